@@ -1,0 +1,40 @@
+"""The common currency of formats and generators: columns, one row per edge."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.types import BoolArray, UnitArray, VertexArray
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeList:
+    """A network as its owner describes it; every format reads into one, every generator makes one.
+
+    Parallel edges, anti-parallel edges, undirected edges and self-loops are all legal.
+    `Network` checks ranges and sums; a reader only checks that its text or bytes are well-formed.
+    """
+
+    n_vertices: int
+    tail: VertexArray
+    """int32[m], dense vertex index of each edge's tail."""
+    head: VertexArray
+    """int32[m], dense vertex index of each edge's head."""
+    capacity: UnitArray
+    """int64[m] in units of ``10 ** -decimals``; `types.INFINITE` where the edge never limits."""
+    undirected: bool | BoolArray = False
+    """True for all, none, or bool[m]: the edge carries up to `capacity` in either direction."""
+    decimals: int = 0
+    edge_ids: NDArray[np.int64] | Sequence[str] | None = None
+    """The caller's ids, unique; None: the row number is the id."""
+    vertex_labels: NDArray[np.int64] | Sequence[str] | None = None
+    """The caller's names of vertices ``0 .. n-1``, unique; None: the index is the name."""
+    source: int | None = None
+    """Default terminals, as DIMACS and npz files carry them; dense indices."""
+    sink: int | None = None
+
+    @property
+    def n_edges(self) -> int:
+        return len(self.tail)
