@@ -1,0 +1,146 @@
+"""One interface, several engines.
+
+An engine holds one network and its flow states. A *flow state* is a terminal set with its residual, excess and
+cut; it stays valid through any number of updates and is brought to a maximum flow again by `solve`, warm.
+The order of use: open -> (update)* -> solve -> cut / flow / certificate, and again.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.checks import Certificate
+from gpu_engine.network import Network
+from gpu_engine.terminals import Terminals
+from gpu_engine.types import BoolArray, EdgeArray, UnitArray
+
+
+class Mode(StrEnum):
+    """How an answer was reached."""
+
+    UNCHANGED = "unchanged"
+    """The flow and cut at hand were still optimal; nothing was solved."""
+    WARM = "warm"
+    """Repaired from the flow state at hand."""
+    COLD = "cold"
+    """Solved from zero flow."""
+
+
+class Control:
+    """What a host and a running solve share; one solve at a time. Safe to use from another thread.
+
+    ``slots`` int64[8]: 0 cancel flag, 1 pushes, 2 relabels, 3 global relabels, 4 arcs scanned, 5 work limit
+    (0: none). A kernel polls slot 0 about every millisecond.
+    """
+
+    CANCEL, PUSHES, RELABELS, GLOBAL_RELABELS, ARCS_SCANNED, WORK_LIMIT = range(6)
+
+    def __init__(self) -> None:
+        self.slots: NDArray[np.int64] = np.zeros(8, np.int64)
+
+    def cancel(self) -> None:
+        """Ask the running solve to stop; it raises `Cancelled` and its state can be solved again."""
+        self.slots[self.CANCEL] = 1
+
+    @property
+    def cancelled(self) -> bool:
+        return bool(self.slots[self.CANCEL])
+
+    def progress(self) -> dict[str, int]:
+        """The counters so far; monotone while a solve runs."""
+        names = ("pushes", "relabels", "global_relabels", "arcs_scanned")
+        return {name: int(self.slots[i + 1]) for i, name in enumerate(names)}
+
+
+@dataclass(frozen=True, slots=True)
+class SolveReport:
+    """How a solve went. Times are wall-clock milliseconds by phase; `value` is in units."""
+
+    mode: Mode
+    value: int
+    engine: str
+    counters: Mapping[str, int] = field(default_factory=dict)
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+    reason: str = ""
+    """Why this mode was chosen, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A minimum cut. ``source_side`` bool[n] holds every source and no sink."""
+
+    source_side: BoolArray
+    edges: EdgeArray
+    """Edge rows that leave the source side (an undirected edge in either orientation), rising."""
+    capacity: int
+    unique: bool
+    """True if no other minimum cut exists."""
+
+
+class FlowState(ABC):
+    """A terminal set solved on an engine's network; opaque outside its engine."""
+
+    terminals: Terminals
+
+
+class Engine(ABC):
+    """One network and its flow states. Not thread-safe but for `Control`: callers keep one call at a time."""
+
+    name: str
+    network: Network
+
+    @abstractmethod
+    def open(self, terminals: Terminals) -> FlowState:
+        """A new state at zero flow. Raises `InvalidTerminals`, `Unbounded` (with the path). O(n + m)."""
+
+    @abstractmethod
+    def update(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        """Give distinct edge rows new capacities; every open state is adjusted, none is solved.
+
+        All or nothing: raises `CapacityOverflow`, or `Unbounded` for the first state the update leaves
+        without a finite answer, before anything changes. O(k) for each state.
+        """
+
+    @abstractmethod
+    def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
+        """Bring the state to a maximum flow. ``cold`` forces a solve from zero flow.
+
+        Raises `Cancelled`; the state is then consistent and can be solved again.
+        """
+
+    @abstractmethod
+    def cut(self, state: FlowState) -> Cut:
+        """The cut of the last solve, with uniqueness. O(n + m)."""
+
+    @abstractmethod
+    def flow(self, state: FlowState) -> UnitArray:
+        """int64[m]: the flow of each edge along its direction (negative: an undirected edge used backwards).
+
+        The net flow of a link is given to its edges that can carry it in that direction, in row order, each
+        filled before the next. The warm state is not disturbed. Cost: about a solve.
+        """
+
+    @abstractmethod
+    def certificate(self, state: FlowState) -> Certificate:
+        """Prove the answer from capacities, residuals and excesses alone. O(n + m)."""
+
+    @abstractmethod
+    def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
+        """Arrays that `restore` accepts, on the same network at the same capacities. O(n + m)."""
+
+    @abstractmethod
+    def restore(self, terminals: Terminals, arrays: Mapping[str, NDArray[np.generic]]) -> FlowState:
+        """A state from `export`; raises `InvalidNetwork` if the arrays do not belong to the network."""
+
+    @abstractmethod
+    def close(self, state: FlowState) -> None:
+        """Forget the state and free its memory."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes at rest of the network and all open states."""

@@ -1,0 +1,204 @@
+"""The network: what the user has, checked, and the links it becomes.
+
+Edges keep their rows, ids and capacities; the topology is a bidirectional CSR over links that every engine
+and every flow state shares. Nothing here knows a solver.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.errors import CapacityOverflow, InvalidNetwork, TooLarge
+from gpu_engine.links import build_csr, sum_arc_capacity
+from gpu_engine.names import Names
+from gpu_engine.types import (
+    INFINITE,
+    INFINITE_RESIDUAL,
+    MAX_ARCS,
+    MAX_DECIMALS,
+    MAX_TOTAL,
+    MAX_VERTICES,
+    ArcArray,
+    BoolArray,
+    EdgeArray,
+    UnitArray,
+    VertexArray,
+)
+
+
+class Network:
+    """A checked network. Topology is fixed; `capacity` changes through `set_capacity` only.
+
+    Attributes: ``row_offsets`` int32[n+1], ``head`` int32[arcs], ``reverse_arc`` int32[arcs] (arcs sorted by
+    tail, then head), ``edge_arc`` int32[m] (`NO_ARC` for self-loops), ``capacity`` int64[m] in units,
+    `INFINITE` where unlimited, ``undirected`` bool[m] or bool[1] when all edges agree.
+
+    Raises `InvalidNetwork`, `TooLarge` or `CapacityOverflow`, naming the edge rows. Cost: O(n + m) time.
+    """
+
+    def __init__(self, edges: EdgeList) -> None:
+        check(edges)
+        self.n_vertices = edges.n_vertices
+        self.n_edges = edges.n_edges
+        self.decimals = edges.decimals
+        self.capacity: UnitArray = np.array(edges.capacity, dtype=np.int64)
+        self.undirected: BoolArray = np.atleast_1d(np.array(edges.undirected, dtype=np.bool_))
+        self.edge_ids = Names(edges.edge_ids, edges.n_edges, "edge id")
+        self.vertex_labels = Names(edges.vertex_labels, edges.n_vertices, "vertex label")
+        self.source, self.sink = edges.source, edges.sink
+        self.row_offsets, self.head, self.reverse_arc, self.edge_arc = build_csr(
+            edges.n_vertices,
+            np.ascontiguousarray(edges.tail, dtype=np.int32),
+            np.ascontiguousarray(edges.head, dtype=np.int32),
+        )
+        loops = self.edge_arc < 0
+        self._loop_vertex = dict(zip(np.flatnonzero(loops).tolist(), edges.tail[loops].tolist(), strict=True))
+
+    @property
+    def n_arcs(self) -> int:
+        """Directed arcs, two for each link."""
+        return len(self.head)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays at rest, flow states not counted."""
+        arrays = (
+            self.capacity,
+            self.undirected,
+            self.row_offsets,
+            self.head,
+            self.reverse_arc,
+            self.edge_arc,
+        )
+        return sum(a.nbytes for a in arrays) + self.edge_ids.nbytes + self.vertex_labels.nbytes
+
+    def edge_tail(self, rows: EdgeArray) -> VertexArray:
+        """int32[k]: the tails of these edge rows."""
+        return self._end(rows, self.reverse_arc)
+
+    def edge_head(self, rows: EdgeArray) -> VertexArray:
+        """int32[k]: the heads of these edge rows."""
+        return self._end(rows, None)
+
+    def _end(self, rows: EdgeArray, through: ArcArray | None) -> VertexArray:
+        arcs = self.edge_arc[rows]
+        if self.n_arcs == 0:
+            ends = np.zeros(len(arcs), np.int32)
+        else:
+            ends = self.head[arcs if through is None else through[arcs]]
+        for i in np.flatnonzero(arcs < 0):
+            ends[i] = self._loop_vertex[int(rows[i])]
+        return ends
+
+    def is_undirected(self, rows: EdgeArray) -> BoolArray:
+        """bool[k]: which of these edge rows are undirected."""
+        if len(self.undirected) == 1:
+            return np.broadcast_to(self.undirected, rows.shape)
+        return self.undirected[rows]
+
+    def arc_capacity(self) -> UnitArray:
+        """int64[arcs], computed anew from the edges: O(m) time, 8 bytes an arc."""
+        return sum_arc_capacity(
+            self.n_arcs,
+            self.edge_arc,
+            self.reverse_arc,
+            self.capacity,
+            self.undirected,
+            INFINITE,
+            INFINITE_RESIDUAL,
+        )
+
+    @cached_property
+    def _finite_total(self) -> int:
+        return exact_total(self.capacity, self.undirected)
+
+    def check_update(self, rows: EdgeArray, capacity: UnitArray) -> int:
+        """The finite total after the update; raises `CapacityOverflow` before anything changes. O(k)."""
+        undirected = self.is_undirected(rows)
+        total = self._finite_total + exact_total(capacity, undirected)
+        total -= exact_total(self.capacity[rows], undirected)
+        if total > MAX_TOTAL:
+            raise CapacityOverflow(
+                f"the capacities would add up to {total} units; the limit is {MAX_TOTAL}",
+                rows[np.argsort(capacity)[::-1][:10]].tolist(),
+            )
+        return total
+
+    def set_capacity(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        """Store new capacities of distinct edge rows. O(k). Flow states are the engine's to adjust."""
+        total = self.check_update(rows, capacity)
+        self.capacity[rows] = capacity
+        self.__dict__["_finite_total"] = total
+
+    def edge_list(self) -> EdgeList:
+        """The network as columns again, with its present capacities. O(m)."""
+        rows = np.arange(self.n_edges)
+        undirected = bool(self.undirected[0]) if len(self.undirected) == 1 else self.undirected
+        return EdgeList(
+            n_vertices=self.n_vertices,
+            tail=self.edge_tail(rows),
+            head=self.edge_head(rows),
+            capacity=self.capacity,
+            undirected=undirected,
+            decimals=self.decimals,
+            edge_ids=self.edge_ids.column,
+            vertex_labels=self.vertex_labels.column,
+            source=self.source,
+            sink=self.sink,
+        )
+
+
+def exact_total(capacity: UnitArray, undirected: BoolArray) -> int:
+    """Sum of the finite capacities as an exact integer, an undirected edge counted twice.
+
+    Split in 32-bit halves so that no int64 sum can wrap for up to 2**31 edges.
+    """
+    finite = np.where(capacity == INFINITE, 0, capacity)
+    low, high = finite & 0xFFFFFFFF, finite >> 32
+    twice = np.broadcast_to(undirected, finite.shape)
+    total = (int(high.sum()) << 32) + int(low.sum())
+    return total + (int(high[twice].sum()) << 32) + int(low[twice].sum())
+
+
+def check(edges: EdgeList) -> None:
+    """Raise unless the columns describe a network within the stated limits; names at most ten rows."""
+    m = edges.n_edges
+    columns: Sequence[tuple[str, NDArray[np.generic]]] = (
+        ("head", edges.head),
+        ("capacity", edges.capacity),
+    )
+    for name, column in columns:
+        if len(column) != m:
+            raise InvalidNetwork(f"column {name} has {len(column)} rows, tail has {m}")
+    if np.ndim(edges.undirected) and np.size(edges.undirected) != m:
+        raise InvalidNetwork(f"column undirected has {np.size(edges.undirected)} rows, tail has {m}")
+    if not 0 <= edges.decimals <= MAX_DECIMALS:
+        raise InvalidNetwork(f"decimals must lie between 0 and {MAX_DECIMALS}, not {edges.decimals}")
+    if not 0 <= edges.n_vertices <= MAX_VERTICES:
+        raise TooLarge(f"{edges.n_vertices} vertices; the limit is {MAX_VERTICES}")
+    if 2 * m > MAX_ARCS:
+        raise TooLarge(f"{m} edges; the limit is {MAX_ARCS // 2}")
+    for name, column in (("tail", edges.tail), ("head", edges.head)):
+        if column.dtype.kind not in "iu":
+            raise InvalidNetwork(f"column {name} must hold integers, not {column.dtype}")
+        bad = np.flatnonzero((column < 0) | (column >= edges.n_vertices))
+        if len(bad):
+            raise InvalidNetwork(
+                f"column {name} names {len(bad)} vertices outside 0..{edges.n_vertices - 1}", bad.tolist()
+            )
+    if edges.capacity.dtype != np.int64:
+        raise InvalidNetwork(f"column capacity must hold int64 units, not {edges.capacity.dtype}")
+    bad = np.flatnonzero(edges.capacity < 0)
+    if len(bad):
+        raise InvalidNetwork(f"{len(bad)} negative capacities", bad.tolist())
+    total = exact_total(edges.capacity, np.atleast_1d(np.asarray(edges.undirected, dtype=np.bool_)))
+    if total > MAX_TOTAL:
+        finite = np.where(edges.capacity == INFINITE, 0, edges.capacity)
+        largest = np.argsort(finite)[::-1][:10]
+        raise CapacityOverflow(f"the capacities add up to {total} units; the limit is {MAX_TOTAL}", largest.tolist())
+    for name, terminal in (("source", edges.source), ("sink", edges.sink)):
+        if terminal is not None and not 0 <= terminal < edges.n_vertices:
+            raise InvalidNetwork(f"the default {name} {terminal} is no vertex")
