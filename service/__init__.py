@@ -1,0 +1,1 @@
+"""The Headrace service: API processes, workers, and the Redis between them."""

@@ -1,0 +1,127 @@
+"""What API processes and workers say to each other, through Redis.
+
+A `Command` goes to the stream of the worker that owns the graph; it is also a job, under the same id. The worker
+answers with a `Reply` on the stream the command names, and leaves the same reply in the job's hash.
+Headers are JSON; bulk bytes (a packed edge list, a long result) travel beside them, or as a blob in chunks.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Message(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Kind(StrEnum):
+    """What a worker can be asked to do."""
+
+    LOAD = "load"
+    DELETE = "delete"
+    PATCH = "patch"
+    MAX_FLOW = "max-flow"
+    CAPACITIES = "capacities"
+    SNAPSHOT = "snapshot"
+
+
+class Status(StrEnum):
+    """The life of a job."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+TERMINAL_STATUSES = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED})
+
+
+class LoadArgs(Message):
+    blob: str
+    """Name of the stored blob: a packed edge list (gpu_engine.formats.pack)."""
+
+
+class Operation(Message):
+    """One operation of a PATCH; exactly one of `edges` or `tail` with `head`."""
+
+    op: Literal["set", "add", "scale", "close", "reopen"]
+    edges: list[int] | list[str] | None = None
+    tail: list[int] | list[str] | None = None
+    head: list[int] | list[str] | None = None
+    amounts: list[str] | None = None
+    """Decimal literals as the caller wrote them ("4", "1.5", "inf"), for set, add and scale."""
+
+
+class PatchArgs(Message):
+    batch: list[Operation]
+    on_missing: Literal["error", "skip"] = "error"
+    rounding: Literal["exact", "down"] = "exact"
+    if_match: int | None = None
+    solve: Literal["all", "none"] = "all"
+
+
+class MaxFlowArgs(Message):
+    sources: list[int] | list[str] | None = None
+    sinks: list[int] | list[str] | None = None
+    supply: list[str] | None = None
+    demand: list[str] | None = None
+    fields: frozenset[Literal["value", "cut", "flow"]] = frozenset({"value"})
+    zeros: bool = False
+    min_version: int | None = None
+    time_limit_s: float | None = None
+
+
+class CapacitiesArgs(Message):
+    offset: int = 0
+    limit: int = 10_000
+
+
+class EmptyArgs(Message):
+    """For kinds that need nothing more: delete, snapshot."""
+
+
+ARGS: dict[Kind, type[Message]] = {
+    Kind.LOAD: LoadArgs,
+    Kind.DELETE: EmptyArgs,
+    Kind.PATCH: PatchArgs,
+    Kind.MAX_FLOW: MaxFlowArgs,
+    Kind.CAPACITIES: CapacitiesArgs,
+    Kind.SNAPSHOT: EmptyArgs,
+}
+
+
+class Command(Message):
+    """One piece of work for the owner of a graph."""
+
+    id: str
+    kind: Kind
+    graph: str
+    args: dict[str, Any] = Field(default_factory=dict)
+    """Validated against `ARGS[kind]` on both sides."""
+    reply_to: str
+    """Stream of the API process that waits."""
+    idempotency_key: str | None = None
+    body_digest: str | None = None
+    """SHA-256 of the canonical body: the same key with another digest is refused."""
+    created_at: float
+    """Unix seconds."""
+
+
+class Problem(Message):
+    """A refusal as it will reach the caller."""
+
+    code: str
+    detail: str
+    rows: list[Any] = Field(default_factory=list)
+
+
+class Reply(Message):
+    """The end of a command: a result or a problem."""
+
+    id: str
+    status: Status
+    result: Annotated[dict[str, Any] | None, Field(description="JSON body the caller gets")] = None
+    problem: Problem | None = None
