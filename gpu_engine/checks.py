@@ -4,9 +4,10 @@ A flow state claims a pseudoflow (residuals and excesses) and a cut (S, T). It i
 
 1. every residual is >= 0 and each link's two residuals add up to its two capacities;
 2. each vertex's excess is its own supply (minus its demand) plus what flows in minus what flows out;
-3. every uncapped source lies in S and every uncapped sink in T;
+3. every free source vertex (an uncapped source, or reached from one by infinite arcs) lies in S, every free sink
+   vertex in T;
 4. every arc from S to T is saturated;
-5. no vertex of S lacks flow (excess < 0) and no vertex of T holds any (excess > 0), uncapped terminals aside.
+5. no vertex of S lacks flow (excess < 0) and no vertex of T holds any (excess > 0), free vertices aside.
 
 Then the net flow over the cut equals its capacity (4). What stays behind in S came from sources by paths inside
 S, and what is missing in T goes to sinks by paths inside T, because no flow runs from T to S (4 again);
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from gpu_engine.free import free_sources_and_sinks
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
 from gpu_engine.types import INFINITE, ArcArray, BoolArray, UnitArray, VertexArray
@@ -48,7 +50,8 @@ def certify(
     Time O(n + m), one pass over arcs; memory 8 bytes an arc while it runs.
     """
     n = network.n_vertices
-    own, free_source, free_sink = own_supply(n, terminals)
+    own = own_supply(n, terminals)
+    free_source, free_sink = free_sources_and_sinks(network, terminals)
     arc_capacity = network.arc_capacity()
     first = np.full(5, -1, np.int64)
     across, cut_capacity = _scan(
@@ -70,7 +73,7 @@ def certify(
     texts = (
         "a residual is negative or a link's residuals do not add up to its capacities: arc {}",
         "the excess does not match the flow: vertex {}",
-        "an uncapped terminal lies on the wrong side of the cut: vertex {}",
+        "a free terminal vertex lies on the wrong side of the cut: vertex {}",
         "an arc from the source side to the sink side is not saturated: arc {}",
         "the source side lacks flow or the sink side holds some back: vertex {}",
     )
@@ -78,18 +81,14 @@ def certify(
     return Certificate(not failures and flow == value, value, flow, failures)
 
 
-def own_supply(n_vertices: int, terminals: Terminals) -> tuple[UnitArray, BoolArray, BoolArray]:
-    """Supply minus demand of each vertex (int64[n]) and which vertices are uncapped sources or sinks (bool[n])."""
+def own_supply(n_vertices: int, terminals: Terminals) -> UnitArray:
+    """int64[n]: capped supply minus capped demand of each vertex; 0 at uncapped terminals."""
     own = np.zeros(n_vertices, np.int64)
-    free_source = np.zeros(n_vertices, np.bool_)
-    free_sink = np.zeros(n_vertices, np.bool_)
     capped = terminals.supply != INFINITE
     own[terminals.sources[capped]] += terminals.supply[capped]
-    free_source[terminals.sources[~capped]] = True
     capped = terminals.demand != INFINITE
     own[terminals.sinks[capped]] -= terminals.demand[capped]
-    free_sink[terminals.sinks[~capped]] = True
-    return own, free_source, free_sink
+    return own
 
 
 def _capped(vertices: VertexArray, caps: UnitArray, where: BoolArray) -> int:

@@ -1,0 +1,226 @@
+"""Repair of a flow state after capacity updates, in proportion to what changed.
+
+Definitions. A flow state is a pseudoflow (``residual``, signed ``excess``) with a cut (S, T); ``source_side`` is S.
+It is *settled* when (a) every arc from S to T is saturated, (b) no ordinary vertex of S has a deficit, (c) no
+ordinary vertex of T has an excess. A settled state is optimal (proof in `gpu_engine.checks`): an excess may rest in
+S and a deficit in T for ever, so nothing is returned to sources or sinks until edge flows are asked for.
+
+`apply` enters new capacities: flow above a capacity is cancelled, an arc that opens from S to T is saturated at
+once. That keeps (a) and breaks (b) or (c) only at the ends of changed arcs; if it breaks neither, the cut is still
+minimum and the update costs O(batch). This covers every increase that is not on the cut, every decrease down to
+the flow, and every decrease of a cut arc.
+
+`search` restores (b) and then (c) by breadth-first augmentation from each broken vertex. For (c): the excess at x
+goes along residual arcs of T to the nearest sink or deficit. If none can be reached, the visited set is closed
+under residual arcs and holds no deficit, so it moves to S. (b) is the mirror image: a deficit is filled from the
+nearest excess or source of S over arcs taken backwards, else the visited set moves to T. Deficits come first: what
+they leave in T may serve the excesses, while (c) creates no deficit in S.
+
+`search` stops when its work limit is reached; `drain` then finishes the job from the pseudoflow it left.
+
+The value follows along in O(1) for each change: it is the capped demand plus the excess of T, because every unit
+into T over the cut ends in a sink or fills a deficit.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gpu_engine.free import ORDINARY
+from gpu_engine.types import ArcArray, BoolArray, UnitArray, VertexArray
+
+
+@njit(cache=True, nogil=True)
+def apply(
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    arcs: ArcArray,
+    forward: UnitArray,
+    backward: UnitArray,
+    residual: UnitArray,
+    excess: UnitArray,
+    source_side: BoolArray,
+) -> int:
+    """Add ``forward`` to the capacities of ``arcs`` and ``backward`` to their reverses; return the value's change.
+
+    ``arcs`` int32[k] may repeat; -1 is skipped. The capacities stay >= 0. O(k).
+    """
+    for i in range(len(arcs)):
+        a = arcs[i]
+        if a >= 0:
+            residual[a] += forward[i]
+            residual[reverse_arc[a]] += backward[i]
+    gained = 0
+    for i in range(len(arcs)):
+        a = arcs[i]
+        if a < 0:
+            continue
+        r = reverse_arc[a]
+        u, v = head[r], head[a]
+        pushed = min(residual[a], 0) - min(residual[r], 0)  # cancels flow above a capacity
+        if source_side[u] and not source_side[v]:
+            pushed = residual[a]
+        elif source_side[v] and not source_side[u]:
+            pushed = -residual[r]
+        residual[a] -= pushed
+        residual[r] += pushed
+        excess[u] -= pushed
+        excess[v] += pushed
+        if not source_side[u]:
+            gained -= pushed
+        if not source_side[v]:
+            gained += pushed
+    return gained
+
+
+@njit(cache=True, nogil=True)
+def broken(
+    vertices: VertexArray,
+    excess: UnitArray,
+    role: NDArray[np.int8],
+    source_side: BoolArray,
+    deficits: bool,
+    out: VertexArray,
+) -> int:
+    """Collect from ``vertices`` those that break (b), if ``deficits``, else (c), into ``out``; return how many."""
+    count = 0
+    for i in range(len(vertices)):
+        v = vertices[i]
+        lacks = deficits and source_side[v] and excess[v] < 0
+        holds = not deficits and not source_side[v] and excess[v] > 0
+        if (lacks or holds) and role[v] == ORDINARY:
+            out[count] = v
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def search(
+    row_offsets: ArcArray,
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    residual: UnitArray,
+    excess: UnitArray,
+    role: NDArray[np.int8],
+    source_side: BoolArray,
+    start: VertexArray,
+    deficits: bool,
+    epoch: int,
+    stamp: NDArray[np.int32],
+    via: ArcArray,
+    queue: VertexArray,
+    slots: NDArray[np.int64],
+    work_limit: int,
+) -> tuple[int, int, int]:
+    """Augment from each of ``start`` until it is settled; return (how many are done, last epoch, value's change).
+
+    Fewer done than given means that ``slots[0]`` (cancel) was raised or ``work_limit`` arcs were scanned; the
+    state is then a pseudoflow that keeps (a). Scratch int32[n] each: ``stamp`` (all < ``epoch``), ``via``,
+    ``queue``. Each search ends with an augmentation or moves its visited set to the other side, for good while
+    this call lasts, so there are at most n moves; the work limit bounds the augmentations.
+    """
+    sign = -1 if deficits else 1
+    work = 0
+    gained = 0
+    for i in range(len(start)):
+        x = start[i]
+        while source_side[x] == deficits and sign * excess[x] > 0:
+            epoch += 1
+            target, visited, scanned = _nearest(
+                row_offsets,
+                head,
+                reverse_arc,
+                residual,
+                excess,
+                role,
+                source_side,
+                x,
+                deficits,
+                epoch,
+                stamp,
+                via,
+                queue,
+            )
+            work += scanned
+            slots[4] += scanned
+            if target >= 0:
+                _augment(head, reverse_arc, residual, excess, role, via, x, target, sign)
+                slots[1] += 1
+            else:
+                for k in range(visited):
+                    v = queue[k]
+                    source_side[v] = not deficits
+                    gained -= sign * excess[v]
+            if (work > work_limit or slots[0] != 0) and source_side[x] == deficits and sign * excess[x] > 0:
+                return i, epoch, gained
+    return len(start), epoch, gained
+
+
+@njit(cache=True, nogil=True)
+def _nearest(
+    row_offsets: ArcArray,
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    residual: UnitArray,
+    excess: UnitArray,
+    role: NDArray[np.int8],
+    source_side: BoolArray,
+    x: int,
+    deficits: bool,
+    epoch: int,
+    stamp: NDArray[np.int32],
+    via: ArcArray,
+    queue: VertexArray,
+) -> tuple[int, int, int]:
+    """Breadth-first search on x's side; return (target or -1, vertices visited, arcs scanned)."""
+    stamp[x] = epoch
+    queue[0] = x
+    tail, k, scanned = 1, 0, 0
+    while k < tail:
+        v = queue[k]
+        k += 1
+        scanned += row_offsets[v + 1] - row_offsets[v]
+        for a in range(row_offsets[v], row_offsets[v + 1]):
+            w = head[a]
+            if stamp[w] == epoch or source_side[w] != deficits:
+                continue
+            if residual[reverse_arc[a] if deficits else a] == 0:
+                continue
+            stamp[w] = epoch
+            via[w] = a
+            if role[w] != ORDINARY or (excess[w] > 0 if deficits else excess[w] < 0):
+                return w, tail, scanned
+            queue[tail] = w
+            tail += 1
+    return -1, tail, scanned
+
+
+@njit(cache=True, nogil=True)
+def _augment(
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    residual: UnitArray,
+    excess: UnitArray,
+    role: NDArray[np.int8],
+    via: ArcArray,
+    x: int,
+    target: int,
+    sign: int,
+) -> None:
+    """Move as much as fits along the path x .. target; ``sign`` -1 moves it the other way round."""
+    amount = sign * excess[x]
+    if role[target] == ORDINARY:
+        amount = min(amount, -sign * excess[target])
+    v = target
+    while v != x:
+        a = via[v]
+        amount = min(amount, residual[a] if sign > 0 else residual[reverse_arc[a]])
+        v = head[reverse_arc[a]]
+    v = target
+    while v != x:
+        a = via[v]
+        residual[a] -= sign * amount
+        residual[reverse_arc[a]] += sign * amount
+        v = head[reverse_arc[a]]
+    excess[x] -= sign * amount
+    excess[target] += sign * amount
