@@ -75,10 +75,10 @@ class Cut:
 
     source_side: BoolArray
     edges: EdgeArray
-    """Edge rows that leave the source side (an undirected edge in either orientation), rising."""
+    """Rows of the edges with capacity that leave the source side (an undirected one in either orientation), rising."""
     capacity: int
     unique: bool
-    """True if no other minimum cut exists."""
+    """True if every minimum cut has these edges."""
 
 
 class FlowState(ABC):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gpu_engine.errors import Unbounded
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
-from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, NO_ARC, ArcArray, BoolArray, UnitArray, VertexArray
+from gpu_engine.types import INFINITE, NO_ARC, ArcArray, BoolArray, UnitArray, VertexArray
 
 ORDINARY, SINK, SOURCE = 0, 1, 2
 
@@ -39,9 +39,9 @@ def free_vertices(network: Network, terminals: Terminals) -> FreeVertices:
     role[terminals.sinks[terminals.demand == INFINITE]] = SINK
     order = np.flatnonzero(role).astype(np.int32)
     tree_arc = np.full(n, NO_ARC, np.int32)
-    if (network.capacity == INFINITE).any():
+    if network.n_infinite:
         csr = (network.row_offsets, network.head, network.reverse_arc)
-        order, meeting = _spread(*csr, network.arc_capacity() >= INFINITE_RESIDUAL, role, tree_arc, order)
+        order, meeting = _spread(*csr, network.infinite_arcs(), role, tree_arc, order)
         if meeting != NO_ARC:
             path = _path(network, tree_arc, meeting)
             labels = list(network.vertex_labels.of(np.array(path, np.int64)))

@@ -21,6 +21,7 @@ from gpu_engine.types import (
     MAX_DECIMALS,
     MAX_TOTAL,
     MAX_VERTICES,
+    NO_ARC,
     ArcArray,
     BoolArray,
     EdgeArray,
@@ -93,6 +94,12 @@ class Network:
             ends[i] = self._loop_vertex[int(rows[i])]
         return ends
 
+    def reverse_of(self, arcs: ArcArray) -> ArcArray:
+        """int32[k]: the opposite arcs; `NO_ARC` stays `NO_ARC`."""
+        back = np.full(len(arcs), NO_ARC, np.int32)
+        back[arcs >= 0] = self.reverse_arc[arcs[arcs >= 0]]
+        return back
+
     def is_undirected(self, rows: EdgeArray) -> BoolArray:
         """bool[k]: which of these edge rows are undirected."""
         if len(self.undirected) == 1:
@@ -110,6 +117,15 @@ class Network:
             INFINITE,
             INFINITE_RESIDUAL,
         )
+
+    def infinite_arcs(self) -> BoolArray:
+        """bool[arcs]: which arcs an infinite edge lies on. O(m)."""
+        return self.arc_capacity() >= INFINITE_RESIDUAL
+
+    @cached_property
+    def n_infinite(self) -> int:
+        """How many edges have no limit."""
+        return int((self.capacity == INFINITE).sum())
 
     @cached_property
     def _finite_total(self) -> int:
@@ -130,8 +146,9 @@ class Network:
     def set_capacity(self, rows: EdgeArray, capacity: UnitArray) -> None:
         """Store new capacities of distinct edge rows. O(k). Flow states are the engine's to adjust."""
         total = self.check_update(rows, capacity)
+        self.n_infinite += int((capacity == INFINITE).sum()) - int((self.capacity[rows] == INFINITE).sum())
         self.capacity[rows] = capacity
-        self.__dict__["_finite_total"] = total
+        self._finite_total = total
 
     def edge_list(self) -> EdgeList:
         """The network as columns again, with its present capacities. O(m)."""

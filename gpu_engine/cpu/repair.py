@@ -224,3 +224,60 @@ def _augment(
         v = head[reverse_arc[a]]
     excess[x] -= sign * amount
     excess[target] += sign * amount
+
+
+@njit(cache=True, nogil=True)
+def saturate(
+    row_offsets: ArcArray,
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    vertices: VertexArray,
+    residual: UnitArray,
+    excess: UnitArray,
+    source_side: BoolArray,
+) -> None:
+    """Fill every arc from ``vertices``, which lie in S, to T: invariant (a) at the start of a cold solve."""
+    for i in range(len(vertices)):
+        v = vertices[i]
+        for a in range(row_offsets[v], row_offsets[v + 1]):
+            if not source_side[head[a]]:
+                excess[head[a]] += residual[a]
+                excess[v] -= residual[a]
+                residual[reverse_arc[a]] += residual[a]
+                residual[a] = 0
+
+
+@njit(cache=True, nogil=True)
+def reachable(
+    row_offsets: ArcArray,
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    residual: UnitArray,
+    excess: UnitArray,
+    role: NDArray[np.int8],
+    source_side: BoolArray,
+    forward: bool,
+) -> BoolArray:
+    """What the excesses and sources of S reach by residual arcs, or (not ``forward``) what reaches T's deficits and
+    sinks: bool[n]. The least and the greatest minimum cut; between them they cover all vertices if it is unique.
+    O(n + m).
+    """
+    n = len(source_side)
+    found = np.zeros(n, np.bool_)
+    queue = np.empty(n, np.int32)
+    tail, k = 0, 0
+    for v in range(n):
+        if source_side[v] == forward and (role[v] != ORDINARY or (excess[v] > 0 if forward else excess[v] < 0)):
+            found[v] = True
+            queue[tail] = v
+            tail += 1
+    while k < tail:
+        v = queue[k]
+        k += 1
+        for a in range(row_offsets[v], row_offsets[v + 1]):
+            w = head[a]
+            if not found[w] and residual[a if forward else reverse_arc[a]] > 0:
+                found[w] = True
+                queue[tail] = w
+                tail += 1
+    return found

@@ -1,0 +1,299 @@
+"""The CPU engine: cold solves by `drain`, warm ones by `repair.search` with `drain` behind it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.checks import Certificate, certify, own_supply
+from gpu_engine.cpu import repair
+from gpu_engine.cpu.decompose import distribute, flow_residual
+from gpu_engine.cpu.drain import OUTSIDE, drain
+from gpu_engine.cpu.scratch import Scratch
+from gpu_engine.engine import Control, Cut, Engine, FlowState, Mode, SolveReport
+from gpu_engine.errors import Cancelled, InvalidNetwork
+from gpu_engine.free import SINK, SOURCE, free_vertices, route_free_flow
+from gpu_engine.network import Network
+from gpu_engine.terminals import Terminals
+from gpu_engine.types import INFINITE, BoolArray, EdgeArray, UnitArray, VertexArray
+
+SEARCH_SHARE = 16
+"""`repair.search` may scan this fraction of the arcs a cold solve scanned before `drain` takes over."""
+
+_SCRATCH = Scratch()
+
+
+@dataclass(eq=False, slots=True)
+class CpuFlowState(FlowState):
+    """See `gpu_engine.cpu.repair` for the invariants. 9 bytes an arc... at rest: residual, excess, role, side."""
+
+    terminals: Terminals
+    role: NDArray[np.int8]
+    residual: UnitArray
+    excess: UnitArray
+    source_side: BoolArray
+    value: int = 0
+    solved: bool = False
+    cold_arcs_scanned: int = 0
+    touched: list[VertexArray] = field(default_factory=list)
+    """Ends of the arcs changed since the last solve; everything else is settled."""
+
+    @property
+    def nbytes(self) -> int:
+        at_rest = self.role.nbytes + self.residual.nbytes + self.excess.nbytes + self.source_side.nbytes
+        return at_rest + sum(vertices.nbytes for vertices in self.touched)
+
+
+class CpuEngine(Engine):
+    """Numba kernels on one core; the GIL is released while they run."""
+
+    name = "cpu"
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self._states: list[CpuFlowState] = []
+        self._infinite_arcs: BoolArray | None = None
+
+    def open(self, terminals: Terminals) -> CpuFlowState:
+        terminals.check(self.network.n_vertices)
+        n = self.network.n_vertices
+        state = CpuFlowState(
+            terminals,
+            role=free_vertices(self.network, terminals).role,
+            residual=np.empty(self.network.n_arcs, np.int64),
+            excess=np.empty(n, np.int64),
+            source_side=np.empty(n, np.bool_),
+        )
+        self._states.append(state)
+        return state
+
+    def update(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        old = self.network.capacity[rows]
+        infinite = (old == INFINITE) | (capacity == INFINITE)
+        if (infinite & (old != capacity)).any():
+            self._update_infinite(rows, capacity)
+            return
+        self.network.check_update(rows, capacity)
+        arcs = self.network.edge_arc[rows]
+        change = capacity - old
+        forward, backward = change, np.where(self.network.is_undirected(rows), change, 0)
+        if self._has_infinite:
+            forward = np.where(self._is_infinite(arcs), 0, forward)
+            backward = np.where(self._is_infinite(self.network.reverse_of(arcs)), 0, backward)
+        ends = self._ends(arcs)
+        for state in self._states:
+            if state.solved:
+                csr = (self.network.head, self.network.reverse_arc)
+                state.value += repair.apply(
+                    *csr, arcs, forward, backward, state.residual, state.excess, state.source_side
+                )
+                state.touched.append(ends)
+        self.network.set_capacity(rows, capacity)
+
+    def _ends(self, arcs: NDArray[np.int32]) -> VertexArray:
+        arcs = arcs[arcs >= 0]
+        return np.concatenate((self.network.head[arcs], self.network.head[self.network.reverse_arc[arcs]]))
+
+    @property
+    def _has_infinite(self) -> bool:
+        return self.network.n_infinite > 0
+
+    def _is_infinite(self, arcs: NDArray[np.int32]) -> BoolArray:
+        if self._infinite_arcs is None:
+            self._infinite_arcs = self.network.infinite_arcs()
+        on_arc = np.zeros(len(arcs), np.bool_)
+        on_arc[arcs >= 0] = self._infinite_arcs[arcs[arcs >= 0]]
+        return on_arc
+
+    def _update_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        """An edge becomes or ceases to be infinite: the free vertices may change, so every state goes cold."""
+        old = self.network.capacity[rows].copy()
+        self.network.set_capacity(rows, capacity)
+        try:
+            roles = [free_vertices(self.network, state.terminals).role for state in self._states]
+        except Exception:
+            self.network.set_capacity(rows, old)
+            raise
+        self._infinite_arcs = None
+        for state, role in zip(self._states, roles, strict=True):
+            state.role, state.solved = role, False
+
+    def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
+        assert isinstance(state, CpuFlowState)
+        control = control or Control()
+        began = perf_counter()
+        if cold or not state.solved:
+            mode, reason = Mode.COLD, "asked for" if cold else "no earlier flow to start from"
+            self._solve_cold(state, control)
+        else:
+            mode, reason = self._solve_warm(state, control)
+        elapsed_ms = (perf_counter() - began) * 1e3
+        return SolveReport(mode, state.value, self.name, control.progress(), {"solve": elapsed_ms}, reason)
+
+    def _solve_cold(self, state: CpuFlowState, control: Control) -> None:
+        state.solved, state.touched = False, []
+        state.residual[:] = self.network.arc_capacity()
+        state.excess[:] = own_supply(self.network.n_vertices, state.terminals)
+        state.source_side[:] = state.role == SOURCE
+        sources = np.flatnonzero(state.source_side).astype(np.int32)
+        repair.saturate(*self._csr, sources, state.residual, state.excess, state.source_side)
+        scanned_before = control.progress()["arcs_scanned"]
+        self._drain(state, control, deficits=False)
+        state.cold_arcs_scanned = control.progress()["arcs_scanned"] - scanned_before
+        state.value = self._value(state)
+        state.solved = True
+
+    def _value(self, state: CpuFlowState) -> int:
+        demand = state.terminals.demand
+        return int(demand[demand != INFINITE].sum()) + int(state.excess[~state.source_side].sum())
+
+    def _solve_warm(self, state: CpuFlowState, control: Control) -> tuple[Mode, str]:
+        touched = np.concatenate(state.touched) if state.touched else np.empty(0, np.int32)
+        mode = Mode.UNCHANGED
+        for deficits in (True, False):
+            start = np.empty(len(touched), np.int32)
+            count = repair.broken(touched, state.excess, state.role, state.source_side, deficits, start)
+            if count:
+                mode = Mode.WARM
+                self._settle(state, control, start[:count], deficits)
+        state.touched = []
+        if mode is Mode.UNCHANGED:
+            return mode, "no change since the last solve" if not len(touched) else "the cut is still minimum"
+        return mode, "repaired from the last flow"
+
+    def _settle(self, state: CpuFlowState, control: Control, start: VertexArray, deficits: bool) -> None:
+        """Restore invariant (b) if ``deficits``, else (c), of `repair`."""
+        _SCRATCH.reserve(self.network.n_vertices)
+        done, _SCRATCH.epoch, gained = repair.search(
+            *self._csr,
+            state.residual,
+            state.excess,
+            state.role,
+            state.source_side,
+            start,
+            deficits,
+            _SCRATCH.epoch,
+            _SCRATCH.stamp,
+            _SCRATCH.via,
+            _SCRATCH.queue,
+            control.slots,
+            state.cold_arcs_scanned // SEARCH_SHARE,
+        )
+        state.value += gained
+        if done < len(start):
+            self._drain(state, control, deficits=deficits)
+
+    def _drain(self, state: CpuFlowState, control: Control, *, deficits: bool) -> None:
+        """Settle one whole side; raises `Cancelled` with the state a pseudoflow that can be settled later."""
+        if not control.cancelled:
+            other = state.source_side != deficits
+            role = np.where(other, OUTSIDE, state.role == (SOURCE if deficits else SINK)).astype(np.int8)
+            moved = drain(self.network, state.residual, state.excess, role, control, _SCRATCH, mirrored=deficits)
+            if not control.cancelled:
+                state.source_side[moved] = not deficits
+                state.value += int(state.excess[moved].sum()) * (1 if deficits else -1)
+                return
+        state.touched = [np.arange(self.network.n_vertices, dtype=np.int32)]
+        raise Cancelled("the solve was cancelled")
+
+    @property
+    def _csr(self) -> tuple[VertexArray, VertexArray, VertexArray]:
+        return self.network.row_offsets, self.network.head, self.network.reverse_arc
+
+    def cut(self, state: FlowState) -> Cut:
+        assert isinstance(state, CpuFlowState)
+        side = state.source_side
+        least, takes = (
+            repair.reachable(*self._csr, state.residual, state.excess, state.role, side, forward)
+            for forward in (True, False)
+        )
+        edges = self._crossing(side)
+        unique = np.array_equal(edges, self._crossing(least)) and np.array_equal(edges, self._crossing(~takes))
+        return Cut(side.copy(), edges, state.value, unique)
+
+    def _crossing(self, side: BoolArray) -> EdgeArray:
+        """Rows of the edges with capacity that lead out of ``side``."""
+        rows = np.flatnonzero(self.network.capacity)
+        leaves, enters = side[self.network.edge_tail(rows)], side[self.network.edge_head(rows)]
+        return rows[(leaves & ~enters) | (enters & ~leaves & self.network.is_undirected(rows))]
+
+    def flow(self, state: FlowState) -> UnitArray:
+        assert isinstance(state, CpuFlowState)
+        free = free_vertices(self.network, state.terminals)
+        capacity = self.network.arc_capacity()
+        residual, excess = state.residual.copy(), state.excess.copy()
+        control = Control()
+        for deficits in (False, True):
+            self._return(state, capacity, residual, excess, control, deficits)
+        route_free_flow(self.network, free, residual, excess)
+        return distribute(self.network, capacity - residual)
+
+    def _return(
+        self,
+        state: CpuFlowState,
+        capacity: UnitArray,
+        residual: UnitArray,
+        excess: UnitArray,
+        control: Control,
+        deficits: bool,
+    ) -> None:
+        """Send the excess of S back to sources, or (``deficits``) draw what T lacks from sinks.
+
+        Only flow at hand is cancelled: a drain over arcs whose residual is the flow of their reverse.
+        """
+        caps = state.terminals
+        vertices, amounts = (caps.sinks, caps.demand) if deficits else (caps.sources, caps.supply)
+        capped = amounts != INFINITE
+        shift = np.zeros_like(excess)  # an unused supply or demand may stay where it is
+        shift[vertices[capped]] = amounts[capped] * (-1 if deficits else 1)
+        free_role = SINK if deficits else SOURCE
+        other = state.source_side == deficits
+        role = np.where(other, OUTSIDE, state.role == free_role).astype(np.int8)
+        back = flow_residual(self.network.reverse_arc, capacity, residual)
+        given = back.copy()
+        excess -= shift
+        drain(self.network, back, excess, role, control, _SCRATCH, mirrored=deficits)
+        excess += shift
+        residual += back - given
+
+    def certificate(self, state: FlowState) -> Certificate:
+        assert isinstance(state, CpuFlowState)
+        return certify(self.network, state.terminals, state.residual, state.excess, state.source_side)
+
+    def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
+        assert isinstance(state, CpuFlowState)
+        if not state.solved:
+            return {}
+        return {
+            "flow": self.network.arc_capacity() - state.residual,
+            "excess": state.excess.copy(),
+            "source_side": state.source_side.copy(),
+        }
+
+    def restore(self, terminals: Terminals, arrays: Mapping[str, NDArray[np.generic]]) -> CpuFlowState:
+        state = self.open(terminals)
+        if not arrays:
+            return state
+        try:
+            state.residual[:] = self.network.arc_capacity() - arrays["flow"].astype(np.int64)
+            state.excess[:] = arrays["excess"]
+            state.source_side[:] = arrays["source_side"]
+        except (KeyError, ValueError) as error:
+            self.close(state)
+            raise InvalidNetwork(f"the saved flow state does not fit the network: {error}") from None
+        certificate = self.certificate(state)
+        if not certificate.valid:
+            self.close(state)
+            raise InvalidNetwork(f"the saved flow state fails its checks: {'; '.join(certificate.failures)}")
+        state.value, state.solved = certificate.value, True
+        return state
+
+    def close(self, state: FlowState) -> None:
+        assert isinstance(state, CpuFlowState)
+        self._states.remove(state)
+
+    @property
+    def nbytes(self) -> int:
+        return self.network.nbytes + sum(state.nbytes for state in self._states)
