@@ -8,7 +8,7 @@ equal pairs becomes one arc. Both runs of a vertex pair contain the same edges, 
 import numpy as np
 from numba import njit
 
-from gpu_engine.types import ArcArray, BoolArray, UnitArray, VertexArray
+from gpu_engine.types import ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
 
 
 @njit(cache=True, nogil=True)
@@ -111,3 +111,29 @@ def sum_arc_capacity(
         if both and total[reverse_arc[arc]] < infinite_residual:
             total[reverse_arc[arc]] += units
     return total
+
+
+@njit(cache=True, nogil=True)
+def survey_change(
+    rows: EdgeArray, new: UnitArray, old: UnitArray, undirected: BoolArray, infinite: int
+) -> tuple[int, int, int, bool]:
+    """Change of the finite total as (high, low) 32-bit sums, of the count of infinite edges, and whether any edge
+    becomes or ceases to be infinite. ``old`` int64[m]; exact for up to 2**29 rows. O(k).
+    """
+    high, low, to_infinite, touches = 0, 0, 0, False
+    for i in range(len(rows)):
+        before, after = old[rows[i]], new[i]
+        if before == after:
+            continue
+        if before == infinite:
+            to_infinite -= 1
+            touches = True
+            before = 0
+        if after == infinite:
+            to_infinite += 1
+            touches = True
+            after = 0
+        times = 2 if undirected[rows[i] if len(undirected) > 1 else 0] else 1
+        high += times * ((after >> 32) - (before >> 32))
+        low += times * ((after & 0xFFFFFFFF) - (before & 0xFFFFFFFF))
+    return high, low, to_infinite, touches

@@ -5,6 +5,7 @@ and every flow state shares. Nothing here knows a solver.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import CapacityOverflow, InvalidNetwork, TooLarge
-from gpu_engine.links import build_csr, sum_arc_capacity
+from gpu_engine.links import build_csr, sum_arc_capacity, survey_change
 from gpu_engine.names import Names
 from gpu_engine.types import (
     INFINITE,
@@ -21,7 +22,6 @@ from gpu_engine.types import (
     MAX_DECIMALS,
     MAX_TOTAL,
     MAX_VERTICES,
-    NO_ARC,
     ArcArray,
     BoolArray,
     EdgeArray,
@@ -94,12 +94,6 @@ class Network:
             ends[i] = self._loop_vertex[int(rows[i])]
         return ends
 
-    def reverse_of(self, arcs: ArcArray) -> ArcArray:
-        """int32[k]: the opposite arcs; `NO_ARC` stays `NO_ARC`."""
-        back = np.full(len(arcs), NO_ARC, np.int32)
-        back[arcs >= 0] = self.reverse_arc[arcs[arcs >= 0]]
-        return back
-
     def is_undirected(self, rows: EdgeArray) -> BoolArray:
         """bool[k]: which of these edge rows are undirected."""
         if len(self.undirected) == 1:
@@ -119,7 +113,9 @@ class Network:
         )
 
     def infinite_arcs(self) -> BoolArray:
-        """bool[arcs]: which arcs an infinite edge lies on. O(m)."""
+        """bool[arcs]: which arcs an infinite edge lies on; empty if there is no such edge. O(m)."""
+        if not self.n_infinite:
+            return np.empty(0, np.bool_)
         return self.arc_capacity() >= INFINITE_RESIDUAL
 
     @cached_property
@@ -131,24 +127,23 @@ class Network:
     def _finite_total(self) -> int:
         return exact_total(self.capacity, self.undirected)
 
-    def check_update(self, rows: EdgeArray, capacity: UnitArray) -> int:
-        """The finite total after the update; raises `CapacityOverflow` before anything changes. O(k)."""
-        undirected = self.is_undirected(rows)
-        total = self._finite_total + exact_total(capacity, undirected)
-        total -= exact_total(self.capacity[rows], undirected)
-        if total > MAX_TOTAL:
+    def check_update(self, rows: EdgeArray, capacity: UnitArray) -> "CapacityChange":
+        """What an update of distinct rows would do; raises `CapacityOverflow` before anything changes. O(k)."""
+        high, low, to_infinite, touches = survey_change(rows, capacity, self.capacity, self.undirected, INFINITE)
+        change = CapacityChange((high << 32) + low, to_infinite, touches)
+        if self._finite_total + change.total > MAX_TOTAL:
             raise CapacityOverflow(
-                f"the capacities would add up to {total} units; the limit is {MAX_TOTAL}",
+                f"the capacities would add up to {self._finite_total + change.total} units; the limit is {MAX_TOTAL}",
                 rows[np.argsort(capacity)[::-1][:10]].tolist(),
             )
-        return total
+        return change
 
     def set_capacity(self, rows: EdgeArray, capacity: UnitArray) -> None:
         """Store new capacities of distinct edge rows. O(k). Flow states are the engine's to adjust."""
-        total = self.check_update(rows, capacity)
-        self.n_infinite += int((capacity == INFINITE).sum()) - int((self.capacity[rows] == INFINITE).sum())
+        change = self.check_update(rows, capacity)
+        self.n_infinite += change.to_infinite
+        self._finite_total += change.total
         self.capacity[rows] = capacity
-        self._finite_total = total
 
     def edge_list(self) -> EdgeList:
         """The network as columns again, with its present capacities. O(m)."""
@@ -166,6 +161,18 @@ class Network:
             source=self.source,
             sink=self.sink,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityChange:
+    """What an update does to the network's sums."""
+
+    total: int
+    """Change of the finite total in units."""
+    to_infinite: int
+    """Edges that become infinite, less those that cease to be."""
+    touches_infinite: bool
+    """Some edge becomes infinite or ceases to be."""
 
 
 def exact_total(capacity: UnitArray, undirected: BoolArray) -> int:

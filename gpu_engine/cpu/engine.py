@@ -14,7 +14,7 @@ from gpu_engine.cpu.drain import OUTSIDE, drain
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.engine import Control, Cut, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, InvalidNetwork
-from gpu_engine.free import SINK, SOURCE, free_vertices, route_free_flow
+from gpu_engine.free import ORDINARY, SINK, SOURCE, free_vertices, route_free_flow
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
 from gpu_engine.types import INFINITE, BoolArray, EdgeArray, UnitArray, VertexArray
@@ -23,6 +23,7 @@ SEARCH_SHARE = 16
 """`repair.search` may scan this fraction of the arcs a cold solve scanned before `drain` takes over."""
 
 _SCRATCH = Scratch()
+_NOTHING: VertexArray = np.empty(0, np.int32)
 
 
 @dataclass(eq=False, slots=True)
@@ -37,13 +38,15 @@ class CpuFlowState(FlowState):
     value: int = 0
     solved: bool = False
     cold_arcs_scanned: int = 0
-    touched: list[VertexArray] = field(default_factory=list)
-    """Ends of the arcs changed since the last solve; everything else is settled."""
+    touched: list[EdgeArray] = field(default_factory=list)
+    """Edge rows changed since the last solve; away from their ends all is settled."""
+    interrupted: bool = False
+    """A warm solve was cancelled: broken vertices may be anywhere."""
 
     @property
     def nbytes(self) -> int:
         at_rest = self.role.nbytes + self.residual.nbytes + self.excess.nbytes + self.source_side.nbytes
-        return at_rest + sum(vertices.nbytes for vertices in self.touched)
+        return at_rest + sum(rows.nbytes for rows in self.touched)
 
 
 class CpuEngine(Engine):
@@ -54,7 +57,7 @@ class CpuEngine(Engine):
     def __init__(self, network: Network) -> None:
         self.network = network
         self._states: list[CpuFlowState] = []
-        self._infinite_arcs: BoolArray | None = None
+        self._infinite_arcs = network.infinite_arcs()
 
     def open(self, terminals: Terminals) -> CpuFlowState:
         terminals.check(self.network.n_vertices)
@@ -70,42 +73,28 @@ class CpuEngine(Engine):
         return state
 
     def update(self, rows: EdgeArray, capacity: UnitArray) -> None:
-        old = self.network.capacity[rows]
-        infinite = (old == INFINITE) | (capacity == INFINITE)
-        if (infinite & (old != capacity)).any():
+        network = self.network
+        change = network.check_update(rows, capacity)
+        if change.touches_infinite:
             self._update_infinite(rows, capacity)
             return
-        self.network.check_update(rows, capacity)
-        arcs = self.network.edge_arc[rows]
-        change = capacity - old
-        forward, backward = change, np.where(self.network.is_undirected(rows), change, 0)
-        if self._has_infinite:
-            forward = np.where(self._is_infinite(arcs), 0, forward)
-            backward = np.where(self._is_infinite(self.network.reverse_of(arcs)), 0, backward)
-        ends = self._ends(arcs)
         for state in self._states:
             if state.solved:
-                csr = (self.network.head, self.network.reverse_arc)
                 state.value += repair.apply(
-                    *csr, arcs, forward, backward, state.residual, state.excess, state.source_side
+                    rows,
+                    capacity,
+                    network.capacity,
+                    network.edge_arc,
+                    network.undirected,
+                    self._infinite_arcs,
+                    network.head,
+                    network.reverse_arc,
+                    state.residual,
+                    state.excess,
+                    state.source_side,
                 )
-                state.touched.append(ends)
-        self.network.set_capacity(rows, capacity)
-
-    def _ends(self, arcs: NDArray[np.int32]) -> VertexArray:
-        arcs = arcs[arcs >= 0]
-        return np.concatenate((self.network.head[arcs], self.network.head[self.network.reverse_arc[arcs]]))
-
-    @property
-    def _has_infinite(self) -> bool:
-        return self.network.n_infinite > 0
-
-    def _is_infinite(self, arcs: NDArray[np.int32]) -> BoolArray:
-        if self._infinite_arcs is None:
-            self._infinite_arcs = self.network.infinite_arcs()
-        on_arc = np.zeros(len(arcs), np.bool_)
-        on_arc[arcs >= 0] = self._infinite_arcs[arcs[arcs >= 0]]
-        return on_arc
+                state.touched.append(rows)
+        network.set_capacity(rows, capacity)
 
     def _update_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
         """An edge becomes or ceases to be infinite: the free vertices may change, so every state goes cold."""
@@ -116,7 +105,7 @@ class CpuEngine(Engine):
         except Exception:
             self.network.set_capacity(rows, old)
             raise
-        self._infinite_arcs = None
+        self._infinite_arcs = self.network.infinite_arcs()
         for state, role in zip(self._states, roles, strict=True):
             state.role, state.solved = role, False
 
@@ -133,7 +122,7 @@ class CpuEngine(Engine):
         return SolveReport(mode, state.value, self.name, control.progress(), {"solve": elapsed_ms}, reason)
 
     def _solve_cold(self, state: CpuFlowState, control: Control) -> None:
-        state.solved, state.touched = False, []
+        state.solved, state.touched, state.interrupted = False, [], False
         state.residual[:] = self.network.arc_capacity()
         state.excess[:] = own_supply(self.network.n_vertices, state.terminals)
         state.source_side[:] = state.role == SOURCE
@@ -150,18 +139,35 @@ class CpuEngine(Engine):
         return int(demand[demand != INFINITE].sum()) + int(state.excess[~state.source_side].sum())
 
     def _solve_warm(self, state: CpuFlowState, control: Control) -> tuple[Mode, str]:
-        touched = np.concatenate(state.touched) if state.touched else np.empty(0, np.int32)
         mode = Mode.UNCHANGED
         for deficits in (True, False):
-            start = np.empty(len(touched), np.int32)
-            count = repair.broken(touched, state.excess, state.role, state.source_side, deficits, start)
-            if count:
+            start = self._broken(state, deficits)
+            if len(start):
                 mode = Mode.WARM
-                self._settle(state, control, start[:count], deficits)
-        state.touched = []
-        if mode is Mode.UNCHANGED:
-            return mode, "no change since the last solve" if not len(touched) else "the cut is still minimum"
-        return mode, "repaired from the last flow"
+                self._settle(state, control, start, deficits)
+        reason = "the cut is still minimum" if state.touched else "no change since the last solve"
+        state.touched, state.interrupted = [], False
+        return mode, reason if mode is Mode.UNCHANGED else "repaired from the last flow"
+
+    def _broken(self, state: CpuFlowState, deficits: bool) -> VertexArray:
+        if state.interrupted:
+            lacks = state.source_side & (state.excess < 0)
+            holds = ~state.source_side & (state.excess > 0)
+            return np.flatnonzero((lacks if deficits else holds) & (state.role == ORDINARY)).astype(np.int32)
+        if not state.touched:
+            return _NOTHING
+        rows = state.touched[0] if len(state.touched) == 1 else np.concatenate(state.touched)
+        network = self.network
+        return repair.broken(
+            rows,
+            network.edge_arc,
+            network.head,
+            network.reverse_arc,
+            state.excess,
+            state.role,
+            state.source_side,
+            deficits,
+        )
 
     def _settle(self, state: CpuFlowState, control: Control, start: VertexArray, deficits: bool) -> None:
         """Restore invariant (b) if ``deficits``, else (c), of `repair`."""
@@ -195,7 +201,7 @@ class CpuEngine(Engine):
                 state.source_side[moved] = not deficits
                 state.value += int(state.excess[moved].sum()) * (1 if deficits else -1)
                 return
-        state.touched = [np.arange(self.network.n_vertices, dtype=np.int32)]
+        state.interrupted = True
         raise Cancelled("the solve was cancelled")
 
     @property

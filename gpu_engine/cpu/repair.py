@@ -27,32 +27,40 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.free import ORDINARY
-from gpu_engine.types import ArcArray, BoolArray, UnitArray, VertexArray
+from gpu_engine.types import ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
 
 
 @njit(cache=True, nogil=True)
 def apply(
+    rows: EdgeArray,
+    new: UnitArray,
+    old: UnitArray,
+    edge_arc: ArcArray,
+    undirected: BoolArray,
+    infinite_arc: BoolArray,
     head: VertexArray,
     reverse_arc: ArcArray,
-    arcs: ArcArray,
-    forward: UnitArray,
-    backward: UnitArray,
     residual: UnitArray,
     excess: UnitArray,
     source_side: BoolArray,
 ) -> int:
-    """Add ``forward`` to the capacities of ``arcs`` and ``backward`` to their reverses; return the value's change.
+    """Change the capacities of ``rows`` int64[k] to ``new`` int64[k]; return the value's change. O(k).
 
-    ``arcs`` int32[k] may repeat; -1 is skipped. The capacities stay >= 0. O(k).
+    ``old`` int64[m] are all edges' present capacities. ``infinite_arc`` bool[arcs], or empty if there is none:
+    finite edges on such an arc change nothing.
     """
-    for i in range(len(arcs)):
-        a = arcs[i]
+    for i in range(len(rows)):
+        a = edge_arc[rows[i]]
         if a >= 0:
-            residual[a] += forward[i]
-            residual[reverse_arc[a]] += backward[i]
+            r = reverse_arc[a]
+            change = new[i] - old[rows[i]]
+            if len(infinite_arc) == 0 or not infinite_arc[a]:
+                residual[a] += change
+            if undirected[rows[i] if len(undirected) > 1 else 0] and (len(infinite_arc) == 0 or not infinite_arc[r]):
+                residual[r] += change
     gained = 0
-    for i in range(len(arcs)):
-        a = arcs[i]
+    for i in range(len(rows)):
+        a = edge_arc[rows[i]]
         if a < 0:
             continue
         r = reverse_arc[a]
@@ -62,36 +70,38 @@ def apply(
             pushed = residual[a]
         elif source_side[v] and not source_side[u]:
             pushed = -residual[r]
-        residual[a] -= pushed
-        residual[r] += pushed
-        excess[u] -= pushed
-        excess[v] += pushed
-        if not source_side[u]:
-            gained -= pushed
-        if not source_side[v]:
-            gained += pushed
+        if pushed != 0:
+            residual[a] -= pushed
+            residual[r] += pushed
+            excess[u] -= pushed
+            excess[v] += pushed
+            gained += (0 if source_side[v] else pushed) - (0 if source_side[u] else pushed)
     return gained
 
 
 @njit(cache=True, nogil=True)
 def broken(
-    vertices: VertexArray,
+    rows: EdgeArray,
+    edge_arc: ArcArray,
+    head: VertexArray,
+    reverse_arc: ArcArray,
     excess: UnitArray,
     role: NDArray[np.int8],
     source_side: BoolArray,
     deficits: bool,
-    out: VertexArray,
-) -> int:
-    """Collect from ``vertices`` those that break (b), if ``deficits``, else (c), into ``out``; return how many."""
+) -> VertexArray:
+    """The ends of ``rows`` that break (b), if ``deficits``, else (c): int32[...], possibly repeated. O(k)."""
     count = 0
-    for i in range(len(vertices)):
-        v = vertices[i]
-        lacks = deficits and source_side[v] and excess[v] < 0
-        holds = not deficits and not source_side[v] and excess[v] > 0
-        if (lacks or holds) and role[v] == ORDINARY:
-            out[count] = v
-            count += 1
-    return count
+    out = np.empty(2 * len(rows), np.int32)
+    for i in range(len(rows)):
+        a = edge_arc[rows[i]]
+        if a < 0:
+            continue
+        for v in (head[a], head[reverse_arc[a]]):
+            if source_side[v] == deficits and role[v] == ORDINARY and (excess[v] < 0 if deficits else excess[v] > 0):
+                out[count] = v
+                count += 1
+    return out[:count]
 
 
 @njit(cache=True, nogil=True)

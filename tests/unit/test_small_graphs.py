@@ -153,3 +153,16 @@ def test_the_certificate_catches_each_broken_condition() -> None:
     assert failures(residual=1) > 0
     assert failures(excess=1) > 0
     assert all(failures(side=v) > 0 for v in range(4))
+
+
+def test_a_cancelled_repair_can_be_finished() -> None:
+    engine, state = opened([(0, 1, 9), (1, 2, 4), (2, 3, 9)], 4)
+    engine.update(np.array([1]), np.array([20]))
+    control = Control()
+    control.cancel()
+    with pytest.raises(Cancelled):
+        engine.solve(state, control)
+    engine.update(np.array([2]), np.array([7]))
+    report = engine.solve(state)
+    assert report.value == 7
+    assert engine.certificate(state).valid
