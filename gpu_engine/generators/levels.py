@@ -1,0 +1,58 @@
+"""Layered and acyclic families: Washington's random level graph and the dense acyclic graph.
+
+Anderson et al., "The DIMACS international algorithm implementation challenge: maximum flow and minimum cut"
+(1991), generators `washington` (function 2) and `ac`.
+"""
+
+import numpy as np
+
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.generators._columns import draw_capacities, edge_list, require, star_from, star_to
+
+OUT_DEGREE = 3
+
+
+def rlg(*, seed: int, rows: int, columns: int, max_capacity: int = 10_000) -> EdgeList:
+    """`columns` levels of `rows` vertices, three edges from each vertex to random ones of the next level.
+
+    Capacities are uniform on ``1 .. max_capacity``; two equal draws make parallel edges. The source (vertex
+    ``n - 2``) feeds the first level and the last level drains into the sink (``n - 1``), each edge with
+    ``3 * max_capacity``, which never limits what a vertex of the first level can send on.
+    """
+    require(rows >= 1 and columns >= 1, f"a level graph needs rows, columns >= 1: {rows}, {columns}")
+    require(max_capacity >= 1, f"max_capacity must be positive: {max_capacity}")
+    rng = np.random.default_rng(seed)
+    n = rows * columns
+    tail = np.repeat(np.arange(n - rows, dtype=np.int64), OUT_DEGREE)
+    next_level = (tail // rows + 1) * rows
+    head = next_level + rng.integers(0, rows, size=len(tail))
+    capacity = draw_capacities(rng, 1, max_capacity, len(tail))
+    at_terminal = OUT_DEGREE * max_capacity
+    first = np.arange(rows, dtype=np.int64)
+    last = np.arange(n - rows, n, dtype=np.int64)
+    groups = [
+        (tail, head, capacity),
+        star_from(n, first, at_terminal),
+        star_to(last, n + 1, at_terminal),
+    ]
+    return edge_list(n + 2, groups, source=n, sink=n + 1)
+
+
+def rlg_long(*, seed: int, rows: int = 410, max_capacity: int = 10_000) -> EdgeList:
+    """Twice as many levels as vertices in a level; 336 202 vertices by default."""
+    return rlg(seed=seed, rows=rows, columns=2 * rows, max_capacity=max_capacity)
+
+
+def rlg_wide(*, seed: int, rows: int = 580, max_capacity: int = 10_000) -> EdgeList:
+    """As many levels as vertices in a level; 336 402 vertices by default."""
+    return rlg(seed=seed, rows=rows, columns=rows, max_capacity=max_capacity)
+
+
+def acyclic_dense(*, seed: int, n_vertices: int = 1450, max_capacity: int = 10_000) -> EdgeList:
+    """The complete acyclic graph: an edge ``u -> v`` for every ``u < v``, from vertex 0 to the last."""
+    require(n_vertices >= 2, f"an acyclic dense graph needs two vertices: {n_vertices}")
+    require(max_capacity >= 1, f"max_capacity must be positive: {max_capacity}")
+    rng = np.random.default_rng(seed)
+    tail, head = np.triu_indices(n_vertices, k=1)
+    capacity = draw_capacities(rng, 1, max_capacity, len(tail))
+    return edge_list(n_vertices, [(tail, head, capacity)], source=0, sink=n_vertices - 1)
