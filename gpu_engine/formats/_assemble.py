@@ -1,0 +1,93 @@
+"""The last step of every reader: columns to a checked `EdgeList`."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.errors import CapacityOverflow, InvalidNetwork, TooLarge
+from gpu_engine.formats._names import Names, refuse_repeats
+from gpu_engine.formats._place import ROWS, Place
+from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits
+from gpu_engine.types import INFINITE, MAX_TOTAL, MAX_VERTICES, BoolArray, UnitArray
+
+
+def assemble(
+    tail: NDArray[np.integer],
+    head: NDArray[np.integer],
+    capacity: UnitArray,
+    *,
+    n_vertices: int | None = None,
+    undirected: bool | BoolArray = False,
+    decimals: int = 0,
+    edge_ids: Names | None = None,
+    vertex_labels: Names | None = None,
+    source: int | None = None,
+    sink: int | None = None,
+    place: Place = ROWS,
+    first_vertex: int = 0,
+    limits: Limits = DEFAULT_LIMITS,
+) -> EdgeList:
+    """Check lengths, vertex ranges, signs, limits and uniqueness; then narrow to the widths of `types`.
+
+    `first_vertex` is subtracted from tails and heads (1 for formats that count from one). `n_vertices` None:
+    one more than the largest index.
+    """
+    check_edge_count(len(tail), limits)
+    _check_lengths(len(tail), head=head, capacity=capacity, edge_ids=edge_ids)
+    if not isinstance(undirected, bool):
+        _check_lengths(len(tail), undirected=undirected)
+    if n_vertices is None:
+        largest = max(int(tail.max(initial=first_vertex - 1)), int(head.max(initial=first_vertex - 1)))
+        n_vertices = largest - first_vertex + 1
+    check_vertex_count(n_vertices, limits)
+    last = first_vertex + n_vertices - 1
+    for name, end in (("tail", tail), ("head", head)):
+        outside = (end < first_vertex) | (end > last)
+        place.refuse(outside, f"is no vertex {first_vertex} .. {last}", what=name)
+    place.refuse(capacity < 0, "is negative", what="capacity")
+    overflow = (capacity > MAX_TOTAL) & (capacity != INFINITE)
+    place.refuse(overflow, "is too large", CapacityOverflow, what="capacity")
+    for name, terminal in (("source", source), ("sink", sink)):
+        if terminal is not None and not 0 <= terminal < n_vertices:
+            raise InvalidNetwork(f"{name} {terminal + first_vertex} is no vertex {first_vertex} .. {last}")
+    _check_names(n_vertices, edge_ids, vertex_labels)
+    return EdgeList(
+        n_vertices=n_vertices,
+        tail=(tail - first_vertex).astype(np.int32),
+        head=(head - first_vertex).astype(np.int32),
+        capacity=capacity.astype(np.int64, copy=False),
+        undirected=undirected,
+        decimals=decimals,
+        edge_ids=edge_ids,
+        vertex_labels=vertex_labels,
+        source=source,
+        sink=sink,
+    )
+
+
+def check_edge_count(n_edges: int, limits: Limits) -> None:
+    if n_edges > limits.max_edges:
+        raise TooLarge(f"{n_edges} edges are more than the limit of {limits.max_edges}")
+
+
+def check_vertex_count(n_vertices: int, limits: Limits) -> None:
+    limit = min(limits.max_vertices, MAX_VERTICES)
+    if n_vertices < 0:
+        raise InvalidNetwork(f"n_vertices is negative: {n_vertices}")
+    if n_vertices > limit:
+        raise TooLarge(f"{n_vertices} vertices are more than the limit of {limit}")
+
+
+def _check_lengths(n_edges: int, **columns: Names | NDArray[np.generic] | None) -> None:
+    for name, column in columns.items():
+        if column is not None and len(column) != n_edges:
+            raise InvalidNetwork(f"{name} has {len(column)} rows, tail has {n_edges}")
+
+
+def _check_names(n_vertices: int, edge_ids: Names | None, vertex_labels: Names | None) -> None:
+    if edge_ids is not None:
+        refuse_repeats(edge_ids, "edge id")
+    if vertex_labels is not None:
+        if len(vertex_labels) != n_vertices:
+            raise InvalidNetwork(f"vertex_labels has {len(vertex_labels)} rows for {n_vertices} vertices")
+        refuse_repeats(vertex_labels, "vertex label")

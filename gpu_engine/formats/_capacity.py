@@ -1,0 +1,168 @@
+"""Exact fixed-point capacities from whatever a format holds: text, decimals, integers or floats.
+
+Without a stated number of decimals the fewest that hold every capacity exactly are taken, so ``1.50`` and
+``1.5`` both need one. Nothing is ever rounded: a capacity that needs more than `MAX_DECIMALS` is refused.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from gpu_engine.errors import CapacityOverflow, InvalidNetwork
+from gpu_engine.formats._place import Place, shown
+from gpu_engine.types import INFINITE, MAX_DECIMALS, MAX_TOTAL, UnitArray
+
+INFINITE_TEXT = "inf"
+EXACT_FLOAT = 2.0**53
+"""Below this every integer has its own float64, and so every amount of units."""
+WIDEST = 38
+"""Digits of an Arrow decimal128."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    units: UnitArray
+    """int64[m] in ``10 ** -decimals``; `INFINITE` where the text said ``inf``."""
+    decimals: int
+
+
+def check_decimals(decimals: object) -> int | None:
+    """The caller's own statement, if there is one."""
+    if decimals is None:
+        return None
+    if type(decimals) is not int or not 0 <= decimals <= MAX_DECIMALS:
+        raise InvalidNetwork(f"decimals must be a whole number 0 .. {MAX_DECIMALS}, not {shown(decimals)}")
+    return decimals
+
+
+def from_text(strings: pa.StringArray, place: Place, decimals: int | None = None) -> Amounts:
+    """Numbers as written (``7``, ``1.25``, ``1e-3``) or ``inf``; no binary float in between."""
+    infinite = pc.equal(strings, INFINITE_TEXT)
+    finite = pc.if_else(infinite, "0", strings)
+    try:
+        values = pc.cast(finite, pa.decimal128(WIDEST, MAX_DECIMALS))
+    except pa.ArrowInvalid:
+        _refuse_text(finite, place)
+        raise
+    amounts = from_decimals(values, place, decimals)
+    amounts.units[infinite.to_numpy(zero_copy_only=False)] = INFINITE
+    return amounts
+
+
+def from_decimals(values: pa.Decimal128Array, place: Place, decimals: int | None = None) -> Amounts:
+    """An Arrow decimal128 column without nulls."""
+    for tried in range(MAX_DECIMALS + 1) if decimals is None else (decimals,):
+        try:
+            scaled = pc.cast(values, pa.decimal128(WIDEST, tried))
+        except pa.ArrowInvalid:
+            continue
+        return Amounts(_words(scaled, place), tried)
+    allowed = MAX_DECIMALS if decimals is None else decimals
+    exact = [value == round(value, allowed) for value in values.to_pylist()]
+    place.refuse(~np.array(exact, dtype=bool), f"has more than {allowed} decimals", what="capacity")
+    raise CapacityOverflow("a capacity has too many digits")
+
+
+def from_integers(column: NDArray[np.integer], place: Place) -> UnitArray:
+    """A whole-number column as int64; the caller knows whether it counts units."""
+    if column.dtype.kind == "u":
+        place.refuse(column > INFINITE, "is too large", CapacityOverflow, what="capacity")
+    return column.astype(np.int64)
+
+
+def from_whole(column: NDArray[np.integer], place: Place, decimals: int | None = None) -> Amounts:
+    """Whole amounts of the caller's unit, scaled to the stated decimals."""
+    units = from_integers(column, place)
+    scale = 10 ** (decimals or 0)
+    place.refuse(units > MAX_TOTAL // scale, "is too large", CapacityOverflow, what="capacity")
+    place.refuse(units < 0, "is negative", what="capacity")
+    return Amounts(units * scale, decimals or 0)
+
+
+def from_floats(column: NDArray[np.floating], place: Place, decimals: int | None = None) -> Amounts:
+    """Floats that are the nearest to a decimal number of so many places; infinity is infinite.
+
+    A float64 stands for the decimal it is nearest to: 0.1 is one tenth. One that is nearest to no decimal of
+    at most nine places, such as ``0.1 + 0.2``, is refused.
+    """
+    values = column.astype(np.float64)
+    place.refuse(np.isnan(values), "is not a number", what="capacity")
+    place.refuse(values < 0, "is negative", what="capacity")
+    infinite = np.isposinf(values)
+    values = np.where(infinite, 0.0, values)
+    large = values >= EXACT_FLOAT
+    place.refuse(large, "is too large for an exact float", CapacityOverflow, what="capacity")
+    allowed = MAX_DECIMALS if decimals is None else decimals
+    needed, units = _shortest(values, allowed)
+    place.refuse(needed < 0, f"has more than {allowed} decimals", what="capacity")
+    common = int(needed.max(initial=0)) if decimals is None else decimals
+    scale = 10 ** (common - needed)
+    place.refuse(units > MAX_TOTAL // scale, "is too large", CapacityOverflow, what="capacity")
+    return Amounts(np.where(infinite, INFINITE, units * scale), common)
+
+
+def _shortest(values: NDArray[np.float64], allowed: int) -> tuple[NDArray[np.int64], UnitArray]:
+    """For each float the fewest decimals, at most `allowed` (-1: more), it is the nearest float to.
+
+    Dividing two exact floats rounds correctly, so the test below is exact.
+    """
+    needed = np.full(len(values), -1, dtype=np.int64)
+    units = np.zeros(len(values), dtype=np.int64)
+    rest = np.arange(len(values))
+    for tried in range(allowed + 1):
+        scaled = np.rint(values[rest] * 10.0**tried)
+        exact = (scaled / 10.0**tried == values[rest]) & (scaled < EXACT_FLOAT)
+        needed[rest[exact]] = tried
+        units[rest[exact]] = scaled[exact].astype(np.int64)
+        rest = rest[~exact]
+    return needed, units
+
+
+def to_text(units: UnitArray, decimals: int) -> pa.StringArray:
+    """What `from_text` reads back: ``units * 10 ** -decimals``, ``inf`` where infinite."""
+    words = np.stack([units, units >> 63], axis=1)
+    kind = pa.decimal128(WIDEST, decimals)
+    values = pa.Array.from_buffers(kind, len(units), [None, pa.py_buffer(words.tobytes())])
+    return pc.if_else(pa.array(units == INFINITE), INFINITE_TEXT, pc.cast(values, pa.string()))
+
+
+def _words(scaled: pa.Decimal128Array, place: Place) -> UnitArray:
+    """The low halves of 128-bit integers, after the high halves were found to be empty."""
+    words = np.frombuffer(scaled.buffers()[1], dtype="<i8").reshape(-1, 2)
+    words = words[scaled.offset : scaled.offset + len(scaled)]
+    low, high = words[:, 0], words[:, 1]
+    place.refuse(high < 0, "is negative", what="capacity")
+    too_large = (high > 0) | (low < 0) | (low > MAX_TOTAL)
+    place.refuse(too_large, "is too large", CapacityOverflow, what="capacity")
+    return low.copy()
+
+
+def _refuse_text(strings: pa.StringArray, place: Place) -> None:
+    """Name the rows Arrow could not read; slow, but only on the way to an error."""
+    numbers = [_number(text) for text in strings.to_pylist()]
+    missing = np.array([number is None for number in numbers], dtype=bool)
+    place.refuse(missing, "is not a number or 'inf'", what="capacity")
+    negative = np.array([number is not None and number < 0 for number in numbers], dtype=bool)
+    place.refuse(negative, "is negative", what="capacity")
+    large = np.array([number is not None and number > MAX_TOTAL for number in numbers], dtype=bool)
+    place.refuse(large, "is too large", CapacityOverflow, what="capacity")
+    long = np.array([number is not None and _is_long(number) for number in numbers], dtype=bool)
+    place.refuse(long, f"has more than {MAX_DECIMALS} decimals", what="capacity")
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    plain = text.isascii() and "_" not in text and text == text.strip()
+    return number if plain and number.is_finite() else None
+
+
+def _is_long(number: Decimal) -> bool:
+    exponent = number.normalize().as_tuple().exponent
+    return isinstance(exponent, int) and exponent < -MAX_DECIMALS

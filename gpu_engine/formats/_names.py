@@ -1,0 +1,75 @@
+"""Vertex names and edge ids: integers or strings, numbered without a loop over edges."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from gpu_engine.errors import ROWS_SHOWN, InvalidNetwork
+from gpu_engine.formats._place import Place, refusing, shown
+
+Names: TypeAlias = NDArray[np.int64] | Sequence[str]
+"""As `EdgeList` holds them."""
+
+
+def as_arrow(names: Names) -> pa.Array:
+    """int64 or large_string array."""
+    if isinstance(names, np.ndarray):
+        return pa.array(names.astype(np.int64, copy=False))
+    with refusing("names must be text", pa.ArrowException, UnicodeError, TypeError):
+        return pa.array(names, type=pa.large_string())
+
+
+def from_arrow(column: pa.Array, what: str) -> Names:
+    """An integer or text column, nulls refused."""
+    if column.null_count:
+        raise InvalidNetwork(f"{what} has {column.null_count} nulls")
+    if pa.types.is_integer(column.type):
+        with refusing(what, pa.ArrowInvalid):
+            integers: NDArray[np.int64] = pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
+        return integers
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        strings: list[str] = column.to_pylist()
+        return strings
+    raise InvalidNetwork(f"{what} must be integers or text, not {column.type}")
+
+
+def as_list(names: Names) -> list[Any]:
+    return names.tolist() if isinstance(names, np.ndarray) else list(names)
+
+
+def refuse_repeats(names: Names, what: str) -> None:
+    """Raise `InvalidNetwork` with the first names that occur more than once."""
+    column = as_arrow(names)
+    if pc.count_distinct(column).as_py() == len(column):
+        return
+    counts = pc.value_counts(column)
+    repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    first = repeated.slice(0, ROWS_SHOWN).to_pylist()
+    raise InvalidNetwork(f"{what} {shown(first[0])} occurs more than once", first)
+
+
+def number_by_appearance(tail: pa.Array, head: pa.Array) -> tuple[NDArray[np.int64], Names]:
+    """Number the names in reading order: the first edge's tail, its head, the next edge's tail ...
+
+    Returns int64[m, 2] vertex indices (tail, head) and the names of the vertices.
+    """
+    both = pa.concat_arrays([tail, head])
+    order = np.arange(len(both)).reshape(2, -1).T.ravel()
+    encoded = pc.dictionary_encode(both.take(pa.array(order)))
+    pairs = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64).reshape(-1, 2)
+    return pairs, from_arrow(encoded.dictionary, "vertices")
+
+
+def look_up(names: pa.Array, labels: Names, place: Place, what: str) -> NDArray[np.int64]:
+    """int64[m], the position of each name among `labels`; unknown names are refused."""
+    known = as_arrow(labels)
+    if names.type != known.type:
+        raise InvalidNetwork(f"{what} must name vertices as vertex_labels does ({known.type})")
+    found = pc.index_in(names, value_set=known)
+    place.refuse(found.is_null().to_numpy(zero_copy_only=False), "is no vertex label", what=what)
+    index: NDArray[np.int64] = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return index

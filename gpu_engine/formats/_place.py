@@ -1,0 +1,57 @@
+"""Where in the caller's text or columns something is wrong."""
+
+import reprlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.errors import ROWS_SHOWN, EngineError, InvalidNetwork
+from gpu_engine.types import BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Translates an edge row to what the caller can find: a row of a column or a line of a text."""
+
+    name: str = "row"
+    first: int = 0
+    """The number of edge row 0, if the others follow without a gap."""
+    numbers: NDArray[np.int64] | None = None
+    """int64[m], the number of every edge row, if they do not."""
+
+    def refuse(
+        self, bad: BoolArray, message: str, error: type[EngineError] = InvalidNetwork, what: str = ""
+    ) -> None:
+        """Raise `error` with the first rows where `bad` holds; nothing if there are none."""
+        if not bad.any():
+            return
+        rows = np.flatnonzero(bad)
+        shown = rows[:ROWS_SHOWN]
+        found = (shown + self.first if self.numbers is None else self.numbers[shown]).tolist()
+        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+        subject = f"{what} " if what else ""
+        raise error(f"{self.name} {found[0]}: {subject}{message}{more}", found)
+
+
+ROWS: Final = Place()
+
+
+def shown(value: object) -> str:
+    """The caller's value in an error message, abridged."""
+    return reprlib.repr(value)
+
+
+@contextmanager
+def refusing(what: str, *failures: type[Exception]) -> Iterator[None]:
+    """Translate a library's own `failures` on malformed input into `InvalidNetwork`."""
+    try:
+        yield
+    except EngineError:
+        raise
+    except failures as failure:
+        reason = " ".join(str(failure).split())[:200] or type(failure).__name__
+        raise InvalidNetwork(f"{what}: {reason}") from failure

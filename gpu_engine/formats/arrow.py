@@ -1,0 +1,210 @@
+"""Arrow IPC streams: the fastest way in, and, compressed, the serialisation of snapshots.
+
+The first stream has one row per edge: ``tail`` and ``head`` (integers: vertex indices; text: names,
+numbered in the order they first appear), ``capacity``, and optionally ``undirected`` (boolean) and
+``edge_id`` (integers or text). A second stream may follow with one row per vertex: ``label``; tails and
+heads are then indices into it.
+
+``capacity`` is a decimal128 or float64 column of amounts (positive infinity never limits), or an integer
+column of units, ``10 ** -decimals`` each, in which the largest int64 never limits. The first schema's
+metadata may hold ``n_vertices``, ``decimals``, ``source``, ``sink`` (indices), ``undirected`` and
+``labelled`` (``true`` or ``false``; the latter says that a second stream must follow). A stream without its
+end mark was cut and is refused.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.errors import InvalidNetwork, TooLarge
+from gpu_engine.formats import _capacity
+from gpu_engine.formats._arrow_size import check_streams
+from gpu_engine.formats._assemble import assemble, check_edge_count
+from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
+from gpu_engine.formats._place import ROWS, refusing, shown
+from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
+from gpu_engine.types import BoolArray
+
+REQUIRED = ("tail", "head", "capacity")
+OPTIONAL = ("undirected", "edge_id")
+MAX_METADATA_DIGITS = 18
+
+
+def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+    """Read one or two Arrow IPC streams; nothing is decompressed before its declared size was checked."""
+    data = pa.py_buffer(load(source))
+    with refusing("not an Arrow IPC stream", pa.ArrowException, OSError, ValueError, KeyError):
+        check_streams(data, limits.max_bytes_decompressed)
+        reader = pa.BufferReader(data)
+        edges = _table(reader)
+        labels = _labels(_table(reader)) if reader.tell() < data.size else None
+        if reader.tell() < data.size:
+            raise InvalidNetwork("something follows the stream of labels")
+    _check_columns(edges)
+    check_edge_count(edges.num_rows, limits)
+    columns = {name: _decoded(edges.column(name), limits) for name in edges.column_names}
+    for name, column in columns.items():
+        ROWS.refuse(column.is_null().to_numpy(zero_copy_only=False), "is null", what=name)
+    metadata = _Metadata(edges.schema.metadata or {})
+    if metadata.flag("labelled") and labels is None:
+        raise InvalidNetwork("the stream of labels is missing")
+    tail, head, labels = _ends(columns, labels)
+    amounts = _capacities(columns["capacity"], metadata.count("decimals"))
+    n_vertices = metadata.count("n_vertices")
+    return assemble(
+        tail,
+        head,
+        amounts.units,
+        n_vertices=len(labels) if n_vertices is None and labels is not None else n_vertices,
+        undirected=_undirected(columns.get("undirected"), metadata),
+        decimals=amounts.decimals,
+        edge_ids=from_arrow(columns["edge_id"], "edge_id") if "edge_id" in columns else None,
+        vertex_labels=labels,
+        source=metadata.count("source"),
+        sink=metadata.count("sink"),
+        limits=limits,
+    )
+
+
+def write_arrow(edges: EdgeList, compression: str | None = None) -> bytes:
+    """Every field of the network; `compression` is None, ``"lz4"`` or ``"zstd"``."""
+    columns: dict[str, Any] = {"tail": edges.tail, "head": edges.head, "capacity": edges.capacity}
+    metadata = {"n_vertices": str(edges.n_vertices), "decimals": str(edges.decimals)}
+    if isinstance(edges.undirected, bool):
+        metadata["undirected"] = str(edges.undirected).lower()
+    else:
+        columns["undirected"] = edges.undirected
+    if edges.edge_ids is not None:
+        columns["edge_id"] = as_arrow(edges.edge_ids)
+    for name, terminal in (("source", edges.source), ("sink", edges.sink)):
+        if terminal is not None:
+            metadata[name] = str(terminal)
+    if edges.vertex_labels is not None:
+        metadata["labelled"] = "true"
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    tables = [pa.table(columns).replace_schema_metadata(metadata)]
+    if edges.vertex_labels is not None:
+        tables.append(pa.table({"label": as_arrow(edges.vertex_labels)}))
+    for table in tables:
+        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+            writer.write_table(table)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def pack(edges: EdgeList) -> bytes:
+    """The compact form snapshots keep: an Arrow stream with zstd buffers."""
+    return write_arrow(edges, compression="zstd")
+
+
+def unpack(packed: bytes | memoryview, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+    """The network `pack` was given, field by field and bit by bit."""
+    return read_arrow(packed, limits)
+
+
+class _Metadata:
+    """The schema's key-value pairs, each checked when it is asked for."""
+
+    def __init__(self, pairs: dict[bytes, bytes]) -> None:
+        self._pairs = pairs
+
+    def count(self, name: str) -> int | None:
+        text = self._pairs.get(name.encode())
+        if text is None:
+            return None
+        if not text.isdigit() or len(text) > MAX_METADATA_DIGITS:
+            raise InvalidNetwork(f"schema metadata {name} must be a whole number, not {text[:20]!r}")
+        return int(text)
+
+    def flag(self, name: str) -> bool:
+        text = self._pairs.get(name.encode(), b"false")
+        if text not in (b"true", b"false"):
+            raise InvalidNetwork(f"schema metadata {name} must be true or false, not {text[:20]!r}")
+        return text == b"true"
+
+
+def _table(reader: pa.BufferReader) -> pa.Table:
+    with pa.ipc.open_stream(reader) as stream:
+        table = stream.read_all()
+    table.validate(full=True)  # offsets of an untrusted stream may point anywhere
+    return table
+
+
+def _decoded(chunks: pa.ChunkedArray, limits: Limits) -> pa.Array:
+    """One plain array; a dictionary of long names is refused before its every use becomes a copy."""
+    with refusing("not an Arrow IPC stream", pa.ArrowException):
+        column = chunks.combine_chunks()
+        if not pa.types.is_dictionary(column.type):
+            return column
+        if pa.types.is_string(column.type.value_type) or pa.types.is_large_string(column.type.value_type):
+            lengths = pc.binary_length(column.dictionary).take(column.indices)
+            if (pc.sum(pc.cast(lengths, pa.int64())).as_py() or 0) > limits.max_bytes_decompressed:
+                raise TooLarge(f"the names decode to more than {limits.max_bytes_decompressed} bytes")
+        return column.dictionary_decode()
+
+
+def _labels(vertices: pa.Table) -> Names:
+    if vertices.column_names != ["label"]:
+        raise InvalidNetwork(
+            f"the second stream must have the column 'label', not {shown(vertices.column_names)}"
+        )
+    return from_arrow(vertices.column("label").combine_chunks(), "label")
+
+
+def _check_columns(edges: pa.Table) -> None:
+    names = edges.column_names
+    for name in REQUIRED:
+        if name not in names:
+            raise InvalidNetwork(f"the column {name!r} is missing")
+    unknown = [name for name in names if name not in REQUIRED + OPTIONAL]
+    if unknown or len(set(names)) < len(names):
+        raise InvalidNetwork(f"unknown or repeated columns: {shown(unknown or names)}")
+
+
+def _ends(
+    columns: dict[str, pa.Array], labels: Names | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Names | None]:
+    tail, head = (_end(columns[name], name) for name in ("tail", "head"))
+    if isinstance(tail, np.ndarray) and isinstance(head, np.ndarray):
+        return tail, head, labels
+    if isinstance(tail, np.ndarray) or isinstance(head, np.ndarray):
+        raise InvalidNetwork("tail and head must both be integers or both be text")
+    if labels is not None:
+        raise InvalidNetwork("with a stream of labels, tail and head must be indices")
+    pairs, labels = number_by_appearance(tail, head)
+    return pairs[:, 0], pairs[:, 1], labels
+
+
+def _end(column: pa.Array, name: str) -> NDArray[np.int64] | pa.Array:
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return column.cast(pa.large_string())
+    indices = from_arrow(column, name)
+    assert isinstance(indices, np.ndarray)
+    return indices
+
+
+def _capacities(column: pa.Array, decimals: int | None) -> _capacity.Amounts:
+    decimals = _capacity.check_decimals(decimals)
+    if pa.types.is_integer(column.type):
+        units = _capacity.from_integers(column.to_numpy(zero_copy_only=False), ROWS)
+        return _capacity.Amounts(units, decimals or 0)
+    if pa.types.is_decimal128(column.type):
+        return _capacity.from_decimals(column, ROWS, decimals)
+    if pa.types.is_floating(column.type):
+        values = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+        return _capacity.from_floats(values, ROWS, decimals)
+    raise InvalidNetwork(f"capacity must be integer, decimal128 or float64, not {column.type}")
+
+
+def _undirected(column: pa.Array | None, metadata: _Metadata) -> bool | BoolArray:
+    if column is None:
+        return metadata.flag("undirected")
+    if not pa.types.is_boolean(column.type):
+        raise InvalidNetwork(f"undirected must be boolean, not {column.type}")
+    flags: BoolArray = column.to_numpy(zero_copy_only=False)
+    return flags

@@ -1,0 +1,199 @@
+"""Columnar JSON: one array per column, numbers read exactly as they are written.
+
+``{"tail": [...], "head": [...], "capacity": [...]}`` and optionally ``n_vertices``, ``undirected`` (one
+boolean or one per edge), ``decimals``, ``edge_ids``, ``vertex_labels``, ``source``, ``sink``.
+
+Capacities are numbers of the caller's unit, strings of such numbers, or ``"inf"``. Tails, heads, source and
+sink are vertex indices if they are integers and there are no ``vertex_labels``; else they are names: those
+of ``vertex_labels``, or, if they are strings without it, numbered in the order they first appear.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.errors import InvalidNetwork
+from gpu_engine.formats import _capacity
+from gpu_engine.formats._assemble import assemble, check_edge_count
+from gpu_engine.formats._names import Names, as_arrow, as_list, look_up, number_by_appearance
+from gpu_engine.formats._place import ROWS, refusing, shown
+from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
+from gpu_engine.types import BoolArray
+
+REQUIRED = ("tail", "head", "capacity")
+OPTIONAL = ("n_vertices", "undirected", "decimals", "edge_ids", "vertex_labels", "source", "sink")
+
+
+class _Number(str):
+    """A JSON number with a point or exponent, or NaN or Infinity, as it was written."""
+
+    __slots__ = ()
+
+
+def read_json(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+    """Read columnar JSON; `InvalidNetwork` names the column and row. About a second per million edges."""
+    with refusing("not JSON", ValueError, RecursionError):
+        body = json.loads(
+            bytes(load(source)),
+            parse_float=_Number,
+            parse_constant=_Number,
+            object_pairs_hook=_without_repeats,
+        )
+    if not isinstance(body, dict):
+        raise InvalidNetwork("a JSON object with the columns tail, head, capacity is expected")
+    return from_columns(body, limits)
+
+
+def from_columns(body: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+    """The network of a parsed body, whose fields are those of the module docstring as lists and scalars."""
+    unknown = sorted(set(body) - {*REQUIRED, *OPTIONAL})
+    if unknown:
+        raise InvalidNetwork(f"unknown field {shown(unknown[0])}")
+    for name in REQUIRED:
+        if not isinstance(body.get(name), list):
+            raise InvalidNetwork(f"{name} must be an array")
+    check_edge_count(len(body["tail"]), limits)
+    decimals = _capacity.check_decimals(body.get("decimals"))
+    amounts = _capacities(body["capacity"], decimals)
+    tail, head, labels, terminals = _vertices(body)
+    n_vertices = body.get("n_vertices")
+    if n_vertices is not None and type(n_vertices) is not int:
+        raise InvalidNetwork(f"n_vertices must be a whole number, not {shown(n_vertices)}")
+    if n_vertices is None and labels is not None:
+        n_vertices = len(labels)
+    return assemble(
+        tail,
+        head,
+        amounts.units,
+        n_vertices=n_vertices,
+        undirected=_undirected(body.get("undirected", False)),
+        decimals=amounts.decimals,
+        edge_ids=None if body.get("edge_ids") is None else _names(body["edge_ids"], "edge_ids"),
+        vertex_labels=labels,
+        source=terminals[0],
+        sink=terminals[1],
+        limits=limits,
+    )
+
+
+def write_json(edges: EdgeList) -> bytes:
+    """The network as columnar JSON; reading it back gives the same columns, ids, labels and terminals."""
+    labels = None if edges.vertex_labels is None else np.array(as_list(edges.vertex_labels), dtype=object)
+
+    def named(vertices: Any) -> Any:
+        return (vertices if labels is None else labels[vertices]).tolist()
+
+    fields: dict[str, Any] = {"n_vertices": edges.n_vertices, "decimals": edges.decimals}
+    fields |= {"tail": named(edges.tail), "head": named(edges.head)}
+    whole = isinstance(edges.undirected, bool)
+    fields["undirected"] = edges.undirected if whole else np.asarray(edges.undirected).tolist()
+    if edges.edge_ids is not None:
+        fields["edge_ids"] = as_list(edges.edge_ids)
+    if labels is not None:
+        fields["vertex_labels"] = labels.tolist()
+    for name, terminal in (("source", edges.source), ("sink", edges.sink)):
+        if terminal is not None:
+            fields[name] = named(np.array([terminal]))[0]
+    head = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+    amounts = ",".join(_capacity.to_text(edges.capacity, edges.decimals).to_pylist())
+    capacity = amounts.replace(_capacity.INFINITE_TEXT, f'"{_capacity.INFINITE_TEXT}"')
+    return f'{head[:-1]},"capacity":[{capacity}]}}'.encode()
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    body = dict(pairs)
+    if len(body) < len(pairs):
+        raise InvalidNetwork("a field occurs more than once")
+    return body
+
+
+def _kinds(column: list[Any]) -> set[type]:
+    return set(map(type, column))
+
+
+def _refuse_kinds(column: list[Any], allowed: set[type], what: str, message: str) -> None:
+    if not _kinds(column) <= allowed:
+        bad = np.array([type(item) not in allowed for item in column], dtype=bool)
+        ROWS.refuse(bad, message, what=what)
+
+
+def _integers(column: list[int], what: str) -> NDArray[np.int64]:
+    try:
+        return np.array(column, dtype=np.int64)
+    except OverflowError:
+        bad = np.array([not -(2**63) <= item < 2**63 for item in column], dtype=bool)
+        ROWS.refuse(bad, "is too large", what=what)
+        raise
+
+
+def _capacities(column: list[Any], decimals: int | None) -> _capacity.Amounts:
+    _refuse_kinds(column, {int, float, str, _Number}, "capacity", "is neither a number nor 'inf'")
+    if _kinds(column) <= {int}:
+        try:
+            whole = np.array(column, dtype=np.int64)
+        except OverflowError:
+            pass  # the exact reader below names the rows
+        else:
+            return _capacity.from_whole(whole, ROWS, decimals)
+    with refusing("capacity", UnicodeError):
+        text = pa.array(list(map(str, column)), type=pa.large_string())
+    return _capacity.from_text(text, ROWS, decimals)
+
+
+def _names(column: Any, what: str) -> Names:
+    if not isinstance(column, list):
+        raise InvalidNetwork(f"{what} must be an array")
+    kind = _kinds(column[:1]) & {int, str} or {int}
+    _refuse_kinds(column, kind, what, "is not of one kind with row 0, integer or text")
+    if kind == {int}:
+        return _integers(column, what)
+    as_arrow(column)  # refuses text that has no UTF-8 form
+    return column
+
+
+def _vertices(
+    body: Mapping[str, Any],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Names | None, tuple[int | None, int | None]]:
+    """Tail and head indices, labels, and the two terminals."""
+    tail, head = _names(body["tail"], "tail"), _names(body["head"], "head")
+    if len(tail) != len(head):
+        raise InvalidNetwork(f"head has {len(head)} rows, tail has {len(tail)}")
+    labels: Names | None = None
+    if body.get("vertex_labels") is not None:
+        labels = _names(body["vertex_labels"], "vertex_labels")
+        ends = [look_up(as_arrow(end), labels, ROWS, what) for end, what in ((tail, "tail"), (head, "head"))]
+    elif isinstance(tail, np.ndarray) and isinstance(head, np.ndarray):
+        ends = [tail, head]
+    elif isinstance(tail, np.ndarray) or isinstance(head, np.ndarray):
+        raise InvalidNetwork("tail and head must both be integers or both be text")
+    else:
+        pairs, labels = number_by_appearance(as_arrow(tail), as_arrow(head))
+        ends = [pairs[:, 0], pairs[:, 1]]
+    return ends[0], ends[1], labels, (_terminal(body, "source", labels), _terminal(body, "sink", labels))
+
+
+def _terminal(body: Mapping[str, Any], what: str, labels: Names | None) -> int | None:
+    name = body.get(what)
+    if name is None:
+        return None
+    if labels is None:
+        if type(name) is not int:
+            raise InvalidNetwork(f"{what} must be a vertex index, not {shown(name)}")
+        return name
+    if type(name) not in (int, str):
+        raise InvalidNetwork(f"{what} must be a vertex label, not {shown(name)}")
+    return int(look_up(as_arrow(_names([name], what)), labels, ROWS, what)[0])
+
+
+def _undirected(flags: Any) -> bool | BoolArray:
+    if isinstance(flags, bool):
+        return flags
+    if not isinstance(flags, list):
+        raise InvalidNetwork("undirected must be true, false or an array of them")
+    _refuse_kinds(flags, {bool}, "undirected", "is not true or false")
+    return np.array(flags, dtype=bool)

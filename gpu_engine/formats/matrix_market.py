@@ -1,0 +1,82 @@
+"""Matrix Market coordinate files: an entry ``i j value`` is an edge from `i` to `j`, counting from 1.
+
+Boisvert, Pozo and Remington, "The Matrix Market exchange formats", NISTIR 5935 (1996). Read are square
+``coordinate`` matrices, ``integer``, ``real`` or ``pattern`` (capacity 1), ``general`` or ``symmetric``
+(every entry is one undirected edge).
+"""
+
+import numpy as np
+
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.errors import InvalidNetwork
+from gpu_engine.formats import _capacity
+from gpu_engine.formats._assemble import assemble, check_edge_count, check_vertex_count
+from gpu_engine.formats._text import (
+    Bytes,
+    Lines,
+    as_text,
+    blank_lines,
+    first_bytes,
+    split_fields,
+    split_lines,
+)
+from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
+
+BANNER = ["%%matrixmarket", "matrix", "coordinate"]
+VALUES = ("integer", "real", "pattern")
+SYMMETRIES = ("general", "symmetric")
+
+
+def read_matrix_market(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+    """Read a coordinate matrix; real values become exact decimals, `InvalidNetwork` names the line."""
+    text = as_text(load(source))
+    lines = split_lines(text)
+    value, symmetry = _banner(text, lines)
+    comment = first_bytes(text, lines) == ord("%")
+    content = lines.where(~comment & ~blank_lines(text, lines))
+    size = _size(text, content)
+    check_vertex_count(size[0], limits)
+    check_edge_count(size[2], limits)
+    entries = content.where(np.arange(len(content)) > 0)
+    if len(entries) != size[2]:
+        raise InvalidNetwork(f"line {len(lines)}: {len(entries)} of {size[2]} entries", [len(lines)])
+    columns = split_fields(text, entries, 2 if value == "pattern" else 3)
+    amounts = _capacity.Amounts(np.ones(len(entries), dtype=np.int64), 0)
+    if value != "pattern":
+        amounts = _capacity.from_text(columns[2].strings(), entries.place)
+    return assemble(
+        columns[0].integers(entries.place, "row index"),
+        columns[1].integers(entries.place, "column index"),
+        amounts.units,
+        n_vertices=size[0],
+        undirected=symmetry == "symmetric",
+        decimals=amounts.decimals,
+        place=entries.place,
+        first_vertex=1,
+        limits=limits,
+    )
+
+
+def _banner(text: Bytes, lines: Lines) -> tuple[str, str]:
+    fields = _line(text, lines, 0) if len(lines) else []
+    if [field.lower() for field in fields[:3]] != BANNER or len(fields) != 5:
+        raise InvalidNetwork("line 1: '%%MatrixMarket matrix coordinate VALUE SYMMETRY' expected", [1])
+    value, symmetry = fields[3].lower(), fields[4].lower()
+    if value not in VALUES or symmetry not in SYMMETRIES:
+        raise InvalidNetwork(f"line 1: only {VALUES} and {SYMMETRIES} are read, not {value} {symmetry}", [1])
+    return value, symmetry
+
+
+def _size(text: Bytes, content: Lines) -> tuple[int, int, int]:
+    fields = _line(text, content, 0) if len(content) else []
+    number = int(content.number[0]) if len(content) else 1
+    if len(fields) != 3 or not all(field.isdigit() and len(field) <= 18 for field in fields):
+        raise InvalidNetwork(f"line {number}: 'ROWS COLUMNS ENTRIES' expected", [number])
+    rows, columns, entries = map(int, fields)
+    if rows != columns:
+        raise InvalidNetwork(f"line {number}: the matrix must be square, not {rows} x {columns}", [number])
+    return rows, columns, entries
+
+
+def _line(text: Bytes, lines: Lines, k: int) -> list[str]:
+    return text[lines.start[k] : lines.stop[k]].tobytes().decode().split()

@@ -1,0 +1,178 @@
+"""NumPy archives, read without pickle and without trusting the sizes they claim.
+
+Two sets of field names. Our own: ``tail, head, capacity`` and optionally ``n_vertices, decimals,
+undirected`` (one flag or one per edge), ``edge_ids, vertex_labels, source, sink``; whole capacities count
+units. And that of the research data sets: ``n, src, dst, cap, s, t, undirected``, where a true
+``undirected`` says that arcs 2k and 2k+1 are the two directions of one edge of equal capacity.
+"""
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.errors import InvalidNetwork, TooLarge
+from gpu_engine.formats import _capacity
+from gpu_engine.formats._assemble import assemble, check_edge_count
+from gpu_engine.formats._names import Names, as_list
+from gpu_engine.formats._npy import read_array
+from gpu_engine.formats._place import ROWS, refusing, shown
+from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
+from gpu_engine.types import BoolArray
+
+Arrays = Mapping[str, NDArray[Any]]
+
+OWN = ("tail", "head", "capacity")
+OWN_OPTIONAL = ("n_vertices", "decimals", "undirected", "edge_ids", "vertex_labels", "source", "sink")
+RESEARCH = ("n", "src", "dst", "cap", "s", "t", "undirected")
+MALFORMED = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, struct.error, RuntimeError)
+"""What zipfile and NumPy raise for archives that are cut, broken, encrypted or of unknown compression."""
+
+
+def read_npz(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+    """Read an archive with either set of field names; linear in its bytes."""
+    with refusing("not an npz archive", *MALFORMED):
+        arrays = _arrays(load(source), limits)
+    if set(OWN) <= set(arrays):
+        return _own(arrays, limits)
+    if set(RESEARCH) == set(arrays):
+        return _research(arrays, limits)
+    raise InvalidNetwork(f"the arrays {OWN} are expected (or {RESEARCH}), not {tuple(sorted(arrays))}")
+
+
+def write_npz(edges: EdgeList) -> bytes:
+    """The network as a compressed archive with our own field names."""
+    arrays: dict[str, Any] = {
+        "tail": edges.tail,
+        "head": edges.head,
+        "capacity": edges.capacity,
+        "n_vertices": np.int64(edges.n_vertices),
+        "decimals": np.int64(edges.decimals),
+        "undirected": np.asarray(edges.undirected),
+    }
+    for field, names in (("edge_ids", edges.edge_ids), ("vertex_labels", edges.vertex_labels)):
+        if names is not None:
+            kind = np.int64 if isinstance(names, np.ndarray) else np.str_
+            if kind is np.str_ and any(str(name).endswith("\0") for name in names):
+                raise InvalidNetwork(f"NumPy text drops the NUL at the end of a name in {field}")
+            arrays[field] = np.array(as_list(names), dtype=kind)
+    for name, terminal in (("source", edges.source), ("sink", edges.sink)):
+        if terminal is not None:
+            arrays[name] = np.int64(terminal)
+    archive = io.BytesIO()
+    np.savez_compressed(archive, **arrays)
+    return archive.getvalue()
+
+
+def _arrays(data: bytes | memoryview, limits: Limits) -> dict[str, NDArray[Any]]:
+    """All arrays; sizes are added up from the directory before the first byte is decompressed."""
+    known = {*OWN, *OWN_OPTIONAL, *RESEARCH}
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+        unknown = sorted(set(members) - known)
+        if unknown:
+            raise InvalidNetwork(f"unknown array {shown(unknown[0])}")
+        declared = sum(member.file_size for member in members.values())
+        if declared > limits.max_bytes_decompressed:
+            raise TooLarge(f"{declared} bytes decompressed are over {limits.max_bytes_decompressed}")
+        return {name: read_array(archive.read(member), name) for name, member in members.items()}
+
+
+def _own(arrays: Arrays, limits: Limits) -> EdgeList:
+    unknown = sorted(set(arrays) - {*OWN, *OWN_OPTIONAL})
+    if unknown:
+        raise InvalidNetwork(f"unknown array {shown(unknown[0])}")
+    tail, head = _column(arrays, "tail", "iu"), _column(arrays, "head", "iu")
+    check_edge_count(len(tail), limits)
+    decimals = _capacity.check_decimals(_scalar(arrays, "decimals"))
+    amounts = _capacities(_column(arrays, "capacity", "iuf"), decimals)
+    labels = _names(arrays, "vertex_labels")
+    n_vertices = _scalar(arrays, "n_vertices")
+    return assemble(
+        tail,
+        head,
+        amounts.units,
+        n_vertices=len(labels) if n_vertices is None and labels is not None else n_vertices,
+        undirected=_undirected(arrays),
+        decimals=amounts.decimals,
+        edge_ids=_names(arrays, "edge_ids"),
+        vertex_labels=labels,
+        source=_scalar(arrays, "source"),
+        sink=_scalar(arrays, "sink"),
+        limits=limits,
+    )
+
+
+def _research(arrays: Arrays, limits: Limits) -> EdgeList:
+    tail, head = _column(arrays, "src", "iu"), _column(arrays, "dst", "iu")
+    amounts = _capacities(_column(arrays, "cap", "iuf"), None)
+    units = amounts.units
+    undirected = _undirected(arrays)
+    if not isinstance(undirected, bool):
+        raise InvalidNetwork("undirected must be one flag beside src, dst, cap")
+    if not len(tail) == len(head) == len(units):
+        raise InvalidNetwork(f"src, dst, cap have {len(tail)}, {len(head)}, {len(units)} rows")
+    if undirected:
+        if len(tail) % 2:
+            raise InvalidNetwork(f"undirected edges are pairs of arcs, but there are {len(tail)} arcs")
+        paired = (tail[::2] == head[1::2]) & (head[::2] == tail[1::2]) & (units[::2] == units[1::2])
+        ROWS.refuse(np.repeat(~paired, 2), "is no pair of opposite arcs of equal capacity", what="arc")
+        tail, head, units = tail[::2], head[::2], units[::2]
+    return assemble(
+        tail,
+        head,
+        units,
+        n_vertices=_scalar(arrays, "n"),
+        undirected=undirected,
+        decimals=amounts.decimals,
+        source=_scalar(arrays, "s"),
+        sink=_scalar(arrays, "t"),
+        limits=limits,
+    )
+
+
+def _column(arrays: Arrays, name: str, kinds: str) -> NDArray[Any]:
+    column = arrays[name]
+    if column.ndim != 1 or column.dtype.kind not in kinds:
+        raise InvalidNetwork(f"{name} must be a column of numbers, not {column.dtype}{list(column.shape)}")
+    # Unsigned columns are widened or refused here, so that later subtractions cannot wrap around.
+    return _capacity.from_integers(column, ROWS) if column.dtype.kind == "u" else column
+
+
+def _capacities(column: NDArray[Any], decimals: int | None) -> _capacity.Amounts:
+    if column.dtype.kind == "f":
+        return _capacity.from_floats(column, ROWS, decimals)
+    return _capacity.Amounts(_capacity.from_integers(column, ROWS), decimals or 0)
+
+
+def _scalar(arrays: Arrays, name: str) -> int | None:
+    if name not in arrays:
+        return None
+    value = arrays[name]
+    if value.size != 1 or value.dtype.kind not in "iu":
+        raise InvalidNetwork(f"{name} must be one whole number, not {value.dtype}{list(value.shape)}")
+    return int(value.ravel()[0])
+
+
+def _names(arrays: Arrays, name: str) -> Names | None:
+    if name not in arrays:
+        return None
+    column = arrays[name]
+    if column.ndim == 1 and column.dtype.kind == "U":
+        with refusing(name, ValueError):  # a code point that is none
+            names: list[str] = column.tolist()
+        return names
+    return _column(arrays, name, "iu").astype(np.int64)
+
+
+def _undirected(arrays: Arrays) -> bool | BoolArray:
+    flags = arrays.get("undirected", np.array(False))
+    if flags.dtype.kind != "b" or flags.ndim > 1:
+        raise InvalidNetwork(f"undirected must be boolean, not {flags.dtype}{list(flags.shape)}")
+    return bool(flags) if flags.ndim == 0 else flags

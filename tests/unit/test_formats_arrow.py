@@ -1,0 +1,172 @@
+"""Arrow IPC streams: column types, labels, metadata, and bombs refused before they go off."""
+
+import contextlib
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from gpu_engine.errors import CapacityOverflow, EngineError, InvalidNetwork, TooLarge
+from gpu_engine.formats import Limits, pack, read_arrow, unpack
+from gpu_engine.generators import generate
+from gpu_engine.types import INFINITE
+
+
+def stream(
+    columns: dict[str, Any], metadata: dict[str, str] | None = None, compression: str | None = None
+) -> bytes:
+    table = pa.table(columns).replace_schema_metadata(metadata)
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=2)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+BASE: dict[str, Any] = {"tail": [0, 1, 0], "head": [1, 2, 2], "capacity": [5, INFINITE, 7]}
+
+
+def test_integers_count_units() -> None:
+    metadata = {"decimals": "2", "n_vertices": "9", "source": "0", "sink": "8", "undirected": "true"}
+    edges = read_arrow(stream(BASE, metadata))
+    assert edges.capacity.tolist() == [5, INFINITE, 7]
+    assert (edges.decimals, edges.n_vertices, edges.undirected) == (2, 9, True)
+    assert (edges.source, edges.sink) == (0, 8)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "metadata", "units", "decimals"),
+    [
+        (pa.array([Decimal("1.50"), Decimal("2.00"), Decimal(0)], pa.decimal128(9, 2)), {}, [15, 20, 0], 1),
+        (pa.array([Decimal("1.50"), Decimal(2), Decimal(0)]), {"decimals": "3"}, [1500, 2000, 0], 3),
+        (pa.array([0.1, 0.25, float("inf")]), {"decimals": "2"}, [10, 25, INFINITE], 2),
+        (pa.array([0.1, 2.0, 3.0]), {}, [1, 20, 30], 1),
+        (pa.array([1e8, 0.123456789, 3.0]), {}, [10**17, 123456789, 3 * 10**9], 9),
+        (pa.array([1, 2, 3], pa.uint8()), {}, [1, 2, 3], 0),
+    ],
+)
+def test_amounts_are_exact(
+    capacity: pa.Array, metadata: dict[str, str], units: list[int], decimals: int
+) -> None:
+    edges = read_arrow(stream(BASE | {"capacity": capacity}, metadata))
+    assert edges.capacity.tolist() == units
+    assert edges.decimals == decimals
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+def test_names_are_numbered_as_they_appear(kind: pa.DataType) -> None:
+    ends = {"tail": pa.array(["b", "a", "b"], kind), "head": pa.array(["a", "c", "c"], kind)}
+    edges = read_arrow(stream(BASE | ends))
+    assert edges.vertex_labels == ["b", "a", "c"]
+    assert edges.tail.tolist() == [0, 1, 0]
+    assert edges.head.tolist() == [1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "metadata", "message"),
+    [
+        ({"capacity": [1, None, 3]}, {}, "row 1: capacity is null"),
+        ({"capacity": [1, -2, 3]}, {}, "row 1: capacity is negative"),
+        ({"capacity": [1.0, float("nan"), 3.0]}, {}, "row 1: capacity is not a number"),
+        ({"capacity": [1.0, 0.1 + 0.2, 3.0]}, {}, "row 1: capacity has more than 9 decimals"),
+        ({"capacity": [1.0, 0.25, 3.0]}, {"decimals": "1"}, "row 1: capacity has more than 1 decimals"),
+        ({"capacity": [True, False, True]}, {}, "capacity must be integer"),
+        ({"capacity": ["1", "2", "3"]}, {}, "capacity must be integer"),
+        ({"tail": [0, -1, 0]}, {}, "row 1: tail is no vertex"),
+        ({"tail": [0.0, 1.0, 0.0]}, {}, "tail must be integers or text"),
+        ({"tail": ["a", "b", "c"]}, {}, "both be integers or both be text"),
+        ({"undirected": [0, 1, 0]}, {}, "undirected must be boolean"),
+        ({"edge_id": [1, 1, 2]}, {}, "edge id 1 occurs more than once"),
+        ({"colour": [1, 1, 2]}, {}, "unknown or repeated columns"),
+        ({}, {"decimals": "x"}, "metadata decimals"),
+        ({}, {"decimals": "10"}, "decimals must be"),
+        ({}, {"undirected": "yes"}, "metadata undirected"),
+        ({}, {"sink": "99"}, "sink 99 is no vertex"),
+    ],
+)
+def test_columns_refused(changes: dict[str, Any], metadata: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidNetwork, match=message):
+        read_arrow(stream(BASE | changes, metadata))
+
+
+@pytest.mark.parametrize(
+    "capacity",
+    [
+        pa.array([1, 2**62, 3]),
+        pa.array([1, 2**64 - 1, 3], pa.uint64()),
+        pa.array([1.0, 1e18, 3.0]),
+        pa.array([Decimal(1), Decimal(10) ** 30, Decimal(3)], pa.decimal128(38, 0)),
+    ],
+)
+def test_huge_capacities_are_an_overflow(capacity: pa.Array) -> None:
+    with pytest.raises(CapacityOverflow, match="row 1"):
+        read_arrow(stream(BASE | {"capacity": capacity}))
+
+
+def test_missing_column() -> None:
+    with pytest.raises(InvalidNetwork, match="'head' is missing"):
+        read_arrow(stream({"tail": [0], "capacity": [1]}))
+
+
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+def test_every_truncation_is_refused(compression: str | None) -> None:
+    whole = stream(BASE, compression=compression)
+    for cut in range(0, len(whole), 4):
+        with pytest.raises(InvalidNetwork):
+            read_arrow(whole[:cut])
+
+
+def test_every_truncation_of_a_labelled_network_is_refused() -> None:
+    whole = pack(read_arrow(stream(BASE | {"tail": ["b", "a", "b"], "head": ["a", "c", "c"]})))
+    assert unpack(whole).vertex_labels == ["b", "a", "c"]
+    for cut in range(0, len(whole), 4):
+        with pytest.raises(InvalidNetwork):
+            unpack(whole[:cut])
+    with pytest.raises(InvalidNetwork):
+        unpack(whole + b"rest")
+    with pytest.raises(InvalidNetwork):
+        unpack(whole + whole)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damage_never_raises_anything_else(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    whole = np.frombuffer(pack(generate("grid", seed=seed, rows=5, columns=5)), dtype=np.uint8)
+    for _ in range(300):
+        damaged = whole.copy()
+        damaged[rng.integers(0, len(whole), 4)] = rng.integers(0, 256, 4)
+        with contextlib.suppress(EngineError):
+            unpack(damaged.tobytes(), Limits(max_bytes_decompressed=1 << 20))
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_bomb_is_refused_by_its_declared_size(compression: str) -> None:
+    zeros = np.zeros(1 << 20, dtype=np.int64)
+    columns = {"tail": zeros, "head": zeros, "capacity": zeros}
+    table = pa.table(columns)
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    packed = sink.getvalue().to_pybytes()
+    assert len(packed) < 200_000
+    with pytest.raises(TooLarge, match="decompress"):
+        read_arrow(packed, Limits(max_bytes_decompressed=(3 << 23) - 1))
+    assert read_arrow(packed, Limits(max_bytes_decompressed=3 << 23)).n_edges == 1 << 20
+
+
+def test_dictionary_of_long_names_is_refused() -> None:
+    names = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), ["x" * 100_000])
+    packed = stream({"tail": names, "head": names, "capacity": [1] * 1000})
+    with pytest.raises(TooLarge, match="names decode"):
+        read_arrow(packed, Limits(max_bytes_decompressed=1 << 20))
+
+
+def test_limits() -> None:
+    with pytest.raises(TooLarge):
+        read_arrow(stream(BASE), Limits(max_edges=2))
+    with pytest.raises(TooLarge):
+        read_arrow(stream(BASE), Limits(max_vertices=2))

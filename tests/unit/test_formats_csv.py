@@ -1,0 +1,93 @@
+"""CSV tables: names or indices, exact decimals, refusals with the line."""
+
+import numpy as np
+import pytest
+
+from gpu_engine.errors import CapacityOverflow, InvalidNetwork, TooLarge
+from gpu_engine.formats import Limits, read_csv, write_csv
+from gpu_engine.types import INFINITE
+
+TABLE = b"tail,head,capacity\na,b,1.5\nb,c,inf\na,c,2\n"
+
+
+def test_text_is_numbered_as_it_appears() -> None:
+    edges = read_csv(TABLE)
+    assert edges.vertex_labels == ["a", "b", "c"]
+    assert edges.tail.tolist() == [0, 1, 0]
+    assert edges.head.tolist() == [1, 2, 2]
+    assert edges.capacity.tolist() == [15, INFINITE, 20]
+    assert edges.decimals == 1
+
+
+def test_dense_integers_are_indices_and_others_are_names() -> None:
+    assert read_csv(b"tail,head,capacity\n0,2,1\n1,2,1\n").vertex_labels is None
+    edges = read_csv(b"tail,head,capacity\n900,7,1\n7,12,1\n")
+    assert np.asarray(edges.vertex_labels).tolist() == [7, 12, 900]
+    assert edges.tail.tolist() == [2, 0]
+
+
+def test_optional_columns_in_any_order() -> None:
+    edges = read_csv(b'undirected,capacity,id,head,tail\ntrue,1,"x,y",1,0\n0,2,z,1,0\n')
+    assert edges.edge_ids == ["x,y", "z"]
+    assert np.asarray(edges.undirected).tolist() == [True, False]
+    assert np.asarray(read_csv(b"tail,head,capacity,id\n0,1,1,70\n").edge_ids).tolist() == [70]
+
+
+@pytest.mark.parametrize("change", [(b"\n", b"\r\n"), (b"a,c,2\n", b"a,c,2"), (b"tail", b"\xef\xbb\xbftail")])
+def test_line_ends_and_byte_order_mark_do_not_matter(change: tuple[bytes, bytes]) -> None:
+    assert read_csv(TABLE.replace(*change)).capacity.tolist() == [15, INFINITE, 20]
+
+
+def test_header_alone_is_an_empty_network() -> None:
+    edges = read_csv(b"tail,head,capacity\n")
+    assert (edges.n_vertices, edges.n_edges) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "message"),
+    [
+        ((b"b,c,inf", b"b,c"), 3, "3 columns expected"),
+        ((b"b,c,inf", b"b,c,1,2"), 3, "3 columns expected"),
+        ((b"b,c,inf", b"b,c,-1"), 3, "capacity is negative"),
+        ((b"b,c,inf", b"b,c,nan"), 3, "capacity is not a number"),
+        ((b"b,c,inf", b"b,c,"), 3, "capacity is empty"),
+        ((b"b,c,inf", b",c,1"), 3, "tail is empty"),
+        ((b"b,c,inf", b"b,c,true"), 3, "capacity is not a number"),
+        ((b"b,c,inf", b"b,c,0.1234567891"), 3, "more than 9 decimals"),
+        ((b"tail,head", b"from,to"), 1, "columns tail,head,capacity"),
+        ((b"tail,head", b"tail,tail,head"), 1, "columns tail,head,capacity"),
+    ],
+)
+def test_refuses_with_the_line(change: tuple[bytes, bytes], line: int, message: str) -> None:
+    with pytest.raises(InvalidNetwork, match=message) as refusal:
+        read_csv(TABLE.replace(*change))
+    assert refusal.value.rows == [line]
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"\xff\xfe", b"tail,head,capacity\n\xff,b,1\n", b"tail"])
+def test_what_is_no_table_is_refused(text: bytes) -> None:
+    with pytest.raises(InvalidNetwork):
+        read_csv(text)
+
+
+def test_flags_must_be_true_or_false() -> None:
+    with pytest.raises(InvalidNetwork, match="line 2: undirected"):
+        read_csv(b"tail,head,capacity,undirected\n0,1,1,yes\n")
+
+
+def test_overflow_and_limits() -> None:
+    with pytest.raises(CapacityOverflow, match="line 3"):
+        read_csv(TABLE.replace(b"inf", b"1e30"))
+    with pytest.raises(TooLarge):
+        read_csv(TABLE, Limits(max_edges=2))
+    with pytest.raises(TooLarge):
+        read_csv(TABLE, Limits(max_vertices=2))
+
+
+def test_written_table() -> None:
+    assert write_csv(read_csv(TABLE)).decode().splitlines() == [
+        "tail,head,capacity",
+        '"a","b","1.5"',
+        '"b","c","inf"',
+        '"a","c","2.0"',
+    ]

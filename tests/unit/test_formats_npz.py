@@ -1,0 +1,164 @@
+"""npz archives: both sets of names, paired arcs, and sizes checked before allocation."""
+
+import contextlib
+import io
+import zipfile
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_engine.errors import CapacityOverflow, EngineError, InvalidNetwork, TooLarge
+from gpu_engine.formats import Limits, read_npy, read_npz
+from gpu_engine.types import INFINITE
+
+
+def archive(**arrays: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def own(**changes: Any) -> bytes:
+    return archive(
+        **({"tail": np.array([0, 1]), "head": np.array([1, 2]), "capacity": np.array([3, 4])} | changes)
+    )
+
+
+def research(**changes: Any) -> bytes:
+    r"""A path 0 - 1 - 2, undirected: each edge as two arcs."""
+    arrays: dict[str, Any] = {
+        "n": np.int64(3),
+        "src": np.array([0, 1, 1, 2], dtype=np.int32),
+        "dst": np.array([1, 0, 2, 1], dtype=np.int32),
+        "cap": np.array([5, 5, 6, 6]),
+        "s": np.int64(0),
+        "t": np.int64(2),
+        "undirected": np.bool_(True),
+    }
+    return archive(**(arrays | changes))
+
+
+def test_own_names() -> None:
+    edges = read_npz(
+        own(
+            n_vertices=7,
+            decimals=2,
+            source=0,
+            sink=6,
+            undirected=np.array([True, False]),
+            edge_ids=np.array(["x", "y"]),
+            capacity=np.array([3, INFINITE]),
+        )
+    )
+    assert (edges.n_vertices, edges.decimals, edges.source, edges.sink) == (7, 2, 0, 6)
+    assert edges.capacity.tolist() == [3, INFINITE]
+    assert edges.edge_ids == ["x", "y"]
+    assert np.asarray(edges.undirected).tolist() == [True, False]
+
+
+def test_paired_arcs_are_one_undirected_edge() -> None:
+    edges = read_npz(research())
+    assert edges.tail.tolist() == [0, 1]
+    assert edges.head.tolist() == [1, 2]
+    assert edges.capacity.tolist() == [5, 6]
+    assert edges.undirected is True
+    assert (edges.source, edges.sink) == (0, 2)
+    assert read_npz(research(undirected=np.bool_(False))).n_edges == 4
+
+
+def test_float_capacities() -> None:
+    edges = read_npz(own(capacity=np.array([0.5, np.inf])))
+    assert (edges.capacity.tolist(), edges.decimals) == ([5, INFINITE], 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cap": np.array([5, 5, 6, 7])}, "row 2: arc is no pair"),
+        ({"dst": np.array([1, 0, 2, 0])}, "row 2: arc is no pair"),
+        ({"src": np.array([0, 1, 1]), "dst": np.array([1, 0, 2])}, "3, 3, 4 rows"),
+        ({"n": np.int64(2)}, "row 1: head is no vertex"),
+        ({"n": np.float64(3)}, "n must be one whole number"),
+        ({"t": np.int64(3)}, "sink 3 is no vertex"),
+        ({"undirected": np.array([True, True])}, "one flag"),
+    ],
+)
+def test_research_archives_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidNetwork, match=message):
+        read_npz(research(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"capacity": np.array([3, -4])}, "row 1: capacity is negative"),
+        ({"capacity": np.array([True, False])}, "capacity must be a column of numbers"),
+        ({"capacity": np.array([3.0, np.nan])}, "row 1: capacity is not a number"),
+        ({"capacity": np.array([[3, 4]])}, "capacity must be a column of numbers"),
+        ({"capacity": np.array([3])}, "capacity has 1 rows"),
+        ({"tail": np.array([0, -1])}, "row 1: tail"),
+        ({"tail": np.array([0.0, 1.0])}, "tail must be a column of numbers"),
+        ({"tail": np.array([0, 1], dtype=object)}, "object are not read"),
+        ({"edge_ids": np.array([1, 1])}, "edge id 1 occurs"),
+        ({"undirected": np.array([1, 0])}, "undirected must be boolean"),
+        ({"decimals": 12}, "decimals must be"),
+        ({"colour": 12}, "unknown array 'colour'"),
+        ({"src": np.array([1])}, "unknown array 'src'"),
+    ],
+)
+def test_own_archives_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidNetwork, match=message):
+        read_npz(own(**changes))
+
+
+def test_huge_capacities_are_an_overflow() -> None:
+    for capacity in (np.array([1, 2**62]), np.array([1, 2**64 - 1], dtype=np.uint64), np.array([1.0, 1e300])):
+        with pytest.raises(CapacityOverflow, match="row 1"):
+            read_npz(own(capacity=capacity))
+
+
+def test_every_truncation_is_refused() -> None:
+    whole = own()
+    for cut in range(0, len(whole), 5):
+        with pytest.raises(InvalidNetwork):
+            read_npz(whole[:cut])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damage_never_raises_anything_else(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    whole = np.frombuffer(own(edge_ids=np.array(["x", "y"]), n_vertices=5), dtype=np.uint8)
+    for _ in range(200):
+        damaged = whole.copy()
+        damaged[rng.integers(0, len(whole), 3)] = rng.integers(0, 256, 3)
+        with contextlib.suppress(EngineError):
+            read_npz(damaged.tobytes(), Limits(max_bytes_decompressed=1 << 20))
+
+
+def test_bomb_is_refused_by_its_declared_size() -> None:
+    zeros = np.zeros(1 << 20, dtype=np.int64)
+    packed = archive(tail=zeros, head=zeros, capacity=zeros)
+    assert len(packed) < 50_000
+    with pytest.raises(TooLarge, match="decompressed"):
+        read_npz(packed, Limits(max_bytes_decompressed=1 << 24))
+
+
+def test_header_that_claims_more_than_its_bytes_is_refused() -> None:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<i8", "fortran_order": False, "shape": (10**12,)})
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as members:
+        for name in ("tail", "head", "capacity"):
+            members.writestr(f"{name}.npy", header.getvalue())
+    with pytest.raises(InvalidNetwork, match="shape and type need"):
+        read_npz(buffer.getvalue())
+    with pytest.raises(InvalidNetwork, match="shape and type need"):
+        read_npy(header.getvalue())
+
+
+def test_limits() -> None:
+    with pytest.raises(TooLarge):
+        read_npz(own(), Limits(max_edges=1))
+    with pytest.raises(TooLarge):
+        read_npz(own(n_vertices=100), Limits(max_vertices=99))

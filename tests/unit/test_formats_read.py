@@ -1,0 +1,65 @@
+"""Choosing a reader by media type or suffix, and the kinds of source all readers take."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from gpu_engine.errors import InvalidNetwork
+from gpu_engine.formats import (
+    MEDIA_TYPES,
+    SUFFIXES,
+    read,
+    read_file,
+    write_arrow,
+    write_csv,
+    write_dimacs,
+    write_npz,
+)
+from gpu_engine.formats import write_json as write_columnar_json
+from gpu_engine.generators import generate
+
+EDGES = generate("rlg", seed=1, rows=3, columns=3)
+WRITTEN = {
+    "application/json": write_columnar_json(EDGES),
+    "application/vnd.apache.arrow.stream": write_arrow(EDGES),
+    "application/x-npz": write_npz(EDGES),
+    "text/x-dimacs": write_dimacs(EDGES),
+    "text/csv": write_csv(EDGES),
+}
+
+
+@pytest.mark.parametrize("media_type", WRITTEN)
+def test_read_by_media_type(media_type: str) -> None:
+    edges = read(WRITTEN[media_type], media_type.upper() + "; charset=utf-8")
+    assert edges.capacity.tolist() == EDGES.capacity.tolist()
+
+
+@pytest.mark.parametrize("media_type", WRITTEN)
+def test_read_from_path_file_and_views(media_type: str, tmp_path: Path) -> None:
+    data = WRITTEN[media_type]
+    suffix = next(suffix for suffix, named in SUFFIXES.items() if named == media_type)
+    path = tmp_path / f"network{suffix}"
+    path.write_bytes(data)
+    sources = [data, bytearray(data), memoryview(data), path, str(path), io.BytesIO(data)]
+    for source in sources:
+        assert read(source, media_type).n_edges == EDGES.n_edges
+    assert read_file(path).n_edges == EDGES.n_edges
+
+
+@pytest.mark.parametrize("media_type", MEDIA_TYPES)
+@pytest.mark.parametrize("data", [b"", b"\0", b"\0" * 64, b"PK\x03\x04", b"\x93NUMPY\x01\x00", b"\xff" * 64])
+def test_rubbish_is_refused_by_every_reader(media_type: str, data: bytes) -> None:
+    with pytest.raises(InvalidNetwork):
+        read(data, media_type)
+
+
+def test_unknown_kinds_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidNetwork, match="media type"):
+        read(b"", "application/pickle")
+    with pytest.raises(InvalidNetwork, match="suffix"):
+        read_file(tmp_path / "network.pkl")
+
+
+def test_every_suffix_has_a_reader() -> None:
+    assert set(SUFFIXES.values()) == set(MEDIA_TYPES)
