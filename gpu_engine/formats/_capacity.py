@@ -47,7 +47,7 @@ def from_text(strings: pa.StringArray, place: Place, decimals: int | None = None
         values = pc.cast(finite, pa.decimal128(WIDEST, MAX_DECIMALS))
     except pa.ArrowInvalid:
         _refuse_text(finite, place)
-        raise
+        raise InvalidNetwork("a capacity has too many digits") from None
     amounts = from_decimals(values, place, decimals)
     amounts.units[infinite.to_numpy(zero_copy_only=False)] = INFINITE
     return amounts
@@ -62,8 +62,8 @@ def from_decimals(values: pa.Decimal128Array, place: Place, decimals: int | None
             continue
         return Amounts(_words(scaled, place), tried)
     allowed = MAX_DECIMALS if decimals is None else decimals
-    exact = [value == round(value, allowed) for value in values.to_pylist()]
-    place.refuse(~np.array(exact, dtype=bool), f"has more than {allowed} decimals", what="capacity")
+    long = np.array([_n_decimals(value) > allowed for value in values.to_pylist()], dtype=bool)
+    place.refuse(long, f"has more than {allowed} decimals", what="capacity")
     raise CapacityOverflow("a capacity has too many digits")
 
 
@@ -150,8 +150,10 @@ def _refuse_text(strings: pa.StringArray, place: Place) -> None:
     place.refuse(negative, "is negative", what="capacity")
     large = np.array([number is not None and number > MAX_TOTAL for number in numbers], dtype=bool)
     place.refuse(large, "is too large", CapacityOverflow, what="capacity")
-    long = np.array([number is not None and _is_long(number) for number in numbers], dtype=bool)
+    long = np.array([number is not None and _n_decimals(number) > MAX_DECIMALS for number in numbers])
     place.refuse(long, f"has more than {MAX_DECIMALS} decimals", what="capacity")
+    wide = np.array([number is not None and len(number.as_tuple().digits) > WIDEST for number in numbers])
+    place.refuse(wide, f"is written with more than {WIDEST} digits", what="capacity")
 
 
 def _number(text: str) -> Decimal | None:
@@ -163,6 +165,10 @@ def _number(text: str) -> Decimal | None:
     return number if plain and number.is_finite() else None
 
 
-def _is_long(number: Decimal) -> bool:
-    exponent = number.normalize().as_tuple().exponent
-    return isinstance(exponent, int) and exponent < -MAX_DECIMALS
+def _n_decimals(number: Decimal) -> int:
+    """Decimals without trailing zeros, by the digits alone: arithmetic would round to the context."""
+    _, digits, exponent = number.as_tuple()
+    if number.is_zero() or not isinstance(exponent, int):
+        return 0
+    text = "".join(map(str, digits))
+    return max(0, -exponent - (len(text) - len(text.rstrip("0"))))

@@ -106,13 +106,26 @@ def first_bytes(text: Bytes, lines: Lines) -> Bytes:
 
 def words(text: Bytes, lines: Lines, skip: int = 0) -> tuple[Offsets, Offsets]:
     """Byte ranges of the maximal runs of non-blank bytes of these lines, the first `skip` bytes left out."""
-    inside = np.zeros(len(text) + 1, dtype=np.int8)
-    inside[np.minimum(lines.start + skip, lines.stop)] += 1
-    inside[lines.stop] -= 1
-    word = np.zeros(len(text) + 2, dtype=np.int8)
-    word[1:-1] = (np.cumsum(inside[:-1], dtype=np.int8) > 0) & (text > SPACE)
-    change = np.flatnonzero(np.diff(word))
+    if not len(lines):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    begin, end = int(lines.start[0]), int(lines.stop[-1])
+    word = np.zeros(end - begin + 2, dtype=bool)
+    word[1:-1] = text[begin:end] > SPACE
+    if len(lines) <= lines.number[-1] - lines.number[0]:  # other lines lie between
+        word[1:-1] &= _inside(lines, begin, end)
+    for k in range(skip):
+        word[np.minimum(lines.start + k, lines.stop) - begin + 1] = False
+    change = np.flatnonzero(word[1:] != word[:-1]) + begin
     return change[0::2], change[1::2]
+
+
+def _inside(lines: Lines, begin: int, end: int) -> BoolArray:
+    """bool[end - begin], true on the bytes of these lines."""
+    step = np.zeros(end - begin + 1, dtype=np.int8)
+    step[lines.start - begin] += 1
+    step[lines.stop - begin] -= 1
+    inside: BoolArray = np.cumsum(step[:-1], dtype=np.int8) > 0
+    return inside
 
 
 def blank_lines(text: Bytes, lines: Lines) -> BoolArray:

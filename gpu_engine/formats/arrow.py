@@ -32,6 +32,15 @@ from gpu_engine.types import BoolArray
 REQUIRED = ("tail", "head", "capacity")
 OPTIONAL = ("undirected", "edge_id")
 MAX_METADATA_DIGITS = 18
+READ_TYPES = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal128,
+    pa.types.is_boolean,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_dictionary,
+)
 
 
 def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
@@ -131,6 +140,9 @@ class _Metadata:
 def _table(reader: pa.BufferReader) -> pa.Table:
     with pa.ipc.open_stream(reader) as stream:
         table = stream.read_all()
+    for field in table.schema:
+        if not any(is_kind(field.type) for is_kind in READ_TYPES):
+            raise InvalidNetwork(f"columns of type {field.type} are not read: {shown(field.name)}")
     table.validate(full=True)  # offsets of an untrusted stream may point anywhere
     return table
 

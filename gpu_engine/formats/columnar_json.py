@@ -10,6 +10,7 @@ of ``vertex_labels``, or, if they are strings without it, numbered in the order 
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -29,19 +30,13 @@ REQUIRED = ("tail", "head", "capacity")
 OPTIONAL = ("n_vertices", "undirected", "decimals", "edge_ids", "vertex_labels", "source", "sink")
 
 
-class _Number(str):
-    """A JSON number with a point or exponent, or NaN or Infinity, as it was written."""
-
-    __slots__ = ()
-
-
 def read_json(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
-    """Read columnar JSON; `InvalidNetwork` names the column and row. About a second per million edges."""
-    with refusing("not JSON", ValueError, RecursionError):
+    """Read columnar JSON; `InvalidNetwork` names the column and row. About a second for a million edges."""
+    with refusing("not JSON that can be read", ValueError, RecursionError, ArithmeticError):
         body = json.loads(
             bytes(load(source)),
-            parse_float=_Number,
-            parse_constant=_Number,
+            parse_float=Decimal,
+            parse_constant=Decimal,
             object_pairs_hook=_without_repeats,
         )
     if not isinstance(body, dict):
@@ -132,7 +127,7 @@ def _integers(column: list[int], what: str) -> NDArray[np.int64]:
 
 
 def _capacities(column: list[Any], decimals: int | None) -> _capacity.Amounts:
-    _refuse_kinds(column, {int, float, str, _Number}, "capacity", "is neither a number nor 'inf'")
+    _refuse_kinds(column, {int, float, str, Decimal}, "capacity", "is neither a number nor 'inf'")
     if _kinds(column) <= {int}:
         try:
             whole = np.array(column, dtype=np.int64)

@@ -76,9 +76,13 @@ def _named(edges: EdgeList, end: NDArray[np.int32]) -> pa.Array:
 
 def _table(data: bytes) -> pa.Table:
     """All columns as text."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as failure:
+        line = 1 + data.count(b"\n", 0, failure.start)
+        raise InvalidNetwork(f"line {line}: not UTF-8", [line]) from failure
     header, _, rows = data.partition(b"\n")
-    with refusing("line 1", UnicodeError):
-        names = [name.strip().strip('"') for name in header.decode("utf-8-sig").split(",")]
+    names = [name.strip().strip('"') for name in header.decode("utf-8-sig").split(",")]
     unknown = [name for name in names if name not in REQUIRED + OPTIONAL]
     if unknown or not set(REQUIRED) <= set(names) or len(set(names)) < len(names):
         raise InvalidNetwork(
@@ -92,7 +96,7 @@ def _table(data: bytes) -> pa.Table:
         ragged.append(row)  # an exception would not get through Arrow
         return "error"
 
-    with refusing("not CSV", pa.ArrowException, UnicodeError):
+    with refusing("not CSV", pa.ArrowException):
         try:
             return csv.read_csv(
                 io.BytesIO(data),

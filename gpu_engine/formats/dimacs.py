@@ -28,7 +28,7 @@ KNOWN = b"cpna"
 
 
 def read_dimacs(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
-    """Read a ``max`` problem; `InvalidNetwork` names the line. Linear, about a second for 5 M arcs."""
+    """Read a ``max`` problem; `InvalidNetwork` names the line. Linear, some 0.5 s for a million arcs."""
     text = as_text(load(source))
     lines = split_lines(text)
     kind = first_bytes(text, lines)

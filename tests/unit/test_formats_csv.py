@@ -64,6 +64,12 @@ def test_refuses_with_the_line(change: tuple[bytes, bytes], line: int, message: 
     assert refusal.value.rows == [line]
 
 
+def test_bytes_that_are_not_utf8_are_refused_with_the_line() -> None:
+    with pytest.raises(InvalidNetwork) as refusal:
+        read_csv(TABLE.replace(b"b,c,inf", b"b,\xff\xfe"))
+    assert refusal.value.rows == [3]
+
+
 @pytest.mark.parametrize("text", [b"", b"\n", b"\xff\xfe", b"tail,head,capacity\n\xff,b,1\n", b"tail"])
 def test_what_is_no_table_is_refused(text: bytes) -> None:
     with pytest.raises(InvalidNetwork):

@@ -90,6 +90,8 @@ def test_stated_decimals_scale_and_bind() -> None:
         ('[1, " 2"]', "row 1: capacity is not a number"),
         ("[1, 0.1234567890123]", "row 1: capacity has more than 9 decimals"),
         ("[1, 1e-400]", "row 1: capacity has more than 9 decimals"),
+        ("[1, 1.00000000000000000000000000000000001]", "row 1: capacity has more than 9 decimals"),
+        ("[1, 1.000000000000000000000000000000000000000000]", "row 1: capacity is written with more than 38"),
         ("[1]", "capacity has 1 rows"),
         ("3", "capacity must be an array"),
     ],
@@ -110,6 +112,8 @@ def test_huge_capacities_are_an_overflow(huge: str) -> None:
 def test_sum_of_scale_and_size_is_an_overflow() -> None:
     with pytest.raises(CapacityOverflow, match="row 0"):
         read_json(body(capacity=[10**15, 1e-9]))
+    with pytest.raises(CapacityOverflow, match="row 0"):
+        read_json(b'{"tail":[0],"head":[1],"capacity":[1e28],"decimals":9}')
 
 
 @pytest.mark.parametrize(
@@ -161,6 +165,7 @@ def test_bodies_refused(changes: dict[str, Any], message: str) -> None:
         b"[" * 100_000,
         b'{"tail":[],"tail":[],"head":[],"capacity":[]}',
         b'{"tail":[0],"head":[1],"capacity":[' + b"9" * 5000 + b"]}",
+        b'{"tail":[0],"head":[1],"capacity":[1e99999999999999999999]}',
         body()[:-1],
         body() + b"x",
     ],
