@@ -62,9 +62,7 @@ def _declared_bytes(message: pa.ipc.Message) -> int:
         (count,) = struct.unpack_from("<I", head, vector)
         places = np.frombuffer(head, dtype="<i8", count=2 * count, offset=vector + 4).reshape(-1, 2)
         body = memoryview(message.body)
-        sizes = [
-            struct.unpack_from("<q", body, offset)[0] for offset, length in places.tolist() if length > 0
-        ]
+        sizes = [struct.unpack_from("<q", body, offset)[0] for offset, length in places.tolist() if length > 0]
     except (struct.error, ValueError) as failure:
         raise InvalidNetwork("not an Arrow IPC stream: a record batch is malformed") from failure
     return sum(max(size, 0) for size in sizes)

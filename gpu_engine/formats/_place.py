@@ -23,9 +23,7 @@ class Place:
     numbers: NDArray[np.int64] | None = None
     """int64[m], the number of every edge row, if they do not."""
 
-    def refuse(
-        self, bad: BoolArray, message: str, error: type[EngineError] = InvalidNetwork, what: str = ""
-    ) -> None:
+    def refuse(self, bad: BoolArray, message: str, error: type[EngineError] = InvalidNetwork, what: str = "") -> None:
         """Raise `error` with the first rows where `bad` holds; nothing if there are none."""
         if not bad.any():
             return

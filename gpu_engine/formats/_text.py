@@ -61,9 +61,7 @@ class Fields:
             power *= 10
         place.refuse(bad, "is not a whole number of 0 or more", what=what)
         too_long = (self.stop - self.start > MAX_DIGITS) | (value > np.uint64(2**63 - 1))
-        place.refuse(
-            too_long, "is too large", CapacityOverflow if what == "capacity" else InvalidNetwork, what
-        )
+        place.refuse(too_long, "is too large", CapacityOverflow if what == "capacity" else InvalidNetwork, what)
         return value.astype(np.int64)
 
     def strings(self) -> pa.StringArray:

@@ -95,9 +95,7 @@ def _entries(matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray
     return row[order].astype(np.int64), column[order].astype(np.int64), data[order]
 
 
-def _require_symmetric(
-    n: int, tail: NDArray[np.int64], head: NDArray[np.int64], units: NDArray[np.int64]
-) -> None:
+def _require_symmetric(n: int, tail: NDArray[np.int64], head: NDArray[np.int64], units: NDArray[np.int64]) -> None:
     there, back = tail * n + head, head * n + tail
     if len(np.unique(there)) < len(there):
         raise InvalidNetwork("an entry occurs more than once")

@@ -162,9 +162,7 @@ def _decoded(chunks: pa.ChunkedArray, limits: Limits) -> pa.Array:
 
 def _labels(vertices: pa.Table) -> Names:
     if vertices.column_names != ["label"]:
-        raise InvalidNetwork(
-            f"the second stream must have the column 'label', not {shown(vertices.column_names)}"
-        )
+        raise InvalidNetwork(f"the second stream must have the column 'label', not {shown(vertices.column_names)}")
     return from_arrow(vertices.column("label").combine_chunks(), "label")
 
 

@@ -30,7 +30,7 @@ WHOLE_NUMBER = r"^-?[0-9]{1,18}$"
 
 
 def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
-    """Read a table of edges; `InvalidNetwork` names the line. About 0.3 s per million edges."""
+    """Read a table of edges; `InvalidNetwork` names the line. About half a second for a million edges."""
     table = _table(bytes(load(source)).rstrip())
     check_edge_count(table.num_rows, limits)
     columns = {name: table.column(name).combine_chunks() for name in table.column_names}
@@ -85,9 +85,7 @@ def _table(data: bytes) -> pa.Table:
     names = [name.strip().strip('"') for name in header.decode("utf-8-sig").split(",")]
     unknown = [name for name in names if name not in REQUIRED + OPTIONAL]
     if unknown or not set(REQUIRED) <= set(names) or len(set(names)) < len(names):
-        raise InvalidNetwork(
-            f"line 1: columns tail,head,capacity[,id][,undirected] expected, not {shown(names)}", [1]
-        )
+        raise InvalidNetwork(f"line 1: columns tail,head,capacity[,id][,undirected] expected, not {shown(names)}", [1])
     if not rows:
         return pa.table({name: pa.array([], pa.large_string()) for name in names})
     ragged: list[csv.InvalidRow] = []

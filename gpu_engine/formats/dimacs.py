@@ -28,7 +28,7 @@ KNOWN = b"cpna"
 
 
 def read_dimacs(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
-    """Read a ``max`` problem; `InvalidNetwork` names the line. Linear, some 0.5 s for a million arcs."""
+    """Read a ``max`` problem; `InvalidNetwork` names the line. Linear, about a second for a million arcs."""
     text = as_text(load(source))
     lines = split_lines(text)
     kind = first_bytes(text, lines)
@@ -40,14 +40,10 @@ def read_dimacs(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
     source_vertex, sink_vertex = _terminals(text, lines.where(kind == ord("n")))
     arcs = lines.where(kind == ord("a"))
     if len(arcs) != n_arcs:
-        raise InvalidNetwork(
-            f"line {len(lines)}: the text ends after {len(arcs)} of {n_arcs} arcs", [len(lines)]
-        )
+        raise InvalidNetwork(f"line {len(lines)}: the text ends after {len(arcs)} of {n_arcs} arcs", [len(lines)])
     columns = split_fields(text, arcs, 3, skip=1)
     names = ("tail", "head", "capacity")
-    tail, head, capacity = (
-        column.integers(arcs.place, name) for column, name in zip(columns, names, strict=True)
-    )
+    tail, head, capacity = (column.integers(arcs.place, name) for column, name in zip(columns, names, strict=True))
     arcs.place.refuse(capacity > MAX_TOTAL, "is too large", CapacityOverflow, what="capacity")
     return assemble(
         tail,
@@ -99,9 +95,7 @@ def _problem(text: Bytes, lines: Lines, kind: Bytes) -> tuple[int, int]:
     """The two counts of the only ``p`` line, which must stand before ``n`` and ``a`` lines."""
     problems = lines.where(kind == ord("p"))
     if len(problems) != 1:
-        raise InvalidNetwork(
-            f"{len(problems)} 'p max' lines where one is needed", problems.number[:10].tolist()
-        )
+        raise InvalidNetwork(f"{len(problems)} 'p max' lines where one is needed", problems.number[:10].tolist())
     number = int(problems.number[0])
     fields = _fields(text, problems, 0)
     if len(fields) != 4 or fields[:2] != ["p", "max"] or not all(map(_is_count, fields[2:])):

@@ -25,9 +25,7 @@ LANE_CAPACITY = np.array([300, 600, 1000, 2000], dtype=np.int64)
 """Vehicles per hour and lane, from a service road to a motorway."""
 
 
-def geometric(
-    *, seed: int, n_vertices: int = 100_000, degree: float = 10.0, max_capacity: int = 100
-) -> EdgeList:
+def geometric(*, seed: int, n_vertices: int = 100_000, degree: float = 10.0, max_capacity: int = 100) -> EdgeList:
     """Random points of the unit square, an undirected edge between any two closer than a radius.
 
     The radius gives `degree` neighbours on average. Capacities are uniform on ``1 .. max_capacity``; the

@@ -83,9 +83,7 @@ def test_pack(edges: EdgeList) -> None:
     assert_same(unpack(pack(edges)), edges)
 
 
-@pytest.mark.parametrize(
-    ("write", "read"), [(write_arrow, read_arrow), (write_json, read_json), (write_npz, read_npz)]
-)
+@pytest.mark.parametrize(("write", "read"), [(write_arrow, read_arrow), (write_json, read_json), (write_npz, read_npz)])
 @given(edges=networks())
 @settings(max_examples=150, deadline=None)
 def test_formats_that_hold_everything(write: Any, read: Any, edges: EdgeList) -> None:
@@ -123,9 +121,7 @@ def test_csv_holds_edges_between_names(edges: EdgeList) -> None:
     again = read_csv(write_csv(named))
     assert again.vertex_labels is not None or again.n_edges == 0
     for end in ("tail", "head"):
-        assert [(again.vertex_labels or [])[v] for v in getattr(again, end)] == [
-            labels[v] for v in getattr(named, end)
-        ]
+        assert [(again.vertex_labels or [])[v] for v in getattr(again, end)] == [labels[v] for v in getattr(named, end)]
     np.testing.assert_array_equal(
         np.broadcast_to(again.undirected, again.n_edges), np.broadcast_to(named.undirected, named.n_edges)
     )

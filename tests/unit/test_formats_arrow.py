@@ -14,9 +14,7 @@ from gpu_engine.generators import generate
 from gpu_engine.types import INFINITE
 
 
-def stream(
-    columns: dict[str, Any], metadata: dict[str, str] | None = None, compression: str | None = None
-) -> bytes:
+def stream(columns: dict[str, Any], metadata: dict[str, str] | None = None, compression: str | None = None) -> bytes:
     table = pa.table(columns).replace_schema_metadata(metadata)
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=compression)
@@ -48,9 +46,7 @@ def test_integers_count_units() -> None:
         (pa.array([1, 2, 3], pa.uint8()), {}, [1, 2, 3], 0),
     ],
 )
-def test_amounts_are_exact(
-    capacity: pa.Array, metadata: dict[str, str], units: list[int], decimals: int
-) -> None:
+def test_amounts_are_exact(capacity: pa.Array, metadata: dict[str, str], units: list[int], decimals: int) -> None:
     edges = read_arrow(stream(BASE | {"capacity": capacity}, metadata))
     assert edges.capacity.tolist() == units
     assert edges.decimals == decimals

@@ -20,9 +20,7 @@ def archive(**arrays: Any) -> bytes:
 
 
 def own(**changes: Any) -> bytes:
-    return archive(
-        **({"tail": np.array([0, 1]), "head": np.array([1, 2]), "capacity": np.array([3, 4])} | changes)
-    )
+    return archive(**({"tail": np.array([0, 1]), "head": np.array([1, 2]), "capacity": np.array([3, 4])} | changes))
 
 
 def research(**changes: Any) -> bytes:
