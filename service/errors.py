@@ -1,0 +1,88 @@
+"""What the service refuses, and the HTTP status each stable code is answered with.
+
+ServiceError carries one code of `STATUS`; `gpu_engine.errors.EngineError` codes are in the same table, so that
+`api.problems` answers both alike. Nothing here imports HTTP: the worker raises these too.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from gpu_engine.errors import ROWS_SHOWN
+
+STATUS: Final[Mapping[str, int]] = {
+    "invalid_body": 422,
+    "unsupported_media_type": 415,
+    "too_large": 413,
+    "unknown_graph": 404,
+    "unknown_job": 404,
+    "unknown_edge": 422,
+    "ambiguous_edge": 422,
+    "source_is_sink": 422,
+    "unbounded": 422,
+    "capacity_overflow": 422,
+    "version_conflict": 412,
+    "version_unavailable": 409,
+    "idempotency_conflict": 409,
+    "cancelled": 409,
+    "timeout": 504,
+    "out_of_memory": 507,
+    "rate_limited": 429,
+    "worker_unavailable": 503,
+    # Not about the body: the request's own shape, and our faults.
+    "invalid_request": 400,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "internal_error": 500,
+}
+
+TITLES: Final[Mapping[str, str]] = {
+    "invalid_body": "The body is not valid",
+    "unsupported_media_type": "The body is of a kind this resource does not read",
+    "too_large": "Over a stated limit",
+    "unknown_graph": "No such graph",
+    "unknown_job": "No such job",
+    "unknown_edge": "No such edge",
+    "ambiguous_edge": "Several parallel edges join these vertices",
+    "source_is_sink": "A vertex is both source and sink",
+    "unbounded": "The flow has no bound",
+    "capacity_overflow": "The capacities are too large for exact sums",
+    "version_conflict": "The graph is at another version",
+    "version_unavailable": "The graph has not reached this version",
+    "idempotency_conflict": "The Idempotency-Key was used with another body",
+    "cancelled": "The job was cancelled",
+    "timeout": "The time limit passed",
+    "out_of_memory": "Not enough memory",
+    "rate_limited": "Too much work is waiting",
+    "worker_unavailable": "No worker can answer now",
+    "invalid_request": "A header or a parameter is not valid",
+    "not_found": "No such resource",
+    "method_not_allowed": "The resource does not know this method",
+    "internal_error": "An error of the service itself",
+}
+
+
+class ServiceError(Exception):
+    """A refusal with a stable code.
+
+    Args:
+        code: a key of `STATUS`.
+        detail: one sentence for the caller.
+        rows: what is at fault (edge ids, rows, vertices); at most `ROWS_SHOWN` are kept.
+        retry_after_s: when to try again, for rate_limited and worker_unavailable.
+    """
+
+    def __init__(self, code: str, detail: str, rows: Sequence[object] = (), retry_after_s: float | None = None) -> None:
+        if code not in STATUS:
+            raise ValueError(f"{code!r} is no code of the API")
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.rows = list(rows[:ROWS_SHOWN])
+        self.retry_after_s = retry_after_s
+
+    @property
+    def status(self) -> int:
+        return STATUS[self.code]
+
+    def __reduce__(self) -> tuple[type["ServiceError"], tuple[str, str, list[object], float | None]]:
+        return type(self), (self.code, self.detail, self.rows, self.retry_after_s)
