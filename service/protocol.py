@@ -124,4 +124,6 @@ class Reply(Message):
     id: str
     status: Status
     result: Annotated[dict[str, Any] | None, Field(description="JSON body the caller gets")] = None
+    result_json: str | None = None
+    """The same body as the worker wrote it. Its numbers are exact; those of `result` went through floats."""
     problem: Problem | None = None

@@ -1,0 +1,138 @@
+"""Results as docs/api.md shows them. Amounts are exact; vertices and edges carry the caller's names."""
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import numpy as np
+
+from gpu_engine.checks import Certificate
+from gpu_engine.engine import Cut, SolveReport
+from gpu_engine.names import Names
+from gpu_engine.network import Network
+from gpu_engine.terminals import Terminals
+from gpu_engine.types import EdgeArray, UnitArray, VertexArray
+from gpu_engine.units import write_column, write_units
+from service.exact_json import Raw
+from service.protocol import CapacitiesArgs
+from service.resident import Answer, Graph
+from service.store.catalogue import GraphInfo
+from service.store.snapshots import SnapshotInfo
+
+
+def amount(network: Network, units: int) -> Raw:
+    return Raw(write_units(units, network.decimals))
+
+
+def amounts(network: Network, units: UnitArray) -> Raw:
+    return Raw(write_column(units.tolist(), network.decimals))
+
+
+def labels(names: Names, rows: EdgeArray | VertexArray) -> list[int | str]:
+    found = names.of(rows.astype(np.int64))
+    return found if isinstance(found, list) else found.tolist()
+
+
+def certificate(network: Network, proof: Certificate) -> dict[str, object]:
+    return {
+        "valid": proof.valid,
+        "value": amount(network, proof.value),
+        "flow_across_cut": amount(network, proof.flow_across_cut),
+    }
+
+
+def cut(network: Network, found: Cut) -> dict[str, object]:
+    return {
+        "capacity": amount(network, found.capacity),
+        "edges": labels(network.edge_ids, found.edges),
+        "source_side": labels(network.vertex_labels, np.flatnonzero(found.source_side)),
+        "sink_side": labels(network.vertex_labels, np.flatnonzero(~found.source_side)),
+        "unique": found.unique,
+    }
+
+
+def flow(network: Network, units: UnitArray, *, zeros: bool) -> dict[str, object]:
+    rows = np.arange(len(units)) if zeros else np.flatnonzero(units)
+    return {"edges": labels(network.edge_ids, rows), "flow": amounts(network, units[rows])}
+
+
+def max_flow(graph: Graph, answer: Answer, timings_ms: Mapping[str, float]) -> dict[str, object]:
+    """All but `cut` and `flow`."""
+    report = answer.report
+    return {
+        "graph": graph.name,
+        "version": graph.version,
+        "value": amount(graph.network, report.value),
+        "mode": report.mode.value,
+        "engine": report.engine,
+        "reason": report.reason,
+        "certificate": certificate(graph.network, answer.certificate),
+        "counters": dict(report.counters),
+        "timings_ms": rounded(timings_ms),
+    }
+
+
+def solved_state(
+    graph: Graph, terminals: Terminals, old: SolveReport | None, answer: Answer | None
+) -> dict[str, object]:
+    """One resident flow state after a PATCH; `answer` is None if its solve was cancelled: it is solved when asked."""
+    network = graph.network
+    common: dict[str, object] = {
+        "sources": labels(network.vertex_labels, terminals.sources),
+        "sinks": labels(network.vertex_labels, terminals.sinks),
+        "old_value": None if old is None else amount(network, old.value),
+    }
+    if answer is None:
+        return common | {"value": None, "mode": "pending", "certificate": None, "timings_ms": {}}
+    timings_ms = {"solve": answer.solve_ms, "certificate": answer.certificate_ms}
+    return common | {
+        "value": amount(network, answer.report.value),
+        "mode": answer.report.mode.value,
+        "certificate": certificate(network, answer.certificate),
+        "timings_ms": rounded(timings_ms),
+    }
+
+
+def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
+    network = graph.network
+    rows = np.arange(min(page.offset, network.n_edges), min(page.offset + page.limit, network.n_edges))
+    return {
+        "version": graph.version,
+        "edge_ids": labels(network.edge_ids, rows),
+        "tail": labels(network.vertex_labels, network.edge_tail(rows)),
+        "head": labels(network.vertex_labels, network.edge_head(rows)),
+        "capacity": amounts(network, graph.table.own(rows)),
+        "closed": graph.table.closed[rows].tolist(),
+    }
+
+
+def snapshot(info: SnapshotInfo) -> dict[str, object]:
+    return {"version": info.version, "bytes": info.bytes, "created_at": iso(info.created_at)}
+
+
+def graph_info(graph: Graph, worker: str, created_at: float) -> GraphInfo:
+    network = graph.network
+    return GraphInfo(
+        name=graph.name,
+        version=graph.version,
+        n_vertices=network.n_vertices,
+        n_edges=network.n_edges,
+        n_arcs=network.n_arcs,
+        decimals=network.decimals,
+        bytes=graph.nbytes,
+        created_at=datetime.fromtimestamp(created_at, UTC),
+        updated_at=datetime.fromtimestamp(time.time(), UTC),
+        engine=graph.engine.name,
+        worker=worker,
+        source=None if network.source is None else labels(network.vertex_labels, np.array([network.source]))[0],
+        sink=None if network.sink is None else labels(network.vertex_labels, np.array([network.sink]))[0],
+        flow_states=len(graph.states),
+    )
+
+
+def iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
+def rounded(timings_ms: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(ms, 3) for name, ms in timings_ms.items()}

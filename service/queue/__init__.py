@@ -1,0 +1,1 @@
+"""Commands to the worker that owns a graph, replies, progress and cancel, over Redis Streams."""

@@ -1,0 +1,419 @@
+"""The API's side of the queue: submit commands, wait for replies, follow and cancel jobs.
+
+One per API process. One task reads the process's own reply stream and resolves whoever waits; nothing polls.
+"""
+
+import asyncio
+import hashlib
+import json
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any, Final
+
+import redis
+import redis.asyncio
+
+from service.errors import ServiceError
+from service.protocol import TERMINAL_STATUSES, Command, Kind, Message, Problem, Reply, Status
+from service.queue.models import JobEvent, JobInfo, RedisInfo, WorkerInfo, WorkerReport, at
+from service.settings import Settings
+from service.store.blobs import AsyncBlobs, BrokenBlob
+from service.store.connection import AWAY, connect_async
+from service.store.keys import Keys
+
+BLOCK_MS: Final = 5000
+QUEUED_TTL_S: Final = 7 * 86_400
+"""A job nobody ever runs is forgotten after a week."""
+
+JOBS_KEPT: Final = 20_000
+TRIM_EVERY: Final = 64
+REPLIES_HELD: Final = 1000
+CANCELS_KEPT: Final = 1000
+RETRY_AFTER_S: Final = 1.0
+PARSE_INLINE_BYTES: Final = 64 << 10
+
+
+class Dispatcher:
+    """Start it in the event loop that uses it. Methods raise ServiceError only."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.keys = Keys(settings.redis_prefix)
+        self.id = uuid.uuid4().hex
+        self.client = connect_async(settings)
+        self.blobs = AsyncBlobs(self.client, self.keys)
+        self._redis: Any = self.client
+        self._replies: OrderedDict[str, asyncio.Future[Reply]] = OrderedDict()
+        self._owner_of: dict[str, str] = {}
+        self._submitted = 0
+        self._reader: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._reader = asyncio.create_task(self._read_replies(), name="replies")
+
+    async def close(self) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._reader
+        for future in self._replies.values():
+            future.cancel()
+        with suppress(redis.RedisError):
+            await self._redis.unlink(self.keys.replies(self.id))
+        await self.client.aclose()
+
+    async def submit(
+        self,
+        kind: Kind,
+        graph: str,
+        args: Message,
+        *,
+        idempotency_key: str | None = None,
+        body_digest: str | None = None,
+    ) -> str:
+        """Queue a command for the graph's owner and return its job id.
+
+        A repeated key with the same digest returns the first job's id. Raises ServiceError: rate_limited,
+        worker_unavailable, unknown_graph or idempotency_conflict. Cost: two round trips, three with a key.
+        """
+        command = Command(
+            id=uuid.uuid4().hex,
+            kind=kind,
+            graph=graph,
+            args=args.model_dump(mode="json"),
+            reply_to=self.id,
+            idempotency_key=idempotency_key,
+            body_digest=body_digest,
+            created_at=time.time(),
+        )
+        try:
+            if idempotency_key is not None:
+                known = await self._redis.get(self.keys.idempotency(graph, idempotency_key))
+                if known is not None:
+                    return _same_job(known, body_digest)
+            owner = await self._find_owner(kind, graph)
+            return await self._enqueue(command, owner)
+        except AWAY as error:
+            raise _away(error) from error
+
+    async def wait(self, job_id: str, timeout_s: float) -> Reply | None:
+        """The reply, or None if the job still runs after `timeout_s`. Raises unknown_job."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                future = self._replies.get(job_id)
+                if future is not None:
+                    return await asyncio.shield(future)
+                async for event in self.events(job_id, None):
+                    if event.event == "done":
+                        return await self._stored_reply(job_id)
+        except TimeoutError:
+            with suppress(*AWAY):
+                return await self._stored_reply(job_id)
+        except AWAY as error:
+            raise _away(error) from error
+        return None
+
+    async def job(self, job_id: str) -> JobInfo | None:
+        """None for a job that never was or is forgotten."""
+        try:
+            row = await self._redis.hgetall(self.keys.job(job_id))
+            return await self._job_info(job_id, row) if b"status" in row else None
+        except AWAY as error:
+            raise _away(error) from error
+
+    async def jobs(self, limit: int = 100) -> list[JobInfo]:
+        """The newest first, without results."""
+        try:
+            ids = [job_id.decode() for job_id in await self._redis.zrevrange(self.keys.jobs, 0, limit - 1)]
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for job_id in ids:
+                    pipe.hgetall(self.keys.job(job_id))
+                rows = await pipe.execute()
+            hidden = (b"reply_result", b"result", b"result_blob")
+            plain = [{key: value for key, value in row.items() if key not in hidden} for row in rows]
+            found = zip(ids, plain, strict=True)
+            return [await self._job_info(job_id, row) for job_id, row in found if b"status" in row]
+        except AWAY as error:
+            raise _away(error) from error
+
+    async def cancel(self, job_id: str) -> JobInfo | None:
+        """Ask for the end of a job that has not ended; the job as it is now."""
+        info = await self.job(job_id)
+        if info is None or info.status in TERMINAL_STATUSES:
+            return info
+        try:
+            job = self.keys.job(job_id)
+            worker = (await self._redis.hget(job, "worker")).decode()
+            async with self._redis.pipeline() as pipe:
+                pipe.hset(job, "cancel", 1)
+                pipe.xadd(self.keys.control(worker), {"cancel": job_id}, maxlen=CANCELS_KEPT, approximate=True)
+                await pipe.execute()
+        except AWAY as error:
+            raise _away(error) from error
+        return info
+
+    async def events(self, job_id: str, last_event_id: str | None) -> AsyncIterator[JobEvent]:
+        """Progress from `last_event_id` (None: from the beginning) to `done`. Raises unknown_job.
+
+        The subscriber makes the stream, then looks at the job: an end before that is seen in the job, a later
+        one in the stream.
+        """
+        stream, last = self.keys.events(job_id), last_event_id or "0"
+        async with self._redis.pipeline() as pipe:
+            pipe.xadd(stream, {"event": "subscribed"}, maxlen=1000, approximate=True)
+            pipe.expire(stream, self.settings.job_ttl_s)
+            pipe.hget(self.keys.job(job_id), "status")
+            *_, status = await pipe.execute()
+        if status is None:
+            await self._redis.unlink(stream)
+            raise ServiceError("unknown_job", f"there is no job {job_id}")
+        ended = Status(status.decode()) in TERMINAL_STATUSES
+        while True:
+            answer = await self._redis.xread({stream: last}, block=None if ended else BLOCK_MS)
+            for entry_id, fields in answer[0][1] if answer else []:
+                last = entry_id.decode()
+                if fields[b"event"] == b"subscribed":
+                    continue
+                event = JobEvent(id=last, event=fields[b"event"].decode(), data=json.loads(fields[b"data"]))
+                yield event
+                if event.event == "done":
+                    return
+            if ended:
+                yield JobEvent(id=last, event="done", data={"status": status.decode()})
+                return
+
+    async def workers(self) -> list[WorkerInfo]:
+        """All workers ever seen and not replaced, by name."""
+        try:
+            reports = await self._reports()
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for report in reports:
+                    pipe.exists(self.keys.lease(report.name))
+                    pipe.xlen(self.keys.commands(report.name))
+                answers = await pipe.execute()
+        except AWAY as error:
+            raise _away(error) from error
+        now = time.time()
+        return [
+            WorkerInfo(
+                **report.model_dump(),
+                alive=bool(answers[2 * i]),
+                heartbeat_age_s=max(0.0, now - report.beat_at),
+                waiting=answers[2 * i + 1],
+            )
+            for i, report in enumerate(reports)
+        ]
+
+    async def ping(self) -> RedisInfo:
+        """Raises worker_unavailable when Redis is away."""
+        try:
+            await self._redis.ping()
+            with suppress(redis.exceptions.NoPermissionError):
+                info = await self._redis.info()
+                config = await self._redis.config_get("appendfsync")
+                return RedisInfo(
+                    version=str(info["redis_version"]),
+                    appendonly=bool(info.get("aof_enabled")),
+                    fsync=config.get(b"appendfsync", b"").decode() or None,
+                    used_memory_bytes=int(info["used_memory"]),
+                )
+        except AWAY as error:
+            raise _away(error) from error
+        return RedisInfo(version="unknown", appendonly=None, fsync=None, used_memory_bytes=0)
+
+    async def _find_owner(self, kind: Kind, graph: str) -> str:
+        """The graph's worker, alive and with room for one more command. One round trip if it is where it was."""
+        guess = self._owner_of.get(graph, "")
+        async with self._redis.pipeline(transaction=False) as pipe:
+            pipe.hget(self.keys.owners, graph)
+            pipe.hexists(self.keys.names, graph)
+            pipe.exists(self.keys.lease(guess))
+            pipe.xlen(self.keys.commands(guess))
+            found, exists, alive, waiting = await pipe.execute()
+        owner = None if found is None else found.decode()
+        if owner is None and kind is not Kind.LOAD:
+            raise ServiceError("unknown_graph", f"there is no graph {graph!r}")
+        if owner is not None and owner != guess:
+            alive, waiting = await self._load_of(owner)
+        if owner is None or (not alive and not exists and kind is Kind.LOAD):
+            owner = await self._place(graph)
+            alive, waiting = await self._load_of(owner)
+        if not alive:
+            raise ServiceError("worker_unavailable", f"worker {owner} is away", retry_after_s=RETRY_AFTER_S)
+        if waiting >= self.settings.queue_limit:
+            raise ServiceError(
+                "rate_limited", f"{waiting} commands wait for worker {owner}", retry_after_s=RETRY_AFTER_S
+            )
+        if len(self._owner_of) >= 10_000:
+            self._owner_of.clear()
+        self._owner_of[graph] = owner
+        return owner
+
+    async def _load_of(self, worker: str) -> tuple[bool, int]:
+        async with self._redis.pipeline(transaction=False) as pipe:
+            pipe.exists(self.keys.lease(worker))
+            pipe.xlen(self.keys.commands(worker))
+            alive, waiting = await pipe.execute()
+        return bool(alive), int(waiting)
+
+    async def _place(self, graph: str) -> str:
+        """Give a new name to the live worker with the fewest bytes."""
+        alive = [worker for worker in await self.workers() if worker.alive]
+        if not alive:
+            raise ServiceError("worker_unavailable", "no worker is there", retry_after_s=RETRY_AFTER_S)
+        chosen = min(alive, key=lambda worker: (not worker.ready, worker.bytes, worker.graphs, worker.name))
+        await self._redis.hset(self.keys.owners, graph, chosen.name)
+        return chosen.name
+
+    async def _enqueue(self, command: Command, owner: str) -> str:
+        """Job and command in one MULTI; with a key, only if no other command has it."""
+        key = command.idempotency_key
+        idempotency = self.keys.idempotency(command.graph, key) if key is not None else None
+        async with self._redis.pipeline() as pipe:
+            if idempotency is not None:
+                await pipe.watch(idempotency)
+                known = await pipe.get(idempotency)
+                if known is not None:
+                    return _same_job(known, command.body_digest)
+                pipe.multi()
+                value = json.dumps({"job": command.id, "digest": command.body_digest})
+                pipe.set(idempotency, value, ex=self.settings.job_ttl_s)
+            self._write_job(pipe, command, owner)
+            self._expect(command.id)
+            try:
+                await pipe.execute()
+            except redis.WatchError:
+                known = await self._redis.get(idempotency)
+                if known is None:
+                    raise ServiceError("rate_limited", "the key is in use at this moment", retry_after_s=0.1) from None
+                return _same_job(known, command.body_digest)
+        self._submitted += 1
+        if self._submitted % TRIM_EVERY == 0:
+            await self._trim_jobs()
+        return command.id
+
+    def _write_job(self, pipe: Any, command: Command, owner: str) -> None:
+        job = self.keys.job(command.id)
+        fields = {
+            "kind": command.kind.value,
+            "graph": command.graph,
+            "worker": owner,
+            "status": Status.QUEUED.value,
+            "created_at": command.created_at,
+        }
+        pipe.hset(job, mapping=fields)
+        pipe.expire(job, QUEUED_TTL_S)
+        pipe.zadd(self.keys.jobs, {command.id: command.created_at})
+        pipe.zadd(self.keys.waiting(owner), {command.id: command.created_at})
+        pipe.xadd(self.keys.commands(owner), {"command": command.model_dump_json()})
+
+    def _expect(self, job_id: str) -> None:
+        self._replies[job_id] = asyncio.get_running_loop().create_future()
+        while len(self._replies) > REPLIES_HELD and next(iter(self._replies.values())).done():
+            self._replies.popitem(last=False)
+
+    async def _trim_jobs(self) -> None:
+        """Forget the oldest ended jobs beyond `JOBS_KEPT`."""
+        old = await self._redis.zrange(self.keys.jobs, 0, -(JOBS_KEPT + 1))
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for job_id in old[: 4 * TRIM_EVERY]:
+                pipe.hget(self.keys.job(job_id.decode()), "status")
+            statuses = await pipe.execute()
+            for job_id, status in zip(old, statuses, strict=False):
+                if status is None or Status(status.decode()) in TERMINAL_STATUSES:
+                    pipe.unlink(self.keys.job(job_id.decode()))
+                    pipe.zrem(self.keys.jobs, job_id)
+            await pipe.execute()
+
+    async def _read_replies(self) -> None:
+        """Resolve futures as replies come in. After an absence of Redis, look into the jobs themselves."""
+        stream, last = self.keys.replies(self.id), "0"
+        while True:
+            try:
+                answer = await self._redis.xread({stream: last}, block=BLOCK_MS)
+                for entry_id, fields in answer[0][1] if answer else []:
+                    last = entry_id.decode()
+                    await self._resolve(fields[b"id"].decode(), fields)
+            except redis.RedisError:
+                await asyncio.sleep(0.05)
+                with suppress(redis.RedisError):
+                    await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        for job_id in [job_id for job_id, future in self._replies.items() if not future.done()]:
+            row = await self._redis.hgetall(self.keys.job(job_id))
+            if b"reply" in row:
+                await self._resolve(job_id, row)
+
+    async def _resolve(self, job_id: str, fields: dict[bytes, bytes]) -> None:
+        future = self._replies.get(job_id)
+        if future is not None and not future.done():
+            reply = await self._full_reply(fields)
+            if not future.done():
+                future.set_result(reply)
+
+    async def _stored_reply(self, job_id: str) -> Reply | None:
+        row = await self._redis.hgetall(self.keys.job(job_id))
+        return await self._full_reply(row) if b"reply" in row else None
+
+    async def _full_reply(self, fields: dict[bytes, bytes]) -> Reply:
+        """The reply with its result, which may lie in a blob."""
+        reply = Reply.model_validate_json(fields[b"reply"])
+        text = fields.get(b"result")
+        if b"result_blob" in fields:
+            try:
+                text = await self.blobs.get(fields[b"result_blob"].decode())
+            except BrokenBlob:
+                gone = Problem(code="unknown_job", detail="the result of the job is no longer kept")
+                return reply.model_copy(update={"status": Status.FAILED, "problem": gone})
+        if text is None:
+            return reply
+        small = len(text) <= PARSE_INLINE_BYTES
+        result = json.loads(text) if small else await asyncio.to_thread(json.loads, text)
+        return reply.model_copy(update={"result": result, "result_json": text.decode()})
+
+    async def _job_info(self, job_id: str, row: dict[bytes, bytes]) -> JobInfo:
+        status = Status(row[b"status"].decode())
+        reply = await self._full_reply(row) if b"reply" in row else None
+        position = None
+        if status is Status.QUEUED:
+            position = await self._redis.zrank(self.keys.waiting(row[b"worker"].decode()), job_id)
+        created = at(row[b"created_at"])
+        assert created is not None
+        return JobInfo(
+            id=job_id,
+            kind=Kind(row[b"kind"].decode()),
+            graph=row[b"graph"].decode(),
+            status=status,
+            position=position,
+            progress=json.loads(row[b"progress"]) if b"progress" in row else None,
+            created_at=created,
+            started_at=at(row.get(b"started_at")),
+            finished_at=at(row.get(b"finished_at")),
+            result=reply.result if reply else None,
+            result_json=reply.result_json if reply else None,
+            error=reply.problem if reply else None,
+        )
+
+    async def _reports(self) -> list[WorkerReport]:
+        rows = await self._redis.hgetall(self.keys.workers)
+        return [WorkerReport.model_validate_json(row) for _, row in sorted(rows.items())]
+
+
+def digest_of(body: bytes) -> str:
+    """SHA-256 of a body, as `submit` takes it."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def _same_job(known: bytes, digest: str | None) -> str:
+    first = json.loads(known)
+    if first["digest"] != digest:
+        raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")
+    return str(first["job"])
+
+
+def _away(error: Exception) -> ServiceError:
+    return ServiceError("worker_unavailable", f"Redis is away: {error}", retry_after_s=RETRY_AFTER_S)

@@ -1,0 +1,137 @@
+"""A graph in a worker's memory: network, engine, capacity table and the flow states that are kept solved."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from gpu_engine.checks import Certificate
+from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
+from gpu_engine.errors import Cancelled, EngineError, TimedOut
+from gpu_engine.network import Network
+from gpu_engine.terminals import Terminals
+from gpu_engine.updates import CapacityTable
+from service.store.log import Applied
+from service.store.snapshots import KnownKey
+
+OpenEngine = Callable[[Network], Engine]
+
+MAX_STATES: Final = 16
+"""Flow states kept for one graph; the least recently asked for goes first."""
+
+MAX_KNOWN: Final = 10_000
+"""Idempotency keys remembered for one graph, far more than commands may wait for a worker."""
+
+
+class NotProven(EngineError):
+    """Two solves in a row, the second from zero flow, failed their certificate: a fault of the engine."""
+
+
+@dataclass(slots=True)
+class Solved:
+    """A flow state and what was proven about it last."""
+
+    state: FlowState
+    terminals: Terminals
+    proven_at: int | None = None
+    """Version of the graph the certificate is for."""
+    certificate: Certificate | None = None
+    report: SolveReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One solve with its proof."""
+
+    report: SolveReport
+    certificate: Certificate
+    solve_ms: float
+    certificate_ms: float
+
+
+@dataclass(slots=True)
+class Graph:
+    """One thread at a time. `version` and `epoch` are what the catalogue must say for this copy to be good."""
+
+    name: str
+    graph_id: str
+    epoch: int
+    version: int
+    network: Network
+    engine: Engine
+    table: CapacityTable
+    states: "OrderedDict[bytes, Solved]" = field(default_factory=OrderedDict)
+    known: "OrderedDict[str, KnownKey]" = field(default_factory=OrderedDict)
+    unsaved: int = 0
+    """Updates since the newest snapshot."""
+    saved_at: float = field(default_factory=time.monotonic)
+    saving: bool = False
+    """A snapshot is on its way."""
+
+    @property
+    def nbytes(self) -> int:
+        return self.engine.nbytes + self.table.closed.nbytes
+
+    def open(self, terminals: Terminals) -> Solved:
+        """The flow state of these terminals, opened if there is none, now the most recently used one."""
+        solved = self.states.get(terminals.key)
+        if solved is None:
+            solved = Solved(self.engine.open(terminals), terminals)
+            self.states[terminals.key] = solved
+            while len(self.states) > MAX_STATES:
+                _, oldest = self.states.popitem(last=False)
+                self.engine.close(oldest.state)
+        self.states.move_to_end(terminals.key)
+        return solved
+
+    def remember(self, version: int, applied: Applied) -> None:
+        self.known[applied.key] = KnownKey(version=version, applied=applied)
+        while len(self.known) > MAX_KNOWN:
+            self.known.popitem(last=False)
+
+    def solve(self, solved: Solved, control: Control, on_failure: Callable[[], None]) -> Answer:
+        """Bring the state to a maximum flow and prove it; one that cannot be proven is solved again from zero.
+
+        Raises `Cancelled`, or `NotProven` after the second failure. `on_failure` counts each.
+        """
+        for cold in (False, True):
+            started = time.perf_counter()
+            report = self.engine.solve(solved.state, control, cold=cold)
+            solved_at = time.perf_counter()
+            certificate = solved.certificate
+            if certificate is None or solved.proven_at != self.version or report.mode is not Mode.UNCHANGED:
+                certificate = self.engine.certificate(solved.state)
+            proven_at = time.perf_counter()
+            if certificate.valid and certificate.value == report.value:
+                solved.proven_at, solved.certificate, solved.report = self.version, certificate, report
+                return Answer(report, certificate, 1e3 * (solved_at - started), 1e3 * (proven_at - solved_at))
+            solved.proven_at = None
+            on_failure()
+        raise NotProven(f"the answer could not be proven: {'; '.join(certificate.failures) or 'values differ'}")
+
+
+@contextmanager
+def time_limit(control: Control, limit_s: float | None) -> Iterator[None]:
+    """Raise `TimedOut` instead of `Cancelled` if the limit was the reason."""
+    if limit_s is None:
+        yield
+        return
+    passed = threading.Event()
+
+    def stop() -> None:
+        passed.set()
+        control.cancel()
+
+    timer = threading.Timer(limit_s, stop)
+    timer.start()
+    try:
+        yield
+    except Cancelled as error:
+        if passed.is_set():
+            raise TimedOut(f"not solved within {limit_s} s") from error
+        raise
+    finally:
+        timer.cancel()

@@ -1,0 +1,62 @@
+"""Settings of every process, from the environment (prefix HEADRACE_; REDIS_URL is read as well)."""
+
+import hashlib
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+from pydantic import AliasChoices, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MAX_SOCKET_PATH = 100
+"""A unix socket's path has room for 107 bytes; Redis appends to it while it starts."""
+
+
+class Settings(BaseSettings):
+    """One immutable object per process; no module keeps one of its own."""
+
+    model_config = SettingsConfigDict(env_prefix="HEADRACE_", frozen=True, extra="ignore")
+
+    redis_url: str | None = Field(None, validation_alias=AliasChoices("HEADRACE_REDIS_URL", "REDIS_URL", "redis_url"))
+    """None: the embedded server under `data_dir`."""
+    redis_prefix: str = "headrace:"
+    data_dir: Path = Path(".headrace")
+    fsync: Literal["everysec", "always"] = "everysec"
+    """When the embedded server's append-only file reaches the disk. What a *process* kill leaves is the same."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(8080, ge=0, le=65535)
+    default_wait_s: float = Field(30, ge=0)
+    max_wait_s: float = Field(300, ge=0)
+    max_body_bytes: int = Field(1 << 30, gt=0)
+    max_edges: int = Field(2**30 - 1, gt=0)
+    max_vertices: int = Field(2**31 - 2, gt=0)
+    max_patch_rows: int = Field(1_000_000, gt=0)
+
+    workers: int = Field(1, ge=1)
+    threads: int = Field(2, ge=1)
+    """Solver threads of one worker; each graph uses one at a time."""
+    engine: Literal["auto", "cpu", "cuda"] = "auto"
+    memory_budget_bytes: int = Field(8 << 30, gt=0)
+    """For the graphs and flow states of one worker."""
+    lease_s: float = Field(5, gt=0)
+    """A worker silent for longer may lose its graphs to another."""
+    queue_limit: int = Field(1000, gt=0)
+    """Commands that may wait for one worker."""
+    job_ttl_s: int = Field(3600, gt=0)
+    snapshot_every_updates: int = Field(1000, gt=0)
+    snapshot_every_s: float = Field(300, gt=0)
+
+    @property
+    def redis_socket(self) -> Path:
+        """Where the embedded server listens: in `data_dir`, or in a private directory if that path is too long."""
+        socket = self.data_dir.absolute() / "redis.sock"
+        if len(str(socket)) <= MAX_SOCKET_PATH:
+            return socket
+        digest = hashlib.sha256(str(socket).encode()).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"headrace-{digest}" / "redis.sock"
+
+    @property
+    def redis_location(self) -> str:
+        """The URL every process connects to."""
+        return self.redis_url or f"unix://{self.redis_socket}"

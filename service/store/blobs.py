@@ -1,0 +1,124 @@
+"""Blobs: bulk bytes in chunks under one key, with a digest. They expire until somebody adopts them.
+
+One hash holds a blob, so that expiry, adoption and deletion are one command each. A value over 512 MiB would
+reset the connection; chunks of 4 MiB do not, and other commands run between them.
+"""
+
+import asyncio
+import hashlib
+import uuid
+from collections.abc import Iterator
+from typing import Any, Final
+
+import redis
+import redis.asyncio
+
+from service.store.keys import Keys
+
+CHUNK_BYTES: Final = 4 << 20
+HEADER: Final = ("chunks", "bytes", "sha256")
+
+
+class BrokenBlob(RuntimeError):
+    """A blob is missing, incomplete or not what was written."""
+
+
+class Blobs:
+    """The blocking side."""
+
+    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+        self._redis: Any = client
+        self._keys = keys
+
+    def put(self, data: bytes, ttl_s: int) -> str:
+        """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted."""
+        name = uuid.uuid4().hex
+        key = self._keys.blob(name)
+        for fields in _parts(data):
+            with self._redis.pipeline() as pipe:
+                pipe.hset(key, mapping=fields)
+                pipe.expire(key, ttl_s)
+                pipe.execute()
+        return name
+
+    def get(self, name: str) -> bytes:
+        """Read and check; raises `BrokenBlob`."""
+        key = self._keys.blob(name)
+        header = self._redis.hmget(key, HEADER)
+        chunks = [self._redis.hget(key, str(i)) for i in range(_count(header, name))]
+        return _join(chunks, header, name)
+
+    def delete(self, *names: str) -> None:
+        if names:
+            self._redis.unlink(*(self._keys.blob(name) for name in names))
+
+
+class AsyncBlobs:
+    """The same for API processes."""
+
+    def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
+        self._redis: Any = client
+        self._keys = keys
+
+    async def put(self, data: bytes, ttl_s: int = 3600) -> str:
+        """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted."""
+        name = uuid.uuid4().hex
+        key = self._keys.blob(name)
+        parts = _parts(data)
+        while (fields := await _next(parts, len(data))) is not None:
+            async with self._redis.pipeline() as pipe:
+                pipe.hset(key, mapping=fields)
+                pipe.expire(key, ttl_s)
+                await pipe.execute()
+        return name
+
+    async def get(self, name: str) -> bytes:
+        """Read and check; raises `BrokenBlob`."""
+        key = self._keys.blob(name)
+        header = await self._redis.hmget(key, HEADER)
+        count = _count(header, name)
+        chunks = [await self._redis.hget(key, str(i)) for i in range(count)]
+        if count <= 1:
+            return _join(chunks, header, name)
+        return await asyncio.to_thread(_join, chunks, header, name)
+
+    async def delete(self, *names: str) -> None:
+        if names:
+            await self._redis.unlink(*(self._keys.blob(name) for name in names))
+
+
+async def _next(parts: Iterator[dict[str, Any]], size: int) -> dict[str, Any] | None:
+    """The next part; hashing a large body must not hold up the event loop."""
+    if size <= CHUNK_BYTES:
+        return next(parts, None)
+    return await asyncio.to_thread(next, parts, None)
+
+
+def _parts(data: bytes) -> Iterator[dict[str, Any]]:
+    """The hash fields to write, chunk by chunk, the header last: without it a blob does not exist."""
+    digest = hashlib.sha256()
+    view = memoryview(data)
+    count = 0
+    for start in range(0, len(data), CHUNK_BYTES):
+        chunk = bytes(view[start : start + CHUNK_BYTES])
+        digest.update(chunk)
+        yield {str(count): chunk}
+        count += 1
+    yield {"chunks": count, "bytes": len(data), "sha256": digest.hexdigest()}
+
+
+def _count(header: list[bytes | None], name: str) -> int:
+    if header[0] is None:
+        raise BrokenBlob(f"blob {name} is not there or not complete")
+    return int(header[0])
+
+
+def _join(chunks: list[bytes | None], header: list[bytes | None], name: str) -> bytes:
+    """The blob, checked against its header; the caller read that header from the same key."""
+    present = [chunk for chunk in chunks if chunk is not None]
+    if len(present) < len(chunks) or header[1] is None or header[2] is None:
+        raise BrokenBlob(f"blob {name} has lost a chunk")
+    data = b"".join(present)
+    if len(data) != int(header[1]) or hashlib.sha256(data).hexdigest() != header[2].decode():
+        raise BrokenBlob(f"blob {name} is not what was written")
+    return data

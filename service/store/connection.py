@@ -1,0 +1,47 @@
+"""Redis clients, for the blocking and the asynchronous side."""
+
+import time
+
+import redis
+import redis.asyncio
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import ExponentialBackoff, NoBackoff
+from redis.retry import Retry
+
+from service.settings import Settings
+
+AWAY = (redis.ConnectionError, redis.TimeoutError)
+"""Redis is not there, or not yet: `redis.exceptions.BusyLoadingError` is a ConnectionError."""
+
+API_RETRIES = 6
+"""An API process sits out about two seconds without Redis before it says so."""
+
+
+def connect(settings: Settings) -> redis.Redis:
+    """A thread-safe client that never retries: a worker must know when the outcome of a write is unknown."""
+    return redis.Redis.from_url(settings.redis_location, protocol=2, retry=Retry(NoBackoff(), 0))
+
+
+def connect_async(settings: Settings) -> redis.asyncio.Redis:
+    """A client that sits out short absences. Everything an API process writes may safely be written twice."""
+    retry = AsyncRetry(ExponentialBackoff(cap=0.5, base=0.05), API_RETRIES)
+    return redis.asyncio.Redis.from_url(settings.redis_location, protocol=2, retry=retry)
+
+
+def wait_written(client: redis.Redis, timeout_s: float = 10.0) -> None:
+    """Return once all that was acknowledged on this connection has left the server process.
+
+    Under ``appendfsync everysec`` Redis holds back writes, already acknowledged, while an earlier fsync is
+    running; a kill -9 in that moment would lose them. An empty buffer means that the kernel has them.
+    Servers without append-only file, or that hide INFO, are taken as they are. Cost: one round trip.
+    """
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        try:
+            info = client.info("persistence")
+        except redis.exceptions.NoPermissionError:
+            return
+        if not info.get("aof_buffer_length"):
+            return
+        time.sleep(0.0005)
+    raise redis.TimeoutError(f"Redis has not written its append-only file for {timeout_s} s")

@@ -1,0 +1,78 @@
+"""Every Redis key, named once."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Key names under one prefix. A graph's name is in the catalogue only; all else hangs on its unique id."""
+
+    prefix: str
+
+    @property
+    def names(self) -> str:
+        """Hash: graph name -> graph id."""
+        return f"{self.prefix}names"
+
+    @property
+    def owners(self) -> str:
+        """Hash: graph name -> worker that serves it."""
+        return f"{self.prefix}owners"
+
+    @property
+    def workers(self) -> str:
+        """Hash: worker -> `WorkerReport` as JSON, as of its last heartbeat."""
+        return f"{self.prefix}workers"
+
+    @property
+    def jobs(self) -> str:
+        """Sorted set: job id by its time of creation."""
+        return f"{self.prefix}jobs"
+
+    def graph(self, graph_id: str) -> str:
+        """Hash: what the catalogue says about one graph, its version and fencing epoch."""
+        return f"{self.prefix}graph:{graph_id}"
+
+    def log(self, graph_id: str) -> str:
+        """Stream: updates, entry id ``<version>-0``."""
+        return f"{self.prefix}log:{graph_id}"
+
+    def snapshots(self, graph_id: str) -> str:
+        """String: JSON list of snapshots, the newest first."""
+        return f"{self.prefix}snapshots:{graph_id}"
+
+    def blob(self, name: str) -> str:
+        """Hash: chunks of one blob, with their count, length and digest."""
+        return f"{self.prefix}blob:{name}"
+
+    def job(self, job_id: str) -> str:
+        """Hash: one job."""
+        return f"{self.prefix}job:{job_id}"
+
+    def events(self, job_id: str) -> str:
+        """Stream: progress of one job."""
+        return f"{self.prefix}events:{job_id}"
+
+    def idempotency(self, graph: str, key: str) -> str:
+        """String: the job and body digest of an Idempotency-Key."""
+        return f"{self.prefix}idem:{graph}:{key}"
+
+    def commands(self, worker: str) -> str:
+        """Stream: commands for one worker, read by its one consumer group."""
+        return f"{self.prefix}commands:{worker}"
+
+    def waiting(self, worker: str) -> str:
+        """Sorted set: jobs not yet done, by their time of creation."""
+        return f"{self.prefix}waiting:{worker}"
+
+    def control(self, worker: str) -> str:
+        """Stream: cancel requests for one worker."""
+        return f"{self.prefix}control:{worker}"
+
+    def lease(self, worker: str) -> str:
+        """String that expires: the worker process that may use this name."""
+        return f"{self.prefix}lease:{worker}"
+
+    def replies(self, reader: str) -> str:
+        """Stream: replies to one API process."""
+        return f"{self.prefix}replies:{reader}"

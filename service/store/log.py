@@ -1,0 +1,119 @@
+"""The update log of one graph: a stream whose entry ids are the versions.
+
+Redis refuses an id that is not above the last one, so a second or stale writer cannot append: that is the fence.
+Appending is the commit of a PATCH; it goes into one MULTI with the version in the catalogue.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import redis
+import zstandard
+from pydantic import BaseModel
+
+from gpu_engine.updates import Change
+from service.store.keys import Keys
+
+PAGE = 256
+"""Entries read at a time in a replay."""
+
+
+class Fenced(RuntimeError):
+    """Somebody else has written to, taken over or removed this graph."""
+
+
+class BrokenLog(RuntimeError):
+    """The log has a gap or an unreadable entry."""
+
+
+class Applied(BaseModel):
+    """What a log entry says beside the batch itself: enough to answer the same command once more."""
+
+    key: str
+    """The Idempotency-Key, or the command's id."""
+    digest: str | None = None
+    applied: int
+    skipped: int
+    unchanged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    version: int
+    applied: Applied
+    change: Change
+
+
+class Log:
+    """Append, replay, trim."""
+
+    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+        self._redis: Any = client
+        self._keys = keys
+
+    def append(self, graph_id: str, epoch: int, entry: Entry, updated_at: float) -> None:
+        """Commit `entry` as the version after the present one; raises `Fenced`, and then nothing is written.
+
+        After a ConnectionError the outcome is unknown: read the log again. Cost: two round trips.
+        """
+        graph = self._keys.graph(graph_id)
+        fields: dict[Any, Any] = {"applied": entry.applied.model_dump_json(), "change": pack_change(entry.change)}
+        with self._redis.pipeline() as pipe:
+            pipe.watch(graph)
+            held = pipe.hmget(graph, "version", "epoch")
+            if held != [b"%d" % (entry.version - 1), b"%d" % epoch]:
+                raise Fenced(f"the graph is at version and epoch {held}")
+            pipe.multi()
+            pipe.xadd(self._keys.log(graph_id), fields, id=f"{entry.version}-0")
+            pipe.hset(graph, mapping={"version": entry.version, "updated_at": updated_at})
+            try:
+                pipe.execute()
+            except redis.WatchError as error:
+                raise Fenced("the graph changed hands") from error
+            except redis.ResponseError as error:
+                raise Fenced(str(error)) from error
+
+    def replay(self, graph_id: str, after: int) -> Iterator[Entry]:
+        """Entries after version `after`, in order; raises `BrokenLog` at a gap or an unreadable entry."""
+        version = after
+        while True:
+            page = self._redis.xrange(self._keys.log(graph_id), f"{version + 1}-0", "+", PAGE)
+            for entry_id, fields in page:
+                if entry_id != b"%d-0" % (version + 1):
+                    raise BrokenLog(f"version {version + 1} is missing, {entry_id.decode()} follows")
+                version += 1
+                yield _read_entry(version, fields)
+            if len(page) < PAGE:
+                return
+
+
+def _read_entry(version: int, fields: dict[bytes, bytes]) -> Entry:
+    try:
+        applied = Applied.model_validate_json(fields[b"applied"])
+        return Entry(version, applied, unpack_change(fields[b"change"], applied.skipped, applied.unchanged))
+    except (KeyError, ValueError, zstandard.ZstdError) as error:
+        raise BrokenLog(f"version {version} cannot be read: {error}") from error
+
+
+def pack_change(change: Change) -> bytes:
+    """Rows int64[k], own capacities int64[k] and closed flags, compressed, with a checksum."""
+    columns = (change.rows.astype("<i8"), change.own.astype("<i8"), change.closed.astype(np.uint8))
+    raw = b"".join(column.tobytes() for column in columns)
+    return zstandard.ZstdCompressor(level=1, write_checksum=True).compress(raw)
+
+
+def unpack_change(data: bytes, skipped: int = 0, unchanged: int = 0) -> Change:
+    """The inverse; raises ValueError or ZstdError."""
+    raw = zstandard.ZstdDecompressor().decompress(data)
+    k, rest = divmod(len(raw), 17)
+    if rest:
+        raise ValueError(f"{len(raw)} bytes are no whole number of rows")
+    return Change(
+        rows=np.frombuffer(raw, "<i8", k).astype(np.int64),
+        own=np.frombuffer(raw, "<i8", k, 8 * k).astype(np.int64),
+        closed=np.frombuffer(raw, np.uint8, k, 16 * k).astype(np.bool_),
+        skipped=skipped,
+        unchanged=unchanged,
+    )

@@ -1,0 +1,154 @@
+"""Snapshots of a graph's capacities at a version. The topology is written once, as the graph's base blob.
+
+A snapshot is written under a new blob name with an expiry, read back and checked, adopted and listed by one
+MULTI, and only then is the log trimmed. The log keeps what the snapshot *before* the newest one needs, so a
+broken newest snapshot loses nothing.
+"""
+
+import io
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+import numpy as np
+import redis
+import zstandard
+from pydantic import BaseModel, TypeAdapter
+
+from gpu_engine.types import BoolArray, UnitArray
+from service.store.blobs import Blobs, BrokenBlob
+from service.store.keys import Keys
+from service.store.log import Applied, Fenced
+
+KEEP: Final = 2
+"""The newest snapshot and the one before."""
+
+UNADOPTED_TTL_S: Final = 600
+MAX_TRIES: Final = 5
+
+
+class SnapshotInfo(BaseModel):
+    version: int
+    bytes: int
+    created_at: float
+    """Unix seconds."""
+    blob: str
+
+
+class KnownKey(BaseModel):
+    """One idempotency key a snapshot remembers, since its log entry may be trimmed."""
+
+    version: int
+    applied: Applied
+
+
+class Capacities(BaseModel):
+    """The content of a snapshot: own capacities int64[m], closed bool[m], recent keys (oldest first)."""
+
+    model_config = {"arbitrary_types_allowed": True}
+
+    version: int
+    own: UnitArray
+    closed: BoolArray
+    known: list[KnownKey]
+
+
+KNOWN = TypeAdapter(list[KnownKey])
+LISTED = TypeAdapter(list[SnapshotInfo])
+
+
+class Snapshots:
+    """Write, list, read."""
+
+    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+        self._redis: Any = client
+        self._keys = keys
+        self._blobs = Blobs(client, keys)
+
+    def listed(self, graph_id: str) -> list[SnapshotInfo]:
+        """The newest first."""
+        return read_listed(self._redis.get(self._keys.snapshots(graph_id)))
+
+    def write(self, graph_id: str, epoch: int, capacities: Capacities) -> SnapshotInfo:
+        """Make `capacities` the newest snapshot and trim the log; raises `Fenced` or `BrokenBlob`."""
+        data = pack_capacities(capacities)
+        blob = self._blobs.put(data, UNADOPTED_TTL_S)
+        if self._blobs.get(blob) != data:
+            raise BrokenBlob(f"blob {blob} was not read back as written")
+        info = SnapshotInfo(version=capacities.version, bytes=len(data), created_at=time.time(), blob=blob)
+        for _ in range(MAX_TRIES):
+            if self._adopt(graph_id, epoch, info):
+                return info
+        raise Fenced("the list of snapshots keeps changing")
+
+    def read(self, info: SnapshotInfo) -> Capacities:
+        """Raises `BrokenBlob` whatever is wrong with it."""
+        try:
+            return unpack_capacities(self._blobs.get(info.blob))
+        except (ValueError, KeyError, OSError, zstandard.ZstdError) as error:
+            raise BrokenBlob(f"the snapshot of version {info.version} cannot be read: {error}") from error
+
+    def _adopt(self, graph_id: str, epoch: int, info: SnapshotInfo) -> bool:
+        graph, listed_key, blob = self._keys.graph(graph_id), self._keys.snapshots(graph_id), self._keys.blob(info.blob)
+        with self._redis.pipeline() as pipe:
+            pipe.watch(graph, listed_key, blob)
+            if pipe.hget(graph, "epoch") != b"%d" % epoch or not pipe.exists(blob):
+                raise Fenced("the graph changed hands")
+            before = read_listed(pipe.get(listed_key))
+            kept = [info, *(s for s in before if s.version != info.version)][:KEEP]
+            dropped = [self._keys.blob(s.blob) for s in before if s not in kept]
+            pipe.multi()
+            pipe.persist(blob)
+            pipe.set(listed_key, LISTED.dump_json(kept))
+            if len(kept) == KEEP:
+                pipe.xtrim(self._keys.log(graph_id), minid=f"{kept[-1].version + 1}-0", approximate=False)
+            if dropped:
+                pipe.unlink(*dropped)
+            try:
+                pipe.execute()
+            except redis.WatchError:
+                return False
+        return True
+
+    def drop(self, graph_id: str, broken: SnapshotInfo) -> None:
+        """Strike a broken snapshot off the list, so that the log is never trimmed up to it."""
+        key = self._keys.snapshots(graph_id)
+        with self._redis.pipeline() as pipe:
+            pipe.watch(key)
+            kept = [s for s in read_listed(pipe.get(key)) if s.blob != broken.blob]
+            pipe.multi()
+            pipe.set(key, LISTED.dump_json(kept))
+            pipe.unlink(self._keys.blob(broken.blob))
+            with suppress(redis.WatchError):  # another restore of the same graph was first
+                pipe.execute()
+
+
+def read_listed(data: bytes | None) -> list[SnapshotInfo]:
+    return [] if data is None else LISTED.validate_json(data)
+
+
+def pack_capacities(capacities: Capacities) -> bytes:
+    """An npz of plain arrays, compressed, with a checksum."""
+    plain = io.BytesIO()
+    known = np.frombuffer(KNOWN.dump_json(capacities.known), np.uint8)
+    np.savez(
+        plain,
+        version=np.int64(capacities.version),
+        own=capacities.own,
+        closed=np.packbits(capacities.closed),
+        count=np.int64(len(capacities.own)),
+        known=known,
+    )
+    return zstandard.ZstdCompressor(level=1, write_checksum=True).compress(plain.getvalue())
+
+
+def unpack_capacities(data: bytes) -> Capacities:
+    """The inverse; raises ValueError, KeyError, OSError or ZstdError."""
+    with np.load(io.BytesIO(zstandard.ZstdDecompressor().decompress(data)), allow_pickle=False) as arrays:
+        count = int(arrays["count"])
+        own = arrays["own"]
+        closed = np.unpackbits(arrays["closed"], count=count).astype(np.bool_)
+        if own.shape != (count,) or own.dtype != np.int64:
+            raise ValueError(f"{own.shape} capacities of {own.dtype} for {count} edges")
+        known = KNOWN.validate_json(arrays["known"].tobytes())
+        return Capacities(version=int(arrays["version"]), own=own, closed=closed, known=known)
