@@ -8,7 +8,7 @@ which edges are closed and what they will have when reopened.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,9 +221,9 @@ def rows_of(names: Names, wanted: Ids) -> NDArray[np.int64]:
         return names.rows(wanted)
     except OverflowError:
         low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-        beyond = [isinstance(name, int) and not low <= name <= high for name in wanted]
-        known = [-1 if out else int(name) for name, out in zip(wanted, beyond, strict=True)]
-        return np.where(beyond, -1, names.rows(known))
+        within = [-1 if isinstance(name, int) and not low <= name <= high else name for name in wanted]
+        beyond = [kept != name for kept, name in zip(within, wanted, strict=True)]
+        return np.where(beyond, -1, names.rows(cast(Ids, within)))
 
 
 def _scaled(own: list[int], literals: list[str], ids: list[int | str], down: bool) -> list[int]:

@@ -30,7 +30,7 @@ def amounts(network: Network, units: UnitArray) -> Raw:
 
 def labels(names: Names, rows: EdgeArray | VertexArray) -> list[int | str]:
     found = names.of(rows.astype(np.int64))
-    return found if isinstance(found, list) else found.tolist()
+    return [*found] if isinstance(found, list) else [*found.tolist()]
 
 
 def certificate(network: Network, proof: Certificate) -> dict[str, object]:

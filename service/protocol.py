@@ -6,7 +6,7 @@ Headers are JSON; bulk bytes (a packed edge list, a long result) travel beside t
 """
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -123,7 +123,6 @@ class Reply(Message):
 
     id: str
     status: Status
-    result: Annotated[dict[str, Any] | None, Field(description="JSON body the caller gets")] = None
     result_json: str | None = None
-    """The same body as the worker wrote it. Its numbers are exact; those of `result` went through floats."""
+    """JSON body the caller gets, as the worker wrote it: its numbers are exact, so it is never parsed on the way."""
     problem: Problem | None = None

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import redis
 
@@ -41,8 +42,11 @@ def find_server() -> str:
     )
 
 
-def start(settings: Settings) -> "subprocess.Popen[bytes]":
-    """Start the server on `settings.redis_socket`; its log is ``redis.log`` beside its data. Not yet ready."""
+def start(settings: Settings, **options: Any) -> "subprocess.Popen[bytes]":
+    """Start the server on `settings.redis_socket`; its log is ``redis.log`` beside its data. Not yet ready.
+
+    `options` go to Popen.
+    """
     data = settings.data_dir.absolute() / "redis"
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     _private_directory(settings.redis_socket.parent)
@@ -50,7 +54,8 @@ def start(settings: Settings) -> "subprocess.Popen[bytes]":
     command += ["--dir", str(data), "--logfile", str(data / "redis.log"), "--daemonize", "no"]
     command += ["--appendonly", "yes", "--appendfsync", settings.fsync, "--save", ""]
     command += ["--maxmemory-policy", "noeviction"]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, **options)
 
 
 def wait_until_ready(

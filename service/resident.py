@@ -97,6 +97,7 @@ class Graph:
 
         Raises `Cancelled`, or `NotProven` after the second failure. `on_failure` counts each.
         """
+        failures: tuple[str, ...] = ()
         for cold in (False, True):
             started = time.perf_counter()
             report = self.engine.solve(solved.state, control, cold=cold)
@@ -108,9 +109,9 @@ class Graph:
             if certificate.valid and certificate.value == report.value:
                 solved.proven_at, solved.certificate, solved.report = self.version, certificate, report
                 return Answer(report, certificate, 1e3 * (solved_at - started), 1e3 * (proven_at - solved_at))
-            solved.proven_at = None
+            solved.proven_at, failures = None, certificate.failures
             on_failure()
-        raise NotProven(f"the answer could not be proven: {'; '.join(certificate.failures) or 'values differ'}")
+        raise NotProven(f"the answer could not be proven: {'; '.join(failures) or 'values differ'}")
 
 
 @contextmanager

@@ -17,7 +17,9 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="HEADRACE_", frozen=True, extra="ignore")
 
-    redis_url: str | None = Field(None, validation_alias=AliasChoices("HEADRACE_REDIS_URL", "REDIS_URL", "redis_url"))
+    redis_url: str | None = Field(
+        default=None, validation_alias=AliasChoices("HEADRACE_REDIS_URL", "REDIS_URL", "redis_url")
+    )
     """None: the embedded server under `data_dir`."""
     redis_prefix: str = "headrace:"
     data_dir: Path = Path(".headrace")
@@ -25,27 +27,27 @@ class Settings(BaseSettings):
     """When the embedded server's append-only file reaches the disk. What a *process* kill leaves is the same."""
 
     host: str = "127.0.0.1"
-    port: int = Field(8080, ge=0, le=65535)
-    default_wait_s: float = Field(30, ge=0)
-    max_wait_s: float = Field(300, ge=0)
-    max_body_bytes: int = Field(1 << 30, gt=0)
-    max_edges: int = Field(2**30 - 1, gt=0)
-    max_vertices: int = Field(2**31 - 2, gt=0)
-    max_patch_rows: int = Field(1_000_000, gt=0)
+    port: int = Field(default=8080, ge=0, le=65535)
+    default_wait_s: float = Field(default=30, ge=0)
+    max_wait_s: float = Field(default=300, ge=0)
+    max_body_bytes: int = Field(default=1 << 30, gt=0)
+    max_edges: int = Field(default=2**30 - 1, gt=0)
+    max_vertices: int = Field(default=2**31 - 2, gt=0)
+    max_patch_rows: int = Field(default=1_000_000, gt=0)
 
-    workers: int = Field(1, ge=1)
-    threads: int = Field(2, ge=1)
+    workers: int = Field(default=1, ge=1)
+    threads: int = Field(default=2, ge=1)
     """Solver threads of one worker; each graph uses one at a time."""
     engine: Literal["auto", "cpu", "cuda"] = "auto"
-    memory_budget_bytes: int = Field(8 << 30, gt=0)
+    memory_budget_bytes: int = Field(default=8 << 30, gt=0)
     """For the graphs and flow states of one worker."""
-    lease_s: float = Field(5, gt=0)
+    lease_s: float = Field(default=5, gt=0)
     """A worker silent for longer may lose its graphs to another."""
-    queue_limit: int = Field(1000, gt=0)
+    queue_limit: int = Field(default=1000, gt=0)
     """Commands that may wait for one worker."""
-    job_ttl_s: int = Field(3600, gt=0)
-    snapshot_every_updates: int = Field(1000, gt=0)
-    snapshot_every_s: float = Field(300, gt=0)
+    job_ttl_s: int = Field(default=3600, gt=0)
+    snapshot_every_updates: int = Field(default=1000, gt=0)
+    snapshot_every_s: float = Field(default=300, gt=0)
 
     @property
     def redis_socket(self) -> Path:

@@ -33,7 +33,6 @@ TRIM_EVERY: Final = 64
 REPLIES_HELD: Final = 1000
 CANCELS_KEPT: Final = 1000
 RETRY_AFTER_S: Final = 1.0
-PARSE_INLINE_BYTES: Final = 64 << 10
 
 
 class Dispatcher:
@@ -132,7 +131,7 @@ class Dispatcher:
                 for job_id in ids:
                     pipe.hgetall(self.keys.job(job_id))
                 rows = await pipe.execute()
-            hidden = (b"reply_result", b"result", b"result_blob")
+            hidden = (b"result", b"result_blob")
             plain = [{key: value for key, value in row.items() if key not in hidden} for row in rows]
             found = zip(ids, plain, strict=True)
             return [await self._job_info(job_id, row) for job_id, row in found if b"status" in row]
@@ -371,9 +370,7 @@ class Dispatcher:
                 return reply.model_copy(update={"status": Status.FAILED, "problem": gone})
         if text is None:
             return reply
-        small = len(text) <= PARSE_INLINE_BYTES
-        result = json.loads(text) if small else await asyncio.to_thread(json.loads, text)
-        return reply.model_copy(update={"result": result, "result_json": text.decode()})
+        return reply.model_copy(update={"result_json": text.decode()})
 
     async def _job_info(self, job_id: str, row: dict[bytes, bytes]) -> JobInfo:
         status = Status(row[b"status"].decode())
@@ -393,7 +390,6 @@ class Dispatcher:
             created_at=created,
             started_at=at(row.get(b"started_at")),
             finished_at=at(row.get(b"finished_at")),
-            result=reply.result if reply else None,
             result_json=reply.result_json if reply else None,
             error=reply.problem if reply else None,
         )

@@ -19,6 +19,10 @@ BEATS_PER_LEASE = 4
 log = structlog.get_logger(__name__)
 
 
+Report = Callable[[], WorkerReport]
+Action = Callable[[], None]
+
+
 class Lease:
     """Held from `acquire` on. A later process of the same name takes it over at once, and the earlier one stops."""
 
@@ -35,7 +39,7 @@ class Lease:
     def acquire(self) -> None:
         self._redis.set(self._keys.lease(self.worker), self.token, px=round(self.lease_s * 1000))
 
-    def start(self, report: Callable[[], WorkerReport], on_beat: Callable[[], None], on_lost: Callable[[], None]) -> None:
+    def start(self, report: Report, on_beat: Action, on_lost: Action) -> None:
         """Renew in a thread of its own; `on_beat` runs after each renewal, `on_lost` when another holds the name."""
         self._thread = threading.Thread(target=self._beat, args=(report, on_beat, on_lost), name="lease", daemon=True)
         self._thread.start()
@@ -56,7 +60,7 @@ class Lease:
         except AWAY:
             log.warning("lease_not_released", worker=self.worker)
 
-    def _beat(self, report: Callable[[], WorkerReport], on_beat: Callable[[], None], on_lost: Callable[[], None]) -> None:
+    def _beat(self, report: Report, on_beat: Action, on_lost: Action) -> None:
         while not self._stop.is_set():
             try:
                 holder = self._redis.get(self._keys.lease(self.worker))
@@ -70,6 +74,8 @@ class Lease:
                 on_beat()
             except AWAY as error:
                 log.warning("heartbeat_failed", worker=self.worker, error=str(error))
+            except Exception:  # the lease must go on, whatever else is wrong
+                log.exception("heartbeat_failed", worker=self.worker)
             self._wake.wait(self.lease_s / BEATS_PER_LEASE)
             self._wake.clear()
 

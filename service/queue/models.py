@@ -22,6 +22,7 @@ class JobInfo(BaseModel):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     result: dict[str, Any] | None = None
+    """Not filled in here: `result_json` is the text to pass on."""
     error: Problem | None = None
     result_json: str | None = None
 

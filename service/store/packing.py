@@ -64,4 +64,5 @@ def _column(arrays: Any, name: str) -> NDArray[np.int64] | Sequence[str] | None:
     if f"{name}_json" in arrays:
         strings: list[str] = json.loads(arrays[f"{name}_json"].tobytes())
         return strings
-    return arrays[name] if name in arrays else None
+    found: NDArray[np.int64] | None = arrays.get(name)
+    return found

@@ -1,0 +1,354 @@
+"""The graphs one worker serves, and what each command does to them.
+
+A copy in memory is used only while the catalogue agrees with its id, version and fencing epoch; otherwise it is
+dropped and restored. So dropping a copy is always safe, and it is what happens whenever an outcome is unknown.
+Running a command twice is harmless: a load makes the graph whose id is the command's; a PATCH is found by its key
+in the log; a delete leaves a mark in its job; all others change nothing that counts.
+"""
+
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+import redis
+import structlog
+
+from gpu_engine.engine import Control
+from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
+from gpu_engine.network import Network
+from gpu_engine.updates import CapacityTable, Change
+from service import answers, exact_json
+from service.errors import ServiceError
+from service.protocol import CapacitiesArgs, Command, Kind, LoadArgs, MaxFlowArgs, PatchArgs
+from service.queue.consumer import Forward, Task
+from service.resident import Graph, OpenEngine, time_limit
+from service.restore import Restorer
+from service.settings import Settings
+from service.store.blobs import Blobs, BrokenBlob
+from service.store.catalogue import GraphInfo, Registry
+from service.store.connection import wait_written
+from service.store.keys import Keys
+from service.store.log import Applied, Entry, Fenced, Log
+from service.store.packing import unpack
+from service.store.snapshots import Capacities, SnapshotInfo, Snapshots
+from service.terminals import read_terminals
+
+MAX_TRIES: Final = 10
+"""Attempts at a commit that others keep interfering with."""
+
+Defer = Callable[[str, Callable[[], None]], None]
+"""Queue work behind what a graph's lane already has."""
+
+log = structlog.get_logger(__name__)
+
+
+class Graphs:
+    """Commands of one graph come one after the other; those of different graphs side by side."""
+
+    def __init__(
+        self, client: redis.Redis, keys: Keys, worker: str, settings: Settings, open_engine: OpenEngine
+    ) -> None:
+        self._redis = client
+        self._worker = worker
+        self._settings = settings
+        self._open_engine = open_engine
+        self._registry = Registry(client, keys)
+        self._blobs = Blobs(client, keys)
+        self._log = Log(client, keys)
+        self._snapshots = Snapshots(client, keys)
+        self._restorer = Restorer(self._blobs, self._log, self._snapshots, open_engine, self.count)
+        self._resident: OrderedDict[str, Graph] = OrderedDict()
+        self._lock = threading.Lock()
+        self._counters: Counter[str] = Counter()
+        self.defer: Defer = lambda _lane, work: work()
+
+    def handle(self, task: Task) -> str:
+        """Run one command; see `service.queue.consumer.Handler`."""
+        command = task.command
+        self.count(f"commands_{command.kind.value}")
+        match command.kind:
+            case Kind.LOAD:
+                return self._load(command, LoadArgs.model_validate(command.args))
+            case Kind.DELETE:
+                return self._delete(command)
+            case Kind.PATCH:
+                return self._patch(command, PatchArgs.model_validate(command.args), task.control)
+            case Kind.MAX_FLOW:
+                return self._max_flow(task, MaxFlowArgs.model_validate(command.args))
+            case Kind.CAPACITIES:
+                page = CapacitiesArgs.model_validate(command.args)
+                return exact_json.dumps(answers.capacities(self.ensure(command.graph), page))
+            case Kind.SNAPSHOT:
+                return exact_json.dumps(answers.snapshot(self.save(self.ensure(command.graph))))
+
+    def count(self, name: str, by: int = 1) -> None:
+        with self._lock:
+            self._counters[name] += by
+
+    @property
+    def counters(self) -> dict[str, int]:
+        with self._lock:
+            return dict(self._counters)
+
+    @property
+    def resident(self) -> list[Graph]:
+        with self._lock:
+            return list(self._resident.values())
+
+    @property
+    def nbytes(self) -> int:
+        return sum(graph.nbytes for graph in self.resident)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was wrong with graphs that were restored."""
+        return [f"{name}: {text}" for name, text in list(self._restorer.notes.items())]
+
+    def owned(self) -> list[str]:
+        """Names of the graphs this worker is to serve."""
+        return self._registry.owned_by(self._worker)
+
+    def ensure(self, name: str) -> Graph:
+        """The graph as the catalogue has it, restored if need be. One round trip when it is at hand.
+
+        Raises unknown_graph, or `Forward` if another worker owns it.
+        """
+        graph = self._resident.get(name)
+        graph_id, owner, held = self._registry.hold(name, graph.graph_id if graph else None)
+        if graph_id is None:
+            self._drop(name)
+            raise ServiceError("unknown_graph", f"there is no graph {name!r}")
+        if owner is not None and owner != self._worker:
+            self._drop(name)
+            raise Forward(owner)
+        if graph is None or held is None or (held.version, held.epoch) != (graph.version, graph.epoch):
+            self._drop(name)
+            graph = self._restore(name)
+        with self._lock:
+            self._resident[name] = graph
+            self._resident.move_to_end(name)
+        return graph
+
+    def _restore(self, name: str) -> Graph:
+        graph_id, _, _ = self._registry.hold(name, None)
+        _, _, held = self._registry.hold(name, graph_id)
+        if held is None:
+            raise ServiceError("unknown_graph", f"there is no graph {name!r}")
+        graph = self._restorer.restore(name, held)
+        self._make_room(name, graph.nbytes)
+        self._registry.note(graph.graph_id, flow_states=0, bytes=graph.nbytes)
+        return graph
+
+    def _drop(self, name: str) -> None:
+        with self._lock:
+            self._resident.pop(name, None)
+
+    def _make_room(self, name: str, needed: int) -> None:
+        """Drop the least recently used graphs until `needed` bytes fit beside the rest; they come back when used."""
+        budget = self._settings.memory_budget_bytes
+        if needed > budget:
+            raise OutOfMemory(f"the graph needs {needed} bytes; the worker may use {budget}")
+        for graph in self.resident:
+            if self.nbytes + needed <= budget:
+                return
+            if graph.name != name:
+                self._drop(graph.name)
+                self.count("graphs_spilled")
+
+    def _load(self, command: Command, args: LoadArgs) -> str:
+        graph_id, owner, _ = self._registry.hold(command.graph, None)
+        if owner is not None and owner != self._worker:
+            raise Forward(owner)
+        graph = self.ensure(command.graph) if graph_id == command.id else self._build(command, args)
+        info = answers.graph_info(graph, self._worker, command.created_at)
+        if graph_id != command.id:
+            self._create(info, graph, args.blob)
+        wait_written(self._redis)
+        return info.model_dump_json()
+
+    def _build(self, command: Command, args: LoadArgs) -> Graph:
+        try:
+            edges = unpack(self._blobs.get(args.blob))
+        except BrokenBlob as error:
+            raise ServiceError("invalid_body", f"the uploaded edges are gone, send them again: {error}") from error
+        network = Network(edges)
+        graph = Graph(command.graph, command.id, 1, 1, network, self._open_engine(network), CapacityTable(network))
+        self._make_room(command.graph, graph.nbytes)
+        return graph
+
+    def _create(self, info: GraphInfo, graph: Graph, base: str) -> None:
+        for tries_left in reversed(range(MAX_TRIES)):
+            try:
+                self._registry.create(info, graph.graph_id, base)
+                break
+            except Fenced:
+                if not tries_left:
+                    raise
+        with self._lock:
+            self._resident[graph.name] = graph
+
+    def _delete(self, command: Command) -> str:
+        _, owner, _ = self._registry.hold(command.graph, None)
+        if owner is not None and owner != self._worker:
+            raise Forward(owner)
+        self._drop(command.graph)
+        for tries_left in reversed(range(MAX_TRIES)):
+            try:
+                if not self._registry.remove(command.graph, command.id):
+                    raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")
+                break
+            except Fenced:
+                if not tries_left:
+                    raise
+        wait_written(self._redis)
+        return "{}"
+
+    def _patch(self, command: Command, args: PatchArgs, control: Control) -> str:
+        began = time.perf_counter()
+        for tries_left in reversed(range(MAX_TRIES)):
+            graph = self.ensure(command.graph)
+            try:
+                version, applied, timings_ms = self._commit(graph, command, args)
+                break
+            except Fenced as error:
+                self._drop(command.graph)
+                log.warning("fenced", graph=command.graph, error=str(error))
+                self.count("fenced")
+                if not tries_left:
+                    raise
+            except (EngineError, ServiceError):
+                raise  # refused before anything changed
+            except Exception:
+                self._drop(command.graph)  # committed or not: the log will tell
+                raise
+        solving_since = time.perf_counter()
+        # An answer given again, after later updates, says nothing of flows: they are at another version.
+        wanted = args.solve == "all" and graph.version == version
+        solved = self._solve_all(graph, control) if wanted else []
+        ended = time.perf_counter()
+        timings_ms |= {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
+        wait_written(self._redis)
+        counts = {"applied": applied.applied, "skipped": applied.skipped, "unchanged": applied.unchanged}
+        answer = {"version": version} | counts | {"flow_states": solved, "timings_ms": answers.rounded(timings_ms)}
+        return exact_json.dumps(answer)
+
+    def _commit(self, graph: Graph, command: Command, args: PatchArgs) -> tuple[int, Applied, dict[str, float]]:
+        """Version and counts of the command, now in the log if it was not before. All or nothing."""
+        key = command.idempotency_key or command.id
+        known = graph.known.get(key)
+        if known is not None:
+            if known.applied.digest != command.body_digest:
+                raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")
+            return known.version, known.applied, {}
+        if args.if_match is not None and args.if_match != graph.version:
+            raise ServiceError("version_conflict", f"the graph is at version {graph.version}, not {args.if_match}")
+        began = time.perf_counter()
+        change = graph.table.resolve(args.batch, on_missing=args.on_missing, rounding=args.rounding)
+        counts = {"applied": len(change.rows), "skipped": change.skipped, "unchanged": change.unchanged}
+        applied = Applied(key=key, digest=command.body_digest, **counts)
+        self._apply(graph, change)  # refuses before it changes anything
+        applied_at = time.perf_counter()
+        entry = Entry(graph.version + 1, applied, change)
+        self._log.append(graph.graph_id, graph.epoch, entry, time.time())
+        logged_at = time.perf_counter()
+        graph.version = entry.version
+        graph.remember(entry.version, applied)
+        graph.unsaved += 1
+        self._save_soon(graph)
+        return entry.version, applied, {"apply": 1e3 * (applied_at - began), "log": 1e3 * (logged_at - applied_at)}
+
+    def _apply(self, graph: Graph, change: Change) -> None:
+        """To the engine, then to the table. Nobody sees it before it is logged; if that fails the copy is dropped."""
+        if len(change.rows):
+            graph.engine.update(change.rows, change.effective)
+            graph.table.apply(change)
+
+    def _solve_all(self, graph: Graph, control: Control) -> list[dict[str, object]]:
+        """Every flow state of the graph, the most recently used first."""
+        shown = []
+        for solved in reversed(graph.states.values()):
+            old = solved.report
+            try:
+                answer = graph.solve(solved, control, self._count_failure)
+            except Cancelled:
+                answer = None  # what is committed stays; the state is solved when it is asked for
+            shown.append(answers.solved_state(graph, solved.terminals, old, answer))
+        return shown
+
+    def _max_flow(self, task: Task, args: MaxFlowArgs) -> str:
+        command, began = task.command, time.perf_counter()
+        graph = self.ensure(command.graph)
+        if args.min_version is not None and args.min_version > graph.version:
+            raise ServiceError("version_unavailable", f"the graph is at version {graph.version}")
+        terminals = read_terminals(graph.network, args)
+        states_before = len(graph.states)
+        with time_limit(task.control, args.time_limit_s):
+            solved = graph.open(terminals)
+            answer = graph.solve(solved, task.control, self._count_failure)
+        if len(graph.states) != states_before:
+            self._make_room(graph.name, 0)
+            self._registry.note(graph.graph_id, flow_states=len(graph.states), bytes=graph.nbytes)
+        queued_s = (task.started_at or command.created_at) - command.created_at
+        timings_ms = {"queue": max(0.0, 1e3 * queued_s), "solve": answer.solve_ms, "certificate": answer.certificate_ms}
+        parts: dict[str, object] = {}
+        fields_since = time.perf_counter()
+        if "cut" in args.fields:
+            parts["cut"] = answers.cut(graph.network, graph.engine.cut(solved.state))
+        if "flow" in args.fields:
+            parts["flow"] = answers.flow(graph.network, graph.engine.flow(solved.state), zeros=args.zeros)
+        ended = time.perf_counter()
+        if parts:
+            timings_ms["fields"] = 1e3 * (ended - fields_since)
+        timings_ms["total"] = timings_ms["queue"] + 1e3 * (ended - began)
+        return exact_json.dumps(answers.max_flow(graph, answer, timings_ms) | parts)
+
+    def _count_failure(self) -> None:
+        self.count("certificate_failures")
+        log.error("certificate_failed", worker=self._worker)
+
+    def save_overdue(self) -> None:
+        """Queue snapshots of graphs whose last one is too long ago. Called now and then."""
+        for graph in self.resident:
+            self._save_soon(graph)
+
+    def _save_soon(self, graph: Graph) -> None:
+        """Queue a snapshot behind the present command, by the policy of the settings."""
+        age_s = time.monotonic() - graph.saved_at
+        due = graph.unsaved >= self._settings.snapshot_every_updates
+        if graph.saving or not (due or (graph.unsaved and age_s > self._settings.snapshot_every_s)):
+            return
+        graph.saving = True
+        self.defer(graph.name, lambda: self._save_or_log(graph))
+
+    def _save_or_log(self, graph: Graph) -> None:
+        try:
+            if self._resident.get(graph.name) is graph:
+                self.save(graph)
+        except (redis.RedisError, Fenced, BrokenBlob) as error:
+            log.warning("snapshot_failed", graph=graph.name, error=str(error))
+            self.count("snapshots_failed")
+        except Exception:
+            log.exception("snapshot_failed", graph=graph.name)
+            self.count("snapshots_failed")
+        finally:
+            graph.saving = False
+            graph.saved_at = time.monotonic()  # one that failed is not tried again at once
+
+    def save(self, graph: Graph) -> SnapshotInfo:
+        """Write a snapshot of the present version, unless there is one."""
+        listed = self._snapshots.listed(graph.graph_id)
+        if listed and listed[0].version == graph.version:
+            return listed[0]
+        own = graph.network.capacity.copy()
+        closed = graph.table.closed.nonzero()[0]
+        own[closed] = graph.table.own(closed)
+        capacities = Capacities(
+            version=graph.version, own=own, closed=graph.table.closed.copy(), known=list(graph.known.values())
+        )
+        info = self._snapshots.write(graph.graph_id, graph.epoch, capacities)
+        graph.unsaved, graph.saved_at = 0, time.monotonic()
+        wait_written(self._redis)
+        self.count("snapshots_written")
+        return info

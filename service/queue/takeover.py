@@ -1,0 +1,66 @@
+"""What happens to the graphs and commands of a worker that stays away: a live one takes them."""
+
+from typing import Any, Final
+
+import redis
+import structlog
+
+from service.queue.consumer import GROUP
+from service.queue.lease import is_silent
+from service.queue.models import WorkerReport
+from service.store.catalogue import Registry
+from service.store.keys import Keys
+from service.store.log import Fenced
+
+PAGE: Final = 64
+
+log = structlog.get_logger(__name__)
+
+
+class Takeover:
+    """Run by every worker with each heartbeat; the fencing epoch settles who was first."""
+
+    def __init__(self, client: redis.Redis, keys: Keys, worker: str, lease_s: float) -> None:
+        self._redis: Any = client
+        self._keys = keys
+        self._worker = worker
+        self._lease_s = lease_s
+        self._registry = Registry(client, keys)
+
+    def check(self) -> None:
+        """Take over from every worker that has been silent for long enough. Two round trips if there is none."""
+        rows = self._redis.hgetall(self._keys.workers)
+        for row in rows.values():
+            report = WorkerReport.model_validate_json(row)
+            if report.name == self._worker or not is_silent(report, self._lease_s):
+                continue
+            if not self._redis.exists(self._keys.lease(report.name)):
+                self._take_from(report.name)
+
+    def _take_from(self, other: str) -> None:
+        for name in self._registry.owned_by(other):
+            try:
+                if self._registry.take_over(name, self._worker, other):
+                    log.warning("took_over", graph=name, worker=self._worker, from_worker=other)
+            except Fenced:
+                continue
+        self._move_commands(other)
+
+    def _move_commands(self, other: str) -> None:
+        """Each in one MULTI. One that the other worker has just ended is run again, which is harmless."""
+        theirs, mine = self._keys.commands(other), self._keys.commands(self._worker)
+        while entries := self._redis.xrange(theirs, count=PAGE):
+            for entry_id, fields in entries:
+                with self._redis.pipeline() as pipe:
+                    pipe.xadd(mine, fields)
+                    pipe.xack(theirs, GROUP, entry_id)
+                    pipe.xdel(theirs, entry_id)
+                    pipe.execute()
+        waiting = self._redis.zrange(self._keys.waiting(other), 0, -1, withscores=True)
+        if waiting:
+            with self._redis.pipeline() as pipe:
+                pipe.zadd(self._keys.waiting(self._worker), dict(waiting))
+                pipe.unlink(self._keys.waiting(other))
+                for job_id, _ in waiting:
+                    pipe.hset(self._keys.job(job_id.decode()), "worker", self._worker)
+                pipe.execute()

@@ -1,0 +1,46 @@
+"""Terminals of a request: labels and decimal amounts to vertices and units."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpu_engine.errors import InvalidTerminals
+from gpu_engine.network import Network
+from gpu_engine.terminals import Terminals
+from gpu_engine.units import read_amounts
+from gpu_engine.updates import rows_of
+from service.protocol import MaxFlowArgs
+
+
+def read_terminals(network: Network, args: MaxFlowArgs) -> Terminals:
+    """Raises `InvalidTerminals`, `SourceIsSink` or InvalidNetwork, naming vertices as the caller does."""
+    sources = _vertices(network, args.sources, network.source, "source")
+    sinks = _vertices(network, args.sinks, network.sink, "sink")
+    supply = _caps(network, args.supply, args.sources, "supply")
+    demand = _caps(network, args.demand, args.sinks, "demand")
+    return Terminals.of(sources, sinks, supply, demand)
+
+
+def _vertices(
+    network: Network, given: Sequence[int] | Sequence[str] | None, default: int | None, kind: str
+) -> list[int]:
+    if given is None:
+        if default is None:
+            raise InvalidTerminals(f"no {kind} is given and the graph has none of its own")
+        return [default]
+    rows = rows_of(network.vertex_labels, given)
+    unknown = np.flatnonzero(rows < 0)
+    if len(unknown):
+        raise InvalidTerminals(f"{len(unknown)} unknown {kind} vertices", [given[i] for i in unknown[:10].tolist()])
+    found: list[int] = rows.tolist()
+    return found
+
+
+def _caps(
+    network: Network, literals: Sequence[str] | None, vertices: Sequence[int] | Sequence[str] | None, kind: str
+) -> list[int] | None:
+    if literals is None:
+        return None
+    if vertices is None or len(vertices) != len(literals):
+        raise InvalidTerminals(f"{len(literals)} amounts of {kind} need as many vertices")
+    return read_amounts(literals, network.decimals, list(vertices))

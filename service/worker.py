@@ -1,0 +1,166 @@
+"""The worker process: owns graphs, keeps their flow states resident, runs their commands.
+
+``python -m service.worker --name cpu-0``; all else comes from the environment (`service.settings`).
+"""
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from functools import partial
+from typing import Final
+
+import numpy as np
+import redis
+import structlog
+
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.network import Network
+from gpu_engine.terminals import Terminals
+from service.errors import ServiceError
+from service.graphs import Graphs
+from service.queue.consumer import Consumer, Forward
+from service.queue.lease import Lease
+from service.queue.models import WorkerReport
+from service.queue.takeover import Takeover
+from service.resident import OpenEngine
+from service.settings import Settings
+from service.store.connection import AWAY, connect
+from service.store.keys import Keys
+
+NAME_TAKEN: Final = 3
+"""Exit status when another process has started under the same name."""
+
+log = structlog.get_logger(__name__)
+
+
+class Worker:
+    """One process's worth of threads around one `Consumer`."""
+
+    def __init__(self, settings: Settings, name: str, open_engine: OpenEngine) -> None:
+        self.name = name
+        self._settings = settings
+        self._open_engine = open_engine
+        keys = Keys(settings.redis_prefix)
+        self._redis = connect(settings)
+        self.graphs = Graphs(self._redis, keys, name, settings, open_engine)
+        self._consumer = Consumer(self._redis, keys, name, settings, self.graphs.handle)
+        self.graphs.defer = self._consumer.lanes.put
+        self._lease = Lease(self._redis, keys, name, settings.lease_s)
+        self._takeover = Takeover(self._redis, keys, name, settings.lease_s)
+        self._engine_name = "unknown"
+        self._ready = False
+        self._lost = False
+        self._to_restore = 0
+        self._lock = threading.Lock()
+
+    def run(self) -> int:
+        """Until `stop`; returns the process's exit status."""
+        self._wait_for_redis()
+        if self._consumer.stopping:
+            return 0
+        self._lease.acquire()
+        self._lease.start(self._report, self._on_beat, self._on_lost)
+        self._engine_name = warm_up(self._open_engine)
+        self._restore_all()
+        log.info("started", worker=self.name, engine=self._engine_name)
+        self._consumer.run()
+        self._ready = False
+        self._lease.release()
+        self._redis.close()
+        return NAME_TAKEN if self._lost else 0
+
+    def stop(self) -> None:
+        """From any thread. What runs is let go of, and is pending for whoever has the name next."""
+        self._consumer.stop()
+
+    def _wait_for_redis(self) -> None:
+        delay_s = 0.01
+        while not self._consumer.stopping:
+            try:
+                self._redis.ping()
+                return
+            except AWAY:
+                time.sleep(delay_s)
+                delay_s = min(2 * delay_s, 0.5)
+
+    def _restore_all(self) -> None:
+        """In the graphs' own lanes, before their commands; ready when all are there."""
+        names = self.graphs.owned()
+        self._to_restore = len(names) + 1
+        for name in names:
+            self._consumer.lanes.put(name, partial(self._restore, name))
+        self._one_restored()
+
+    def _restore(self, name: str) -> None:
+        try:
+            self.graphs.ensure(name)
+        except (redis.RedisError, ServiceError, Forward) as error:
+            log.warning("not_restored", graph=name, error=str(error))  # tried again when it is used
+        except Exception:
+            log.exception("not_restored", graph=name)
+        self._one_restored()
+
+    def _one_restored(self) -> None:
+        with self._lock:
+            self._to_restore -= 1
+            self._ready = self._to_restore == 0
+        if self._ready:
+            self._lease.beat_now()
+
+    def _report(self) -> WorkerReport:
+        return WorkerReport(
+            name=self.name,
+            pid=os.getpid(),
+            ready=self._ready,
+            engine=self._engine_name,
+            graphs=len(self.graphs.resident),
+            bytes=self.graphs.nbytes,
+            beat_at=time.time(),
+            counters=self.graphs.counters,
+            notes=self.graphs.notes,
+        )
+
+    def _on_beat(self) -> None:
+        self.graphs.save_overdue()
+        if self._ready:
+            self._takeover.check()
+
+    def _on_lost(self) -> None:
+        log.error("name_taken", worker=self.name)
+        self._lost = True
+        self.stop()
+
+
+def warm_up(open_engine: OpenEngine) -> str:
+    """Compile every kernel on a tiny network; returns the engine's name. Seconds at first, then from the cache."""
+    tail, head = np.array([0, 0, 1, 2], np.int32), np.array([1, 2, 3, 3], np.int32)
+    network = Network(EdgeList(4, tail, head, np.array([3, 2, 2, 3], np.int64)))
+    engine = open_engine(network)
+    state = engine.open(Terminals.of([0], [3]))
+    engine.solve(state)
+    for capacity in (1, 5):
+        engine.update(np.array([0, 3]), np.array([capacity, capacity]))
+        engine.solve(state)
+    engine.cut(state)
+    engine.flow(state)
+    engine.certificate(state)
+    engine.close(state)
+    return engine.name
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m service.worker", description=__doc__)
+    parser.add_argument("--name", required=True, help="the worker's name; it keeps its graphs under this name")
+    worker = Worker(Settings(), parser.parse_args().name, CpuEngine)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Not in the handler itself: it may interrupt the very lock that stop needs.
+        signal.signal(number, lambda *_: threading.Thread(target=worker.stop).start())
+    return worker.run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
