@@ -20,6 +20,7 @@ from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
+from gpu_engine.types import INFINITE
 from service.errors import ServiceError
 from service.graphs import Graphs
 from service.queue.consumer import Consumer, Forward
@@ -142,8 +143,8 @@ def warm_up(open_engine: OpenEngine) -> str:
     engine = open_engine(network)
     state = engine.open(Terminals.of([0], [3]))
     engine.solve(state)
-    for capacity in (1, 5):
-        engine.update(np.array([0, 3]), np.array([capacity, capacity]))
+    for capacity in (1, 5, INFINITE, 2):
+        engine.update(np.array([0, 3]), np.array([capacity, 3]))
         engine.solve(state)
     engine.cut(state)
     engine.flow(state)

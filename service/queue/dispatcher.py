@@ -54,10 +54,9 @@ class Dispatcher:
         self._reader = asyncio.create_task(self._read_replies(), name="replies")
 
     async def close(self) -> None:
-        if self._reader is not None:
-            self._reader.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._reader
+        while self._reader is not None and not self._reader.done():
+            self._reader.cancel()  # the client may lose one that comes while it takes up a connection
+            await asyncio.wait({self._reader}, timeout=0.1)
         for future in self._replies.values():
             future.cancel()
         with suppress(redis.RedisError):
@@ -216,7 +215,7 @@ class Dispatcher:
                 return RedisInfo(
                     version=str(info["redis_version"]),
                     appendonly=bool(info.get("aof_enabled")),
-                    fsync=config.get(b"appendfsync", b"").decode() or None,
+                    fsync=config.get("appendfsync"),
                     used_memory_bytes=int(info["used_memory"]),
                 )
         except AWAY as error:
