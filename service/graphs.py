@@ -17,6 +17,7 @@ import structlog
 
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
+from gpu_engine.formats import unpack
 from gpu_engine.network import Network
 from gpu_engine.updates import CapacityTable, Change
 from service import answers, exact_json
@@ -31,7 +32,6 @@ from service.store.catalogue import GraphInfo, Registry
 from service.store.connection import wait_written
 from service.store.keys import Keys
 from service.store.log import Applied, Entry, Fenced, Log
-from service.store.packing import unpack
 from service.store.snapshots import Capacities, SnapshotInfo, Snapshots
 from service.terminals import read_terminals
 

@@ -5,6 +5,7 @@ from typing import Final
 
 import structlog
 
+from gpu_engine.formats import unpack
 from gpu_engine.network import Network
 from gpu_engine.updates import CapacityTable, Change
 from service.errors import ServiceError
@@ -12,7 +13,6 @@ from service.resident import Graph, OpenEngine
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.catalogue import Held
 from service.store.log import BrokenLog, Log
-from service.store.packing import unpack
 from service.store.snapshots import Capacities, SnapshotInfo, Snapshots
 
 FIRST_VERSION: Final = 1
