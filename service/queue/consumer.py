@@ -32,6 +32,9 @@ BATCH: Final = 64
 BLOCK_MS: Final = 1000
 TICK_S: Final = 0.25
 RETRY_S: Final = 0.05
+LOOK_BACK_S: Final = 2.0
+"""How often to look for pending commands that nobody works on: another process of this name may have read them."""
+
 MAX_ATTEMPTS: Final = 10
 """A command that was delivered so often took the worker down with it: it fails instead."""
 
@@ -88,7 +91,9 @@ class Consumer:
         self._blobs = Blobs(client, keys)
         self._results: deque[tuple[str, int]] = deque()
         self.lanes = Lanes(settings.threads)
-        self._tasks: dict[str, Task] = {}
+        self._tasks: dict[bytes, Task] = {}
+        """What was read and has not ended, by stream entry."""
+        self._look_back_at = 0.0
         self._tasks_lock = threading.Lock()
         self._room = threading.Semaphore(settings.queue_limit)
         self._stopping = threading.Event()
@@ -109,7 +114,7 @@ class Consumer:
         last: bytes | None = b"0"  # first what this name left pending
         while not self.stopping:
             try:
-                last = self._read(last)
+                last = self._read(b"0" if self._has_strays() else last)
             except AWAY:
                 self._stopping.wait(RETRY_S)
             except redis.ResponseError as error:
@@ -141,6 +146,8 @@ class Consumer:
         answer = self._redis.xreadgroup(GROUP, self._worker, {stream: start}, count=BATCH, block=BLOCK_MS)
         entries = answer[0][1] if answer else []
         for entry_id, fields in entries:
+            if entry_id in self._tasks:
+                continue
             while not self._room.acquire(timeout=1):
                 if self.stopping:
                     return None
@@ -148,6 +155,15 @@ class Consumer:
         if last is None or not entries:
             return None
         return bytes(entries[-1][0])
+
+    def _has_strays(self) -> bool:
+        """Whether more is pending under this name than this process works on. One round trip, now and then."""
+        if time.monotonic() < self._look_back_at:
+            return False
+        self._look_back_at = time.monotonic() + LOOK_BACK_S
+        pending = self._redis.xpending(self._keys.commands(self._worker), GROUP)["pending"]
+        with self._tasks_lock:
+            return bool(pending > len(self._tasks))
 
     def _accept(self, entry_id: bytes, fields: dict[bytes, bytes] | None, *, redelivered: bool) -> None:
         command = self._parse(fields)
@@ -159,7 +175,7 @@ class Consumer:
             return
         task = Task(entry_id, command, redelivered)
         with self._tasks_lock:
-            self._tasks[command.id] = task
+            self._tasks[entry_id] = task
             if command.id in self._early_cancels:
                 task.control.cancel()
         self.lanes.put(command.graph, lambda: self._run(task))
@@ -187,8 +203,7 @@ class Consumer:
             log.exception("command_left_pending", command=task.command.id)
         finally:
             with self._tasks_lock:
-                if self._tasks.get(task.command.id) is task:
-                    del self._tasks[task.command.id]
+                del self._tasks[task.entry_id]
             self._room.release()
 
     def _attempt(self, task: Task) -> None:
@@ -287,14 +302,14 @@ class Consumer:
     def _cancel(self, job_id: str) -> None:
         """Stop a running task; end one at once that only waits."""
         with self._tasks_lock:
-            task = self._tasks.get(job_id)
-            if task is None:
+            tasks = [task for task in self._tasks.values() if task.command.id == job_id]
+            if not tasks:
                 self._early_cancels.append(job_id)
-                return
-        task.control.cancel()
-        with task.lock:
-            if task.started_at is None and not task.ended:
-                self._end(task, None, Problem(code="cancelled", detail="cancelled before it ran"))
+        for task in tasks:
+            task.control.cancel()
+            with task.lock:
+                if task.started_at is None and not task.ended:
+                    self._end(task, None, Problem(code="cancelled", detail="cancelled before it ran"))
 
     def _report_progress(self) -> None:
         """Say that longer tasks are running, and how far they are."""

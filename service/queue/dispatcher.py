@@ -46,6 +46,8 @@ class Dispatcher:
         self.blobs = AsyncBlobs(self.client, self.keys)
         self._redis: Any = self.client
         self._replies: OrderedDict[str, asyncio.Future[Reply]] = OrderedDict()
+        self._queued: set[str] = set()
+        """Jobs of `_replies` that Redis has confirmed."""
         self._owner_of: dict[str, str] = {}
         self._submitted = 0
         self._reader: asyncio.Task[None] | None = None
@@ -288,6 +290,7 @@ class Dispatcher:
                 if known is None:
                     raise ServiceError("rate_limited", "the key is in use at this moment", retry_after_s=0.1) from None
                 return _same_job(known, command.body_digest)
+        self._queued.add(command.id)
         self._submitted += 1
         if self._submitted % TRIM_EVERY == 0:
             await self._trim_jobs()
@@ -309,9 +312,11 @@ class Dispatcher:
         pipe.xadd(self.keys.commands(owner), {"command": command.model_dump_json()})
 
     def _expect(self, job_id: str) -> None:
+        """Before it is queued, so that no reply can come too early."""
         self._replies[job_id] = asyncio.get_running_loop().create_future()
         while len(self._replies) > REPLIES_HELD and next(iter(self._replies.values())).done():
-            self._replies.popitem(last=False)
+            oldest, _ = self._replies.popitem(last=False)
+            self._queued.discard(oldest)
 
     async def _trim_jobs(self) -> None:
         """Forget the oldest ended jobs beyond `JOBS_KEPT`."""
@@ -341,8 +346,12 @@ class Dispatcher:
                     await self._catch_up()
 
     async def _catch_up(self) -> None:
+        """Replies that came while Redis was away, and commands it lost together with all that followed them."""
         for job_id in [job_id for job_id, future in self._replies.items() if not future.done()]:
             row = await self._redis.hgetall(self.keys.job(job_id))
+            if not row and job_id in self._queued:
+                lost = Problem(code="worker_unavailable", detail="Redis lost the command; send it again")
+                row = {b"reply": Reply(id=job_id, status=Status.FAILED, problem=lost).model_dump_json().encode()}
             if b"reply" in row:
                 await self._resolve(job_id, row)
 

@@ -13,19 +13,23 @@ from service.settings import Settings
 AWAY = (redis.ConnectionError, redis.TimeoutError)
 """Redis is not there, or not yet: `redis.exceptions.BusyLoadingError` is a ConnectionError."""
 
+TIMEOUT_S = 30.0
+"""For one answer; longer than any blocking read, than an fsync on a busy disk, or a chunk of a blob."""
+
 API_RETRIES = 6
 """An API process sits out about two seconds without Redis before it says so."""
 
 
 def connect(settings: Settings) -> redis.Redis:
     """A thread-safe client that never retries: a worker must know when the outcome of a write is unknown."""
-    return redis.Redis.from_url(settings.redis_location, protocol=2, retry=Retry(NoBackoff(), 0))
+    retry = Retry(NoBackoff(), 0)
+    return redis.Redis.from_url(settings.redis_location, protocol=2, retry=retry, socket_timeout=TIMEOUT_S)
 
 
 def connect_async(settings: Settings) -> redis.asyncio.Redis:
     """A client that sits out short absences. Everything an API process writes may safely be written twice."""
     retry = AsyncRetry(ExponentialBackoff(cap=0.5, base=0.05), API_RETRIES)
-    return redis.asyncio.Redis.from_url(settings.redis_location, protocol=2, retry=retry)
+    return redis.asyncio.Redis.from_url(settings.redis_location, protocol=2, retry=retry, socket_timeout=TIMEOUT_S)
 
 
 def wait_written(client: redis.Redis, timeout_s: float = 10.0) -> None:

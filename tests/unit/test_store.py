@@ -1,0 +1,200 @@
+"""Blobs, log and snapshots against a real Redis."""
+
+import time
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+import redis
+
+from gpu_engine.updates import Change
+from service.settings import Settings
+from service.store.blobs import CHUNK_BYTES, Blobs, BrokenBlob
+from service.store.catalogue import GraphInfo, Registry
+from service.store.connection import connect
+from service.store.keys import Keys
+from service.store.log import Applied, BrokenLog, Entry, Fenced, Log, pack_change, unpack_change
+from service.store.snapshots import Capacities, KnownKey, Snapshots
+
+NOW = datetime.now(UTC)
+
+
+class Store:
+    """Every part of the store over one client, and a graph at version 1."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.keys = Keys(settings.redis_prefix)
+        self.client: redis.Redis = connect(settings)
+        self.blobs = Blobs(self.client, self.keys)
+        self.log = Log(self.client, self.keys)
+        self.snapshots = Snapshots(self.client, self.keys)
+        self.registry = Registry(self.client, self.keys)
+        self.id = self.create("g")
+
+    def create(self, name: str, worker: str = "w0") -> str:
+        graph_id = uuid.uuid4().hex
+        sizes = {"n_vertices": 2, "n_edges": 3, "n_arcs": 6, "decimals": 0, "bytes": 100}
+        info = GraphInfo(
+            name=name, version=1, created_at=NOW, updated_at=NOW, engine="cpu", worker=worker, flow_states=0, **sizes
+        )
+        self.registry.create(info, graph_id, self.blobs.put(b"edges", 60))
+        return graph_id
+
+    def append(self, version: int, epoch: int = 1) -> None:
+        self.log.append(self.id, epoch, entry(version), time.time())
+
+    def capacities(self, version: int) -> Capacities:
+        known = [KnownKey(version=version, applied=entry(version).applied)]
+        own = np.arange(3) * version
+        return Capacities(version=version, own=own, closed=np.array([True, False, False]), known=known)
+
+    def save(self, version: int) -> None:
+        self.snapshots.write(self.id, 1, self.capacities(version))
+
+    def logged(self) -> list[int]:
+        first = [int(entry_id.split(b"-")[0]) for entry_id, _ in self.client.xrange(self.keys.log(self.id))]  # type: ignore[union-attr]
+        return first
+
+    def all_keys(self) -> set[bytes]:
+        return set(self.client.scan_iter(f"{self.keys.prefix}*"))
+
+
+def entry(version: int) -> Entry:
+    change = Change(np.array([0, version]), np.array([5, version]), np.array([False, True]), skipped=1, unchanged=2)
+    return Entry(version, Applied(key=f"k{version}", digest="d", applied=2, skipped=1, unchanged=2), change)
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    store = Store(settings)
+    yield store
+    store.client.close()
+
+
+@pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 1])
+def test_blobs_come_back(store: Store, size: int) -> None:
+    data = np.random.default_rng(size).bytes(size)
+    name = store.blobs.put(data, 60)
+    assert store.blobs.get(name) == data
+    assert 0 < store.client.ttl(store.keys.blob(name)) <= 60
+    store.blobs.delete(name)
+    with pytest.raises(BrokenBlob):
+        store.blobs.get(name)
+
+
+@pytest.mark.parametrize("field", ["0", "1", "bytes", "chunks"])
+def test_a_damaged_blob_is_refused(store: Store, field: str) -> None:
+    name = store.blobs.put(bytes(CHUNK_BYTES + 5), 60)
+    key = store.keys.blob(name)
+    damages = {"0": b"\1" + bytes(CHUNK_BYTES - 1), "bytes": b"7"}
+    if field in damages:
+        store.client.hset(key, field, damages[field])
+    else:
+        store.client.hdel(key, field)
+    with pytest.raises(BrokenBlob):
+        store.blobs.get(name)
+
+
+def test_the_log_replays_what_was_appended(store: Store) -> None:
+    for version in range(2, 600):
+        store.append(version)
+    entries = list(store.log.replay(store.id, 300))
+    assert [e.version for e in entries] == list(range(301, 600))
+    assert entries[0].applied == entry(301).applied
+    assert entries[0].change.rows.tolist() == [0, 301]
+    assert entries[0].change.closed.tolist() == [False, True]
+    _, _, held = store.registry.hold("g", store.id)
+    assert held is not None
+    assert held.version == 599
+
+
+@pytest.mark.parametrize(("version", "epoch"), [(2, 1), (4, 1), (3, 2), (1, 1)])
+def test_a_stale_writer_is_fenced(store: Store, version: int, epoch: int) -> None:
+    """Of two writers at version 1, the second to append is refused, and so is one of another epoch."""
+    store.append(2)
+    with pytest.raises(Fenced):
+        store.append(version, epoch)
+    assert store.logged() == [2]
+
+
+def test_nothing_is_appended_to_a_graph_that_is_gone(store: Store) -> None:
+    assert store.registry.remove("g", "job")
+    with pytest.raises(Fenced):
+        store.append(2)
+    assert not store.client.exists(store.keys.log(store.id))
+
+
+def test_a_gap_in_the_log_is_noticed(store: Store) -> None:
+    for version in (2, 3, 4):
+        store.append(version)
+    store.client.xdel(store.keys.log(store.id), "3-0")
+    with pytest.raises(BrokenLog, match="version 3 is missing"):
+        list(store.log.replay(store.id, 1))
+
+
+def test_a_damaged_entry_is_noticed(store: Store) -> None:
+    packed = bytearray(pack_change(entry(2).change))
+    packed[len(packed) // 2] ^= 1
+    fields = {"applied": entry(2).applied.model_dump_json(), "change": bytes(packed)}
+    store.client.xadd(store.keys.log(store.id), fields, id="2-0")  # type: ignore[arg-type]
+    with pytest.raises(BrokenLog):
+        list(store.log.replay(store.id, 1))
+
+
+def test_changes_of_no_edge_are_kept() -> None:
+    nothing = Change(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
+    assert len(unpack_change(pack_change(nothing)).rows) == 0
+
+
+def test_the_log_is_trimmed_to_the_snapshot_before_the_newest(store: Store) -> None:
+    for version in range(2, 8):
+        store.append(version)
+        if version % 2 == 0:
+            store.save(version)
+    assert [s.version for s in store.snapshots.listed(store.id)] == [6, 4]
+    assert store.logged() == [5, 6, 7]
+    assert len([key for key in store.all_keys() if b":blob:" in key]) == 3  # two snapshots and the base
+    assert all(store.client.ttl(key) == -1 for key in store.all_keys())
+    read = store.snapshots.read(store.snapshots.listed(store.id)[0])
+    assert (read.version, read.own.tolist(), read.closed.tolist()) == (6, [0, 6, 12], [True, False, False])
+    assert read.known == store.capacities(6).known
+
+
+def test_a_broken_snapshot_is_noticed_and_struck_off(store: Store) -> None:
+    store.save(1)
+    (listed,) = store.snapshots.listed(store.id)
+    store.client.hset(store.keys.blob(listed.blob), "0", b"nonsense")
+    with pytest.raises(BrokenBlob):
+        store.snapshots.read(listed)
+    store.snapshots.drop(store.id, listed)
+    assert store.snapshots.listed(store.id) == []
+
+
+def test_a_snapshot_of_a_graph_that_changed_hands_is_refused(store: Store) -> None:
+    assert store.registry.take_over("g", "w1", "w0")
+    with pytest.raises(Fenced):
+        store.save(1)
+    assert not store.registry.take_over("g", "w2", "w0")
+
+
+def test_a_new_graph_of_an_old_name_starts_afresh(store: Store) -> None:
+    store.append(2)
+    store.save(2)
+    old = store.id
+    new = store.create("g")
+    left = b" ".join(store.all_keys()).decode()
+    assert old not in left
+    assert store.registry.hold("g", new)[2] is not None
+    with pytest.raises(Fenced):
+        store.append(3)  # to the old id
+
+
+def test_a_removed_graph_leaves_nothing(store: Store) -> None:
+    store.append(2)
+    store.save(2)
+    assert store.registry.remove("g", "job")
+    assert store.all_keys() == {store.keys.job("job").encode()}
+    assert store.registry.remove("g", "job")  # the same command once more
+    assert not store.registry.remove("g", "another job")

@@ -1,0 +1,145 @@
+"""Operations of a batch against a table: exact, all or nothing, each refusal with its code."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.errors import EngineError
+from gpu_engine.network import Network
+from gpu_engine.types import INFINITE, MAX_TOTAL
+from gpu_engine.units import read_amounts, write_units
+from gpu_engine.updates import CapacityTable, Change
+from service.protocol import Operation
+
+
+def table(**more: Any) -> CapacityTable:
+    """
+    ::
+
+        a --(2)--> b --(inf)--> c      rows: 0 a>b, 1 b>c, 2 a>c twice as 2 and 3, 4 c~b undirected, 5 a>a
+    """
+    columns: dict[str, Any] = {
+        "n_vertices": 3,
+        "tail": np.array([0, 1, 0, 0, 2, 0], np.int32),
+        "head": np.array([1, 2, 2, 2, 1, 0], np.int32),
+        "capacity": np.array([20, INFINITE, 5, 7, 9, 4]),
+        "undirected": np.array([False, False, False, False, True, False]),
+        "decimals": 1,
+        "vertex_labels": ["a", "b", "c"],
+    }
+    return CapacityTable(Network(EdgeList(**columns | more)))
+
+
+def run(t: CapacityTable, *operations: dict[str, Any], **options: Any) -> Change:
+    change = t.resolve([Operation(**operation) for operation in operations], **options)
+    t.network.set_capacity(change.rows, change.effective)
+    t.apply(change)
+    return change
+
+
+def test_set_add_and_scale_are_exact() -> None:
+    t = table()
+    change = run(t, {"op": "set", "edges": [0, 2], "amounts": ["0.3", "1e1"]})
+    assert change.rows.tolist() == [0, 2]
+    assert change.own.tolist() == [3, 100]
+    run(t, {"op": "add", "edges": [0, 1], "amounts": ["0.7", "5"]}, {"op": "scale", "edges": [0], "amounts": ["1.5"]})
+    assert t.own(np.array([0, 1])).tolist() == [15, INFINITE]
+
+
+def test_operations_run_in_order_on_the_same_edge() -> None:
+    change = run(table(), {"op": "set", "edges": [0], "amounts": ["4"]}, {"op": "add", "edges": [0], "amounts": ["-4"]})
+    assert change.own.tolist() == [0]
+
+
+def test_a_closed_edge_keeps_its_own_capacity() -> None:
+    t = table()
+    change = run(t, {"op": "close", "edges": [0, 1]})
+    assert change.effective.tolist() == [0, 0]
+    assert t.network.capacity[:2].tolist() == [0, 0]
+    run(t, {"op": "add", "edges": [0], "amounts": ["1"]})
+    assert t.network.capacity[0] == 0
+    assert t.own(np.array([0, 1])).tolist() == [30, INFINITE]
+    assert run(t, {"op": "reopen", "edges": [0, 1, 2]}).unchanged == 1
+    assert t.network.capacity[:2].tolist() == [30, INFINITE]
+
+
+def test_edges_by_their_ends() -> None:
+    t = table()
+    change = run(t, {"op": "set", "tail": ["a", "b", "a"], "head": ["b", "b", "a"], "amounts": ["1", "1", "2"]}, **SKIP)
+    assert (change.rows.tolist(), change.skipped) == ([0, 5], 1)
+    with pytest.raises(EngineError) as error:
+        run(t, {"op": "close", "tail": ["a"], "head": ["c"]})
+    assert (error.value.code, error.value.rows) == ("ambiguous_edge", [2, 3])
+    assert run(t, {"op": "close", "tail": ["c"], "head": ["b"]}).rows.tolist() == [4]
+    with pytest.raises(EngineError, match="parallel"):  # b>c and the undirected c~b
+        run(t, {"op": "close", "tail": ["b"], "head": ["c"]})
+
+
+SKIP: dict[str, Any] = {"on_missing": "skip"}
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "rows"),
+    [
+        ({"op": "set", "edges": [0, 99], "amounts": ["1", "1"]}, "unknown_edge", [99]),
+        ({"op": "close", "edges": ["x"]}, "unknown_edge", ["x"]),
+        ({"op": "close", "edges": [2**70]}, "unknown_edge", [2**70]),
+        ({"op": "close", "tail": ["a", "z"], "head": ["b", "b"]}, "unknown_edge", [["z", "b"]]),
+        ({"op": "set", "edges": [0], "amounts": ["0.25"]}, "invalid_body", [0]),
+        ({"op": "set", "edges": [0], "amounts": ["-1"]}, "invalid_body", [0]),
+        ({"op": "set", "edges": [0], "amounts": ["nan"]}, "invalid_body", [0]),
+        ({"op": "set", "edges": [0], "amounts": ["Infinity"]}, "invalid_body", [0]),
+        ({"op": "set", "edges": [0], "amounts": ["1_0"]}, "invalid_body", [0]),
+        ({"op": "set", "edges": [0], "amounts": ["1" * 41]}, "invalid_body", [0]),
+        ({"op": "set", "edges": [0], "amounts": ["1e999999"]}, "capacity_overflow", [0]),
+        ({"op": "set", "edges": [0], "amounts": ["1e-999999"]}, "invalid_body", [0]),
+        ({"op": "set", "edges": [0, 0], "amounts": ["1", "2"]}, "invalid_body", [0]),
+        ({"op": "set", "edges": [0, 2], "amounts": ["1"]}, "invalid_body", []),
+        ({"op": "set", "edges": [0]}, "invalid_body", []),
+        ({"op": "close", "edges": [0], "amounts": ["1"]}, "invalid_body", []),
+        ({"op": "close", "edges": [0], "tail": ["a"], "head": ["b"]}, "invalid_body", []),
+        ({"op": "add", "edges": [0], "amounts": ["-2.1"]}, "invalid_body", [0]),
+        ({"op": "add", "edges": [0], "amounts": ["inf"]}, "invalid_body", [0]),
+        ({"op": "add", "edges": [0], "amounts": [str(MAX_TOTAL // 10)]}, "capacity_overflow", [0]),
+        ({"op": "scale", "edges": [0], "amounts": ["0.33"]}, "invalid_body", [0]),
+        ({"op": "scale", "edges": [0], "amounts": ["-1"]}, "invalid_body", [0]),
+        ({"op": "scale", "edges": [1], "amounts": ["0"]}, "invalid_body", [1]),
+        ({"op": "scale", "edges": [0], "amounts": ["1e40"]}, "capacity_overflow", [0]),
+    ],
+)
+def test_refusals(operation: dict[str, Any], code: str, rows: list[object]) -> None:
+    t = table()
+    before = t.network.capacity.copy()
+    with pytest.raises(EngineError) as error:
+        run(t, {"op": "close", "edges": [3]}, operation)
+    assert (error.value.code, error.value.rows) == (code, rows)
+    assert np.array_equal(t.network.capacity, before)
+    assert not t.closed.any()
+
+
+def test_scale_rounds_down_only_on_request() -> None:
+    change = run(table(), {"op": "scale", "edges": [0, 2], "amounts": ["0.33", "0.5"]}, rounding="down")
+    assert change.own.tolist() == [6, 2]
+
+
+def test_at_most_ten_rows_are_shown() -> None:
+    with pytest.raises(EngineError) as error:
+        run(table(), {"op": "close", "edges": list(range(100, 130))})
+    assert len(error.value.rows) == 10
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_amounts_survive_writing_and_reading(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    decimals = int(rng.integers(0, 10))
+    units = [0, 1, MAX_TOTAL, *rng.integers(0, MAX_TOTAL, 50).tolist()]
+    literals = [write_units(amount, decimals) for amount in units]
+    assert read_amounts(literals, decimals, range(len(units))) == units
+    assert not any(literal.endswith("0") for literal in literals if "." in literal)
+
+
+def test_infinite_is_written_as_inf() -> None:
+    assert write_units(INFINITE, 3) == '"inf"'
+    assert read_amounts(["inf"], 3, [0]) == [INFINITE]
