@@ -39,8 +39,9 @@ class Names:
         if twice:
             raise InvalidNetwork(f"{len(twice)} {self.kind}s stand more than once", twice)
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
+        """Bytes of the column; O(m) the first time for strings."""
         if self.column is None:
             return 0
         if isinstance(self.column, list):
