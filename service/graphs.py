@@ -161,7 +161,11 @@ class Graphs:
         graph_id, owner, _ = self._registry.hold(command.graph, None)
         if owner is not None and owner != self._worker:
             raise Forward(owner)
-        graph = self.ensure(command.graph) if graph_id == command.id else self._build(command, args)
+        try:
+            graph = self.ensure(command.graph) if graph_id == command.id else self._build(command, args)
+        except (EngineError, ServiceError):
+            self._registry.disown(command.graph)
+            raise
         info = answers.graph_info(graph, self._worker, command.created_at)
         if graph_id != command.id:
             self._create(info, graph, args.blob)

@@ -38,13 +38,13 @@ LOOK_BACK_S: Final = 2.0
 MAX_ATTEMPTS: Final = 10
 """A command that was delivered so often took the worker down with it: it fails instead."""
 
-INLINE_BYTES: Final = 64 << 10
+INLINE_BYTES: Final = 16 << 10
 """Longer results travel as a blob."""
 
 RESULTS_BYTES: Final = 256 << 20
 """Blobs of results kept; the oldest go first, before their time if need be."""
 
-REPLIES_KEPT: Final = 10_000
+REPLIES_KEPT: Final = 2000
 EVENTS_KEPT: Final = 200
 CANCELS_KEPT: Final = 1000
 

@@ -156,12 +156,20 @@ class Dispatcher:
         return info
 
     async def events(self, job_id: str, last_event_id: str | None) -> AsyncIterator[JobEvent]:
-        """Progress from `last_event_id` (None: from the beginning) to `done`. Raises unknown_job.
+        """Progress from `last_event_id` (None: from the beginning) to `done`. Raises unknown_job."""
+        try:
+            async for event in self._follow(job_id, last_event_id or "0"):
+                yield event
+        except AWAY as error:
+            raise _away(error) from error
+
+    async def _follow(self, job_id: str, last: str) -> AsyncIterator[JobEvent]:
+        """Until the job has ended.
 
         The subscriber makes the stream, then looks at the job: an end before that is seen in the job, a later
         one in the stream.
         """
-        stream, last = self.keys.events(job_id), last_event_id or "0"
+        stream = self.keys.events(job_id)
         async with self._redis.pipeline() as pipe:
             pipe.xadd(stream, {"event": "subscribed"}, maxlen=1000, approximate=True)
             pipe.expire(stream, self.settings.job_ttl_s)
@@ -320,7 +328,11 @@ class Dispatcher:
 
     async def _trim_jobs(self) -> None:
         """Forget the oldest ended jobs beyond `JOBS_KEPT`."""
-        old = await self._redis.zrange(self.keys.jobs, 0, -(JOBS_KEPT + 1))
+        with suppress(*AWAY):  # the next one will
+            await self._trim(JOBS_KEPT)
+
+    async def _trim(self, kept: int) -> None:
+        old = await self._redis.zrange(self.keys.jobs, 0, -(kept + 1))
         async with self._redis.pipeline(transaction=False) as pipe:
             for job_id in old[: 4 * TRIM_EVERY]:
                 pipe.hget(self.keys.job(job_id.decode()), "status")

@@ -146,6 +146,16 @@ class Registry:
             _execute(pipe)
         return True
 
+    def disown(self, name: str) -> None:
+        """Forget who was to serve a name that has no graph after all."""
+        with self._redis.pipeline() as pipe:
+            pipe.watch(self._keys.names)
+            if not pipe.hexists(self._keys.names, name):
+                pipe.multi()
+                pipe.hdel(self._keys.owners, name)
+                with suppress(redis.WatchError):  # a harmless entry stays
+                    pipe.execute()
+
     def take_over(self, name: str, worker: str, old_owner: str) -> bool:
         """Make `worker` the owner if `old_owner` still is; a new epoch fences the old one off."""
         with self._redis.pipeline() as pipe:

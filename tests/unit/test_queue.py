@@ -78,6 +78,7 @@ def test_refusals(caller: Caller, start_worker: StartWorker) -> None:
     start_worker()
     caller.wait_ready()
     assert code_of(lambda: caller.reply(Kind.LOAD, "g", LoadArgs(blob="x"))) == "invalid_body"
+    assert code_of(lambda: caller.run(caller.dispatcher.wait("no such job", 1))) == "unknown_job"
     assert code_of(lambda: caller.reply(Kind.MAX_FLOW, "g", MaxFlowArgs())) == "unknown_graph"
     caller.load("g", labelled([1, 1, 1, 1]))
 
@@ -339,6 +340,16 @@ def test_a_second_worker_of_the_same_name_replaces_the_first(caller: Caller, sta
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert caller.value("g") == 5
+
+
+def test_the_oldest_jobs_are_forgotten(caller: Caller, start_worker: StartWorker) -> None:
+    start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    for _ in range(5):
+        caller.value("g")
+    caller.run(caller.dispatcher._trim(2))
+    assert len(caller.run(caller.dispatcher.jobs(10))) == 2
 
 
 def test_ping(caller: Caller) -> None:
