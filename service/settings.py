@@ -38,6 +38,7 @@ class Settings(BaseSettings):
     workers: int = Field(default=1, ge=1)
     threads: int = Field(default=2, ge=1)
     """Solver threads of one worker; each graph uses one at a time."""
+    engine: Literal["auto", "cpu", "cuda"] = "auto"
     memory_budget_bytes: int = Field(default=8 << 30, gt=0)
     """For the graphs and flow states of one worker."""
     lease_s: float = Field(default=5, gt=0)
