@@ -35,5 +35,5 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         app.include_router(resource.router)
     problems.install(app)
     openapi.install(app)
-    app.add_middleware(Requests, metrics=metrics)
+    app.add_middleware(Requests, metrics=metrics, access_log=settings.access_log)
     return app

@@ -35,6 +35,7 @@ def serve(
     data_dir: Annotated[Path | None, typer.Option(help="Where the embedded Redis keeps its data [.headrace].")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Worker processes [1].")] = None,
     redis_url: Annotated[str | None, typer.Option(help="Use this Redis, start none.")] = None,
+    access_log: Annotated[bool | None, typer.Option("--access-log", help="Log each request.")] = None,
     insecure_any_host: Annotated[
         bool,
         typer.Option(envvar="HEADRACE_INSECURE_ANY_HOST", help="Allow a host that other machines can reach."),
@@ -49,6 +50,7 @@ def serve(
     from service.supervisor import serve as run
 
     options = {"host": host, "port": port, "data_dir": data_dir, "workers": workers, "redis_url": redis_url}
+    options |= {"access_log": access_log}
     logs.configure("supervisor")
     try:
         settings = Settings(**{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from typing import Final
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.metrics import Metrics
@@ -15,6 +16,9 @@ from service.errors import ServiceError
 
 REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 """What we take over as a request id; anything else is replaced, so that it cannot forge log lines."""
+
+CLIENT_CLOSED_REQUEST: Final = 499
+"""Not of any RFC, but what proxies count under; it is never sent."""
 
 log = structlog.get_logger("headrace.api")
 
@@ -47,6 +51,8 @@ class Requests:
         self._metrics.in_flight += 1
         try:
             await self._app(scope, receive, send_with_id)
+        except ClientDisconnect:
+            status = status or CLIENT_CLOSED_REQUEST  # in the middle of its own body: nobody is there to answer
         except Exception:
             log.exception("unexpected error", request_id=request_id, path=scope["path"])
             if status:  # the answer has begun: all that is left is to break it off

@@ -20,14 +20,17 @@ def loads_exact(body: bytes | bytearray) -> Any:
     """Parse UTF-8 JSON; raises `ServiceError` invalid_body with the place of the fault. 30 ms for 100k decimals."""
     try:
         text = body.decode("utf-8")
-        return json.loads(text, parse_float=Number, parse_constant=_refuse_constant, object_pairs_hook=_unique)
+        value = json.loads(text, parse_float=Number, parse_constant=_refuse_constant, object_pairs_hook=_unique)
+        if "\\u" in text:  # an escape may name half a surrogate pair, which no UTF-8 answer could repeat
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        return value
     except json.JSONDecodeError as error:
         raise ServiceError(
             "invalid_body", f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from None
     except RecursionError:
         raise ServiceError("invalid_body", "not JSON we read: nested too deep") from None
-    except ValueError as error:  # not UTF-8, or an integer of thousands of digits
+    except ValueError as error:  # not UTF-8 (UnicodeError), or an integer of thousands of digits
         raise ServiceError("invalid_body", f"not JSON we read: {error}") from None
 
 

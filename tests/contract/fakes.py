@@ -87,6 +87,7 @@ class FakeDispatcher:
     ) -> str:
         self._check()
         sent = Sent(kind, graph, args, idempotency_key, body_digest)
+        args.model_dump_json()  # it must go over the wire
         outcome = self.answer(sent)
         if isinstance(outcome, ServiceError):
             raise outcome

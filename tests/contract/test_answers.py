@@ -301,6 +301,17 @@ def test_a_caller_that_goes_away_leaves_its_job(api: Api) -> None:
     assert api.http.get("/v1/jobs/job-0").json()["status"] == "succeeded"
 
 
+def test_a_caller_that_goes_away_in_its_own_body(api: Api) -> None:
+    head = b"PUT /v1/graphs/city HTTP/1.1\r\nHost: h\r\nContent-Type: text/csv\r\nContent-Length: 100\r\n\r\ntail"
+    with socket.create_connection(api.address, timeout=10) as connection:
+        connection.sendall(head)
+    deadline = time.monotonic() + 10
+    counted = 'headrace_requests_total{method="PUT",route="/v1/graphs/{name}",status="499"} 1'
+    while counted not in api.http.get("/metrics").text:
+        assert time.monotonic() < deadline
+    assert not api.fakes.dispatcher.sent
+
+
 @pytest.mark.parametrize(
     ("asked", "kept"), [("abc-1", True), ("x" * 129, False), ("a b", False), ("caf\u00e9".encode(), False)]
 )

@@ -115,6 +115,8 @@ def test_parameters_of_patch(api: Api, path: str) -> None:
         b'{"edges": [0], "set": [-1]}',
         b'{"edges": [0], "set": [1], "colour": "red"}',
         b'{"edges": [0], "set": [1e-99]}',
+        b'{"edges": ["\\ud800"], "set": [1]}',
+        b'{"edges": ["a"], "set": [1], "\\ud800": 1}',
         b'{"edges": [0], "set": [1], "edges": [1]}',
     ],
 )
@@ -152,6 +154,8 @@ def test_bad_questions(api: Api, path: str, content: bytes) -> None:
         ("application/json", b'{"tail": [0], "head": [1], "capacity": [-1]}', "invalid_body"),
         ("application/json", b'{"tail": [0], "head": [1], "capacity": [NaN]}', "invalid_body"),
         ("application/json", b'{"tail": [0], "head": [1], "capacity": [1], "x": 1}', "invalid_body"),
+        ("application/json", b'{"tail": ["\\ud800"], "head": ["b"], "capacity": [1]}', "invalid_body"),
+        ("application/json", b'{"tail": ["a"], "head": ["b"], "capacity": [1], "\\ud800": 1}', "invalid_body"),
         ("application/json", b'{"n_vertices": 1, "tail": [0], "head": [1], "capacity": [1]}', "invalid_body"),
         ("application/json", b'{"tail": [0], "head": [1], "capacity": [9e30]}', "capacity_overflow"),
         ("application/vnd.apache.arrow.stream", b"no arrow", "invalid_body"),
