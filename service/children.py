@@ -46,7 +46,10 @@ class Child:
     name: str
     start: Callable[[], Popen]
     stop_within_s: float
+    log_hint: str = "the log above says why"
     process: Popen | None = None
+    ends: int = 0
+    """How often it ended by itself."""
     _started_at: float = 0.0
     _restart_at: float = 0.0
     _backoff_s: float = field(default=FIRST_BACKOFF_S)
@@ -67,6 +70,7 @@ class Child:
     def _schedule(self, now: float, status: int) -> None:
         if now - self._started_at > STABLE_S:
             self._backoff_s = FIRST_BACKOFF_S
+        self.ends += 1
         log.warning("ended", child=self.name, status=status, restart_in_s=self._backoff_s)
         self.process = None
         self._restart_at = now + self._backoff_s

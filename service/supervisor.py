@@ -23,6 +23,9 @@ from service.settings import Settings
 STDERR: Final = 2
 POLL_S: Final = 0.05
 BACKLOG: Final = 2048
+HOPELESS_ENDS: Final = 5
+"""A child that ends so often before the service was ever ready will not do better the next time."""
+
 STOP_API_S: Final = 15.0
 STOP_WORKER_S: Final = 30.0
 STOP_REDIS_S: Final = 60.0
@@ -37,7 +40,8 @@ class CannotServe(RuntimeError):
 def serve(settings: Settings, *, any_host: bool = False, announce: Callable[[str], None] = print) -> None:
     """Run until SIGTERM or SIGINT. `announce` gets the URL once /readyz is 200.
 
-    Raises `CannotServe`, `data_dir.DataDirInUse` or `redis_server.NoRedisServer` before anything is started.
+    Raises `data_dir.DataDirInUse` or `redis_server.NoRedisServer` before anything is started, `CannotServe` also
+    when a child cannot be brought up.
     """
     if not any_host:
         _require_loopback(settings.host)
@@ -69,7 +73,8 @@ def _children(settings: Settings, lock: Lock, listener: socket.socket) -> Sequen
     if settings.redis_url is None:
         redis_server.find_server()
         options = spawn_options(lock.descriptor)
-        redis = Child("redis", lambda: redis_server.start(settings, **options), STOP_REDIS_S)
+        hint = f"see {settings.data_dir.absolute() / 'redis' / 'redis.log'}"
+        redis = Child("redis", lambda: redis_server.start(settings, **options), STOP_REDIS_S, hint)
         redis.keep_alive()
         children.append(redis)
     for number in range(settings.workers):
@@ -85,6 +90,8 @@ def _watch(children: Sequence[Child], url: str, stop: threading.Event, announce:
     while not stop.wait(POLL_S):
         for child in children:
             child.keep_alive()
+            if not announced and child.ends >= HOPELESS_ENDS:
+                raise CannotServe(f"{child.name} ended {child.ends} times before it was ready; {child.log_hint}")
         if not announced and time.monotonic() >= next_probe:
             announced = _is_ready(url)
             next_probe = time.monotonic() + 2 * POLL_S

@@ -9,11 +9,11 @@ from service.queue.models import WorkerInfo
 def estimate(body: EstimateBody, workers: Sequence[WorkerInfo], budget_bytes: int) -> EstimateInfo:
     """Upper bounds (every edge its own link), and whether the emptiest worker has room for graph and state.
 
-    Network: per edge capacity 8 and arc 4; per arc head 4 and reverse 4; per vertex an offset 4.
+    Network: per edge capacity 8, arc 4, undirected and closed 2; per arc head 4 and reverse 4; per vertex an offset 4.
     Flow state: per arc residual 8; per vertex excess 8, height 4, first arc and queue 8.
     """
     n, m = body.n_vertices, body.n_edges
-    graph_bytes = 12 * m + 16 * m + 4 * (n + 1)
+    graph_bytes = 14 * m + 16 * m + 4 * (n + 1) + 1
     state_bytes = 16 * m + 20 * n
     free_bytes = max((budget_bytes - worker.bytes for worker in workers if worker.alive and worker.ready), default=0)
     return EstimateInfo(

@@ -118,3 +118,12 @@ def test_a_slow_answer_is_finished_before_the_end(tmp_path: Path) -> None:
             answer: Any = connection.makefile("rb").readline()
         assert answer.startswith(b"HTTP/1.1 201 ")
         assert service.process.wait(PATIENCE_S) == 0
+
+
+def test_a_redis_that_cannot_start_is_said_so(tmp_path: Path) -> None:
+    """An append-only file that is none: given up after a few tries, with the place of the log."""
+    (tmp_path / "redis").mkdir()
+    (tmp_path / "redis" / "appendonly.aof").write_bytes(b"no append-only file")
+    said = refused(tmp_path, "--port", "0")
+    assert "redis ended 5 times before it was ready" in said
+    assert str(tmp_path / "redis" / "redis.log") in said
