@@ -16,8 +16,15 @@ EngineError
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
+
 ROWS_SHOWN = 10
 """At most this many offending rows travel with an error."""
+
+
+def shown(rows: Sequence[object]) -> list[object]:
+    """The rows that travel, as plain Python values: a NumPy scalar has no JSON."""
+    return [row.item() if isinstance(row, np.generic) else row for row in rows[:ROWS_SHOWN]]
 
 
 class EngineError(Exception):
@@ -28,7 +35,7 @@ class EngineError(Exception):
     def __init__(self, message: str, rows: Sequence[object] = ()) -> None:
         super().__init__(message)
         self.message = message
-        self.rows = list(rows[:ROWS_SHOWN])
+        self.rows = shown(rows)
 
 
 class InvalidNetwork(EngineError):

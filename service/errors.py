@@ -7,7 +7,7 @@ ServiceError carries one code of `STATUS`; `gpu_engine.errors.EngineError` codes
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gpu_engine.errors import ROWS_SHOWN
+from gpu_engine.errors import shown
 
 STATUS: Final[Mapping[str, int]] = {
     "invalid_body": 422,
@@ -67,7 +67,7 @@ class ServiceError(Exception):
     Args:
         code: a key of `STATUS`.
         detail: one sentence for the caller.
-        rows: what is at fault (edge ids, rows, vertices); at most `ROWS_SHOWN` are kept.
+        rows: what is at fault (edge ids, rows, vertices); at most ten are kept.
         retry_after_s: when to try again, for rate_limited and worker_unavailable.
     """
 
@@ -77,7 +77,7 @@ class ServiceError(Exception):
         super().__init__(detail)
         self.code = code
         self.detail = detail
-        self.rows = list(rows[:ROWS_SHOWN])
+        self.rows = shown(rows)
         self.retry_after_s = retry_after_s
 
     @property

@@ -21,6 +21,7 @@ from gpu_engine.edgelist import EdgeList
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
 from gpu_engine.types import INFINITE
+from service import logs
 from service.errors import ServiceError
 from service.graphs import Graphs
 from service.queue.consumer import Consumer, Forward
@@ -156,7 +157,9 @@ def warm_up(open_engine: OpenEngine) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m service.worker", description=__doc__)
     parser.add_argument("--name", required=True, help="the worker's name; it keeps its graphs under this name")
-    worker = Worker(Settings(), parser.parse_args().name, CpuEngine)
+    name = parser.parse_args().name
+    logs.configure(name)
+    worker = Worker(Settings(), name, CpuEngine)
     for number in (signal.SIGTERM, signal.SIGINT):
         # Not in the handler itself: it may interrupt the very lock that stop needs.
         signal.signal(number, lambda *_: threading.Thread(target=worker.stop).start())

@@ -1,0 +1,72 @@
+"""What the routes share: made once per process by the lifespan, read from the request's state."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Annotated, TypeAlias
+
+from fastapi import Depends, Path, Request
+
+from service.api.bodies import ByteBudget
+from service.api.metrics import Metrics
+from service.errors import ServiceError
+from service.queue.dispatcher import Dispatcher
+from service.settings import Settings
+from service.store.blobs import AsyncBlobs
+from service.store.catalogue import Catalogue, GraphInfo
+
+BODIES_IN_FLIGHT = 2
+"""Bodies of the largest size one process holds at a time, encoded and decoded counted apart."""
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """The state of one API process."""
+
+    settings: Settings
+    dispatcher: Dispatcher
+    catalogue: Catalogue
+    blobs: AsyncBlobs
+    metrics: Metrics
+    budget: ByteBudget
+    started_at: float = field(default_factory=time.time)
+
+
+OpenBackend: TypeAlias = Callable[[Settings, Metrics], AbstractAsyncContextManager[Backend]]
+
+
+@asynccontextmanager
+async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:
+    """Connect to Redis and start reading replies; closed in order at the end."""
+    dispatcher = Dispatcher(settings)
+    await dispatcher.start()
+    try:
+        catalogue = Catalogue(dispatcher.client, dispatcher.keys)
+        budget = ByteBudget(BODIES_IN_FLIGHT * settings.max_body_bytes)
+        yield Backend(settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget)
+    finally:
+        await dispatcher.close()
+
+
+async def _backend(request: Request) -> Backend:
+    backend: Backend = request.state.backend
+    return backend
+
+
+Context: TypeAlias = Annotated[Backend, Depends(_backend)]
+GraphName: TypeAlias = Annotated[str, Path(pattern=NAME_PATTERN, examples=["city"])]
+
+
+async def known_graph(backend: Backend, name: str) -> GraphInfo:
+    """The graph's entry in the catalogue; raises unknown_graph."""
+    info = await backend.catalogue.get(name)
+    if info is None:
+        raise unknown_graph(name)
+    return info
+
+
+def unknown_graph(name: str) -> ServiceError:
+    return ServiceError("unknown_graph", f"there is no graph {name!r}")

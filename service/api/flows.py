@@ -1,0 +1,43 @@
+"""/v1/graphs/{name}/max-flow and /min-cut: one question, two default answers."""
+
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from service.api.answers import answer
+from service.api.backend import Backend, Context, GraphName
+from service.api.bodies import read_body
+from service.api.headers import require_json
+from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, request_body
+from service.models.body import parse_body
+from service.models.flows import EXAMPLES, FlowField, MaxFlowBody, MaxFlowInfo
+from service.protocol import Kind
+
+router = APIRouter(prefix="/v1/graphs/{name}", tags=["flows"], responses={**PROBLEMS, **ACCEPTED})
+
+VALUE: Final[frozenset[FlowField]] = frozenset({"value"})
+VALUE_AND_CUT: Final[frozenset[FlowField]] = frozenset({"value", "cut"})
+MAX_FLOW_BODY_BYTES: Final = 64 * 1024 * 1024
+BODY: Final = request_body(MaxFlowBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, required=False)
+
+
+@router.post("/max-flow", response_model=MaxFlowInfo, openapi_extra=BODY)
+async def max_flow(name: GraphName, request: Request, backend: Context) -> Response:
+    """The maximum flow between the terminals, with its certificate."""
+    return await _flow(name, request, backend, VALUE)
+
+
+@router.post("/min-cut", response_model=MaxFlowInfo, openapi_extra=BODY)
+async def min_cut(name: GraphName, request: Request, backend: Context) -> Response:
+    """The minimum cut between the terminals, with its certificate."""
+    return await _flow(name, request, backend, VALUE_AND_CUT)
+
+
+async def _flow(name: str, request: Request, backend: Backend, fields: frozenset[FlowField]) -> Response:
+    limit_bytes = min(MAX_FLOW_BODY_BYTES, backend.settings.max_body_bytes)
+    async with read_body(request, limit_bytes, backend.budget) as raw:
+        if raw:
+            require_json(request)
+        body = parse_body(MaxFlowBody, raw) if raw else MaxFlowBody()
+    return await answer(request, backend, Kind.MAX_FLOW, name, body.args(fields))

@@ -1,0 +1,113 @@
+"""/v1/graphs: load, list, describe, delete, estimate."""
+
+from functools import partial
+
+import anyio.to_thread
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from gpu_engine import formats
+from gpu_engine.network import check
+from service.api.answers import ask, digest, etag, json_response, success
+from service.api.backend import Backend, Context, GraphName, known_graph
+from service.api.bodies import read_body
+from service.api.estimate import estimate
+from service.api.headers import idempotency_key, if_match, media_type, require_json
+from service.api.openapi import ACCEPTED, GRAPH_MEDIA, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
+from service.errors import ServiceError
+from service.models.body import parse_body
+from service.models.graphs import EXAMPLE, EstimateBody, EstimateInfo, GraphBody, GraphList
+from service.protocol import EmptyArgs, Kind, LoadArgs
+from service.settings import Settings
+from service.store.catalogue import GraphInfo
+
+router = APIRouter(prefix="/v1", tags=["graphs"], responses=PROBLEMS)
+MAX_SMALL_BODY_BYTES = 64 * 1024
+
+
+@router.get("/graphs", response_model=GraphList)
+async def list_graphs(backend: Context) -> Response:
+    """All graphs with their versions and bytes."""
+    return json_response({"graphs": await backend.catalogue.list()})
+
+
+@router.put(
+    "/graphs/{name}",
+    response_model=GraphInfo,
+    responses={201: {"description": "Created", "model": GraphInfo}, **ACCEPTED},
+    openapi_extra=request_body(
+        GraphBody, {"four edges": {"value": EXAMPLE}}, PREFER, IDEMPOTENCY_KEY, IF_MATCH, media=GRAPH_MEDIA
+    ),
+)
+async def put_graph(name: GraphName, request: Request, backend: Context) -> Response:
+    """Create or replace a graph; nothing changes unless the whole body is well-formed."""
+    await _check_version(request, backend, name)
+    existed = await backend.catalogue.get(name) is not None
+    key = idempotency_key(request.headers)
+    kind_of_body = media_type(request.headers)
+    if kind_of_body not in formats.MEDIA_TYPES:
+        known = ", ".join(sorted(formats.MEDIA_TYPES))
+        raise ServiceError("unsupported_media_type", f"we read {known}")
+    async with read_body(request, backend.settings.max_body_bytes, backend.budget) as body:
+        pack = partial(_read_and_pack, body, kind_of_body, backend.settings)
+        packed = await anyio.to_thread.run_sync(pack)
+        hashed = None
+        if key is not None:
+            hashed = await anyio.to_thread.run_sync(digest, Kind.LOAD, kind_of_body.encode(), body)
+    args = LoadArgs(blob=await backend.blobs.put(packed))
+    reply = await ask(request, backend, Kind.LOAD, name, args, hashed)
+    if isinstance(reply, Response):
+        return reply
+    return success(reply, 200 if existed else 201)
+
+
+@router.get("/graphs/{name}", response_model=GraphInfo)
+async def get_graph(name: GraphName, backend: Context) -> Response:
+    info = await known_graph(backend, name)
+    return json_response(info, headers=etag(info.version))
+
+
+@router.delete(
+    "/graphs/{name}",
+    status_code=204,
+    responses=ACCEPTED,
+    openapi_extra={"parameters": [PREFER, IDEMPOTENCY_KEY, IF_MATCH]},
+)
+async def delete_graph(name: GraphName, request: Request, backend: Context) -> Response:
+    """Forget the graph, its updates and its snapshots."""
+    await _check_version(request, backend, name)
+    reply = await ask(request, backend, Kind.DELETE, name, EmptyArgs())
+    return reply if isinstance(reply, Response) else Response(status_code=204)
+
+
+@router.post(
+    "/graphs:estimate",
+    response_model=EstimateInfo,
+    openapi_extra=request_body(EstimateBody, {"a city": {"value": {"n_vertices": 50_000, "n_edges": 120_000}}}),
+)
+async def estimate_graph(request: Request, backend: Context) -> Response:
+    """What a graph of this size would need, before it is sent."""
+    require_json(request)
+    async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget) as raw:
+        body = parse_body(EstimateBody, raw)
+    workers = await backend.dispatcher.workers()
+    return json_response(estimate(body, workers, backend.settings.memory_budget_bytes))
+
+
+def _read_and_pack(body: bytearray, media_type: str, settings: Settings) -> bytes:
+    """In a thread: parse, check, pack for the worker. Raises `EngineError`s, naming lines or rows."""
+    limits = formats.Limits(settings.max_vertices, settings.max_edges, settings.max_body_bytes)
+    edges = formats.read(body, media_type, limits)
+    check(edges)
+    return formats.pack(edges)
+
+
+async def _check_version(request: Request, backend: Backend, name: str) -> None:
+    """`If-Match` on PUT and DELETE: checked when the request comes in, before it queues."""
+    if "if-match" not in request.headers:
+        return
+    wanted = if_match(request.headers)
+    info = await backend.catalogue.get(name)
+    if info is None or wanted not in (None, info.version):
+        has = "there is no such graph" if info is None else f"it is at version {info.version}"
+        raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")

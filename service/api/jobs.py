@@ -1,0 +1,93 @@
+"""/v1/jobs: what is queued, running and done; cancel; progress as server-sent events."""
+
+import re
+from collections.abc import AsyncIterable
+from contextlib import suppress
+from typing import Annotated, Any, Final, TypeAlias
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from service.api.answers import json_response, refusal
+from service.api.backend import Context
+from service.api.headers import waiting
+from service.api.openapi import PREFER, PROBLEMS
+from service.api.problems import problem_content
+from service.errors import ServiceError
+from service.models.jobs import JobList
+from service.protocol import TERMINAL_STATUSES
+from service.queue.models import JobInfo
+from service.store.connection import AWAY
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=PROBLEMS)
+
+JobId: TypeAlias = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+EVENT_ID: Final = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
+
+
+async def _known_job(job_id: JobId, backend: Context) -> JobInfo:
+    job = await backend.dispatcher.job(job_id)
+    if job is None:
+        raise _unknown(job_id)
+    return job
+
+
+def _unknown(job_id: str) -> ServiceError:
+    return ServiceError("unknown_job", f"there is no job {job_id!r}; results are kept for a while only")
+
+
+def view(job: JobInfo) -> dict[str, Any]:
+    """The job for a caller; its error is the problem the waiting call would have got."""
+    shown = job.model_dump(mode="json", exclude={"result_json"})
+    if job.error is not None:
+        shown["error"] = problem_content(refusal(job.id, job.status, job.error))
+    return shown
+
+
+def _answer(job: JobInfo, headers: dict[str, str] | None = None) -> Response:
+    """One job with its result, which is passed on as the worker wrote it."""
+    shown = to_json({name: value for name, value in view(job).items() if name != "result"})
+    content = shown[:-1] + b',"result":' + (job.result_json or "null").encode() + b"}"
+    return Response(content, 200, headers, "application/json")
+
+
+KnownJob: TypeAlias = Annotated[JobInfo, Depends(_known_job)]
+
+
+@router.get("", response_model=JobList)
+async def list_jobs(backend: Context, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> Response:
+    """The latest jobs, newest first."""
+    return json_response({"jobs": [view(job) for job in await backend.dispatcher.jobs(limit)]})
+
+
+@router.get("/{job_id}", response_model=JobInfo, operation_id="get_job", openapi_extra={"parameters": [PREFER]})
+async def get_job(job: KnownJob, request: Request, backend: Context) -> Response:
+    """The job as it is now, or, with `Prefer: wait=SECONDS`, as soon as it is over."""
+    patience = waiting(request.headers, backend.settings, default_s=0)
+    if patience.wait_s > 0 and job.status not in TERMINAL_STATUSES:
+        await backend.dispatcher.wait(job.id, patience.wait_s)
+        job = await _known_job(job.id, backend)
+    headers = None if patience.applied is None else {"Preference-Applied": patience.applied}
+    return _answer(job, headers)
+
+
+@router.delete("/{job_id}", response_model=JobInfo)
+async def cancel_job(job_id: JobId, backend: Context) -> Response:
+    """Ask for its end and answer with the job as it is now; one that is over stays as it is."""
+    job = await backend.dispatcher.cancel(job_id)
+    if job is None:
+        raise _unknown(job_id)
+    return _answer(job)
+
+
+@router.get("/{job_id}/events", response_class=EventSourceResponse)
+async def job_events(
+    job: KnownJob, backend: Context, last_event_id: Annotated[str | None, Header()] = None
+) -> AsyncIterable[ServerSentEvent]:
+    """`progress` while it runs, then one `done` with the job; resumes after Last-Event-ID."""
+    after = last_event_id if last_event_id and EVENT_ID.fullmatch(last_event_id) else None
+    with suppress(*AWAY):  # the stream ends without `done`, and the caller comes back with its Last-Event-ID
+        async for event in backend.dispatcher.events(job.id, after):
+            yield ServerSentEvent(data=event.data, event=event.event, id=event.id)

@@ -1,0 +1,85 @@
+"""The parts of the OpenAPI document FastAPI cannot see: bodies we read ourselves, and the problem answers."""
+
+from typing import Any, Final
+
+from fastapi import FastAPI
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from service.models.capacities import PatchBody
+from service.models.flows import MaxFlowBody
+from service.models.graphs import EstimateBody, GraphBody
+from service.models.problem import ProblemInfo
+
+READ_BY_US: Final[tuple[type[BaseModel], ...]] = (GraphBody, PatchBody, MaxFlowBody, EstimateBody, ProblemInfo)
+BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
+TEXT: Final = {"schema": {"type": "string"}}
+GRAPH_MEDIA: Final[dict[str, Any]] = {
+    "application/vnd.apache.arrow.stream": BINARY,
+    "application/x-npz": BINARY,
+    "text/x-dimacs": TEXT,
+    "text/x-matrix-market": TEXT,
+    "text/csv": TEXT,
+}
+
+PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
+    "default": {
+        "description": "A refusal, with its stable `code`",
+        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemInfo"}}},
+    }
+}
+ACCEPTED: Final[dict[int | str, dict[str, Any]]] = {
+    202: {
+        "description": "Still at work; `Location` names the job",
+        "headers": {"Location": {"schema": {"type": "string"}}},
+        "links": {"job": {"operationId": "get_job", "parameters": {"job_id": "$response.body#/id"}}},
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["id", "location"],
+                    "properties": {"id": {"type": "string"}, "location": {"type": "string"}},
+                }
+            }
+        },
+    }
+}
+
+
+def _header(name: str, description: str) -> dict[str, Any]:
+    return {"name": name, "in": "header", "schema": {"type": "string"}, "description": description}
+
+
+PREFER: Final = _header("Prefer", "`wait=SECONDS` or `respond-async`")
+IDEMPOTENCY_KEY: Final = _header("Idempotency-Key", "The same key and body give the first answer again")
+IF_MATCH: Final = _header("If-Match", 'The version the change is meant for, as in `"7"`')
+
+
+def request_body(
+    model: type[BaseModel],
+    examples: dict[str, Any],
+    *headers: dict[str, Any],
+    required: bool = True,
+    media: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """`openapi_extra` of a route that reads its body itself."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    content = {"application/json": {"schema": schema, "examples": examples}, **(media or {})}
+    return {"requestBody": {"required": required, "content": content}, "parameters": list(headers)}
+
+
+def install(app: FastAPI) -> None:
+    """Add the schemas `request_body` and `PROBLEMS` refer to."""
+    generate = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = generate()
+            _, schemas = models_json_schema(
+                [(model, "validation") for model in READ_BY_US], ref_template="#/components/schemas/{model}"
+            )
+            document["components"]["schemas"].update(schemas["$defs"])
+        assert app.openapi_schema is not None
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # the way FastAPI documents

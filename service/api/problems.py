@@ -1,0 +1,102 @@
+"""Every refusal as RFC 9457 problem+json: the service's, the engine's, the framework's and the unexpected."""
+
+import math
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from gpu_engine.errors import EngineError
+from service.errors import STATUS, TITLES, ServiceError
+from service.store.connection import AWAY
+
+RETRY_AFTER_S = 1.0
+PROBLEM_JSON = "application/problem+json"
+HTTP_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type"}
+
+log = structlog.get_logger("headrace.api")
+
+
+def problem_content(error: ServiceError) -> dict[str, Any]:
+    """The members of RFC 9457, and `code` and `rows`."""
+    return {
+        "type": "about:blank",
+        "title": TITLES[error.code],
+        "status": error.status,
+        "code": error.code,
+        "detail": error.detail,
+        "rows": error.rows,
+    }
+
+
+def problem_response(error: ServiceError, request_id: str | None = None) -> Response:
+    """The answer to a refusal, with Retry-After where waiting helps."""
+    body = problem_content(error)
+    if request_id is not None:
+        body["request_id"] = request_id
+    headers = {}
+    if error.retry_after_s is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
+    if error.code == "too_large":
+        headers["Connection"] = "close"  # the rest of the body is not read
+    return Response(to_json(body, serialize_unknown=True), error.status, headers, PROBLEM_JSON)
+
+
+def engine_problem(error: EngineError) -> ServiceError:
+    """The engine's refusals share their codes with the API; one without a code of ours is our bug."""
+    if error.code not in STATUS:
+        log.error("engine error without an API code", code=error.code, detail=error.message)
+        return ServiceError("internal_error", "the engine refused this in a way the API has no code for")
+    return ServiceError(error.code, error.message, error.rows)
+
+
+def parameter_problem(error: RequestValidationError) -> ServiceError:
+    """Path, query and header values out of their bounds."""
+    items = error.errors()[:10]
+    if any(tuple(item["loc"]) == ("path", "name") for item in items):
+        return ServiceError("invalid_request", "a graph name matches [A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+    detail = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in items)
+    return ServiceError("invalid_request", detail)
+
+
+def _request_id(request: Request) -> str | None:
+    request_id: str | None = request.scope.get("state", {}).get("request_id")
+    return request_id
+
+
+def install(app: FastAPI) -> None:
+    """Register the handlers. What none of them knows is caught by `middleware.Requests`, with a 500."""
+
+    async def service_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, ServiceError)
+        return problem_response(error, _request_id(request))
+
+    async def engine_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, EngineError)
+        return problem_response(engine_problem(error), _request_id(request))
+
+    async def invalid_request(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return problem_response(parameter_problem(error), _request_id(request))
+
+    async def http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        code = HTTP_CODES.get(error.status_code, "invalid_request")
+        response = problem_response(ServiceError(code, str(error.detail)), _request_id(request))
+        response.headers.update(error.headers or {})  # Allow, for a 405
+        return response
+
+    async def redis_away(request: Request, error: Exception) -> Response:
+        away = ServiceError("worker_unavailable", "Redis does not answer", retry_after_s=RETRY_AFTER_S)
+        return problem_response(away, _request_id(request))
+
+    for kind in AWAY:
+        app.add_exception_handler(kind, redis_away)
+    app.add_exception_handler(ServiceError, service_error)
+    app.add_exception_handler(EngineError, engine_error)
+    app.add_exception_handler(RequestValidationError, invalid_request)
+    app.add_exception_handler(HTTPException, http_error)

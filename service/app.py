@@ -1,0 +1,39 @@
+"""The ASGI application. `create_app` is uvicorn's factory; all state lives in its lifespan."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypedDict
+
+from fastapi import FastAPI
+
+from service.api import capacities, flows, graphs, health, jobs, openapi, problems, snapshots
+from service.api.backend import Backend, OpenBackend, open_backend
+from service.api.metrics import Metrics
+from service.api.middleware import Requests
+from service.settings import Settings
+
+DESCRIPTION = """Graphs stay resident, capacity changes are re-solved warm, every answer carries a certificate.
+Errors are problem+json with a stable `code`."""
+
+
+class State(TypedDict):
+    backend: Backend
+
+
+def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = open_backend) -> FastAPI:
+    """The application; `settings` come from the environment if not given."""
+    settings = settings or Settings()
+    metrics = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[State]:
+        async with open_backend(settings, metrics) as backend:
+            yield {"backend": backend}
+
+    app = FastAPI(title="Headrace", version="1", description=DESCRIPTION, lifespan=lifespan, redirect_slashes=False)
+    for resource in (graphs, capacities, flows, snapshots, jobs, health):
+        app.include_router(resource.router)
+    problems.install(app)
+    openapi.install(app)
+    app.add_middleware(Requests, metrics=metrics, access_log=settings.access_log)
+    return app

@@ -1,0 +1,90 @@
+"""Child processes that are kept alive: started, restarted with backoff, stopped in order."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+
+FIRST_BACKOFF_S: Final = 0.1
+MAX_BACKOFF_S: Final = 5.0
+STABLE_S: Final = 30.0
+"""A child that lived this long starts again at the first backoff."""
+
+PR_SET_PDEATHSIG: Final = 1
+
+log = structlog.get_logger("headrace.supervisor")
+
+Popen = subprocess.Popen[bytes]
+
+
+def spawn_options(*descriptors: int) -> dict[str, Any]:
+    """How children are started: their own session (Ctrl-C reaches the supervisor alone), the given
+    descriptors inherited, and on Linux a SIGTERM if the supervisor itself is killed."""
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+    parent = os.getpid()
+
+    def end_with_parent() -> None:
+        if libc is not None:
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != parent:  # it died before we asked
+                os._exit(1)
+
+    return {"start_new_session": True, "pass_fds": descriptors, "preexec_fn": end_with_parent}
+
+
+@dataclass
+class Child:
+    """One process under watch."""
+
+    name: str
+    start: Callable[[], Popen]
+    stop_within_s: float
+    log_hint: str = "the log above says why"
+    process: Popen | None = None
+    ends: int = 0
+    """How often it ended by itself."""
+    _started_at: float = 0.0
+    _restart_at: float = 0.0
+    _backoff_s: float = field(default=FIRST_BACKOFF_S)
+
+    def keep_alive(self) -> None:
+        """Start it if it is not running and its backoff has passed. Called over and over; never blocks."""
+        now = time.monotonic()
+        if self.process is not None:
+            status = self.process.poll()
+            if status is None:
+                return
+            self._schedule(now, status)
+        if now >= self._restart_at:
+            self.process = self.start()
+            self._started_at = now
+            log.info("started", child=self.name, pid=self.process.pid)
+
+    def _schedule(self, now: float, status: int) -> None:
+        if now - self._started_at > STABLE_S:
+            self._backoff_s = FIRST_BACKOFF_S
+        self.ends += 1
+        log.warning("ended", child=self.name, status=status, restart_in_s=self._backoff_s)
+        self.process = None
+        self._restart_at = now + self._backoff_s
+        self._backoff_s = min(2 * self._backoff_s, MAX_BACKOFF_S)
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL when `stop_within_s` has passed."""
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(self.stop_within_s)
+        except subprocess.TimeoutExpired:
+            log.warning("killed, it did not stop", child=self.name)
+            self.process.kill()
+            self.process.wait()
+        self.process = None

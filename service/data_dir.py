@@ -1,0 +1,74 @@
+"""One `headrace serve` for one data directory."""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+ORPHANS_S = 10.0
+"""How long children of a supervisor that was killed may take to end; they keep the lock until then."""
+
+
+class DataDirInUse(RuntimeError):
+    """Another process serves this directory."""
+
+
+class Lock:
+    """The held lock; children inherit `descriptor`, so that none of them can outlive it unseen."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def write(self, **facts: object) -> None:
+        """Leave `facts` (the pid, the URL) in the lock file for people and tests to read."""
+        content = json.dumps({"pid": os.getpid(), **facts}).encode()
+        os.pwrite(self.descriptor, content, 0)
+        os.ftruncate(self.descriptor, len(content))
+
+
+@contextmanager
+def locked(data_dir: Path) -> Iterator[Lock]:
+    """Hold ``data_dir/serve.lock``; raises `DataDirInUse` naming the process that has it."""
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = data_dir / "serve.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        _acquire(descriptor, path)
+        lock = Lock(descriptor)
+        lock.write()
+        yield lock
+    finally:
+        os.close(descriptor)
+
+
+def _acquire(descriptor: int, path: Path) -> None:
+    deadline = time.monotonic() + ORPHANS_S
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        holder = _holder(path)
+        if holder is None or _is_alive(holder) or time.monotonic() > deadline:
+            by = "another process" if holder is None else f"process {holder}"
+            raise DataDirInUse(f"{path.parent} is served by {by}; stop it, or choose another --data-dir")
+        time.sleep(0.05)
+
+
+def _holder(path: Path) -> int | None:
+    try:
+        return int(json.loads(path.read_text())["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

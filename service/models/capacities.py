@@ -1,0 +1,126 @@
+"""The body of PATCH capacities: one operation, or a batch of them."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from service.errors import ServiceError
+from service.models.body import Body
+from service.models.columns import Amounts, Ids, refuse_infinite, refuse_negative
+from service.protocol import Operation, PatchArgs
+
+MAX_OPERATIONS = 10_000
+"""Operations in one `batch`; rows have their own limit."""
+
+EXAMPLES: dict[str, Any] = {
+    "set": {"value": {"edges": ["a", "c"], "set": [4, 1.5]}},
+    "add": {"value": {"edges": [17, 4], "add": [-2, 3]}},
+    "scale": {"value": {"edges": [17, 4], "scale": [0.5, 2], "rounding": "down"}},
+    "close": {"value": {"edges": [17], "op": "close"}},
+    "by end points": {"value": {"tail": ["A", "B"], "head": ["B", "C"], "set": [4, 5]}},
+    "batch": {
+        "value": {
+            "batch": [{"edges": [17], "op": "close"}, {"edges": [4], "set": ["inf"]}],
+            "on_missing": "skip",
+        }
+    },
+}
+
+
+class OperationBody(Body):
+    """One operation on edges named by `edges`, or by `tail` and `head`."""
+
+    edges: Ids | None = None
+    tail: Ids | None = None
+    head: Ids | None = None
+    set: Amounts | None = Field(default=None, description='The new capacities; "inf" for unlimited.')
+    add: Amounts | None = Field(default=None, description="Added to the edges' own capacities; may be negative.")
+    scale: Amounts | None = Field(default=None, description="Multiplied with the edges' own capacities.")
+    op: Literal["close", "reopen"] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self.check_operation()
+        return self
+
+    def check_operation(self) -> None:
+        """Edges named in one way, one verb, as many amounts as edges; raises ValueError or ServiceError."""
+        if (self.edges is None) == (self.tail is None and self.head is None):
+            raise ValueError("name the edges by `edges`, or by `tail` and `head`")
+        if (self.tail is None) != (self.head is None):
+            raise ValueError("`tail` and `head` come together")
+        if self.tail is not None and self.head is not None and len(self.tail) != len(self.head):
+            raise ValueError(f"`tail` has {len(self.tail)} rows, `head` has {len(self.head)}")
+        verbs = [verb for verb in ("set", "add", "scale", "op") if getattr(self, verb) is not None]
+        if len(verbs) != 1:
+            raise ValueError(f"one of `set`, `add`, `scale` or `op`, not {len(verbs)} of them")
+        self._check_amounts()
+
+    def _check_amounts(self) -> None:
+        amounts = self.amounts
+        if amounts is None:
+            return
+        if len(amounts) != self.n_rows:
+            raise ValueError(f"{self.n_rows} edges, but {len(amounts)} amounts")
+        if self.add is None:
+            refuse_negative(amounts, "a capacity" if self.set is not None else "a factor")
+        if self.set is None:
+            refuse_infinite(amounts, "what is added" if self.add is not None else "a factor")
+
+    @property
+    def amounts(self) -> list[str] | None:
+        return next((a for a in (self.set, self.add, self.scale) if a is not None), None)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.edges if self.edges is not None else self.tail or [])
+
+    def operation(self) -> Operation:
+        """The same for a worker. Not validated again: the columns have just been."""
+        verb: str = self.op or next(verb for verb in ("set", "add", "scale") if getattr(self, verb) is not None)
+        return Operation.model_construct(
+            op=verb, edges=self.edges, tail=self.tail, head=self.head, amounts=self.amounts
+        )
+
+
+class PatchBody(OperationBody):
+    """One operation, or several in `batch`, applied in order, all or nothing."""
+
+    batch: list[OperationBody] | None = Field(default=None, max_length=MAX_OPERATIONS)
+    on_missing: Literal["error", "skip"] = "error"
+    rounding: Literal["exact", "down"] = Field(
+        default="exact", description="How `scale` treats a result that is no whole number of units."
+    )
+
+    def check_operation(self) -> None:
+        if self.batch is None:
+            super().check_operation()
+        elif not self.model_fields_set.isdisjoint(OperationBody.model_fields):
+            raise ValueError("`batch` stands alone: put the operation into it")
+
+    @classmethod
+    def from_columns(cls, columns: dict[str, Any]) -> "PatchBody":
+        """A batch of one operation whose columns are checked already; raises invalid_body on their lengths."""
+        body = cls.model_construct(**columns)
+        try:
+            body.check_operation()
+        except ValueError as error:
+            raise ServiceError("invalid_body", str(error)) from None
+        return body
+
+    def _operations(self) -> Iterator[OperationBody]:
+        yield from (self,) if self.batch is None else self.batch
+
+    def args(self, *, if_match: int | None, solve: Literal["all", "none"], max_rows: int) -> PatchArgs:
+        """What the worker gets; raises too_large when the batch has more than `max_rows` rows in all."""
+        n_rows = sum(operation.n_rows for operation in self._operations())
+        if n_rows > max_rows:
+            raise ServiceError("too_large", f"{n_rows} rows; a PATCH has at most {max_rows}")
+        return PatchArgs.model_construct(
+            batch=[operation.operation() for operation in self._operations()],
+            on_missing=self.on_missing,
+            rounding=self.rounding,
+            if_match=if_match,
+            solve=solve,
+        )

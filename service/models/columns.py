@@ -1,0 +1,115 @@
+"""Columns of a body, each checked as one array: ids (all integers or all strings) and exact amounts."""
+
+from decimal import Decimal
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
+
+from gpu_engine.errors import ROWS_SHOWN
+from service.errors import ServiceError
+from service.models.exact_json import Number
+
+MAX_EXPONENT: Final = 40
+"""Amounts are below 10**40 and have at most 40 places: far outside int64 units, and cheap to write out."""
+
+MAX_LITERAL_CHARS: Final = 128
+MAX_LABEL_CHARS: Final = 1024
+INT64_MAX: Final = 2**63 - 1
+
+
+def check_ids(value: object) -> list[int] | list[str]:
+    """A column of ids: all integers ``0 .. 2**63-1``, or all strings. O(n), 5 ms for 100k."""
+    if type(value) is not list:
+        raise ServiceError("invalid_body", "a column of ids is an array")
+    kinds = set(map(type, value))
+    if kinds <= {int}:
+        if value and not (min(value) >= 0 and max(value) <= INT64_MAX):
+            wrong = [v for v in value if not 0 <= v <= INT64_MAX]
+            raise ServiceError("invalid_body", "integer ids are 0 .. 2**63-1", _shown(wrong))
+    elif kinds == {str}:
+        if max(map(len, value)) > MAX_LABEL_CHARS:
+            raise ServiceError("too_large", f"a label has at most {MAX_LABEL_CHARS} characters")
+    else:
+        wrong = [row for row, v in enumerate(value) if type(v) not in (int, str)] or [0]
+        raise ServiceError("invalid_body", "a column of ids is all integers or all strings", wrong)
+    return value
+
+
+def check_amounts(value: object) -> list[str]:
+    """A column of JSON numbers or "inf" as plain decimal literals, signs kept. O(n), 10 ms for 100k.
+
+    Raises invalid_body naming the rows that are no numbers, capacity_overflow for absurdly large ones.
+    """
+    if type(value) is not list:
+        raise ServiceError("invalid_body", "a column of amounts is an array")
+    kinds = set(map(type, value))
+    if not kinds <= {int, Number}:
+        wrong = [row for row, v in enumerate(value) if not (type(v) in (int, Number) or v == "inf")]
+        if wrong:
+            raise ServiceError("invalid_body", 'an amount is a number or the string "inf"', wrong)
+    return plain_decimals(list(map(str, value)))
+
+
+def plain_decimals(literals: list[str]) -> list[str]:
+    """The literals without exponents, each of bounded length; raises capacity_overflow naming the rows."""
+    if max(map(len, literals), default=0) > MAX_LITERAL_CHARS:
+        rows = [row for row, text in enumerate(literals) if len(text) > MAX_LITERAL_CHARS]
+        raise ServiceError("invalid_body", f"an amount has at most {MAX_LITERAL_CHARS} characters", rows)
+    joined = "".join(literals)
+    if "e" in joined or "E" in joined:
+        return [_plain(text, row) if "e" in text or "E" in text else text for row, text in enumerate(literals)]
+    return literals
+
+
+def _plain(literal: str, row: int) -> str:
+    number = Decimal(literal)
+    if number == 0:
+        return "0"
+    if number.adjusted() > MAX_EXPONENT:
+        raise ServiceError("capacity_overflow", f"{literal} is over every limit", [row])
+    if number.adjusted() < -MAX_EXPONENT:
+        raise ServiceError("invalid_body", f"{literal} has more decimals than any graph", [row])
+    return format(number, "f")
+
+
+def refuse_negative(amounts: list[str], what: str) -> None:
+    """Raise invalid_body naming the rows below zero; "-0" is zero."""
+    if "-" in "".join(amounts):
+        rows = [row for row, text in enumerate(amounts) if text.startswith("-") and Decimal(text) < 0]
+        if rows:
+            raise ServiceError("invalid_body", f"{what} is not negative", rows)
+
+
+def refuse_infinite(amounts: list[str], what: str) -> None:
+    """Raise invalid_body naming the rows that are "inf"."""
+    if "inf" in amounts:
+        rows = [row for row, text in enumerate(amounts) if text == "inf"]
+        raise ServiceError("invalid_body", f'{what} is a number, not "inf"', rows)
+
+
+def _shown(rows: list[Any]) -> list[Any]:
+    return [str(row) if row > INT64_MAX else row for row in rows[:ROWS_SHOWN]]
+
+
+def _seconds(value: object) -> object:
+    return float(value) if type(value) in (int, Number) else value  # type: ignore[arg-type]
+
+
+Ids: TypeAlias = Annotated[
+    list[int] | list[str],
+    PlainValidator(check_ids),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": INT64_MAX}},
+                {"type": "array", "items": {"type": "string", "maxLength": MAX_LABEL_CHARS}},
+            ]
+        }
+    ),
+]
+Amounts: TypeAlias = Annotated[
+    list[str],
+    PlainValidator(check_amounts),
+    WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "number"}, {"const": "inf"}]}}),
+]
+Seconds: TypeAlias = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=86_400)]

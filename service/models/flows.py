@@ -1,0 +1,124 @@
+"""The body of max-flow and min-cut, and the shape of the answer."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, model_validator
+
+from service.models.body import Body
+from service.models.columns import Amounts, Ids, Seconds, refuse_negative
+from service.protocol import MaxFlowArgs
+
+FlowField = Literal["value", "cut", "flow"]
+
+EXAMPLES: dict[str, Any] = {
+    "the graph's own terminals": {"value": {}},
+    "one pair, with the cut": {"value": {"sources": [0], "sinks": [3], "fields": ["value", "cut"]}},
+    "many, with caps": {"value": {"sources": ["A", "B"], "sinks": ["T"], "supply": [10, 2.5], "demand": ["inf"]}},
+}
+
+
+class FlowOptions(Body):
+    """How flows are listed."""
+
+    zeros: bool = Field(default=False, description="List edges without flow too.")
+
+
+class MaxFlowBody(Body):
+    """Terminals default to the graph's own."""
+
+    sources: Ids | None = None
+    sinks: Ids | None = None
+    supply: Amounts | None = Field(default=None, description="A cap for each source.")
+    demand: Amounts | None = Field(default=None, description="A cap for each sink.")
+    fields: list[FlowField] | None = Field(default=None, max_length=3)
+    min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
+    flow: FlowOptions = FlowOptions()
+    time_limit_s: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> "MaxFlowBody":
+        for caps, terminals, names in (
+            (self.supply, self.sources, ("supply", "sources")),
+            (self.demand, self.sinks, ("demand", "sinks")),
+        ):
+            if terminals is not None and not terminals:
+                raise ValueError(f"`{names[1]}` is empty")
+            if caps is None:
+                continue
+            if terminals is None or len(caps) != len(terminals):
+                raise ValueError(f"`{names[0]}` has one cap for each of `{names[1]}`")
+            refuse_negative(caps, "a cap")
+        return self
+
+    def args(self, default_fields: frozenset[FlowField]) -> MaxFlowArgs:
+        return MaxFlowArgs.model_construct(
+            sources=self.sources,
+            sinks=self.sinks,
+            supply=self.supply,
+            demand=self.demand,
+            fields=default_fields if self.fields is None else frozenset(self.fields),
+            zeros=self.flow.zeros,
+            min_version=self.min_version,
+            time_limit_s=self.time_limit_s,
+        )
+
+
+class CertificateInfo(BaseModel):
+    """Checked independently of the solver on every answer."""
+
+    valid: bool
+    value: Any
+    flow_across_cut: Any
+
+
+class CutInfo(BaseModel):
+    capacity: Any
+    edges: list[int] | list[str]
+    source_side: list[int] | list[str]
+    sink_side: list[int] | list[str]
+    unique: bool | None = None
+
+
+class FlowInfo(BaseModel):
+    edges: list[int] | list[str]
+    flow: list[Any]
+
+
+class MaxFlowInfo(BaseModel):
+    """The answer of max-flow and min-cut."""
+
+    graph: str
+    version: int
+    value: Any
+    mode: Literal["unchanged", "warm", "cold"]
+    engine: str
+    reason: str | None = None
+    certificate: CertificateInfo
+    counters: dict[str, int] = {}
+    timings_ms: dict[str, float] = {}
+    cut: CutInfo | None = None
+    flow: FlowInfo | None = None
+
+
+class FlowStateChange(BaseModel):
+    """One resident flow state, re-solved after a PATCH."""
+
+    sources: list[int] | list[str]
+    sinks: list[int] | list[str]
+    old_value: Any
+    value: Any
+    """None while `mode` is pending: the re-solve was cancelled, and the next question does it."""
+    mode: Literal["unchanged", "warm", "cold", "pending"]
+    certificate: CertificateInfo | None
+    timings_ms: dict[str, float] = {}
+
+
+class PatchInfo(BaseModel):
+    """The answer of PATCH capacities."""
+
+    version: int
+    applied: int
+    skipped: int
+    unchanged: int
+    flow_states: list[FlowStateChange] = []
+    timings_ms: dict[str, float] = {}

@@ -1,0 +1,74 @@
+"""Bodies about whole graphs."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from gpu_engine.types import MAX_ARCS, MAX_VERTICES
+from service.models.body import Body
+from service.models.columns import Amounts, Ids
+from service.store.catalogue import GraphInfo
+
+EXAMPLE: dict[str, Any] = {
+    "n_vertices": 4,
+    "tail": [0, 0, 1, 2],
+    "head": [1, 2, 3, 3],
+    "capacity": [3, 2.5, "inf", 2],
+    "undirected": False,
+    "edge_ids": ["a", "b", "c", "d"],
+    "vertex_labels": None,
+    "source": 0,
+    "sink": 3,
+}
+
+
+class GraphBody(Body):
+    """The columnar JSON of PUT. Documentation only: `gpu_engine.formats` reads it."""
+
+    n_vertices: int | None = Field(default=None, ge=0, le=MAX_VERTICES)
+    tail: Ids
+    head: Ids
+    capacity: Amounts
+    undirected: bool | list[bool] = False
+    edge_ids: Ids | None = None
+    vertex_labels: Ids | None = None
+    source: int | str | None = None
+    sink: int | str | None = None
+
+
+class EstimateBody(Body):
+    n_vertices: int = Field(ge=0, le=MAX_VERTICES)
+    n_edges: int = Field(ge=0, le=MAX_ARCS // 2)
+
+
+class EstimateInfo(BaseModel):
+    bytes: int
+    bytes_per_flow_state: int
+    fits: bool
+    free_bytes: int
+
+
+class GraphList(BaseModel):
+    graphs: list[GraphInfo]
+
+
+class CapacitiesInfo(BaseModel):
+    """A page of columns, one row per edge."""
+
+    version: int
+    edge_ids: list[int] | list[str]
+    tail: list[int] | list[str]
+    head: list[int] | list[str]
+    capacity: list[Any]
+    closed: list[bool]
+
+
+class SnapshotInfo(BaseModel):
+    version: int
+    bytes: int
+    created_at: datetime
+
+
+class SnapshotList(BaseModel):
+    snapshots: list[SnapshotInfo]

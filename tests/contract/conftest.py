@@ -1,0 +1,43 @@
+"""The application under a real uvicorn on a free port, with a fake backend behind it."""
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import httpx
+import pytest
+import uvicorn
+
+from service.app import create_app
+from service.settings import Settings
+from tests.contract.fakes import MAX_BODY_BYTES, Api, Fakes
+
+
+@pytest.fixture(scope="session")
+def settings() -> Settings:
+    return Settings(max_body_bytes=MAX_BODY_BYTES, max_patch_rows=100, default_wait_s=5, max_wait_s=60)
+
+
+@pytest.fixture(scope="session")
+def server(settings: Settings) -> Iterator[Api]:
+    fakes = Fakes()
+    config = uvicorn.Config(create_app(settings, open_backend=fakes.open), log_config=None, access_log=False)
+    server = uvicorn.Server(config)
+    listener = socket.create_server(("127.0.0.1", 0))
+    address = listener.getsockname()
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{address[1]}", trust_env=False, timeout=20) as http:
+            yield Api(fakes, http, address)
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+@pytest.fixture
+def api(server: Api) -> Api:
+    """The server with everything forgotten that earlier tests did to its fakes."""
+    server.fakes.reset()
+    return server

@@ -1,0 +1,202 @@
+"""A backend without Redis and workers, for what the API process decides by itself."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import redis
+
+from service.api.backend import Backend
+from service.api.bodies import ByteBudget
+from service.api.metrics import Metrics
+from service.errors import ServiceError
+from service.protocol import Kind, Message, Problem, Reply, Status
+from service.queue.models import JobEvent, JobInfo, RedisInfo, WorkerInfo
+from service.settings import Settings
+from service.store.catalogue import GraphInfo
+
+MAX_BODY_BYTES = 200_000
+THEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
+CITY = GraphInfo(
+    name="city",
+    version=7,
+    n_vertices=4,
+    n_edges=4,
+    n_arcs=8,
+    decimals=1,
+    bytes=1234,
+    created_at=THEN,
+    updated_at=THEN,
+    engine="cpu",
+    worker="cpu-0",
+    source=0,
+    sink=3,
+)
+WORKER = WorkerInfo(
+    name="cpu-0",
+    pid=1,
+    ready=True,
+    engine="cpu",
+    graphs=1,
+    bytes=1000,
+    beat_at=0,
+    alive=True,
+    heartbeat_age_s=0.1,
+    waiting=0,
+)
+
+
+@dataclass
+class Sent:
+    """A command as the dispatcher was given it."""
+
+    kind: Kind
+    graph: str
+    args: Any
+    idempotency_key: str | None
+    body_digest: str | None
+
+
+Answer = Callable[[Sent], "dict[str, Any] | str | Problem | ServiceError | Status"]
+
+
+def version_one(sent: Sent) -> dict[str, Any]:
+    return {"version": 1}
+
+
+@dataclass
+class FakeDispatcher:
+    """Answers each command at once with what `answer` says; Status.RUNNING: never."""
+
+    answer: Answer = version_one
+    sent: list[Sent] = field(default_factory=list)
+    jobs_by_id: dict[str, JobInfo] = field(default_factory=dict)
+    known_workers: list[WorkerInfo] = field(default_factory=lambda: [WORKER])
+    away: bool = False
+    waited_s: list[float] = field(default_factory=list)
+    _ids: Any = field(default_factory=itertools.count)
+
+    async def submit(
+        self, kind: Kind, graph: str, args: Message, *, idempotency_key: str | None, body_digest: str | None
+    ) -> str:
+        self._check()
+        sent = Sent(kind, graph, args, idempotency_key, body_digest)
+        args.model_dump_json()  # it must go over the wire
+        outcome = self.answer(sent)
+        if isinstance(outcome, ServiceError):
+            raise outcome
+        self.sent.append(sent)
+        job_id = f"job-{next(self._ids)}"
+        job = JobInfo(id=job_id, kind=kind, graph=graph, status=Status.RUNNING, created_at=THEN)
+        if isinstance(outcome, Status):  # before str: a Status is one
+            job.status = outcome
+        elif isinstance(outcome, Problem):
+            job.status, job.error = Status.FAILED, outcome
+        else:
+            job.status = Status.SUCCEEDED
+            job.result_json = outcome if isinstance(outcome, str) else json.dumps(outcome)
+        self.jobs_by_id[job_id] = job
+        return job_id
+
+    async def wait(self, job_id: str, timeout_s: float) -> Reply | None:
+        self.waited_s.append(timeout_s)
+        job = self.jobs_by_id[job_id]
+        if job.status is Status.RUNNING:
+            await asyncio.sleep(min(timeout_s, 0.05))
+            return None
+        return reply_of(job)
+
+    async def job(self, job_id: str) -> JobInfo | None:
+        return self.jobs_by_id.get(job_id)
+
+    async def jobs(self, limit: int) -> list[JobInfo]:
+        return list(self.jobs_by_id.values())[::-1][:limit]
+
+    async def cancel(self, job_id: str) -> JobInfo | None:
+        job = self.jobs_by_id.get(job_id)
+        if job is not None and job.status is Status.RUNNING:
+            job.status = Status.CANCELLED
+        return job
+
+    async def events(self, job_id: str, last_event_id: str | None) -> AsyncIterator[JobEvent]:
+        first = 1 if last_event_id is None else int(last_event_id.partition("-")[0]) + 1
+        for number in range(first, 4):
+            await asyncio.sleep(0)
+            name = "done" if number == 3 else "progress"
+            yield JobEvent(id=f"{number}-0", event=name, data={"pushes": number})
+
+    async def workers(self) -> list[WorkerInfo]:
+        self._check()
+        return self.known_workers
+
+    async def ping(self) -> RedisInfo:
+        self._check()
+        return RedisInfo(version="7.2.4", appendonly=True, fsync="everysec", used_memory_bytes=1)
+
+    def _check(self) -> None:
+        if self.away:
+            raise ServiceError("worker_unavailable", "Redis does not answer", retry_after_s=1)
+
+
+class FakeCatalogue:
+    def __init__(self) -> None:
+        self.graphs = {"city": CITY}
+
+    async def list(self) -> list[GraphInfo]:
+        return list(self.graphs.values())
+
+    async def get(self, name: str) -> GraphInfo | None:
+        if name == "explode":
+            raise RuntimeError("a secret of the inside")
+        if name == "away":
+            raise redis.ConnectionError("Redis is away")
+        return self.graphs.get(name)
+
+    async def snapshots(self, name: str) -> "list[Any] | None":
+        return [] if name in self.graphs else None
+
+
+class FakeBlobs:
+    def __init__(self) -> None:
+        self.blobs: list[bytes] = []
+
+    async def put(self, data: bytes, ttl_s: int = 3600) -> str:
+        self.blobs.append(data)
+        return f"blob-{len(self.blobs)}"
+
+
+def reply_of(job: JobInfo) -> Reply:
+    return Reply(id=job.id, status=job.status, result_json=job.result_json, problem=job.error)
+
+
+@dataclass
+class Fakes:
+    """Opens as the backend of `create_app`; a test reaches into its parts."""
+
+    dispatcher: FakeDispatcher = field(default_factory=FakeDispatcher)
+    catalogue: FakeCatalogue = field(default_factory=FakeCatalogue)
+    blobs: FakeBlobs = field(default_factory=FakeBlobs)
+
+    def reset(self) -> None:
+        for part in (self.dispatcher, self.catalogue, self.blobs):
+            part.__init__()  # type: ignore[misc]  # the running application holds on to these very objects
+
+    @asynccontextmanager
+    async def open(self, settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:
+        parts: Any = (self.dispatcher, self.catalogue, self.blobs)
+        yield Backend(settings, *parts, metrics, ByteBudget(2 * settings.max_body_bytes))
+
+
+@dataclass
+class Api:
+    """A running API process (a thread of this one) and a client of it."""
+
+    fakes: Fakes
+    http: httpx.Client
+    address: tuple[str, int]

@@ -1,0 +1,52 @@
+"""The committed OpenAPI document is the one the application has, and it hangs together."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.app import create_app
+from service.errors import STATUS
+from service.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+COMMITTED = ROOT / "docs" / "openapi.json"
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return create_app(Settings()).openapi()
+
+
+def test_the_committed_document_is_current(document: dict[str, Any]) -> None:
+    command = "python -m service.openapi > docs/openapi.json"
+    assert json.loads(COMMITTED.read_text()) == document, f"run: {command}"
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    for name in re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document)):
+        assert name in document["components"]["schemas"]
+
+
+def test_every_operation_says_what_it_refuses(document: dict[str, Any]) -> None:
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            assert "default" in operation["responses"], (method, path)
+            assert "422" not in operation["responses"], (method, path)
+
+
+def test_bodies_are_strict_and_have_examples(document: dict[str, Any]) -> None:
+    for name in ("PatchBody", "OperationBody", "MaxFlowBody", "EstimateBody", "GraphBody"):
+        assert document["components"]["schemas"][name]["additionalProperties"] is False
+    for path in ("/v1/graphs/{name}", "/v1/graphs/{name}/capacities", "/v1/graphs/{name}/max-flow"):
+        for operation in document["paths"][path].values():
+            content = operation.get("requestBody", {}).get("content", {})
+            assert not content or content["application/json"]["examples"], path
+
+
+def test_every_code_is_documented() -> None:
+    table = (ROOT / "docs" / "api.md").read_text()
+    documented = {code: int(status) for code, status in re.findall(r"^\| ([a-z_]+) \| (\d{3}) \|", table, re.M)}
+    assert documented == STATUS

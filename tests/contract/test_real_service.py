@@ -1,0 +1,174 @@
+"""The contract through all real parts: API, Redis, worker, engine."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.serving import serving
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    directory: Path = tmp_path_factory.mktemp("service")
+    with serving(directory) as service:
+        yield service.http
+
+
+@pytest.fixture
+def city(http: httpx.Client) -> str:
+    r"""A fresh copy each time. Edges a .. e, capacities above them; b is doubled by e.
+
+      3 a     4 c
+    0 ---> 1 ---> 3
+     \  2.5 b    /
+      ===> 2 ---'  2 d
+        1 e
+    """
+    content = {
+        "tail": [0, 0, 1, 2, 0],
+        "head": [1, 2, 3, 3, 2],
+        "capacity": [3, 2.5, 4, 2, 1],
+        "edge_ids": ["a", "b", "c", "d", "e"],
+        "source": 0,
+        "sink": 3,
+    }
+    assert http.put("/v1/graphs/city", json=content).status_code in (200, 201)
+    return "/v1/graphs/city"
+
+
+def refusal(response: httpx.Response) -> tuple[int, str, list[Any]]:
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = response.json()
+    return response.status_code, problem["code"], problem["rows"]
+
+
+def test_a_first_flow(http: httpx.Client, city: str) -> None:
+    answer = http.post(f"{city}/max-flow", json={"fields": ["value", "cut", "flow"]}).json()
+    assert (answer["version"], answer["value"], answer["mode"]) == (1, 5, "cold")
+    assert answer["certificate"] == {"valid": True, "value": 5, "flow_across_cut": 5}
+    assert answer["cut"]["edges"] == ["a", "d"]
+    assert http.post(f"{city}/max-flow").json()["mode"] == "unchanged"
+
+
+def test_a_patch_answers_with_what_it_changed(http: httpx.Client, city: str) -> None:
+    http.post(f"{city}/max-flow")
+    response = http.patch(f"{city}/capacities", json={"edges": ["a", "d"], "set": [1.5, "inf"]})
+    assert response.headers["etag"] == '"2"'
+    (state,) = response.json()["flow_states"]
+    assert (state["old_value"], state["value"]) == (5, 5)
+    page = http.get(f"{city}/capacities").json()
+    assert page["capacity"] == [1.5, 2.5, 4, "inf", 1]
+    http.patch(f"{city}/capacities", json={"edges": ["a"], "op": "close"})
+    assert http.post(f"{city}/max-flow").json()["value"] == 3.5
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "rows"),
+    [
+        ({"edges": ["a", "nope"], "set": [1, 1]}, 422, "unknown_edge", ["nope"]),
+        ({"tail": [0], "head": [2], "set": [1]}, 422, "ambiguous_edge", None),
+        ({"edges": ["a"], "add": [-4]}, 422, "invalid_body", ["a"]),
+        ({"edges": ["a"], "scale": [0.33]}, 422, "invalid_body", ["a"]),
+        ({"edges": ["a"], "set": [1.25]}, 422, "invalid_body", ["a"]),
+        ({"edges": ["a"], "set": [10**30]}, 422, "capacity_overflow", ["a"]),
+    ],
+)
+def test_a_refused_batch_changes_nothing(
+    http: httpx.Client, city: str, body: dict[str, Any], status: int, code: str, rows: list[Any] | None
+) -> None:
+    before = http.get(f"{city}/capacities").text
+    found = refusal(http.patch(f"{city}/capacities", json=body))
+    assert found[:2] == (status, code)
+    assert rows is None or found[2] == rows
+    assert http.get(f"{city}/capacities").text == before
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"sources": [0], "sinks": [0]}, 422, "source_is_sink"),
+        ({"sources": [0], "sinks": [9]}, 422, "invalid_body"),
+        ({"sources": ["A"], "sinks": [3]}, 422, "invalid_body"),
+        ({"min_version": 99}, 409, "version_unavailable"),
+    ],
+)
+def test_refused_questions(http: httpx.Client, city: str, body: dict[str, Any], status: int, code: str) -> None:
+    assert refusal(http.post(f"{city}/max-flow", json=body))[:2] == (status, code)
+
+
+def test_an_unbounded_flow_names_its_path(http: httpx.Client, city: str) -> None:
+    http.patch(f"{city}/capacities", json={"edges": ["a", "c"], "set": ["inf", "inf"]})
+    assert refusal(http.post(f"{city}/max-flow")) == (422, "unbounded", [0, 1, 3])
+
+
+def test_disconnected_terminals_have_the_value_zero(http: httpx.Client, city: str) -> None:
+    answer = http.post(f"{city}/max-flow", json={"sources": [3], "sinks": [0]})
+    assert (answer.status_code, answer.json()["value"]) == (200, 0)
+
+
+def test_versions(http: httpx.Client, city: str) -> None:
+    def change(**headers: str) -> httpx.Response:
+        return http.patch(f"{city}/capacities", json={"edges": ["a"], "add": [1]}, headers=headers)
+
+    assert change(**{"If-Match": '"1"'}).json()["version"] == 2
+    assert refusal(change(**{"If-Match": '"1"'}))[:2] == (412, "version_conflict")
+    assert change(**{"If-Match": "*"}).json()["version"] == 3
+
+
+def test_the_same_key_gives_the_first_answer(http: httpx.Client, city: str) -> None:
+    headers = JSON | {"Idempotency-Key": f"k-{http.get(city).json()['created_at']}"}
+    first = http.patch(f"{city}/capacities", content=b'{"edges": ["a"], "add": [1]}', headers=headers)
+    again = http.patch(f"{city}/capacities", content=b'{"add": [1], "edges": ["a"]}', headers=headers)
+    assert (first.status_code, first.text) == (again.status_code, again.text)
+    other = http.patch(f"{city}/capacities", content=b'{"edges": ["a"], "add": [2]}', headers=headers)
+    assert refusal(other)[:2] == (409, "idempotency_conflict")
+    assert http.get(city).json()["version"] == 2
+
+
+def test_jobs_and_their_events(http: httpx.Client, city: str) -> None:
+    pending = http.post(f"{city}/max-flow", headers={"Prefer": "respond-async"})
+    assert pending.status_code == 202
+    job = http.get(pending.headers["location"], headers={"Prefer": "wait=20"}).json()
+    assert (job["status"], job["result"]["value"]) == ("succeeded", 5)
+    events = http.get(pending.headers["location"] + "/events").text
+    assert "event: done" in events
+    assert job["id"] in [listed["id"] for listed in http.get("/v1/jobs").json()["jobs"]]
+
+
+def test_snapshots(http: httpx.Client, city: str) -> None:
+    written = http.post(f"{city}/snapshots").json()
+    assert written["version"] == 1
+    assert written in http.get(f"{city}/snapshots").json()["snapshots"]
+
+
+def test_deleted_is_gone(http: httpx.Client, city: str) -> None:
+    assert http.delete(city).status_code == 204
+    assert refusal(http.get(city))[:2] == (404, "unknown_graph")
+    assert refusal(http.post(f"{city}/max-flow"))[:2] == (404, "unknown_graph")
+    assert refusal(http.delete(city))[:2] == (404, "unknown_graph")
+
+
+def test_an_empty_graph_is_a_graph(http: httpx.Client) -> None:
+    content = {"n_vertices": 2, "tail": [], "head": [], "capacity": []}
+    assert http.put("/v1/graphs/empty", json=content).status_code == 201
+    answer = http.post("/v1/graphs/empty/max-flow", json={"sources": [0], "sinks": [1]})
+    assert answer.json()["value"] == 0
+    assert refusal(http.post("/v1/graphs/empty/max-flow"))[:2] == (422, "invalid_body")
+
+
+def test_amounts_are_exact_to_the_last_digit(http: httpx.Client) -> None:
+    """One unit apart at 2**53 and beyond, with nine decimals: no float on the way in or out."""
+    content = b'{"n_vertices": 2, "tail": [0], "head": [1], "capacity": [900000000.123456789]}'
+    assert http.put("/v1/graphs/fine", content=content, headers=JSON).status_code == 201
+    question = json.dumps({"sources": [0], "sinks": [1]})
+    answer = http.post("/v1/graphs/fine/max-flow", content=question, headers=JSON)
+    assert '"value":900000000.123456789' in answer.text
+    change = b'{"edges": [0], "add": [0.000000001]}'
+    assert http.patch("/v1/graphs/fine/capacities", content=change, headers=JSON).status_code == 200
+    assert "900000000.12345679" in http.get("/v1/graphs/fine/capacities").text

@@ -1,0 +1,129 @@
+"""`headrace serve` as a user has it: what it refuses, what it restarts, and that nothing outlives it."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serving import PATIENCE_S, Service, eventually, serve_command, serving
+
+pytestmark = pytest.mark.crash
+
+EDGES = {"tail": [0, 0, 1, 2], "head": [1, 2, 3, 3], "capacity": [3, 2.5, 4, 2], "source": 0, "sink": 3}
+
+
+def value(service: Service) -> tuple[int, float]:
+    answer = service.http.post("/v1/graphs/city/max-flow").json()
+    return answer["version"], answer["value"]
+
+
+def refused(data_dir: Path, *options: str) -> str:
+    """What a serve that must not start says on stderr."""
+    command = serve_command(data_dir, *options)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def load(service: Service) -> None:
+    assert service.http.put("/v1/graphs/city", json=EDGES).status_code == 201
+    assert value(service) == (1, 5)
+    answer = service.http.patch("/v1/graphs/city/capacities", json={"edges": [0], "set": [1.5]})
+    assert answer.json()["version"] == 2
+
+
+def test_a_child_killed_comes_back_with_all_it_had(tmp_path: Path) -> None:
+    with serving(tmp_path) as service:
+        load(service)
+        for role in ("worker", "api", "redis"):
+            old = service.children()[role]
+            os.kill(old, signal.SIGKILL)
+            eventually(lambda role=role, old=old: service.children().get(role, old) != old)  # type: ignore[misc]
+            service.wait_ready()
+            eventually(lambda: service.http.get("/v1/graphs/city").status_code == 200)
+            assert value(service) == (2, 3.5), role
+
+
+def test_sigterm_ends_all_and_keeps_all(tmp_path: Path) -> None:
+    with serving(tmp_path) as service:
+        load(service)
+        children = service.children()
+        assert set(children) == {"worker", "api", "redis"}
+        service.process.terminate()
+        assert service.process.wait(PATIENCE_S) == 0
+        assert all(is_gone(pid) for pid in children.values())
+    with serving(tmp_path) as again:
+        assert value(again) == (2, 3.5)
+
+
+def test_nothing_outlives_a_killed_supervisor(tmp_path: Path) -> None:
+    with serving(tmp_path) as service:
+        load(service)
+        children = service.children()
+        service.process.kill()
+        service.process.wait(PATIENCE_S)
+    with serving(tmp_path) as again:  # waits for the orphans, which hold the lock, then has their data
+        assert all(is_gone(pid) for pid in children.values())
+        assert value(again) == (2, 3.5)
+
+
+def test_one_serve_for_a_directory_and_one_for_a_port(tmp_path: Path) -> None:
+    with serving(tmp_path / "a") as service:
+        said = refused(tmp_path / "a", "--port", "0")
+        assert f"is served by process {service.process.pid}" in said
+        port = service.url.rpartition(":")[2]
+        assert f"cannot listen on 127.0.0.1:{port}" in refused(tmp_path / "b", "--port", port)
+        service.wait_ready()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--host", "0.0.0.0"), "reachable from other machines"),
+        (("--host", "::"), "reachable from other machines"),
+        (("--host", "no.such.host.invalid"), "--host no.such.host.invalid"),
+    ],
+)
+def test_hosts_it_does_not_bind(tmp_path: Path, options: tuple[str, ...], words: str) -> None:
+    assert words in refused(tmp_path, "--port", "0", *options)
+
+
+def test_a_slow_answer_is_finished_before_the_end(tmp_path: Path) -> None:
+    """SIGTERM while a request is being read: the connection is served, then closed."""
+    with serving(tmp_path) as service:
+        body = json.dumps(EDGES).encode()
+        host, port = service.url.removeprefix("http://").split(":")
+        head = "PUT /v1/graphs/late HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(body)}\r\n\r\n"
+        with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
+            connection.sendall(head.encode() + body[:10])
+            time.sleep(0.3)
+            service.process.terminate()
+            time.sleep(0.3)
+            connection.sendall(body[10:])
+            answer: Any = connection.makefile("rb").readline()
+        assert answer.startswith(b"HTTP/1.1 201 ")
+        assert service.process.wait(PATIENCE_S) == 0
+
+
+def test_a_redis_that_cannot_start_is_said_so(tmp_path: Path) -> None:
+    """An append-only file that is none: given up after a few tries, with the place of the log."""
+    (tmp_path / "redis").mkdir()
+    (tmp_path / "redis" / "appendonly.aof").write_bytes(b"no append-only file")
+    said = refused(tmp_path, "--port", "0")
+    assert "redis ended 5 times before it was ready" in said
+    assert str(tmp_path / "redis" / "redis.log") in said

@@ -1,0 +1,71 @@
+"""A real service for tests: `headrace serve` in its own processes, on a free port and a fresh directory."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+PATIENCE_S = 90.0
+"""Includes the first compilation of the kernels on a machine that has not cached them."""
+
+
+@dataclass
+class Service:
+    process: "subprocess.Popen[str]"
+    url: str
+    http: httpx.Client
+
+    def children(self) -> dict[str, int]:
+        """Process ids by role."""
+        listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        found = {}
+        for pid in map(int, listed):
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            roles = {"service.worker": "worker", "service.http_server": "api"}
+            found[next((roles[part] for part in command if part in roles), "redis")] = pid
+        return found
+
+    def wait_ready(self) -> None:
+        eventually(lambda: self.http.get("/readyz").status_code == 200)
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            if holds():
+                return
+        except httpx.TransportError:
+            pass
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.05)
+
+
+def serve_command(data_dir: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "service.cli", "serve", "--data-dir", str(data_dir), *options]
+
+
+@contextmanager
+def serving(data_dir: Path) -> Iterator[Service]:
+    """The service on a free port; killed at the end if it still runs."""
+    process = subprocess.Popen(serve_command(data_dir, "--port", "0"), stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "ready at http://127.0.0.1:" in line, line
+        url = json.loads((data_dir / "serve.lock").read_text())["url"]
+        assert url in line
+        with httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE_S) as http:
+            yield Service(process, url, http)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait(PATIENCE_S)
+        assert process.stdout is not None
+        process.stdout.close()
