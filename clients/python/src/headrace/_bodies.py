@@ -33,26 +33,26 @@ Column: TypeAlias = Sequence[Any] | NDArray[Any]
 
 
 class GraphColumns(TypedDict, total=False):
-    """A graph as columns, one row per edge; the keyword arguments of `put_graph`."""
+    """A graph as columns, one row per edge; the keyword arguments of `put_graph`. None is as if left out."""
 
     tail: Sequence[Vertex] | NDArray[Any]
     """Vertex indices or labels, m rows."""
     head: Sequence[Vertex] | NDArray[Any]
     capacity: Sequence[Amount] | NDArray[Any] | str
     """m amounts; `math.inf` never limits. With a NetworkX graph: the edge attribute, "capacity" by default."""
-    n_vertices: int
+    n_vertices: int | None
     """One more than the largest index by default; not needed with labels."""
-    undirected: bool | Sequence[bool] | NDArray[np.bool_]
+    undirected: bool | Sequence[bool] | NDArray[np.bool_] | None
     """Whether all edges, or which, carry flow either way."""
-    edge_ids: Sequence[EdgeId] | NDArray[Any]
+    edge_ids: Sequence[EdgeId] | NDArray[Any] | None
     """Your ids, unique; the row numbers by default."""
-    vertex_labels: Sequence[Vertex] | NDArray[Any]
+    vertex_labels: Sequence[Vertex] | NDArray[Any] | None
     """Your names of all vertices, integers or strings; tail and head then hold names."""
-    decimals: int
+    decimals: int | None
     """Places all amounts are kept to; by default the fewest that hold every capacity exactly."""
-    source: Vertex
+    source: Vertex | None
     """Default terminals of `max_flow`."""
-    sink: Vertex
+    sink: Vertex | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,11 @@ def file_body(path: Path) -> Body:
 
 def _columns_body(columns: GraphColumns) -> Body:
     """npz where all columns are integers, else columnar JSON."""
-    missing = [name for name in ("tail", "head", "capacity") if name not in columns]
+    given = {name: value for name, value in columns.items() if value is not None}
+    missing = [name for name in ("tail", "head", "capacity") if name not in given]
     if missing:
         raise InvalidInput(f"{' and '.join(missing)} missing")
-    arrays = {name: _narrowed(value) for name, value in columns.items()}
+    arrays = {name: _narrowed(value) for name, value in given.items()}
     tail, head = arrays["tail"], arrays["head"]
     indexed = isinstance(tail, np.ndarray) and isinstance(head, np.ndarray) and "vertex_labels" not in arrays
     if indexed and "n_vertices" not in arrays:
@@ -137,6 +138,8 @@ def _narrowed(column: Any) -> Any:
         if column.dtype.kind == "f" and _all_whole(column):
             return column.astype(np.int64)
         return column if column.dtype.kind == "f" else column.tolist()
+    if isinstance(column, np.generic):
+        return column.item()
     if isinstance(column, str | int):
         return column
     values = list(column)
@@ -181,7 +184,7 @@ def _networkx_columns(graph: Any, columns: GraphColumns) -> GraphColumns:
         described["vertex_labels"] = list(name.values())
     merged = columns | described
     for terminal in ("source", "sink"):
-        if terminal in columns:
+        if columns.get(terminal) is not None:
             merged[terminal] = name.get(columns[terminal], columns[terminal])
     return merged
 
