@@ -29,7 +29,10 @@ class AsyncCaller:
     ) -> None:
         self.retry = retry
         self._timeout_s = timeout_s
-        self._http = httpx.AsyncClient(base_url=base_url, headers=headers, transport=transport)
+        trust_env = exchange.through_proxy(base_url)
+        self._http = httpx.AsyncClient(
+            base_url=base_url, headers=headers, transport=transport, trust_env=trust_env
+        )
 
     async def close(self) -> None:
         await self._http.aclose()

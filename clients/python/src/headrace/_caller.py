@@ -29,7 +29,10 @@ class Caller:
     ) -> None:
         self.retry = retry
         self._timeout_s = timeout_s
-        self._http = httpx.Client(base_url=base_url, headers=headers, transport=transport)
+        trust_env = exchange.through_proxy(base_url)
+        self._http = httpx.Client(
+            base_url=base_url, headers=headers, transport=transport, trust_env=trust_env
+        )
 
     def close(self) -> None:
         self._http.close()

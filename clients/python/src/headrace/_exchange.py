@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
@@ -156,6 +157,15 @@ def until_ready(deadline: Deadline) -> Steps[None]:
             raise WaitTimeout("the service is not ready")
         yield Pause(min(pause_s, deadline.remaining_s))
         pause_s = min(2 * pause_s, LONGEST_PROBE_PAUSE_S)
+
+
+def through_proxy(base_url: str) -> bool:
+    """Whether the proxies of the environment apply: never to this machine itself."""
+    host = httpx.URL(base_url).host
+    try:
+        return not ip_address(host).is_loopback
+    except ValueError:
+        return host != "localhost"
 
 
 def parsed(parse: Callable[[Any], T], body: Any) -> T:
