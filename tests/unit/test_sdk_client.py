@@ -330,3 +330,14 @@ def test_sync_and_async_offer_the_same(sync: type, asynchronous: type) -> None:
         }
 
     assert methods(sync) == methods(asynchronous)
+
+
+def test_a_probe_is_impatient() -> None:
+    script = Script(httpx.ReadTimeout("silent"), ok({}), ok({}))
+    with script.client() as client:
+        assert not client.ready()
+        assert client.ready()
+        client.wait_ready(0.5)
+    timeouts = [request.extensions["timeout"]["read"] for request in script.requests]
+    assert timeouts[0] == 5
+    assert timeouts[2] <= 0.5

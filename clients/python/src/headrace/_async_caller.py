@@ -70,7 +70,7 @@ class AsyncCaller:
                     params=step.params,
                     headers=step.headers,
                     content=_content(step, on_sent),
-                    timeout=self._timeout_s + step.hold_s,
+                    timeout=min(self._timeout_s, step.at_most_s) + step.hold_s,
                 )
         except TransportError as error:
             return error

@@ -34,6 +34,9 @@ RETRIED_STATUS = frozenset({429, 503})
 SHORT_HOLD_S = 0.05
 """A service that answers "still running" sooner than this did not hold the request."""
 
+PROBE_S = 5.0
+"""A service that is ready says so at once; one that starts may accept the connection and be silent."""
+
 LONGEST_PROBE_PAUSE_S = 0.5
 
 
@@ -88,8 +91,10 @@ class Send:
     params: Mapping[str, str]
     headers: Mapping[str, str]
     body: Body | None
-    hold_s: int
+    hold_s: float = 0
     """How much longer than usual the answer may take."""
+    at_most_s: float = math.inf
+    """A bound on the usual time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,16 +148,16 @@ def follow(job_id: str, parse: Callable[[Any], T], retry: Retry, deadline: Deadl
             pause_s = min(2 * pause_s, 1.0)
 
 
-def readiness() -> Steps[bool]:
+def readiness(at_most_s: float = PROBE_S) -> Steps[bool]:
     """Whether the service is up and ready; a refused connection is a no."""
-    response = yield Send("GET", "/readyz", {}, {}, None, 0)
+    response = yield Send("GET", "/readyz", {}, {}, None, at_most_s=at_most_s)
     return isinstance(response, httpx.Response) and response.status_code == httpx.codes.OK
 
 
 def until_ready(deadline: Deadline) -> Steps[None]:
     """Probe until ready, at growing distances: a service that is down cannot hold a request."""
     pause_s = SHORT_HOLD_S
-    while not (yield from readiness()):
+    while not (yield from readiness(max(SHORT_HOLD_S, min(PROBE_S, deadline.remaining_s)))):
         if deadline.remaining_s == 0:
             raise WaitTimeout("the service is not ready")
         yield Pause(min(pause_s, deadline.remaining_s))
