@@ -16,6 +16,8 @@ EngineError
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
+
 ROWS_SHOWN = 10
 """At most this many offending rows travel with an error."""
 
@@ -28,7 +30,8 @@ class EngineError(Exception):
     def __init__(self, message: str, rows: Sequence[object] = ()) -> None:
         super().__init__(message)
         self.message = message
-        self.rows = list(rows[:ROWS_SHOWN])
+        # Plain Python scalars: rows travel as JSON.
+        self.rows = [row.item() if isinstance(row, np.generic) else row for row in rows[:ROWS_SHOWN]]
 
 
 class InvalidNetwork(EngineError):
