@@ -1,0 +1,82 @@
+"""Amounts on the wire: exact both ways.
+
+Sent: an int as it is, a Decimal digit by digit, a float by its shortest decimal (`repr`), `math.inf` as "inf".
+Received: a whole number is an int, any other a Decimal, "inf" is `Decimal("Infinity")`, which equals `math.inf`.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace._errors import InvalidInput
+
+Amount: TypeAlias = int | float | Decimal
+"""What callers may send."""
+
+Exact: TypeAlias = int | Decimal
+"""What comes back; never rounded."""
+
+Amounts: TypeAlias = Amount | Sequence[Amount] | NDArray[Any]
+"""One amount for all rows, or one for each."""
+
+INFINITY = Decimal("Infinity")
+
+
+def literal(amount: float | Decimal) -> str:
+    """The JSON literal of one amount that is no int."""
+    if amount != amount or amount == -math.inf:
+        raise InvalidInput(f"{amount} is no amount")
+    if amount == math.inf:
+        return '"inf"'
+    exact = amount if isinstance(amount, Decimal) else Decimal(float.__repr__(amount))
+    return format(exact, "f")
+
+
+def dumps(value: object) -> str:
+    """Compact JSON, with decimals as exact number literals; `json.dumps` would need them as floats."""
+    match value:
+        case dict():
+            return "{" + ",".join(f"{json.dumps(key)}:{dumps(part)}" for key, part in value.items()) + "}"
+        case np.ndarray() if value.dtype == np.float32:
+            # 0.1 in float32 is meant as 0.1, not as 0.10000000149011612.
+            return dumps([float(text) for text in value.astype(str)])
+        case np.ndarray() | np.generic():
+            return dumps(value.tolist())
+        case list() | tuple() if set(map(type, value)) <= {int, str}:
+            return json.dumps(value, separators=(",", ":"))
+        case list() | tuple():
+            return "[" + ",".join(map(dumps, value)) + "]"
+        case float() | Decimal():
+            return literal(value)
+    try:
+        return json.dumps(value)
+    except TypeError as error:
+        raise InvalidInput(f"cannot send {type(value).__name__} {value!r}") from error
+
+
+def loads(content: bytes | str) -> Any:
+    """JSON with every number exact."""
+    return json.loads(content, parse_float=Decimal)
+
+
+def exact(value: Any) -> Exact:
+    """One received amount. Raises `ValueError` for what is none."""
+    if value == "inf":
+        return INFINITY
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise ValueError(f"{value!r} is no amount")
+    return value
+
+
+def amount_column(amounts: Amounts, n_rows: int, name: str) -> Sequence[Amount] | NDArray[Any]:
+    """One amount per row. Raises `InvalidInput` when the column has another length."""
+    if isinstance(amounts, int | float | Decimal | np.generic):
+        return [amounts] * n_rows
+    if len(amounts) != n_rows:
+        raise InvalidInput(f"{name} has {len(amounts)} amounts for {n_rows} edges")
+    return amounts

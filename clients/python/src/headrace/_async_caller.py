@@ -1,0 +1,102 @@
+"""The asynchronous I/O: carries out the steps of `_exchange` with `httpx.AsyncClient` and `asyncio.sleep`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import httpx
+
+from headrace import _exchange as exchange
+from headrace import _results as results
+from headrace._calls import Call
+from headrace._errors import TransportError, translated
+from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
+
+T = TypeVar("T")
+
+
+class AsyncCaller:
+    """What `AsyncClient`, `AsyncGraph` and `AsyncJob` share: one connection pool and how calls are repeated."""
+
+    def __init__(
+        self,
+        base_url: str,
+        timeout_s: float,
+        retry: Retry,
+        headers: Mapping[str, str] | None,
+        transport: httpx.AsyncBaseTransport | None,
+    ) -> None:
+        self.retry = retry
+        self._timeout_s = timeout_s
+        trust_env = exchange.through_proxy(base_url)
+        self._http = httpx.AsyncClient(
+            base_url=base_url, headers=headers, transport=transport, trust_env=trust_env
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def ask(self, call: Call[T]) -> T:
+        return await self.drive(exchange.ask(call, self.retry))
+
+    async def command(
+        self, call: Call[T], timeout_s: float | None, on_sent: Callable[[int], None] | None = None
+    ) -> T:
+        return await self.drive(exchange.command(call, self.retry, Deadline.after(timeout_s)), on_sent)
+
+    async def submit(self, call: Call[T]) -> results.JobInfo:
+        return await self.drive(exchange.submit(call, self.retry))
+
+    async def drive(self, steps: Steps[T], on_sent: Callable[[int], None] | None = None) -> T:
+        """Carry out the steps, one after the other."""
+        outcome: Outcome = None
+        try:
+            while True:
+                outcome = await self._perform(steps.send(outcome), on_sent)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def _perform(self, step: Step, on_sent: Callable[[int], None] | None) -> Outcome:
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.seconds)
+            return None
+        try:
+            with translated():
+                return await self._http.request(
+                    step.method,
+                    step.path,
+                    params=step.params,
+                    headers=step.headers,
+                    content=_content(step, on_sent),
+                    timeout=min(self._timeout_s, step.at_most_s) + step.hold_s,
+                )
+        except TransportError as error:
+            return error
+
+    @asynccontextmanager
+    async def lines(self, path: str, deadline: Deadline) -> AsyncIterator[AsyncIterator[str]]:
+        """The lines of an event stream."""
+        timeout_s = min(self._timeout_s, max(deadline.remaining_s, exchange.SHORT_HOLD_S))
+        headers = {"Accept": "text/event-stream"}
+        with translated():
+            async with self._http.stream("GET", path, headers=headers, timeout=timeout_s) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise exchange.error_of(response)
+                yield response.aiter_lines()
+
+
+def _content(step: Send, on_sent: Callable[[int], None] | None) -> bytes | AsyncIterator[bytes] | None:
+    body = step.body
+    if body is None:
+        return None
+    if isinstance(body.data, bytes) and on_sent is None:
+        return body.data
+    return _each(body.chunks(on_sent or (lambda _: None)))
+
+
+async def _each(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk

@@ -1,0 +1,107 @@
+"""The asynchronous client."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+import httpx
+
+from headrace import _calls as calls
+from headrace import _exchange as exchange
+from headrace import _results as results
+from headrace._async_caller import AsyncCaller
+from headrace._async_graph import AsyncGraph, AsyncJob
+from headrace._bodies import GraphColumns, graph_body
+from headrace._exchange import DEFAULT_URL, Deadline, Retry
+from headrace._progress import upload_bar
+
+
+class AsyncClient:
+    """A connection to a Headrace service; a context manager. Safe to share between tasks.
+
+    Args:
+        base_url: where the service listens.
+        timeout_s: how long the service may be silent, beyond the time it was asked to wait.
+        retry: how calls are repeated when the connection is lost or the service is busy.
+        headers: sent with each request.
+        transport: an httpx transport in place of the network.
+    """
+
+    def __init__(
+        self,
+        base_url: str = DEFAULT_URL,
+        *,
+        timeout_s: float = 60.0,
+        retry: Retry | None = None,
+        headers: Mapping[str, str] | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._caller = AsyncCaller(base_url, timeout_s, retry or Retry(), headers, transport)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._caller.close()
+
+    async def put_graph(
+        self,
+        name: str,
+        graph: object = None,
+        *,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **columns: Unpack[GraphColumns],
+    ) -> AsyncGraph:
+        """Create or replace a graph: from columns, a NetworkX graph, a square SciPy matrix, or a file (`Path`).
+
+        See `GraphColumns` for the columns. Integer columns travel as npz; labels, decimals and `inf` as JSON.
+        """
+        body = graph_body(graph, columns)
+        call = calls.put_graph(name, body)
+        if not progress:
+            return AsyncGraph(self._caller, await self._caller.command(call, timeout_s))
+        with upload_bar(f"upload {name}", body.n_bytes) as on_sent:
+            return AsyncGraph(self._caller, await self._caller.command(call, timeout_s, on_sent))
+
+    async def graph(self, name: str) -> AsyncGraph:
+        """A graph the service has. Raises `UnknownGraph`."""
+        return AsyncGraph(self._caller, await self._caller.ask(calls.graph(name)))
+
+    async def graphs(self) -> tuple[results.GraphInfo, ...]:
+        """All graphs."""
+        return await self._caller.ask(calls.graphs())
+
+    async def estimate(self, n_vertices: int, n_edges: int) -> results.Estimate:
+        """What a graph of this size would need, and whether it fits."""
+        return await self._caller.ask(calls.estimate(n_vertices, n_edges))
+
+    async def job(self, job_id: str) -> AsyncJob[Any]:
+        """A job by its id, also one that another client started."""
+        info = await self._caller.ask(calls.job(job_id))
+        return AsyncJob(self._caller, info, calls.parser_of(info.kind))
+
+    async def jobs(self) -> tuple[results.JobInfo, ...]:
+        """The jobs of the last hour."""
+        return await self._caller.ask(calls.jobs())
+
+    async def status(self) -> results.ServiceStatus:
+        """The service, its workers and its store."""
+        return await self._caller.ask(calls.status())
+
+    async def ready(self) -> bool:
+        """Whether the service answers and can work; False also when nothing listens."""
+        return await self._caller.drive(exchange.readiness())
+
+    async def wait_ready(self, timeout_s: float | None = 60.0) -> None:
+        """Wait until `ready`. Raises `WaitTimeout`."""
+        await self._caller.drive(exchange.until_ready(Deadline.after(timeout_s)))

@@ -1,0 +1,222 @@
+"""Handles to what lives in the service: `AsyncGraph` and `AsyncJob`."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Generic, Literal, TypeVar, Unpack, overload
+
+from headrace import _calls as calls
+from headrace import _exchange as exchange
+from headrace import _results as results
+from headrace._amounts import Amounts
+from headrace._async_caller import AsyncCaller
+from headrace._calls import Call, Ids, PatchOptions, SolveOptions, Terminals, Update
+from headrace._errors import ConnectionFailed, TransportError
+from headrace._exchange import Deadline
+from headrace._progress import solve_bar
+from headrace._sse import EventReader
+
+T = TypeVar("T")
+
+
+class AsyncJob(Generic[T]):
+    """Work that goes on in the service. `wait` gives what the waiting call would have returned."""
+
+    def __init__(self, caller: AsyncCaller, info: results.JobInfo, parse: Callable[[Any], T]) -> None:
+        self._caller = caller
+        self._parse = parse
+        self.info = info
+        """The job as last heard of; `refresh` asks again."""
+
+    def __repr__(self) -> str:
+        return f"<AsyncJob {self.id} {self.info.kind} of {self.info.graph}: {self.info.status}>"
+
+    @property
+    def id(self) -> str:
+        return self.info.id
+
+    @property
+    def progress(self) -> results.Json:
+        """The solver's counters as last heard of."""
+        return self.info.progress
+
+    async def refresh(self) -> results.JobInfo:
+        """Ask how the job stands."""
+        self.info = await self._caller.ask(calls.job(self.id))
+        return self.info
+
+    async def wait(self, timeout_s: float | None = None) -> T:
+        """The result as soon as it is there. Raises the job's error, or `WaitTimeout`; the job then goes on."""
+        steps = exchange.follow(self.id, self._parse, self._caller.retry, Deadline.after(timeout_s))
+        return await self._caller.drive(steps)
+
+    async def cancel(self) -> None:
+        """Stop it; a job that has ended stays as it is. `wait` then raises `Cancelled`."""
+        await self._caller.ask(calls.cancel_job(self.id))
+
+    async def events(self, timeout_s: float | None = None) -> AsyncIterator[results.JobEvent]:
+        """Its events as they happen; the last one is named `done`. Raises `ConnectionFailed` when cut off."""
+        reader = EventReader()
+        deadline = Deadline.after(timeout_s)
+        async with self._caller.lines(calls.job_path(self.id) + "/events", deadline) as lines:
+            async for line in lines:
+                event = reader.feed(line)
+                if event is not None:
+                    yield event
+                if event is not None and event.name == "done":
+                    return
+        raise ConnectionFailed(f"the events of job {self.id} broke off")
+
+
+class AsyncGraph:
+    """A graph in the service. Every method is one request; the handle keeps no columns."""
+
+    def __init__(self, caller: AsyncCaller, info: results.GraphInfo) -> None:
+        self._caller = caller
+        self.info = info
+        """The graph as of `put_graph`, `AsyncClient.graph` or the last `refresh`."""
+
+    def __repr__(self) -> str:
+        return f"<AsyncGraph {self.name}: {self.info.n_vertices} vertices, {self.info.n_edges} edges>"
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    async def refresh(self) -> results.GraphInfo:
+        """Read `info` again."""
+        self.info = await self._caller.ask(calls.graph(self.name))
+        return self.info
+
+    async def delete(self, timeout_s: float | None = None) -> None:
+        """Remove the graph and all its versions from the service."""
+        await self._caller.command(calls.delete_graph(self.name), timeout_s)
+
+    @overload
+    async def max_flow(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: Literal[True] = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[SolveOptions],
+    ) -> results.MaxFlowResult: ...
+
+    @overload
+    async def max_flow(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: Literal[False],
+        **options: Unpack[SolveOptions],
+    ) -> AsyncJob[results.MaxFlowResult]: ...
+
+    async def max_flow(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[SolveOptions],
+    ) -> results.MaxFlowResult | AsyncJob[results.MaxFlowResult]:
+        """Max flow between one or many sources and sinks; those of the graph by default.
+
+        `wait=False` gives an `AsyncJob` at once. See `SolveOptions` for the options. Disconnected terminals are no
+        error, the value is 0. Raises `Unbounded`, `SourceIsSink`, `WaitTimeout`, ...
+        """
+        call = calls.solve("max-flow", self.name, source, sink, options)
+        if not wait:
+            return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
+        return await self._solve(call, timeout_s, progress)
+
+    async def min_cut(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[SolveOptions],
+    ) -> results.MaxFlowResult:
+        """As `max_flow`, with the value and the cut by default."""
+        return await self._solve(
+            calls.solve("min-cut", self.name, source, sink, options), timeout_s, progress
+        )
+
+    async def patch(
+        self,
+        *,
+        edges: Ids,
+        set: Amounts | None = None,
+        add: Amounts | None = None,
+        scale: Amounts | None = None,
+        timeout_s: float | None = None,
+        **options: Unpack[PatchOptions],
+    ) -> results.PatchResult:
+        """Set, add to or scale capacities of edges by id: one amount for all, or one each. All or nothing."""
+        return await self.apply(
+            [Update(edges=edges, set=set, add=add, scale=scale)], timeout_s=timeout_s, **options
+        )
+
+    async def patch_endpoints(
+        self,
+        *,
+        tail: Ids,
+        head: Ids,
+        set: Amounts | None = None,
+        add: Amounts | None = None,
+        scale: Amounts | None = None,
+        timeout_s: float | None = None,
+        **options: Unpack[PatchOptions],
+    ) -> results.PatchResult:
+        """As `patch`, edges by their end points. Raises `AmbiguousEdge` where parallel edges match."""
+        update = Update(tail=tail, head=head, set=set, add=add, scale=scale)
+        return await self.apply([update], timeout_s=timeout_s, **options)
+
+    async def close(
+        self, edges: Ids, *, timeout_s: float | None = None, **options: Unpack[PatchOptions]
+    ) -> results.PatchResult:
+        """Let nothing through these edges until they are reopened; their capacities are kept."""
+        return await self.apply([Update(edges=edges, op="close")], timeout_s=timeout_s, **options)
+
+    async def reopen(
+        self, edges: Ids, *, timeout_s: float | None = None, **options: Unpack[PatchOptions]
+    ) -> results.PatchResult:
+        """Undo `close`."""
+        return await self.apply([Update(edges=edges, op="reopen")], timeout_s=timeout_s, **options)
+
+    async def apply(
+        self, updates: Sequence[Update], *, timeout_s: float | None = None, **options: Unpack[PatchOptions]
+    ) -> results.PatchResult:
+        """Several operations in order, as one version: all or nothing. Raises `UnknownEdge`, `VersionConflict`."""
+        return await self._caller.command(calls.patch(self.name, updates, options), timeout_s)
+
+    async def capacities(
+        self, offset: int = 0, limit: int = 10_000, timeout_s: float | None = None
+    ) -> results.Capacities:
+        """A page of edges with their present capacities; `limit` is at most 100,000."""
+        return await self._caller.command(calls.capacities(self.name, offset, limit), timeout_s)
+
+    async def write_snapshot(self, timeout_s: float | None = None) -> results.Snapshot:
+        """Write the present version to the store now."""
+        return await self._caller.command(calls.write_snapshot(self.name), timeout_s)
+
+    async def snapshots(self) -> tuple[results.Snapshot, ...]:
+        """The snapshots the store has."""
+        return await self._caller.ask(calls.snapshots(self.name))
+
+    async def _solve(
+        self, call: Call[results.MaxFlowResult], timeout_s: float | None, progress: bool
+    ) -> results.MaxFlowResult:
+        if not progress:
+            return await self._caller.command(call, timeout_s)
+        deadline = Deadline.after(timeout_s)
+        job = AsyncJob(self._caller, await self._caller.submit(call), call.parse)
+        with solve_bar(f"solve {self.name}") as show, suppress(TransportError):
+            async for event in job.events(deadline.remaining_s):
+                show(event.data if event.name == "progress" else {})
+        return await job.wait(deadline.remaining_s)

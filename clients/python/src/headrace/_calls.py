@@ -1,0 +1,224 @@
+"""Requests without I/O: one function per operation of the API, each a `Call` that knows how to read its answer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace import _results as results
+from headrace._amounts import Amounts, amount_column
+from headrace._bodies import Body, json_body
+from headrace._errors import InvalidInput
+from headrace._results import EdgeId, Vertex
+
+T = TypeVar("T")
+
+FlowField: TypeAlias = Literal["value", "cut", "flow"]
+Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any]
+Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]
+"""One vertex or many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One operation. All may be repeated: GETs by nature, the others by their Idempotency-Key."""
+
+    method: Literal["GET", "PUT", "PATCH", "POST", "DELETE"]
+    path: str
+    parse: Callable[[Any], T]
+    """Reads the answer's JSON (None without a body), also when it comes as the result of a job."""
+    body: Body | None = None
+    params: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class SolveOptions(TypedDict, total=False):
+    """Keyword arguments of `max_flow` and `min_cut`."""
+
+    supply: Amounts
+    """At most this much out of each source."""
+    demand: Amounts
+    """At most this much into each sink."""
+    fields: Sequence[FlowField]
+    """What to answer beside the certificate: "value", "cut", "flow"."""
+    zeros: bool
+    """List edges without flow too."""
+    min_version: int
+    """Refuse to answer for an older version of the graph."""
+    time_limit_s: float
+    """Stop the solver after so many seconds."""
+
+
+class PatchOptions(TypedDict, total=False):
+    """Keyword arguments of all updates."""
+
+    on_missing: Literal["error", "skip"]
+    """Whether an unknown edge refuses the whole update (default) or is left out."""
+    rounding: Literal["exact", "down"]
+    """Whether a scaled amount that is no whole number of units is refused (default) or rounded down."""
+    if_version: int
+    """Refuse unless the graph is at this version."""
+    solve: Literal["all", "none"]
+    """Whether flows kept solved are re-solved before the answer (default) or at their next question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Update:
+    """One operation of an update: edges by `edges` or by `tail` and `head`, and one of set, add, scale, op.
+
+    An amount is one for all edges, or a column with one for each.
+    """
+
+    edges: Ids | None = None
+    tail: Ids | None = None
+    head: Ids | None = None
+    set: Amounts | None = None
+    add: Amounts | None = None
+    scale: Amounts | None = None
+    op: Literal["close", "reopen"] | None = None
+
+    def as_json(self) -> dict[str, object]:
+        named = {"edges": self.edges, "tail": self.tail, "head": self.head}
+        operation: dict[str, object] = {name: ids for name, ids in named.items() if ids is not None}
+        ids = self.edges if self.edges is not None else self.tail
+        if ids is None:
+            raise InvalidInput("an update names its edges by `edges`, or by `tail` and `head`")
+        for name, amounts in (("set", self.set), ("add", self.add), ("scale", self.scale)):
+            if amounts is not None:
+                operation[name] = amount_column(amounts, len(ids), name)
+        return operation if self.op is None else operation | {"op": self.op}
+
+
+def put_graph(name: str, body: Body) -> Call[results.GraphInfo]:
+    return Call("PUT", graph_path(name), results.GraphInfo.from_json, body)
+
+
+def graph(name: str) -> Call[results.GraphInfo]:
+    return Call("GET", graph_path(name), results.GraphInfo.from_json)
+
+
+def graphs() -> Call[tuple[results.GraphInfo, ...]]:
+    return Call("GET", "/v1/graphs", _each("graphs", results.GraphInfo.from_json))
+
+
+def delete_graph(name: str) -> Call[None]:
+    return Call("DELETE", graph_path(name), _nothing)
+
+
+def estimate(n_vertices: int, n_edges: int) -> Call[results.Estimate]:
+    body = json_body({"n_vertices": n_vertices, "n_edges": n_edges})
+    return Call("POST", "/v1/graphs:estimate", results.Estimate.from_json, body)
+
+
+def capacities(name: str, offset: int, limit: int) -> Call[results.Capacities]:
+    params = {"offset": str(offset), "limit": str(limit)}
+    return Call("GET", graph_path(name) + "/capacities", results.Capacities.from_json, params=params)
+
+
+def patch(name: str, updates: Sequence[Update], options: PatchOptions) -> Call[results.PatchResult]:
+    operations = [update.as_json() for update in updates]
+    body: dict[str, object] = operations[0] if len(operations) == 1 else {"batch": operations}
+    for key in ("on_missing", "rounding"):
+        if key in options:
+            body = body | {key: options[key]}
+    return Call(
+        "PATCH",
+        graph_path(name) + "/capacities",
+        results.PatchResult.from_json,
+        json_body(body),
+        params={"solve": options["solve"]} if "solve" in options else {},
+        headers={"If-Match": f'"{options["if_version"]}"'} if "if_version" in options else {},
+    )
+
+
+def solve(
+    kind: Literal["max-flow", "min-cut"],
+    name: str,
+    source: Terminals | None,
+    sink: Terminals | None,
+    options: SolveOptions,
+) -> Call[results.MaxFlowResult]:
+    sources, sinks = _terminals(source), _terminals(sink)
+    body: dict[str, object] = {}
+    for key, terminals in (("sources", sources), ("sinks", sinks)):
+        if terminals is not None:
+            body[key] = terminals
+    if "supply" in options:
+        body["supply"] = amount_column(options["supply"], len(_named(sources, "supply")), "supply")
+    if "demand" in options:
+        body["demand"] = amount_column(options["demand"], len(_named(sinks, "demand")), "demand")
+    for key in ("fields", "min_version", "time_limit_s"):
+        if key in options:
+            body[key] = options[key]  # type: ignore[literal-required]
+    if "zeros" in options:
+        body["flow"] = {"zeros": options["zeros"]}
+    return Call("POST", f"{graph_path(name)}/{kind}", results.MaxFlowResult.from_json, json_body(body))
+
+
+def write_snapshot(name: str) -> Call[results.Snapshot]:
+    return Call("POST", graph_path(name) + "/snapshots", results.Snapshot.from_json)
+
+
+def snapshots(name: str) -> Call[tuple[results.Snapshot, ...]]:
+    return Call("GET", graph_path(name) + "/snapshots", _each("snapshots", results.Snapshot.from_json))
+
+
+def jobs() -> Call[tuple[results.JobInfo, ...]]:
+    return Call("GET", "/v1/jobs", _each("jobs", results.JobInfo.from_json))
+
+
+def job(job_id: str) -> Call[results.JobInfo]:
+    return Call("GET", job_path(job_id), results.JobInfo.from_json)
+
+
+def cancel_job(job_id: str) -> Call[None]:
+    return Call("DELETE", job_path(job_id), _nothing)
+
+
+def status() -> Call[results.ServiceStatus]:
+    return Call("GET", "/status", results.ServiceStatus.from_json)
+
+
+def graph_path(name: str) -> str:
+    return "/v1/graphs/" + quote(name, safe="")
+
+
+def job_path(job_id: str) -> str:
+    return "/v1/jobs/" + quote(job_id, safe="")
+
+
+def parser_of(kind: str) -> Callable[[Any], Any]:
+    """How to read the result of a job by its kind."""
+    return _RESULTS.get(kind, lambda body: body)
+
+
+_RESULTS: Mapping[str, Callable[[Any], Any]] = {
+    "load": results.GraphInfo.from_json,
+    "patch": results.PatchResult.from_json,
+    "max-flow": results.MaxFlowResult.from_json,
+    "capacities": results.Capacities.from_json,
+    "snapshot": results.Snapshot.from_json,
+}
+
+
+def _terminals(given: Terminals | None) -> Sequence[Vertex] | NDArray[Any] | None:
+    if given is None or (isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)):
+        return given
+    return [given]
+
+
+def _named(terminals: Sequence[Vertex] | NDArray[Any] | None, cap: str) -> Sequence[Vertex] | NDArray[Any]:
+    if terminals is None:
+        raise InvalidInput(f"{cap} needs its terminals named")
+    return terminals
+
+
+def _each(key: str, parse: Callable[[Any], T]) -> Callable[[Any], tuple[T, ...]]:
+    return lambda body: tuple(map(parse, body[key]))
+
+
+def _nothing(_: Any) -> None:
+    return None

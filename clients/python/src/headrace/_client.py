@@ -1,0 +1,107 @@
+"""The synchronous client."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+import httpx
+
+from headrace import _calls as calls
+from headrace import _exchange as exchange
+from headrace import _results as results
+from headrace._bodies import GraphColumns, graph_body
+from headrace._caller import Caller
+from headrace._exchange import DEFAULT_URL, Deadline, Retry
+from headrace._graph import Graph, Job
+from headrace._progress import upload_bar
+
+
+class Client:
+    """A connection to a Headrace service; a context manager. Safe to share between threads.
+
+    Args:
+        base_url: where the service listens.
+        timeout_s: how long the service may be silent, beyond the time it was asked to wait.
+        retry: how calls are repeated when the connection is lost or the service is busy.
+        headers: sent with each request.
+        transport: an httpx transport in place of the network.
+    """
+
+    def __init__(
+        self,
+        base_url: str = DEFAULT_URL,
+        *,
+        timeout_s: float = 60.0,
+        retry: Retry | None = None,
+        headers: Mapping[str, str] | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._caller = Caller(base_url, timeout_s, retry or Retry(), headers, transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._caller.close()
+
+    def put_graph(
+        self,
+        name: str,
+        graph: object = None,
+        *,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **columns: Unpack[GraphColumns],
+    ) -> Graph:
+        """Create or replace a graph: from columns, a NetworkX graph, a square SciPy matrix, or a file (`Path`).
+
+        See `GraphColumns` for the columns. Integer columns travel as npz; labels, decimals and `inf` as JSON.
+        """
+        body = graph_body(graph, columns)
+        call = calls.put_graph(name, body)
+        if not progress:
+            return Graph(self._caller, self._caller.command(call, timeout_s))
+        with upload_bar(f"upload {name}", body.n_bytes) as on_sent:
+            return Graph(self._caller, self._caller.command(call, timeout_s, on_sent))
+
+    def graph(self, name: str) -> Graph:
+        """A graph the service has. Raises `UnknownGraph`."""
+        return Graph(self._caller, self._caller.ask(calls.graph(name)))
+
+    def graphs(self) -> tuple[results.GraphInfo, ...]:
+        """All graphs."""
+        return self._caller.ask(calls.graphs())
+
+    def estimate(self, n_vertices: int, n_edges: int) -> results.Estimate:
+        """What a graph of this size would need, and whether it fits."""
+        return self._caller.ask(calls.estimate(n_vertices, n_edges))
+
+    def job(self, job_id: str) -> Job[Any]:
+        """A job by its id, also one that another client started."""
+        info = self._caller.ask(calls.job(job_id))
+        return Job(self._caller, info, calls.parser_of(info.kind))
+
+    def jobs(self) -> tuple[results.JobInfo, ...]:
+        """The jobs of the last hour."""
+        return self._caller.ask(calls.jobs())
+
+    def status(self) -> results.ServiceStatus:
+        """The service, its workers and its store."""
+        return self._caller.ask(calls.status())
+
+    def ready(self) -> bool:
+        """Whether the service answers and can work; False also when nothing listens."""
+        return self._caller.drive(exchange.readiness())
+
+    def wait_ready(self, timeout_s: float | None = 60.0) -> None:
+        """Wait until `ready`. Raises `WaitTimeout`."""
+        self._caller.drive(exchange.until_ready(Deadline.after(timeout_s)))

@@ -1,0 +1,258 @@
+"""Everything the client raises. `except HeadraceError` catches all of it; nothing of httpx escapes.
+
+HeadraceError
+ +-- InvalidInput               an argument cannot be sent (also a ValueError)
+ +-- WaitTimeout                your `timeout_s` passed; the job goes on, `job_id` names it (also a TimeoutError)
+ +-- TransportError             no usable answer came back
+ |    +-- ConnectionFailed      refused, lost, or silent for too long (also a ConnectionError)
+ |    +-- UnexpectedAnswer      an answer that is not of this API
+ +-- ApiError                   the service refused: code, status, detail, rows
+      +-- InvalidBody           invalid_body
+      +-- UnsupportedMediaType  unsupported_media_type
+      +-- TooLarge              too_large
+      +-- UnknownGraph          unknown_graph
+      +-- UnknownJob            unknown_job
+      +-- UnknownEdge           unknown_edge
+      +-- AmbiguousEdge         ambiguous_edge
+      +-- SourceIsSink          source_is_sink
+      +-- Unbounded             unbounded
+      +-- CapacityOverflow      capacity_overflow
+      +-- VersionConflict       version_conflict
+      +-- VersionUnavailable    version_unavailable
+      +-- IdempotencyConflict   idempotency_conflict
+      +-- Cancelled             cancelled
+      +-- TimedOut              timeout
+      +-- OutOfMemory           out_of_memory
+      +-- RateLimited           rate_limited
+      +-- WorkerUnavailable     worker_unavailable
+      +-- InvalidRequest        invalid_request
+      +-- NotFound              not_found
+      +-- MethodNotAllowed      method_not_allowed
+      +-- InternalError         internal_error
+
+A code this client does not know yet is a plain `ApiError`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import httpx
+
+
+class HeadraceError(Exception):
+    """Base of everything the client raises."""
+
+
+class InvalidInput(HeadraceError, ValueError):
+    """An argument cannot be sent: nothing left this process."""
+
+
+class WaitTimeout(HeadraceError, TimeoutError):
+    """The answer did not come within `timeout_s`. The job goes on; `job_id` names it, if it got that far."""
+
+    def __init__(self, message: str, job_id: str | None = None) -> None:
+        super().__init__(message)
+        self.job_id = job_id
+
+
+class TransportError(HeadraceError):
+    """No usable answer came back; after the retries it is not known whether the request was carried out."""
+
+
+class ConnectionFailed(TransportError, ConnectionError):
+    """The service refused the connection, lost it, or was silent for too long."""
+
+
+class UnexpectedAnswer(TransportError):
+    """What answered does not speak this API (a proxy, another service, a newer version)."""
+
+
+class ApiError(HeadraceError):
+    """The service refused the request, with a stable `code`.
+
+    `rows` holds what is at fault (edge ids, rows, lines or vertices), at most ten. `retry_after_s` is when the
+    service asks to be called again. `request_id` finds the call in the service's log.
+    """
+
+    code: str = ""
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        code: str,
+        status: int,
+        rows: Sequence[object] = (),
+        retry_after_s: float | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(f"{code}: {detail}" + (f" {list(rows)}" if rows else ""))
+        self.detail = detail
+        self.code = code
+        self.status = status
+        self.rows = list(rows)
+        self.retry_after_s = retry_after_s
+        self.request_id = request_id
+
+
+class InvalidBody(ApiError):
+    """Malformed columns or numbers, unknown fields, unknown vertices."""
+
+    code = "invalid_body"
+
+
+class UnsupportedMediaType(ApiError):
+    """The service does not read this kind of body."""
+
+    code = "unsupported_media_type"
+
+
+class TooLarge(ApiError):
+    """The body, its rows or its vertices are over a stated limit."""
+
+    code = "too_large"
+
+
+class UnknownGraph(ApiError):
+    """No graph has this name."""
+
+    code = "unknown_graph"
+
+
+class UnknownJob(ApiError):
+    """No job has this id, or it is older than an hour."""
+
+    code = "unknown_job"
+
+
+class UnknownEdge(ApiError):
+    """The update names an edge the graph does not have; `rows` holds the ids."""
+
+    code = "unknown_edge"
+
+
+class AmbiguousEdge(ApiError):
+    """Several parallel edges join these end points; name the edge by its id."""
+
+    code = "ambiguous_edge"
+
+
+class SourceIsSink(ApiError):
+    """A vertex is both source and sink."""
+
+    code = "source_is_sink"
+
+
+class Unbounded(ApiError):
+    """A path of unlimited edges leads from a source to a sink; `rows` holds its vertices in order."""
+
+    code = "unbounded"
+
+
+class CapacityOverflow(ApiError):
+    """The capacities are too large for exact sums."""
+
+    code = "capacity_overflow"
+
+
+class VersionConflict(ApiError):
+    """`if_version` is not the graph's version: somebody else updated it."""
+
+    code = "version_conflict"
+
+
+class VersionUnavailable(ApiError):
+    """`min_version` is newer than the graph."""
+
+    code = "version_unavailable"
+
+
+class IdempotencyConflict(ApiError):
+    """The Idempotency-Key was used before, with another body."""
+
+    code = "idempotency_conflict"
+
+
+class Cancelled(ApiError):
+    """The job was cancelled."""
+
+    code = "cancelled"
+
+
+class TimedOut(ApiError):
+    """`time_limit_s` passed in the solver; the graph is unharmed."""
+
+    code = "timeout"
+
+
+class OutOfMemory(ApiError):
+    """The graph does not fit into the memory of any worker."""
+
+    code = "out_of_memory"
+
+
+class RateLimited(ApiError):
+    """Too much work is waiting."""
+
+    code = "rate_limited"
+
+
+class WorkerUnavailable(ApiError):
+    """No worker can answer now; one may be restarting."""
+
+    code = "worker_unavailable"
+
+
+class InvalidRequest(ApiError):
+    """A header or a parameter is not valid."""
+
+    code = "invalid_request"
+
+
+class NotFound(ApiError):
+    """The service has no such resource."""
+
+    code = "not_found"
+
+
+class MethodNotAllowed(ApiError):
+    """The resource does not know this method."""
+
+    code = "method_not_allowed"
+
+
+class InternalError(ApiError):
+    """An error of the service itself."""
+
+    code = "internal_error"
+
+
+BY_CODE: Mapping[str, type[ApiError]] = {kind.code: kind for kind in ApiError.__subclasses__()}
+
+
+def api_error(
+    code: str,
+    status: int,
+    detail: str,
+    rows: Sequence[object] = (),
+    retry_after_s: float | None = None,
+    request_id: str | None = None,
+) -> ApiError:
+    """The exception of `code`; a plain `ApiError` for a code of a newer service."""
+    kind = BY_CODE.get(code, ApiError)
+    return kind(
+        detail, code=code, status=status, rows=rows, retry_after_s=retry_after_s, request_id=request_id
+    )
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """The one place where errors of httpx become ours."""
+    try:
+        yield
+    except (httpx.DecodingError, httpx.TooManyRedirects, httpx.UnsupportedProtocol) as error:
+        raise UnexpectedAnswer(str(error)) from error
+    except httpx.TimeoutException as error:
+        raise ConnectionFailed(f"no answer in time ({type(error).__name__})") from error
+    except httpx.RequestError as error:
+        raise ConnectionFailed(str(error) or type(error).__name__) from error

@@ -1,0 +1,271 @@
+"""How a call becomes requests: retries, waits and errors, without I/O.
+
+Each function is a generator of steps. It yields a `Send` or a `Pause`, is sent back what came of it, and returns
+the result; `Client` and `AsyncClient` only carry the steps out. (The pattern of httpx's `Auth.auth_flow`.)
+"""
+
+import math
+import random
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any, TypeAlias, TypeVar
+from uuid import uuid4
+
+import httpx
+
+from headrace import _calls as calls
+from headrace._amounts import loads
+from headrace._bodies import Body
+from headrace._calls import Call
+from headrace._errors import ApiError, TransportError, UnexpectedAnswer, WaitTimeout, api_error
+from headrace._results import JobInfo
+
+T = TypeVar("T")
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+
+HOLD_S = 30
+"""The service holds a request this long at most before it answers 202; proxies often cut at 60 s."""
+
+RETRIED_STATUS = frozenset({429, 503})
+
+SHORT_HOLD_S = 0.05
+"""A service that answers "still running" sooner than this did not hold the request."""
+
+PROBE_S = 5.0
+"""A service that is ready says so at once; one that starts may accept the connection and be silent."""
+
+LONGEST_PROBE_PAUSE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often a call is tried again after a lost connection, a 429 or a 503.
+
+    Every call may be: those that change something carry an Idempotency-Key. The n-th pause is
+    ``base_s * 2**n``, half of it at random, or what the service asks for in Retry-After; if that is more than
+    `longest_s`, the error is raised at once.
+    """
+
+    attempts: int = 6
+    base_s: float = 0.1
+    longest_s: float = 10.0
+
+    def pause_s(self, failures: int, retry_after_s: float | None) -> float | None:
+        """Seconds until the next attempt after so many failed ones; None to give up."""
+        if failures >= self.attempts:
+            return None
+        backoff_s = min(self.base_s * 2 ** (failures - 1), self.longest_s) * random.uniform(0.5, 1)
+        pause_s = max(backoff_s, retry_after_s or 0)
+        return pause_s if pause_s <= self.longest_s else None
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When the caller's patience ends, on the monotonic clock."""
+
+    ends_at: float = math.inf
+
+    @classmethod
+    def after(cls, timeout_s: float | None) -> "Deadline":
+        return cls() if timeout_s is None else cls(time.monotonic() + timeout_s)
+
+    @property
+    def remaining_s(self) -> float:
+        return max(0.0, self.ends_at - time.monotonic())
+
+    @property
+    def hold_s(self) -> int:
+        """What to ask the service to hold a request for: whole seconds (RFC 7240), rounded up."""
+        return math.ceil(min(HOLD_S, self.remaining_s))
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Carry out one HTTP request."""
+
+    method: str
+    path: str
+    params: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: Body | None
+    hold_s: float = 0
+    """How much longer than usual the answer may take."""
+    at_most_s: float = math.inf
+    """A bound on the usual time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait before the next step."""
+
+    seconds: float
+
+
+Step: TypeAlias = Send | Pause
+Outcome: TypeAlias = httpx.Response | TransportError | None
+"""What a `Send` came to; None after a `Pause`."""
+
+Steps: TypeAlias = Generator[Step, Outcome, T]
+
+
+def ask(call: Call[T], retry: Retry) -> Steps[T]:
+    """A call that is answered at once."""
+    response = yield from _exchange(call, retry, Deadline())
+    return parsed(call.parse, read_json(response))
+
+
+def command(call: Call[T], retry: Retry, deadline: Deadline) -> Steps[T]:
+    """A call that may take long: the service holds it, and after a 202 its job is held, until it ends."""
+    response = yield from _exchange(call, retry, deadline, f"wait={deadline.hold_s}", deadline.hold_s)
+    if response.status_code != httpx.codes.ACCEPTED:
+        return parsed(call.parse, read_json(response))
+    return (yield from follow(pending_job_id(response), call.parse, retry, deadline))
+
+
+def submit(call: Call[T], retry: Retry) -> Steps[JobInfo]:
+    """Start a call and come back with its job."""
+    response = yield from _exchange(call, retry, Deadline(), "respond-async")
+    return (yield from ask(calls.job(pending_job_id(response)), retry))
+
+
+def follow(job_id: str, parse: Callable[[Any], T], retry: Retry, deadline: Deadline) -> Steps[T]:
+    """Hold on to a job until it ends. Raises its error, or `WaitTimeout` at the deadline."""
+    pause_s = SHORT_HOLD_S
+    while True:
+        asked_at = time.monotonic()
+        hold_s = deadline.hold_s
+        response = yield from _exchange(calls.job(job_id), retry, deadline, f"wait={hold_s}", hold_s)
+        info = parsed(JobInfo.from_json, read_json(response))
+        if info.finished:
+            return job_result(info, parse)
+        if deadline.remaining_s == 0:
+            raise WaitTimeout(f"job {job_id} is still {info.status}", job_id)
+        if time.monotonic() - asked_at < SHORT_HOLD_S:
+            yield Pause(min(pause_s, deadline.remaining_s))
+            pause_s = min(2 * pause_s, 1.0)
+
+
+def readiness(at_most_s: float = PROBE_S) -> Steps[bool]:
+    """Whether the service is up and ready; a refused connection is a no."""
+    response = yield Send("GET", "/readyz", {}, {}, None, at_most_s=at_most_s)
+    return isinstance(response, httpx.Response) and response.status_code == httpx.codes.OK
+
+
+def until_ready(deadline: Deadline) -> Steps[None]:
+    """Probe until ready, at growing distances: a service that is down cannot hold a request."""
+    pause_s = SHORT_HOLD_S
+    while not (yield from readiness(max(SHORT_HOLD_S, min(PROBE_S, deadline.remaining_s)))):
+        if deadline.remaining_s == 0:
+            raise WaitTimeout("the service is not ready")
+        yield Pause(min(pause_s, deadline.remaining_s))
+        pause_s = min(2 * pause_s, LONGEST_PROBE_PAUSE_S)
+
+
+def through_proxy(base_url: str) -> bool:
+    """Whether the proxies of the environment apply: never to this machine itself."""
+    host = httpx.URL(base_url).host
+    try:
+        return not ip_address(host).is_loopback
+    except ValueError:
+        return host != "localhost"
+
+
+def parsed(parse: Callable[[Any], T], body: Any) -> T:
+    """The typed answer; `UnexpectedAnswer` if the JSON is not what the API describes."""
+    try:
+        return parse(body)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise UnexpectedAnswer(f"an answer this client cannot read: {error!r}") from error
+
+
+def read_json(response: httpx.Response) -> Any:
+    """The body as exact JSON, None if there is none."""
+    if not response.content:
+        return None
+    try:
+        return loads(response.content)
+    except ValueError as error:
+        raise UnexpectedAnswer(f"status {response.status_code} with a body that is no JSON") from error
+
+
+def pending_job_id(response: httpx.Response) -> str:
+    """The job of a 202, named by its Location."""
+    job_id: str = response.headers.get("location", "").rpartition("/v1/jobs/")[2]
+    if response.status_code != httpx.codes.ACCEPTED or not job_id:
+        raise UnexpectedAnswer(f"status {response.status_code} where 202 with the Location of a job was due")
+    return job_id
+
+
+def job_result(info: JobInfo, parse: Callable[[Any], T]) -> T:
+    """What a finished job came to; raises its error."""
+    if info.status == "succeeded":
+        return parsed(parse, info.result)
+    problem = info.error or {"code": info.status, "detail": f"job {info.id} {info.status}"}
+    raise _problem(problem, int(problem.get("status", httpx.codes.OK)))
+
+
+def _exchange(
+    call: Call[T], retry: Retry, deadline: Deadline, prefer: str | None = None, hold_s: int = 0
+) -> Steps[httpx.Response]:
+    """One request until it is answered below 400, within the bounds of `retry`."""
+    headers = dict(call.headers)
+    if prefer is not None:
+        headers["Prefer"] = prefer
+    if call.method != "GET":
+        headers["Idempotency-Key"] = uuid4().hex
+    if call.body is not None:
+        headers["Content-Type"] = call.body.media_type
+        headers["Content-Length"] = str(call.body.n_bytes)
+        if call.body.encoding:
+            headers["Content-Encoding"] = call.body.encoding
+    failures = 0
+    while True:
+        outcome = yield Send(call.method, call.path, call.params, headers, call.body, hold_s)
+        if isinstance(outcome, httpx.Response) and outcome.is_success:
+            return outcome
+        error = outcome if isinstance(outcome, TransportError) else error_of(outcome)
+        failures += 1
+        pause_s = retry.pause_s(failures, _retry_after_s(error)) if _may_retry(error) else None
+        if pause_s is None or pause_s > deadline.remaining_s:
+            raise error
+        yield Pause(pause_s)
+
+
+def error_of(response: httpx.Response | None) -> ApiError | UnexpectedAnswer:
+    """The exception for an answer of 400 or above (RFC 9457 problem+json)."""
+    if response is None:
+        return UnexpectedAnswer("no answer")
+    try:
+        body = loads(response.content)
+        retry_after_s = _seconds(response.headers.get("retry-after"))
+        return _problem(body, response.status_code, retry_after_s, response.headers.get("x-request-id"))
+    except (LookupError, TypeError, ValueError):
+        return UnexpectedAnswer(f"status {response.status_code} without a problem of this API")
+
+
+def _problem(
+    body: Mapping[str, Any], status: int, retry_after_s: float | None = None, request_id: str | None = None
+) -> ApiError:
+    rows = body.get("rows") or ()
+    return api_error(body["code"], status, body.get("detail") or "", rows, retry_after_s, request_id)
+
+
+def _may_retry(error: TransportError | ApiError) -> bool:
+    if isinstance(error, ApiError):
+        return error.status in RETRIED_STATUS
+    return not isinstance(error, UnexpectedAnswer)
+
+
+def _retry_after_s(error: TransportError | ApiError) -> float | None:
+    return error.retry_after_s if isinstance(error, ApiError) else None
+
+
+def _seconds(text: str | None) -> float | None:
+    """Retry-After in seconds; a date counts as none given."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,307 @@
+"""What the service answers, as frozen dataclasses. Fields a newer service adds are ignored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self, TypeAlias
+
+from headrace._amounts import Exact, exact
+
+Vertex: TypeAlias = int | str
+"""The index of a vertex, or its label if the graph was loaded with labels."""
+
+EdgeId: TypeAlias = int | str
+"""The caller's edge id, or the row number in the order sent."""
+
+Json: TypeAlias = Mapping[str, Any]
+
+FINISHED = frozenset({"succeeded", "failed", "cancelled"})
+"""The states a job does not leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInfo:
+    """A resident graph."""
+
+    name: str
+    version: int
+    """1 after a load, one more with each accepted update."""
+    n_vertices: int
+    n_edges: int
+    n_arcs: int
+    decimals: int
+    """Decimal places its amounts are exact to."""
+    bytes: int
+    """Memory it takes on its worker."""
+    created_at: datetime
+    updated_at: datetime
+    engine: str
+    worker: str
+    source: Vertex | None
+    sink: Vertex | None
+    flow_states: int
+    """How many terminal sets are kept solved."""
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        return cls(
+            **{
+                name: body[name]
+                for name in ("name", "version", "n_vertices", "n_edges", "n_arcs", "decimals")
+            },
+            bytes=body["bytes"],
+            created_at=datetime.fromisoformat(body["created_at"]),
+            updated_at=datetime.fromisoformat(body["updated_at"]),
+            engine=body["engine"],
+            worker=body["worker"],
+            source=body.get("source"),
+            sink=body.get("sink"),
+            flow_states=body.get("flow_states", 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Proof of a max flow, computed apart from the solver: a feasible flow equal to the capacity of a cut."""
+
+    valid: bool
+    value: Exact
+    flow_across_cut: Exact
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        return cls(body["valid"], exact(body["value"]), exact(body["flow_across_cut"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A minimum cut: its edges lead from the source side to the sink side."""
+
+    capacity: Exact
+    edges: tuple[EdgeId, ...]
+    source_side: tuple[Vertex, ...]
+    sink_side: tuple[Vertex, ...]
+    unique: bool | None
+    """Whether no other minimum cut exists; None if not examined."""
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        sides = tuple(body.get("source_side") or ()), tuple(body.get("sink_side") or ())
+        return cls(exact(body["capacity"]), tuple(body["edges"]), *sides, body.get("unique"))
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Flow per edge, row by row; edges without flow are left out unless `zeros` was asked for."""
+
+    edges: tuple[EdgeId, ...]
+    flow: tuple[Exact, ...]
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        return cls(tuple(body["edges"]), tuple(map(exact, body["flow"])))
+
+
+@dataclass(frozen=True, slots=True)
+class MaxFlowResult:
+    """A max flow and what was asked for with it."""
+
+    graph: str
+    version: int
+    """The version of the graph this is the answer for."""
+    value: Exact
+    mode: str
+    """How it was found: "cold", "warm" or "unchanged"."""
+    engine: str
+    reason: str
+    certificate: Certificate
+    counters: Mapping[str, int] = field(default_factory=dict)
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+    cut: Cut | None = None
+    flow: Flow | None = None
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        cut, flow = body.get("cut"), body.get("flow")
+        return cls(
+            graph=body["graph"],
+            version=body["version"],
+            value=exact(body["value"]),
+            mode=body["mode"],
+            engine=body["engine"],
+            reason=body.get("reason") or "",
+            certificate=Certificate.from_json(body["certificate"]),
+            counters=dict(body.get("counters") or {}),
+            timings_ms=_timings(body),
+            cut=Cut.from_json(cut) if cut else None,
+            flow=Flow.from_json(flow) if flow else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FlowState:
+    """What an update did to one terminal set that is kept solved."""
+
+    sources: tuple[Vertex, ...]
+    sinks: tuple[Vertex, ...]
+    old_value: Exact | None
+    value: Exact | None
+    """None while the state waits for its next solve (`solve="none"`)."""
+    mode: str | None
+    certificate: Certificate | None
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        old_value, value, certificate = (body.get(name) for name in ("old_value", "value", "certificate"))
+        return cls(
+            sources=tuple(body["sources"]),
+            sinks=tuple(body["sinks"]),
+            old_value=None if old_value is None else exact(old_value),
+            value=None if value is None else exact(value),
+            mode=body.get("mode"),
+            certificate=Certificate.from_json(certificate) if certificate else None,
+            timings_ms=_timings(body),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PatchResult:
+    """An accepted update: it is in the log, and `version` is durable as the service's log is."""
+
+    version: int
+    applied: int
+    skipped: int
+    """Edges the graph does not have, with `on_missing="skip"`."""
+    unchanged: int
+    flow_states: tuple[FlowState, ...] = ()
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        return cls(
+            version=body["version"],
+            applied=body["applied"],
+            skipped=body["skipped"],
+            unchanged=body["unchanged"],
+            flow_states=tuple(map(FlowState.from_json, body.get("flow_states") or ())),
+            timings_ms=_timings(body),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Capacities:
+    """A page of edges, in the order they were sent."""
+
+    version: int
+    edge_ids: tuple[EdgeId, ...]
+    tail: tuple[Vertex, ...]
+    head: tuple[Vertex, ...]
+    capacity: tuple[Exact, ...]
+    """The edge's own capacity, also while it is closed; infinity where it never limits."""
+    closed: tuple[bool, ...]
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        return cls(
+            version=body["version"],
+            edge_ids=tuple(body["edge_ids"]),
+            tail=tuple(body["tail"]),
+            head=tuple(body["head"]),
+            capacity=tuple(map(exact, body["capacity"])),
+            closed=tuple(body["closed"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a graph would need, before it is sent."""
+
+    bytes: int
+    bytes_per_flow_state: int
+    fits: bool
+    free_bytes: int
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        return cls(body["bytes"], body["bytes_per_flow_state"], body["fits"], body["free_bytes"])
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A graph as written to the store, to restart from."""
+
+    version: int
+    bytes: int
+    created_at: datetime | None
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        return cls(body["version"], body["bytes"], _moment(body.get("created_at")))
+
+
+@dataclass(frozen=True, slots=True)
+class JobInfo:
+    """A piece of work, at the moment it was asked about."""
+
+    id: str
+    kind: str
+    graph: str
+    status: str
+    """queued, running, succeeded, failed or cancelled."""
+    position: int | None
+    """How many wait before it in the queue."""
+    progress: Json
+    created_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    result: Json | None
+    """The body the waiting call would have got."""
+    error: Json | None
+
+    @property
+    def finished(self) -> bool:
+        return self.status in FINISHED
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        return cls(
+            **{name: body[name] for name in ("id", "kind", "graph", "status")},
+            position=body.get("position"),
+            progress=dict(body.get("progress") or {}),
+            created_at=_moment(body.get("created_at")),
+            started_at=_moment(body.get("started_at")),
+            finished_at=_moment(body.get("finished_at")),
+            result=body.get("result"),
+            error=body.get("error"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """One event of a job: `progress` with counters, or `done`."""
+
+    id: str | None
+    name: str
+    data: Json
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    """The service at a glance; `details` is the whole answer, also what this client does not know by name."""
+
+    version: str
+    workers: tuple[Json, ...]
+    details: Json
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        return cls(body["version"], tuple(body["workers"]), body)
+
+
+def _timings(body: Json) -> Mapping[str, float]:
+    return {name: float(value) for name, value in (body.get("timings_ms") or {}).items() if value is not None}
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

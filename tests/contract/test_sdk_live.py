@@ -1,0 +1,188 @@
+"""The Python client against a real service: uvicorn, a worker process and Redis."""
+
+import asyncio
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import headrace
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from headrace import AsyncClient, Client, Graph, Update
+
+from service.sandbox import serving
+
+#        3        4
+#   s ------> a ------> t
+#    \                  ^
+# 2.5 \         2      /
+#      +-----> b -----+
+TAIL, HEAD = ["s", "s", "a", "b"], ["a", "b", "t", "t"]
+CAPACITY = [3, Decimal("2.5"), 4, 2]
+IDS = ["s-a", "s-b", "a-t", "b-t"]
+
+
+@pytest.fixture(scope="module")
+def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("live")
+    with serving(folder, folder / "serve.log") as url:
+        yield url
+
+
+@pytest.fixture
+def client(service_url: str) -> Iterator[Client]:
+    with Client(service_url) as client:
+        yield client
+
+
+@pytest.fixture
+def small(client: Client, request: pytest.FixtureRequest) -> Iterator[Graph]:
+    name = request.node.name.partition("[")[0]
+    graph = client.put_graph(
+        name, tail=TAIL, head=HEAD, capacity=CAPACITY, edge_ids=IDS, source="s", sink="t"
+    )
+    yield graph
+    graph.delete()
+
+
+def test_the_whole_answer(small: Graph) -> None:
+    info = small.info
+    assert (info.version, info.n_vertices, info.n_edges, info.decimals) == (1, 4, 4, 1)
+    assert (info.source, info.sink) == ("s", "t")
+    flow = small.max_flow(fields=["value", "cut", "flow"])
+    assert flow.value == 5
+    assert flow.certificate.valid
+    assert flow.certificate.value == flow.certificate.flow_across_cut == 5
+    assert flow.cut is not None
+    assert set(flow.cut.edges) == {"s-a", "b-t"}
+    assert "s" in flow.cut.source_side
+    assert "t" in flow.cut.sink_side
+    assert flow.flow is not None
+    assert dict(zip(flow.flow.edges, flow.flow.flow, strict=True)) == {"s-a": 3, "s-b": 2, "a-t": 3, "b-t": 2}
+    assert small.min_cut("s", "t").cut is not None
+
+
+def test_updates_are_versions(small: Graph) -> None:
+    small.max_flow()
+    patched = small.patch(edges=["s-a"], set=[Decimal("3.5")])
+    assert patched.version == 2
+    assert [(state.old_value, state.value) for state in patched.flow_states] == [(5, Decimal("5.5"))]
+    assert small.close(["b-t"]).flow_states[0].value == Decimal("3.5")
+    assert small.reopen(["b-t"]).flow_states[0].value == Decimal("5.5")
+    assert small.patch_endpoints(tail=["a"], head=["t"], add=[-3]).flow_states[0].value == 3
+    last = small.apply([Update(edges=["a-t"], scale=3), Update(edges=["s-a"], set=math.inf)], if_version=5)
+    assert last.version == 6
+    assert last.flow_states[0].value == 5
+    page = small.capacities()
+    assert page.capacity == (math.inf, Decimal("2.5"), 3, 2)
+    assert small.capacities(offset=1, limit=1).edge_ids == ("s-b",)
+    assert small.refresh().version == 6
+    assert small.max_flow(min_version=6).version == 6
+
+
+def test_refusals_have_their_class(client: Client, small: Graph) -> None:
+    with pytest.raises(headrace.UnknownGraph):
+        client.graph("nowhere")
+    with pytest.raises(headrace.UnknownJob):
+        client.job("nothing")
+    with pytest.raises(headrace.UnknownEdge) as unknown:
+        small.patch(edges=["s-a", "x"], set=1)
+    assert unknown.value.rows == ["x"]
+    with pytest.raises(headrace.VersionConflict):
+        small.patch(edges=["s-a"], set=1, if_version=99)
+    with pytest.raises(headrace.VersionUnavailable):
+        small.max_flow(min_version=99)
+    with pytest.raises(headrace.SourceIsSink):
+        small.max_flow("s", "s")
+    with pytest.raises(headrace.InvalidBody):
+        small.patch(edges=["s-a"], set=-1)
+    with pytest.raises(headrace.InvalidBody):
+        small.max_flow("s", "nobody")
+    with pytest.raises(headrace.InvalidBody):
+        client.put_graph("bad", tail=[0], head=[1], capacity=[True])
+    assert small.refresh().version == 1
+
+
+def test_an_unbounded_flow_names_its_path(client: Client) -> None:
+    graph = client.put_graph("unbounded", tail=[0, 1], head=[1, 2], capacity=[math.inf, math.inf])
+    with pytest.raises(headrace.Unbounded) as unbounded:
+        graph.max_flow(0, 2)
+    assert unbounded.value.rows == [0, 1, 2]
+
+
+def test_parallel_edges_are_ambiguous_by_their_ends(client: Client) -> None:
+    graph = client.put_graph("parallel", tail=[0, 0], head=[1, 1], capacity=[1, 2])
+    with pytest.raises(headrace.AmbiguousEdge):
+        graph.patch_endpoints(tail=[0], head=[1], set=3)
+    assert graph.max_flow(0, 1).value == 3
+
+
+def test_every_kind_of_graph_gives_the_same_value(client: Client, tmp_path: Path) -> None:
+    tail, head, capacity = np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3]), np.array([3, 2, 4, 1])
+    drawn = nx.DiGraph()
+    drawn.add_weighted_edges_from(zip(tail, head, capacity, strict=True), weight="capacity")
+    np.savez(tmp_path / "g.npz", tail=tail, head=head, capacity=capacity)
+    (tmp_path / "g.max").write_text("p max 4 4\nn 1 s\nn 4 t\na 1 2 3\na 1 3 2\na 2 4 4\na 3 4 1\n")
+    (tmp_path / "g.csv").write_text("tail,head,capacity\n0,1,3\n0,2,2\n1,3,4\n2,3,1\n")
+    graphs = [
+        client.put_graph("g", tail=tail, head=head, capacity=capacity),
+        client.put_graph("g", tail=tail, head=head, capacity=capacity + 0.5),
+        client.put_graph("g", nx.relabel_nodes(drawn, int)),
+        client.put_graph("g", sp.coo_array((capacity, (tail, head)), shape=(4, 4))),
+        *(client.put_graph("g", tmp_path / name, progress=True) for name in ("g.npz", "g.max", "g.csv")),
+    ]
+    assert [graph.info.n_edges for graph in graphs] == [4] * 7
+    for columns in ({"capacity": capacity}, {"capacity": capacity + 0.5}):
+        graph = client.put_graph("g", tail=tail, head=head, **columns)
+        assert graph.max_flow(0, 3).value == (4 if columns["capacity"].dtype.kind == "i" else 5)
+    for source in (drawn, tmp_path / "g.max", tmp_path / "g.npz", tmp_path / "g.csv"):
+        assert client.put_graph("g", source).max_flow(0, 3).value == 4
+
+
+def test_jobs(client: Client, small: Graph) -> None:
+    job = small.max_flow(wait=False)
+    assert job.wait(30).value == 5
+    assert job.refresh().status == "succeeded"
+    assert [event.name for event in job.events(10)][-1] == "done"
+    assert client.job(job.id).wait().value == 5
+    assert any(info.id == job.id for info in client.jobs())
+    job.cancel()  # over already: stays as it is
+    assert job.refresh().status == "succeeded"
+    assert small.max_flow(progress=True).value == 5
+
+
+def test_snapshots_status_and_estimate(client: Client, small: Graph) -> None:
+    small.patch(edges=["s-a"], set=1)
+    assert small.write_snapshot().version == 2
+    assert 2 in [snapshot.version for snapshot in small.snapshots()]
+    assert client.ready()
+    assert client.status().workers
+    assert client.estimate(1000, 5000).bytes > 0
+    assert small.name in [info.name for info in client.graphs()]
+
+
+def test_the_async_client(service_url: str) -> None:
+    async def session() -> None:
+        async with AsyncClient(service_url) as client:
+            graph = await client.put_graph("async", tail=TAIL, head=HEAD, capacity=CAPACITY)
+            flows = await asyncio.gather(*(graph.max_flow("s", "t") for _ in range(8)))
+            assert {flow.value for flow in flows} == {5}
+            job = await graph.max_flow("s", "t", wait=False)
+            assert (await job.wait()).value == 5
+            assert [event.name async for event in job.events(10)][-1] == "done"
+            with pytest.raises(headrace.UnknownEdge):
+                await graph.close([99])
+            await graph.delete()
+            with pytest.raises(headrace.UnknownGraph):
+                await graph.refresh()
+
+    asyncio.run(session())
+
+
+def test_a_connection_refused_is_an_error_of_ours() -> None:
+    retry = headrace.Retry(attempts=2, base_s=0.01)
+    with Client("http://127.0.0.1:9", retry=retry) as client, pytest.raises(headrace.ConnectionFailed):
+        client.graphs()

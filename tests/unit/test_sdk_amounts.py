@@ -1,0 +1,65 @@
+"""Amounts cross the wire without rounding."""
+
+import json
+import math
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from headrace import InvalidInput
+from headrace._amounts import amount_column, dumps, exact, loads
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (3, "3"),
+        (10**30, "1" + "0" * 30),
+        (Decimal("2.10"), "2.10"),
+        (Decimal("1E+3"), "1000"),
+        (Decimal("0.000000001"), "0.000000001"),
+        (0.1, "0.1"),
+        (1e-7, "0.0000001"),
+        (math.inf, '"inf"'),
+        (Decimal("Infinity"), '"inf"'),
+        (np.int32(7), "7"),
+        (np.float64(0.3), "0.3"),
+    ],
+)
+def test_an_amount_is_sent_exactly(amount: object, text: str) -> None:
+    assert dumps(amount) == text
+    assert dumps([amount, 1]) == f"[{text},1]"
+
+
+def test_float32_columns_mean_their_shortest_decimals() -> None:
+    assert dumps(np.array([0.1, 2.5], dtype=np.float32)) == "[0.1,2.5]"
+
+
+@pytest.mark.parametrize("amount", [math.nan, -math.inf, Decimal("NaN"), object()])
+def test_what_is_no_amount_stays_here(amount: object) -> None:
+    with pytest.raises(InvalidInput):
+        dumps({"capacity": [amount]})
+
+
+def test_nested_bodies_are_json() -> None:
+    body = {"batch": [{"edges": ["a", "ü"], "set": [Decimal("1.5"), 2]}], "zeros": False, "none": None}
+    assert json.loads(dumps(body)) == {
+        "batch": [{"edges": ["a", "ü"], "set": [1.5, 2]}],
+        "zeros": False,
+        "none": None,
+    }
+
+
+def test_received_numbers_are_exact() -> None:
+    assert loads("[0.1, 3, 1234567890123456789]") == [Decimal("0.1"), 3, 1234567890123456789]
+    assert exact("inf") == math.inf
+    for wrong in (True, "3", None):
+        with pytest.raises(ValueError, match="no amount"):
+            exact(wrong)
+
+
+def test_one_amount_serves_all_rows() -> None:
+    assert amount_column(2, 3, "set") == [2, 2, 2]
+    assert amount_column([1, 2], 2, "set") == [1, 2]
+    with pytest.raises(InvalidInput, match="set has 1 amounts for 2 edges"):
+        amount_column([1], 2, "set")

@@ -1,0 +1,343 @@
+"""Requests, answers, waits and retries of the client. The transport is a mock here: no service is involved."""
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any
+
+import headrace
+import httpx
+import pytest
+from headrace import AsyncClient, Client, Retry
+
+GRAPH = {
+    "name": "city",
+    "version": 1,
+    "n_vertices": 4,
+    "n_edges": 4,
+    "n_arcs": 8,
+    "decimals": 1,
+    "bytes": 1234,
+    "created_at": "2026-01-31T12:00:00Z",
+    "updated_at": "2026-01-31T12:00:00Z",
+    "engine": "cpu",
+    "worker": "cpu-0",
+    "source": 0,
+    "sink": 3,
+    "flow_states": 0,
+    "of_a_newer_service": True,
+}
+CERTIFICATE = {"valid": True, "value": 5.5, "flow_across_cut": 5.5}
+FLOW = """{"graph": "city", "version": 2, "value": 5.5, "mode": "warm", "engine": "cpu", "reason": null,
+ "certificate": {"valid": true, "value": 5.5, "flow_across_cut": 5.5},
+ "counters": {"pushes": 12}, "timings_ms": {"solve": 0.4, "total": 1},
+ "cut": {"capacity": 5.5, "edges": ["a"], "source_side": [0], "sink_side": [1, 2], "unique": true},
+ "flow": {"edges": ["a", "b"], "flow": [4, 1.5]}}"""
+PATCH = {
+    "version": 2,
+    "applied": 1,
+    "skipped": 0,
+    "unchanged": 0,
+    "flow_states": [
+        {
+            "sources": [0],
+            "sinks": [3],
+            "old_value": 6,
+            "value": 5.5,
+            "mode": "warm",
+            "certificate": CERTIFICATE,
+        }
+    ],
+    "timings_ms": {"log": 0.2},
+}
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+class Script:
+    """Answers one request after the other, and keeps what was asked."""
+
+    def __init__(self, *answers: httpx.Response | Exception) -> None:
+        self.answers = list(answers)
+        self.requests: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        request.read()
+        self.requests.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def client(self, attempts: int = 3, longest_s: float = 5) -> Client:
+        retry = Retry(attempts=attempts, base_s=0.001, longest_s=longest_s)
+        return Client("http://service", retry=retry, transport=httpx.MockTransport(self))
+
+
+def problem(status: int, code: str, **headers: str) -> httpx.Response:
+    body = {"title": "x", "status": status, "code": code, "detail": "why", "rows": [17]}
+    return httpx.Response(status, json=body, headers={"X-Request-Id": "r1"} | headers)
+
+
+def job(status: str, **fields: Any) -> httpx.Response:
+    return httpx.Response(
+        200, json={"id": "j1", "kind": "max-flow", "graph": "city", "status": status, **fields}
+    )
+
+
+def accepted() -> httpx.Response:
+    return httpx.Response(202, json={"id": "j1"}, headers={"Location": "/v1/jobs/j1"})
+
+
+def ok(body: Any = GRAPH) -> httpx.Response:
+    return httpx.Response(200, text=body) if isinstance(body, str) else httpx.Response(200, json=body)
+
+
+def test_put_graph_and_solve() -> None:
+    script = Script(ok(), ok(FLOW))
+    with script.client() as client:
+        graph = client.put_graph("a/b", tail=[0], head=[1], capacity=[0.5])
+        result = graph.max_flow(0, [2, 3], supply=7, demand=[1, 2.5], fields=("value", "cut"), zeros=True)
+    put, solve = script.requests
+    assert (put.method, put.url.raw_path) == ("PUT", b"/v1/graphs/a%2Fb")
+    assert put.headers["Prefer"] == "wait=30"
+    assert put.headers["Content-Length"] == str(len(put.content))
+    assert json.loads(solve.content) == {
+        "sources": [0],
+        "sinks": [2, 3],
+        "supply": [7],
+        "demand": [1, 2.5],
+        "fields": ["value", "cut"],
+        "flow": {"zeros": True},
+    }
+    assert graph.info.created_at.year == 2026
+    assert (result.value, str(result.value), result.mode) == (5.5, "5.5", "warm")
+    assert result.certificate.valid
+    assert result.cut is not None
+    assert result.cut.edges == ("a",)
+    assert result.flow is not None
+    assert list(map(str, result.flow.flow)) == ["4", "1.5"]
+    assert result.timings_ms == {"solve": 0.4, "total": 1.0}
+
+
+def test_updates() -> None:
+    script = Script(ok(), *(ok(PATCH) for _ in range(4)))
+    with script.client() as client:
+        city = client.graph("city")
+        patched = city.patch(edges=[1, 2], scale=0.5, rounding="down", if_version=1, solve="none")
+        city.close([3])
+        city.patch_endpoints(tail=["A"], head=["B"], add=[-2])
+        city.apply(
+            [headrace.Update(edges=[1], set=4), headrace.Update(edges=[2], op="reopen")], on_missing="skip"
+        )
+    bodies = [json.loads(request.content) for request in script.requests[1:]]
+    assert bodies == [
+        {"edges": [1, 2], "scale": [0.5, 0.5], "rounding": "down"},
+        {"edges": [3], "op": "close"},
+        {"tail": ["A"], "head": ["B"], "add": [-2]},
+        {"batch": [{"edges": [1], "set": [4]}, {"edges": [2], "op": "reopen"}], "on_missing": "skip"},
+    ]
+    assert script.requests[1].headers["If-Match"] == '"1"'
+    assert script.requests[1].url.params["solve"] == "none"
+    state = patched.flow_states[0]
+    assert (state.old_value, state.value, state.mode) == (6, 5.5, "warm")
+
+
+def test_a_202_is_held_until_the_job_ends() -> None:
+    script = Script(accepted(), job("running"), job("succeeded", result=json.loads(FLOW)))
+    script.answers.insert(0, ok())
+    with script.client() as client:
+        result = client.graph("city").max_flow()
+    assert result.value == 5.5
+    assert [request.headers.get("Prefer") for request in script.requests] == [None, *["wait=30"] * 3]
+    assert script.requests[-1].url.path == "/v1/jobs/j1"
+
+
+def test_wait_false_gives_a_job() -> None:
+    refused = {"code": "unbounded", "detail": "why", "rows": [0, 3]}
+    script = Script(ok(), accepted(), job("queued"), job("running", progress={"pushes": 9}))
+    script.answers += [ok({}), job("failed", error=refused), job("cancelled")]
+    with script.client() as client:
+        work = client.graph("city").max_flow(0, 3, wait=False)
+        assert work.refresh().status == "running"
+        assert work.progress == {"pushes": 9}
+        work.cancel()
+        with pytest.raises(headrace.Unbounded) as unbounded:
+            work.wait()
+        with pytest.raises(headrace.Cancelled):
+            work.wait()
+    assert unbounded.value.rows == [0, 3]
+    assert [r.method for r in script.requests[-3:]] == ["DELETE", "GET", "GET"]
+
+
+def test_a_wait_ends_at_its_deadline_and_names_the_job() -> None:
+    script = Script(ok(), accepted(), *(job("running") for _ in range(50)))
+    with script.client() as client, pytest.raises(headrace.WaitTimeout) as timeout:
+        client.graph("city").max_flow(timeout_s=0.2)
+    assert timeout.value.job_id == "j1"
+    assert isinstance(timeout.value, TimeoutError)
+    assert script.requests[1].headers["Prefer"] == "wait=1"
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        httpx.ConnectError("refused"),
+        httpx.ReadError("reset"),
+        httpx.RemoteProtocolError("cut off"),
+        problem(503, "worker_unavailable"),
+        problem(429, "rate_limited", **{"Retry-After": "0.01"}),
+    ],
+)
+def test_retries_repeat_the_same_key_and_body(trouble: httpx.Response | Exception) -> None:
+    script = Script(ok(), trouble, trouble, ok(PATCH))
+    with script.client() as client:
+        client.graph("city").patch(edges=[1], set=[2])
+    patches = script.requests[1:]
+    assert len(patches) == 3
+    assert len({request.headers["Idempotency-Key"] for request in patches}) == 1
+    assert {request.content for request in patches} == {b'{"edges":[1],"set":[2]}'}
+
+
+def test_retries_are_bounded() -> None:
+    script = Script(*(httpx.ConnectError("refused") for _ in range(9)))
+    with script.client() as client, pytest.raises(headrace.ConnectionFailed, match="refused"):
+        client.status()
+    assert len(script.requests) == 3
+
+
+def test_a_retry_after_beyond_patience_is_raised_at_once() -> None:
+    script = Script(problem(503, "worker_unavailable", **{"Retry-After": "60"}))
+    with script.client() as client, pytest.raises(headrace.WorkerUnavailable) as error:
+        client.status()
+    assert error.value.retry_after_s == 60
+
+
+def test_two_calls_have_two_keys() -> None:
+    script = Script(ok(), ok(PATCH), ok(PATCH))
+    with script.client() as client:
+        city = client.graph("city")
+        city.close([1])
+        city.close([1])
+    assert len({request.headers["Idempotency-Key"] for request in script.requests[1:]}) == 2
+
+
+def test_a_refusal_keeps_all_it_says() -> None:
+    script = Script(problem(422, "unknown_edge"))
+    with script.client() as client, pytest.raises(headrace.UnknownEdge) as error:
+        client.graph("city")
+    refusal = error.value
+    assert (refusal.code, refusal.status, refusal.detail, refusal.rows, refusal.request_id) == (
+        "unknown_edge",
+        422,
+        "why",
+        [17],
+        "r1",
+    )
+    assert str(refusal) == "unknown_edge: why [17]"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(200, text="<html>"),
+        httpx.Response(200, json={"name": "city"}),
+        httpx.Response(200, json=[]),
+        httpx.Response(502, text="Bad Gateway"),
+        httpx.Response(301, headers={"Location": "/elsewhere"}),
+    ],
+)
+def test_an_answer_of_something_else(answer: httpx.Response) -> None:
+    with Script(answer).client() as client, pytest.raises(headrace.UnexpectedAnswer):
+        client.graph("city")
+
+
+def test_readiness_is_a_question() -> None:
+    script = Script(httpx.ConnectError("refused"), problem(503, "worker_unavailable"), ok({}), ok({}))
+    with script.client() as client:
+        assert not client.ready()
+        client.wait_ready(5)
+        assert client.ready()
+    assert len(script.requests) == 4
+
+
+def test_wait_ready_ends() -> None:
+    script = Script(*(httpx.ConnectError("refused") for _ in range(99)))
+    with script.client() as client, pytest.raises(headrace.WaitTimeout):
+        client.wait_ready(0.1)
+
+
+def test_events_and_progress() -> None:
+    finished = {"id": "j1", "kind": "max-flow", "graph": "city", "status": "succeeded"}
+    stream = (
+        ': keep-alive\n\nid: 1\nevent: progress\ndata: {"pushes": 10}\n\n'
+        f"id: 2\nevent: done\ndata: {json.dumps(finished)}\n\n"
+    )
+    script = Script(ok(), accepted(), job("running"), httpx.Response(200, text=stream))
+    script.answers.append(job("succeeded", result=json.loads(FLOW)))
+    with script.client() as client:
+        assert client.graph("city").max_flow(progress=True).value == 5.5
+    assert script.requests[3].url.path == "/v1/jobs/j1/events"
+
+    script = Script(job("running"), httpx.Response(200, text=stream), httpx.Response(200, text=": cut off\n"))
+    with script.client() as client:
+        work = client.job("j1")
+        events = list(work.events())
+        with pytest.raises(headrace.ConnectionFailed):
+            list(work.events())
+    assert [(event.id, event.name) for event in events] == [("1", "progress"), ("2", "done")]
+    assert events[0].data == {"pushes": 10}
+
+
+def test_upload_progress_sends_the_same_bytes() -> None:
+    script = Script(ok(), ok())
+    with script.client() as client:
+        for progress in (False, True):
+            client.put_graph("city", tail=["A"], head=["B"], capacity=[1], progress=progress)
+    plain, watched = script.requests
+    assert plain.content == watched.content
+    assert "Transfer-Encoding" not in watched.headers
+
+
+def test_the_async_client_does_the_same() -> None:
+    script = Script(ok(), httpx.ReadError("reset"), ok(PATCH), accepted(), job("running"))
+    script.answers += [job("succeeded", result=json.loads(FLOW)), problem(404, "unknown_graph")]
+
+    async def session() -> None:
+        retry = Retry(attempts=2, base_s=0.001)
+        async with AsyncClient(
+            "http://service", retry=retry, transport=httpx.MockTransport(script)
+        ) as client:
+            city = await client.put_graph("city", tail=["A"], head=["B"], capacity=[1], progress=True)
+            assert (await city.patch(edges=[1], set=[2])).version == 2
+            assert (await city.max_flow()).value == 5.5
+            with pytest.raises(headrace.UnknownGraph):
+                await client.graph("town")
+
+    asyncio.run(session())
+
+
+@pytest.mark.parametrize(
+    ("sync", "asynchronous"),
+    [(Client, AsyncClient), (headrace.Graph, headrace.AsyncGraph), (headrace.Job, headrace.AsyncJob)],
+)
+def test_sync_and_async_offer_the_same(sync: type, asynchronous: type) -> None:
+    def methods(kind: type) -> dict[str, list[str]]:
+        return {
+            name: list(inspect.signature(method).parameters)
+            for name, method in inspect.getmembers(kind, inspect.isfunction)
+            if not name.startswith("_")
+        }
+
+    assert methods(sync) == methods(asynchronous)
+
+
+def test_a_probe_is_impatient() -> None:
+    script = Script(httpx.ReadTimeout("silent"), ok({}), ok({}))
+    with script.client() as client:
+        assert not client.ready()
+        assert client.ready()
+        client.wait_ready(0.5)
+    timeouts = [request.extensions["timeout"]["read"] for request in script.requests]
+    assert timeouts[0] == 5
+    assert timeouts[2] <= 0.5

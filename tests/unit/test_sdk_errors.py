@@ -1,0 +1,60 @@
+"""The client's exceptions mirror the codes of docs/api.md and leave nothing of httpx outside."""
+
+import inspect
+import re
+from pathlib import Path
+
+import headrace
+import httpx
+import pytest
+from headrace import _errors
+
+API = Path(__file__).parents[2] / "docs" / "api.md"
+
+
+def documented_codes() -> list[tuple[str, int]]:
+    table = API.read_text().partition("| code | status | when |")[2]
+    return [(code, int(status)) for code, status in re.findall(r"^\| ([a-z_]+) \| (\d{3}) \|", table, re.M)]
+
+
+def test_the_table_was_found() -> None:
+    assert len(documented_codes()) >= 18
+
+
+@pytest.mark.parametrize(("code", "status"), documented_codes())
+def test_every_documented_code_has_its_class(code: str, status: int) -> None:
+    error = _errors.api_error(code, status, "why", [17])
+    assert type(error) is not headrace.ApiError
+    assert (error.code, error.status, error.detail, error.rows) == (code, status, "why", [17])
+    assert getattr(headrace, type(error).__name__) is type(error)
+
+
+def test_a_code_of_a_newer_service_is_an_api_error() -> None:
+    error = _errors.api_error("flux_capacitor", 418, "why")
+    assert type(error) is headrace.ApiError
+    assert error.code == "flux_capacitor"
+
+
+def test_the_tree_in_the_docstring_is_complete() -> None:
+    drawn = set(re.findall(r"\+-- (\w+)", inspect.getdoc(_errors) or "")) | {"HeadraceError"}
+    defined = {
+        name
+        for name, value in vars(_errors).items()
+        if inspect.isclass(value) and issubclass(value, headrace.HeadraceError)
+    }
+    assert drawn == defined
+
+
+def request_errors(kind: type[httpx.RequestError] = httpx.RequestError) -> list[type[httpx.RequestError]]:
+    return [kind, *(leaf for child in kind.__subclasses__() for leaf in request_errors(child))]
+
+
+@pytest.mark.parametrize("kind", request_errors())
+def test_every_request_error_of_httpx_is_translated(kind: type[httpx.RequestError]) -> None:
+    with pytest.raises(headrace.TransportError), _errors.translated():
+        raise kind("gone")
+
+
+def test_public_names() -> None:
+    public = {name for name in vars(headrace) if not name.startswith("_")}
+    assert public == set(headrace.__all__)
