@@ -20,6 +20,7 @@ WEB = ("fastapi", "starlette", "uvicorn")
 ENGINES = ("gpu_engine.cpu", "gpu_engine.cuda")
 SOLVING = (*ENGINES, "gpu_engine.engine", "gpu_engine.checks")
 """What only a worker needs: an API process never holds a flow."""
+WORKING = ("service.worker", "service.graphs", "service.queue.consumer")
 PARENTS = ("service.cli", "service.supervisor", "service.app")
 """What starts the others."""
 CORE = ("types", "errors", "edgelist", "names", "links", "network", "terminals", "free", "checks")
@@ -35,17 +36,17 @@ FORBIDDEN: Mapping[str, tuple[str, ...]] = {
     "service.protocol": ("service", "gpu_engine", "redis", *WEB),
     "service.errors": ("service", "redis", *WEB),
     "service.settings": ("service", "gpu_engine", "redis", *WEB),
-    "service.models": ("service.api", "service.queue", "service.worker", "service.graphs", "redis", *SOLVING, *PARENTS),
+    "service.models": ("service.api", *WORKING, "redis", *SOLVING, *PARENTS),
     "service.store": ("service.api", "service.models", "service.queue", "service.graphs", *SOLVING, *PARENTS, *WEB),
-    "service.queue": ("service.api", "service.models", "service.graphs", *SOLVING, *PARENTS, *WEB),
-    "service.api": ("service.worker", "service.graphs", "service.redis_server", "redis", *SOLVING, *PARENTS),
+    "service.queue": ("service.api", "service.models", "service.graphs", *ENGINES, *PARENTS, *WEB),
+    "service.api": (*WORKING, "service.redis_server", "redis", *SOLVING, *PARENTS),
     "service.worker": ("service.api", "service.models", "headrace", *ENGINES, *PARENTS, *WEB),
     "service.graphs": ("service.api", "service.models", "headrace", *ENGINES, *PARENTS, *WEB),
 }
 """A module, and all below it, imports none of these or what is below them. A module may import its own package."""
 
 NEVER_REACHED: Mapping[str, tuple[str, ...]] = {
-    "service.app": ("service.worker", "service.graphs", *SOLVING),
+    "service.app": (*WORKING, *SOLVING),
     "service.worker": ("service.api", "service.models", "service.app", "headrace", *WEB),
     "gpu_engine.checks": ENGINES,
 }
