@@ -20,9 +20,12 @@ WEB = ("fastapi", "starlette", "uvicorn")
 ENGINES = ("gpu_engine.cpu", "gpu_engine.cuda")
 SOLVING = (*ENGINES, "gpu_engine.engine", "gpu_engine.checks")
 """What only a worker needs: an API process never holds a flow."""
-WORKING = ("service.worker", "service.graphs", "service.queue.consumer")
+WORKING = ("service.worker", "service.graphs", "service.resident", "service.answers", "service.queue.consumer")
+"""What runs in a worker only."""
 PARENTS = ("service.cli", "service.supervisor", "service.app")
 """What starts the others."""
+RESIDENT = ("graphs", "resident", "answers")
+"""They know engines by their interface only; the worker picks one."""
 CORE = ("types", "errors", "edgelist", "names", "links", "network", "terminals", "free", "checks")
 
 FORBIDDEN: Mapping[str, tuple[str, ...]] = {
@@ -37,11 +40,20 @@ FORBIDDEN: Mapping[str, tuple[str, ...]] = {
     "service.errors": ("service", "redis", *WEB),
     "service.settings": ("service", "gpu_engine", "redis", *WEB),
     "service.models": ("service.api", *WORKING, "redis", *SOLVING, *PARENTS),
-    "service.store": ("service.api", "service.models", "service.queue", "service.graphs", *SOLVING, *PARENTS, *WEB),
-    "service.queue": ("service.api", "service.models", "service.graphs", *ENGINES, *PARENTS, *WEB),
+    "service.store": (
+        "service.api",
+        "service.models",
+        "service.queue",
+        "service.graphs",
+        "service.resident",
+        *SOLVING,
+        *PARENTS,
+        *WEB,
+    ),
+    "service.queue": ("service.api", "service.models", "service.graphs", "service.resident", *ENGINES, *PARENTS, *WEB),
     "service.api": (*WORKING, "service.redis_server", "redis", *SOLVING, *PARENTS),
-    "service.worker": ("service.api", "service.models", "headrace", *ENGINES, *PARENTS, *WEB),
-    "service.graphs": ("service.api", "service.models", "headrace", *ENGINES, *PARENTS, *WEB),
+    "service.worker": ("service.api", "service.models", "headrace", *PARENTS, *WEB),
+    **{f"service.{name}": ("service.api", "service.models", *ENGINES, *PARENTS, *WEB) for name in RESIDENT},
 }
 """A module, and all below it, imports none of these or what is below them. A module may import its own package."""
 
