@@ -1,0 +1,35 @@
+# Each target first makes .venv if there is none, from any Python 3.11 to 3.14 it finds (PYTHON=... picks one).
+# ARGS is passed on:  make test ARGS='-k cut'   make serve ARGS='--port 9000'
+.DEFAULT_GOAL := help
+.PHONY: help demo test serve bench lint format
+BIN := .venv/bin
+
+help: ## what there is
+	@sed -n 's/^\([a-z]*\):.*## /  make \1 - /p' Makefile
+
+demo: .venv/.run ## load a real road network, solve it, patch it warm, kill the worker: all over HTTP
+	$(BIN)/headrace demo $(ARGS)
+
+serve: .venv/.run ## the service on this machine, with its own Redis, at http://127.0.0.1:8080
+	$(BIN)/headrace serve $(ARGS)
+
+test: .venv/.dev ## all tests, on all cores
+	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+
+bench: .venv/.bench ## the benchmarks, each checking its answers
+	$(BIN)/python -m benchmarks $(ARGS)
+
+lint: .venv/.dev ## ruff and mypy --strict
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: .venv/.dev ## let ruff put the sources in order
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+# Stamps, one inside the other: what the service needs, then its tests, then its benchmarks.
+.venv/.dev: .venv/.run
+.venv/.bench: .venv/.dev
+.venv/.%: pyproject.toml clients/python/pyproject.toml scripts/venv.sh
+	scripts/venv.sh $*

@@ -1,0 +1,47 @@
+"""Whether this container works, as its exit status: ``healthcheck.py api`` or ``healthcheck.py worker NAME``."""
+
+import sys
+from urllib.request import urlopen
+
+import redis
+
+from service.settings import Settings
+from service.store.keys import Keys
+
+TIMEOUT_S = 3.0
+
+
+def api_is_ready() -> bool:
+    """The API answers, and it sees Redis and a ready worker."""
+    with urlopen("http://127.0.0.1:8080/readyz", timeout=TIMEOUT_S) as answer:
+        return bool(answer.status == 200)
+
+
+def worker_is_alive(name: str) -> bool:
+    """The worker renews its lease, which it does from within the process: no lease, no life."""
+    settings = Settings()
+    client = redis.Redis.from_url(settings.redis_location, socket_timeout=TIMEOUT_S)
+    return bool(client.exists(Keys(settings.redis_prefix).lease(name)))
+
+
+def main(words: list[str]) -> int:
+    match words:
+        case ["api"]:
+            check = api_is_ready
+        case ["worker", name]:
+
+            def check() -> bool:
+                return worker_is_alive(name)
+
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    try:
+        return 0 if check() else 1
+    except (OSError, redis.RedisError) as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

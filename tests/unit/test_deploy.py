@@ -1,0 +1,173 @@
+"""Images and compose file, as far as they can be checked without a container engine."""
+
+import importlib
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "docker" / "Dockerfile").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = {name: service for name, service in SERVICES.items() if "build" in service}
+WORKERS = {name: service for name, service in OURS.items() if name.startswith("worker")}
+
+
+def instructions(dockerfile: str) -> list[tuple[str, str]]:
+    """(instruction, arguments), continuation lines joined and comments dropped."""
+    lines = [line for line in dockerfile.splitlines() if not line.lstrip().startswith("#")]
+    joined = "\n".join(lines).replace("\\\n", " ")
+    pairs = (line.split(maxsplit=1) for line in joined.splitlines() if line.strip())
+    return [(word.upper(), " ".join(rest.split())) for word, rest in pairs]
+
+
+def stages(dockerfile: str) -> dict[str, tuple[str, list[tuple[str, str]]]]:
+    """Stage name -> (the image or stage it starts from, its instructions)."""
+    found: dict[str, tuple[str, list[tuple[str, str]]]] = {}
+    for word, rest in instructions(dockerfile):
+        if word == "FROM":
+            base, name = re.fullmatch(r"(\S+) AS (\S+)", rest).groups()  # type: ignore[union-attr]
+            found[name] = (base, [])
+        else:
+            list(found.values())[-1][1].append((word, rest))
+    return found
+
+
+def layers(target: str) -> list[tuple[str, str]]:
+    """The instructions a target consists of, those of the stages below it first."""
+    base, own = stages(DOCKERFILE)[target]
+    return [*(layers(base) if base in stages(DOCKERFILE) else []), *own]
+
+
+def json_words(arguments: str) -> list[str]:
+    words: list[str] = yaml.safe_load(arguments)
+    return words
+
+
+def assert_runs(words: list[str]) -> None:
+    """The command exists in this checkout."""
+    match words:
+        case ["uvicorn", "--factory", factory, *_]:
+            module, _, name = factory.partition(":")
+            assert callable(getattr(importlib.import_module(module), name))
+        case ["python", "-m", module, *arguments]:
+            spec = importlib.util.find_spec(module)
+            assert spec is not None
+            assert spec.origin is not None
+            options = [word for word in arguments if word.startswith("--")]
+            shown = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=True)
+            assert [option for option in options if option not in shown.stdout] == []
+        case _:
+            pytest.fail(f"{words} is no command of ours")
+
+
+@pytest.mark.parametrize("target", ["cpu", "gpu"])
+def test_image_is_unprivileged_and_checked(target: str) -> None:
+    words = layers(target)
+    users = [rest for word, rest in words if word == "USER"]
+    assert users[-1].partition(":")[0] not in ("", "root", "0")
+    assert [rest for word, rest in words if word == "HEALTHCHECK"]
+    assert [rest for word, rest in words if word == "VOLUME"] == ["/var/cache/headrace"]
+    caches = " ".join(rest for word, rest in words if word == "ENV")
+    for name in ("NUMBA_CACHE_DIR", "CUPY_CACHE_DIR"):
+        assert f"{name}=/var/cache/headrace/" in caches
+    assert_runs(json_words([rest for word, rest in words if word == "CMD"][-1]))
+
+
+def test_image_copies_what_is_there_and_not_ignored() -> None:
+    kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    for word, rest in instructions(DOCKERFILE):
+        if word == "COPY" and "--from" not in rest:
+            for source in rest.split()[:-1]:
+                assert (ROOT / source).exists(), source
+                assert source in kept
+
+
+def test_images_are_pinned() -> None:
+    names = stages(DOCKERFILE)
+    images = [base for base, _ in names.values() if base not in names]
+    images += [service["image"] for service in SERVICES.values()]
+    for image in images:
+        _, _, tag = image.rpartition("/")[2].partition(":")
+        assert re.search(r"\d", tag), f"{image} names no version"
+
+
+def test_healthcheck_imports_what_exists() -> None:
+    path = ROOT / "docker" / "healthcheck.py"
+    compile(path.read_text(), str(path), "exec")
+    names = re.findall(r"^from (service\S*) import", path.read_text(), re.MULTILINE)
+    assert [name for name in names if importlib.util.find_spec(name) is None] == []
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_service_is_hardened_and_checked(name: str) -> None:
+    service = SERVICES[name]
+    assert service["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["restart"] == "unless-stopped"
+    assert set(service["networks"]) <= set(COMPOSE["networks"])
+    for volume in service.get("volumes", []):
+        assert volume.partition(":")[0] in COMPOSE["volumes"]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_our_services_start_what_exists(name: str) -> None:
+    service = OURS[name]
+    assert service["build"]["target"] in stages(DOCKERFILE)
+    assert (ROOT / "deploy" / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+    assert service["depends_on"] == {"valkey": {"condition": "service_healthy"}}
+    assert service["environment"]["REDIS_URL"] == "redis://valkey:6379/0"
+    if "command" in service:
+        assert_runs(service["command"])
+
+
+@pytest.mark.parametrize("name", WORKERS)
+def test_worker_is_checked_under_its_own_name(name: str) -> None:
+    service = WORKERS[name]
+    own_name = service["command"][service["command"].index("--name") + 1]
+    assert service["healthcheck"]["test"][-2:] == ["worker", own_name]
+    assert service["profiles"] == [own_name.partition("-")[0]]
+
+
+def test_store_is_durable_and_out_of_reach() -> None:
+    valkey = SERVICES["valkey"]
+    words = valkey["command"]
+    assert words[words.index("--appendonly") + 1] == "yes"
+    assert words[words.index("--maxmemory-policy") + 1] == "noeviction"
+    assert "ports" not in valkey
+    assert COMPOSE["networks"]["inside"]["internal"] is True
+    assert valkey["networks"] == ["inside"]
+    assert valkey["volumes"] == ["valkey:/data"]
+
+
+def test_only_the_gpu_worker_reserves_a_gpu() -> None:
+    reserving = {name for name, service in SERVICES.items() if "deploy" in service}
+    assert reserving == {"worker-gpu"}
+    (device,) = SERVICES["worker-gpu"]["deploy"]["resources"]["reservations"]["devices"]
+    assert device["driver"] == "nvidia"
+    assert "gpu" in device["capabilities"]
+
+
+def test_compose_accepts_the_file() -> None:
+    docker = shutil.which("docker")
+    if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True).returncode:
+        pytest.skip("no docker compose here")
+    command = [
+        docker,
+        "compose",
+        "--file",
+        str(ROOT / "deploy" / "compose.yaml"),
+        "--profile",
+        "*",
+        "config",
+        "--quiet",
+    ]
+    subprocess.run(command, check=True, timeout=60)
