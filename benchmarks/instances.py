@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from gpu_engine.edgelist import EdgeList
+from gpu_engine.formats.npz import read_npz
 from gpu_engine.generators import generate
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -32,7 +31,7 @@ class Instance:
             return generate(self.family, seed=self.seed, **self.parameters)
         for directory in (real, EXAMPLES):
             if directory is not None and (directory / self.file).is_file():
-                return read_research_npz(directory / self.file)
+                return read_npz(directory / self.file)
         return None
 
 
@@ -113,16 +112,3 @@ def real_directory(option: Path | None) -> Path | None:
     """Where the real networks are: the option, else the environment variable, else nowhere."""
     given = os.environ.get(REAL_DIRECTORY)
     return option or (Path(given) if given else None)
-
-
-def read_research_npz(path: Path) -> EdgeList:
-    """The data sets' own field names; every row is a directed edge, so both directions of a pair stay two edges."""
-    with np.load(path) as arrays:
-        return EdgeList(
-            n_vertices=int(arrays["n"]),
-            tail=arrays["src"],
-            head=arrays["dst"],
-            capacity=arrays["cap"],
-            source=int(arrays["s"]),
-            sink=int(arrays["t"]),
-        )
