@@ -1,0 +1,114 @@
+"""The instances, as data. A synthetic one is a family, its parameters and a seed; a real one is a file."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.formats.npz import read_npz
+from gpu_engine.generators import generate
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+REAL_DIRECTORY = "HEADRACE_BENCH_REAL"
+"""Environment variable: a directory with the real networks that may not be shipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A network to measure; `seed` and `parameters` draw it again, or `file` names it."""
+
+    name: str
+    family: str
+    parameters: Mapping[str, int | str] = field(default_factory=dict)
+    seed: int = 1
+    file: str = ""
+    """File name of a real network; then `family` is ``real``."""
+
+    def load(self, real: Path | None = None) -> EdgeList | None:
+        """The network with its terminals, or None if its file is in neither directory."""
+        if not self.file:
+            return generate(self.family, seed=self.seed, **self.parameters)
+        for directory in (real, EXAMPLES):
+            if directory is not None and (directory / self.file).is_file():
+                return read_npz(directory / self.file)
+        return None
+
+
+def _drawn(**families: tuple[str, dict[str, int | str]]) -> tuple[Instance, ...]:
+    return tuple(Instance(name.replace("_", "-"), family, given) for name, (family, given) in families.items())
+
+
+SMALL = _drawn(
+    genrmf_long=("genrmf-long", {"a": 9}),
+    genrmf_wide=("genrmf-wide", {"a": 20}),
+    rlg_long=("rlg-long", {"rows": 80}),
+    rlg_wide=("rlg-wide", {"rows": 115}),
+    ac=("ac", {"n_vertices": 300}),
+    grid=("grid", {"rows": 100, "columns": 100}),
+    vision=("vision", {"rows": 80, "columns": 80}),
+    rmat_hub=("rmat", {"scale": 11}),
+    rmat_sets=("rmat-ms", {"scale": 11}),
+    delaunay=("delaunay", {"n_vertices": 8_000}),
+    rgg=("rgg", {"n_vertices": 5_000}),
+    road=("road", {"rows": 60, "columns": 60, "terminals": 50}),
+)
+MEDIUM = _drawn(
+    genrmf_long=("genrmf-long", {"a": 29}),
+    genrmf_wide=("genrmf-wide", {"a": 60}),
+    rlg_long=("rlg-long", {"rows": 410}),
+    rlg_wide=("rlg-wide", {"rows": 580}),
+    ac=("ac", {"n_vertices": 1450}),
+    grid=("grid", {"rows": 500, "columns": 500}),
+    vision=("vision", {"rows": 400, "columns": 400}),
+    rmat_hub=("rmat", {"scale": 16}),
+    rmat_sets=("rmat-ms", {"scale": 16}),
+    delaunay=("delaunay", {"n_vertices": 170_000}),
+    rgg=("rgg", {"n_vertices": 100_000}),
+    road=("road", {"rows": 300, "columns": 300, "terminals": 200}),
+)
+LARGE = _drawn(
+    genrmf_long=("genrmf-long", {"a": 56}),
+    genrmf_wide=("genrmf-wide", {"a": 112}),
+    rlg_long=("rlg-long", {"rows": 1150}),
+    rlg_wide=("rlg-wide", {"rows": 1630}),
+    ac=("ac", {"n_vertices": 4000}),
+    grid=("grid", {"rows": 1400, "columns": 1400}),
+    vision=("vision", {"rows": 1130, "columns": 1130}),
+    rmat_hub=("rmat", {"scale": 19}),
+    rmat_sets=("rmat-ms", {"scale": 19}),
+    delaunay=("delaunay", {"n_vertices": 1_200_000}),
+    rgg=("rgg", {"n_vertices": 800_000}),
+    road=("road", {"rows": 850, "columns": 850, "terminals": 600}),
+)
+SIZES: Mapping[str, tuple[Instance, ...]] = {"small": SMALL, "medium": MEDIUM, "large": LARGE}
+"""About 40 thousand, one million and eight million arcs."""
+
+REAL = tuple(
+    Instance(name, "real", file=f"{name}.npz")
+    for name in (
+        "osm-andorra",
+        "osm-heidelberg",
+        "road-luxembourg",
+        "power-pegase9241",
+        "as-caida20070917",
+        "snap-cit-hepph-part",
+    )
+)
+WARM = ("osm-heidelberg", "genrmf-wide", "grid", "rmat-hub", "rmat-sets")
+"""Names of the instances of the warm table."""
+
+
+def choose(size: str, only: list[str]) -> list[Instance]:
+    """The instances of a size and all real ones, or of these the named ones. Raises ValueError for an unknown name."""
+    known = {instance.name: instance for instance in (*SIZES[size], *REAL)}
+    unknown = [name for name in only if name not in known]
+    if unknown:
+        raise ValueError(f"unknown instances {', '.join(unknown)}; known are {', '.join(known)}")
+    return [known[name] for name in only or known]
+
+
+def real_directory(option: Path | None) -> Path | None:
+    """Where the real networks are: the option, else the environment variable, else nowhere."""
+    given = os.environ.get(REAL_DIRECTORY)
+    return option or (Path(given) if given else None)

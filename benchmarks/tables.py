@@ -1,0 +1,103 @@
+"""Results as Markdown tables."""
+
+from collections.abc import Callable, Iterable
+from statistics import median
+
+from benchmarks.results import Row
+
+
+def render(document: Row, brief: bool = False) -> str:
+    """The table of one results document, with the machine above; ``brief`` shortens the warm one."""
+    machine = document["machine"]
+    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    head = (
+        f"{document['kind']}, {document['date'][:10]}: {machine['cpu']}, {machine['cores']} cores, "
+        f"{machine['memory_bytes'] / 2**30:.0f} GiB; {versions}; commit {machine['commit'] or 'unknown'}."
+    )
+    kind = document["kind"]
+    table = BRIEF.get(kind, TABLES[kind]) if brief else TABLES[kind]
+    return f"{head}\n\n{table(document['rows'])}"
+
+
+def markdown(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    """One table."""
+    columns = list(header)
+    rows = [columns, ["---"] * len(columns), *(list(line) for line in lines)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def three(value: float | None) -> str:
+    """Three significant digits without an exponent; empty for None."""
+    if value is None:
+        return ""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def cold(rows: list[Row]) -> str:
+    """Best solve milliseconds of each solver, one line an instance; median of ours beside it."""
+    solvers = list(dict.fromkeys(row["solver"] for row in rows))
+    header = ["instance", "V", "E", "arcs", "value", *(f"{solver} ms" for solver in solvers)]
+    header += ["best / best peer", "median ms", "certificate ms", "build ms"]
+    lines = []
+    for instance in dict.fromkeys(row["instance"] for row in rows):
+        found = {row["solver"]: row for row in rows if row["instance"] == instance}
+        ours, *others = (found[solver] for solver in solvers if solver in found)
+        best = min((row["solve_ms_best"] for row in others if "value" in row), default=None)
+        times = [three(found[solver].get("solve_ms_best")) if solver in found else "" for solver in solvers]
+        line = [instance, *(str(ours[key]) for key in ("n", "m", "arcs", "value")), *times]
+        line.append(three(best and ours["solve_ms_best"] / best))
+        lines.append(line + [three(ours[key]) for key in ("solve_ms_median", "certificate_ms_median", "build_ms")])
+    return markdown(header, lines)
+
+
+def warm(rows: list[Row]) -> str:
+    """One line a cell."""
+    header = "instance, drawn, change, size, edges, update us, solve us, p90 us, undo us, cold ms, cold / warm, worst"
+    keys = ("update_us_median", "solve_us_median", "solve_us_p90", "undo_us_median", "cold_ms_median", "ratio", "worst")
+    lines = [
+        [row["instance"], row["drawn"], row["change"], row["size"], str(row["k"])]
+        + [three(row[key]) for key in keys]
+        + [", ".join(f"{count} {mode}" for mode, count in row["modes"].items()), three(row["certificate_ms_median"])]
+        for row in rows
+    ]
+    return markdown([*header.split(", "), "modes", "certificate ms"], lines)
+
+
+def warm_brief(rows: list[Row]) -> str:
+    """One line for each instance, way of drawing and size: update and solve microseconds, and cold over warm."""
+    changes = list(dict.fromkeys(row["change"] for row in rows))
+    cells: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in rows:
+        cells.setdefault((row["instance"], row["drawn"], row["size"], str(row["k"])), {})[row["change"]] = row
+    lines = []
+    for key, found in cells.items():
+        cold_ms = median(row["cold_ms_median"] for row in found.values())
+        times = [f"{three(row['total_us_median'])} ({three(row['ratio'])}x)" for row in found.values()]
+        lines.append([*key, three(cold_ms), *times, three(max(row["worst"] for row in found.values()))])
+    return markdown(["instance", "drawn", "size", "edges", "cold ms", *(f"{c} us" for c in changes), "worst"], lines)
+
+
+def http(rows: list[Row]) -> str:
+    """One line a request kind."""
+    header = ["instance", "request", "clients", "requests", "p50 ms", "p90 ms", "p99 ms", "requests / s"]
+    return markdown(
+        header,
+        [
+            [row["instance"], row["request"], str(row["clients"]), str(row["requests"])]
+            + [three(row[key]) for key in ("p50_ms", "p90_ms", "p99_ms", "per_s")]
+            for row in rows
+        ],
+    )
+
+
+def memory(rows: list[Row]) -> str:
+    """One line an instance, bytes per arc."""
+    keys = ("engine_bytes_per_arc", "resident_bytes_per_arc", "peak_bytes_per_arc")
+    header = ["instance", "V", "E", "arcs", "engine B / arc", "resident B / arc", "peak B / arc"]
+    counts = [[str(row[key]) for key in ("instance", "n", "m", "arcs")] for row in rows]
+    lines = [count + [three(row[key]) for key in keys] for count, row in zip(counts, rows, strict=True)]
+    return markdown(header, lines)
+
+
+TABLES: dict[str, Callable[[list[Row]], str]] = {"cold": cold, "warm": warm, "http": http, "memory": memory}
+BRIEF = {"warm": warm_brief}

@@ -1,0 +1,140 @@
+"""The benchmarks on tiny networks: every row has its fields, every command its table."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import batches, cold, instances, memory, tables, warm
+from benchmarks.__main__ import main
+from benchmarks.answers import WrongAnswer
+from benchmarks.batches import Change, Drawn
+from benchmarks.instances import Instance
+from benchmarks.peers import PEERS, Directed, Peer, Timing
+from benchmarks.results import Results, read
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.types import INFINITE
+
+TINY = (
+    Instance("grid", "grid", {"rows": 5, "columns": 6}),
+    Instance("vision", "vision", {"rows": 5, "columns": 5}),
+    Instance("rlg-long", "rlg-long", {"rows": 4}),
+)
+EFFORT = cold.Effort(repeats=2, limit_s=1)
+DESCRIPTION = {"instance", "family", "parameters", "seed", "n", "m"}
+
+
+def drawn(instance: Instance) -> EdgeList:
+    edges = instance.load()
+    assert edges is not None
+    return edges
+
+
+@pytest.mark.parametrize("instance", TINY, ids=lambda instance: instance.name)
+def test_cold_rows_agree_and_have_their_fields(instance: Instance) -> None:
+    rows = cold.measure(instance, drawn(instance), PEERS, EFFORT)
+    assert [row["solver"] for row in rows] == ["headrace-cpu", *PEERS]
+    assert len({row["value"] for row in rows if "value" in row}) == 1
+    times = {"value", "build_ms", "solve_ms_best", "solve_ms_median", "repeats"}
+    assert all(DESCRIPTION | times <= row.keys() for row in rows if "skipped" not in row)
+    assert {"arcs", "certificate_ms_median", "certificate_valid", "counters"} <= rows[0].keys()
+    assert rows[0]["repeats"] == 2
+
+
+def test_a_peer_with_another_value_is_an_error() -> None:
+    wrong = {"wrong": Peer(lambda network: Timing(network.max_flow + 1, 0.0, 0.0))}
+    with pytest.raises(WrongAnswer, match="wrong"):
+        cold.measure(TINY[0], drawn(TINY[0]), wrong, EFFORT)
+
+
+def test_a_peer_is_left_out_with_the_reason() -> None:
+    narrow = {"narrow": Peer(lambda network: Timing(0, 0.0, 0.0), max_edges=1)}
+    rows = cold.measure(TINY[0], drawn(TINY[0]), narrow, EFFORT)
+    assert rows[1]["skipped"] == "more than 1 edges"
+
+
+def test_peers_get_directed_finite_edges() -> None:
+    edges = EdgeList(
+        n_vertices=3,
+        tail=np.array([0, 1, 1], np.int32),
+        head=np.array([1, 2, 1], np.int32),
+        capacity=np.array([INFINITE, 5, 7]),
+        undirected=np.array([False, True, False]),
+        source=0,
+        sink=2,
+    )
+    network = Directed.of(edges, max_flow=5)
+    assert list(zip(network.tail.tolist(), network.head.tolist(), strict=True)) == [(0, 1), (1, 2), (2, 1)]
+    assert network.capacity.tolist() == [18, 5, 5]
+
+
+@pytest.mark.parametrize("instance", TINY, ids=lambda instance: instance.name)
+def test_warm_rows_have_their_fields(instance: Instance) -> None:
+    edges = drawn(instance)
+    rows = list(warm.measure(instance, edges, warm.Plan(batches=3, cold_batches=2)))
+    assert {row["drawn"] for row in rows} == set(Drawn)
+    assert {row["change"] for row in rows} == set(Change)
+    for row in rows:
+        assert DESCRIPTION | {"update_us_median", "solve_us_median", "solve_us_p90", "ratio", "worst"} <= row.keys()
+        assert sum(row["modes"].values()) == sum(row["undo_modes"].values()) == row["batches"] == 3
+        assert row["certificates_valid"] == 6
+
+
+def test_batches_change_capacities_as_they_say() -> None:
+    rng = np.random.default_rng(1)
+    capacity = np.arange(1000)
+    assert (batches.new_capacities(rng, Change.INCREASE, capacity) > capacity).all()
+    assert (batches.new_capacities(rng, Change.INCREASE, capacity) <= 2 * capacity + 1).all()
+    decreased = batches.new_capacities(rng, Change.DECREASE, capacity)
+    assert (decreased[1:] < capacity[1:]).all()
+    assert (decreased >= 0).all()
+    assert (batches.new_capacities(rng, Change.MIXED, capacity) > capacity).sum() == 500
+
+
+def test_batch_sizes_never_repeat_or_exceed_what_is_there() -> None:
+    assert batches.batch_sizes(111_276, 111_276) == {"1": 1, "10": 10, "0.1 %": 111, "1 %": 1113}
+    assert batches.batch_sizes(111_276, 4) == {"1": 1, "10": 4}
+    assert batches.batch_sizes(111_276, 0) == {}
+
+
+def test_an_absent_file_is_no_row(tmp_path: Path) -> None:
+    assert memory.measure_here(Instance("absent", "real", file="absent.npz"), tmp_path) is None
+
+
+@pytest.mark.parametrize("size", instances.SIZES)
+def test_the_sizes_have_the_same_instances(size: str) -> None:
+    names = [instance.name for instance in instances.SIZES[size]]
+    assert names == [instance.name for instance in instances.SMALL]
+    assert set(instances.WARM) <= {instance.name for instance in instances.choose(size, [])}
+
+
+def test_commands_write_results_and_print_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cold.json"
+    assert main(["cold", "--only", "ac", "--repeats", "1", "--out", str(path)]) == 0
+    document = read(path)
+    assert {"kind", "date", "machine", "settings", "rows"} <= document.keys()
+    assert {"cpu", "cores", "memory_bytes", "versions"} <= document["machine"].keys()
+    assert main(["table", str(path)]) == 0
+    assert "| ac | 300 | 44850 |" in capsys.readouterr().out
+
+
+def test_every_kind_has_a_table(tmp_path: Path) -> None:
+    latency = {"instance": "a", "request": "b", "clients": 1, "requests": 2}
+    latency |= {"p50_ms": 1.0, "p90_ms": 2.0, "p99_ms": 3.0, "per_s": 4.0}
+    edges = drawn(TINY[0])
+    (memory_row,) = memory.measure(TINY[0], None)
+    rows = {
+        "cold": cold.measure(TINY[0], edges, {}, EFFORT),
+        "warm": list(warm.measure(TINY[0], edges, warm.Plan(batches=1, cold_batches=1))),
+        "memory": [memory_row],
+        "http": [latency],
+    }
+    assert DESCRIPTION | {"arcs", "engine_bytes", "resident_bytes_per_arc", "peak_bytes_per_arc"} <= memory_row.keys()
+    assert memory_row["engine_bytes_per_arc"] == memory_row["engine_bytes"] / memory_row["arcs"]
+    assert rows.keys() == tables.TABLES.keys()
+    for kind, measured in rows.items():
+        results = Results(kind, {"size": "tiny"}, tmp_path / f"{kind}.json")
+        results.extend(measured)
+        for brief in (False, True):
+            lines = tables.render(read(results.path), brief).splitlines()
+            assert len({line.count("|") for line in lines if line.startswith("|")}) == 1
