@@ -61,9 +61,7 @@ def run(say: Say = print) -> int:
         try:
             start = time.perf_counter()
             with serving(Path(folder), log) as url, Client(url) as client:
-                say(
-                    f"Headrace (API, worker, Redis) is ready on {url} after {time.perf_counter() - start:.1f} s"
-                )
+                say(f"Headrace (API, worker, Redis) is ready on {url} after {time.perf_counter() - start:.1f} s")
                 _show(client, say)
         except (DemoFailed, CannotStart, HeadraceError, OSError) as error:
             say(f"\ndemo failed: {error}\nThe last lines of the service's log:")
@@ -95,9 +93,7 @@ def _load(client: Client, say: Say) -> Graph:
     graph = client.put_graph("andorra", ROADS)
     info = graph.info
     say(f"   {info.n_vertices:,} vertices, {info.n_edges:,} edges in {time.perf_counter() - start:.2f} s,")
-    say(
-        f"   resident on {info.worker} ({info.bytes / 2**20:.1f} MiB, engine {info.engine}), version {info.version}"
-    )
+    say(f"   resident on {info.worker} ({info.bytes / 2**20:.1f} MiB, engine {info.engine}), version {info.version}")
     return graph
 
 
@@ -123,15 +119,11 @@ def _solve(graph: Graph, homes: list[int], shelters: list[int], say: Say, summar
     again = graph.max_flow(homes, shelters)
     summary.add("the same again", again, time.perf_counter() - start)
     certificate, cut = first.certificate, first.cut
-    _require(
-        certificate.valid and again.certificate.valid and cut is not None, "the certificate is not valid"
-    )
+    _require(certificate.valid and again.certificate.valid and cut is not None, "the certificate is not valid")
     assert cut is not None
     say(f"   {first.value:,} ({first.mode}); asked again: {again.value:,} ({again.mode})")
     say(f"   the bottleneck, a minimum cut: {len(cut.edges)} roads with {cut.capacity:,} vehicles/h together")
-    say(
-        f"   certificate: flow {certificate.value:,} = flow across the cut {certificate.flow_across_cut:,}, valid"
-    )
+    say(f"   certificate: flow {certificate.value:,} = flow across the cut {certificate.flow_across_cut:,}, valid")
     return first
 
 

@@ -41,9 +41,7 @@ def client(service_url: str) -> Iterator[Client]:
 @pytest.fixture
 def small(client: Client, request: pytest.FixtureRequest) -> Iterator[Graph]:
     name = request.node.name.partition("[")[0]
-    graph = client.put_graph(
-        name, tail=TAIL, head=HEAD, capacity=CAPACITY, edge_ids=IDS, source="s", sink="t"
-    )
+    graph = client.put_graph(name, tail=TAIL, head=HEAD, capacity=CAPACITY, edge_ids=IDS, source="s", sink="t")
     yield graph
     graph.delete()
 

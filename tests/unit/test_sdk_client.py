@@ -80,9 +80,7 @@ def problem(status: int, code: str, **headers: str) -> httpx.Response:
 
 
 def job(status: str, **fields: Any) -> httpx.Response:
-    return httpx.Response(
-        200, json={"id": "j1", "kind": "max-flow", "graph": "city", "status": status, **fields}
-    )
+    return httpx.Response(200, json={"id": "j1", "kind": "max-flow", "graph": "city", "status": status, **fields})
 
 
 def accepted() -> httpx.Response:
@@ -127,9 +125,7 @@ def test_updates() -> None:
         patched = city.patch(edges=[1, 2], scale=0.5, rounding="down", if_version=1, solve="none")
         city.close([3])
         city.patch_endpoints(tail=["A"], head=["B"], add=[-2])
-        city.apply(
-            [headrace.Update(edges=[1], set=4), headrace.Update(edges=[2], op="reopen")], on_missing="skip"
-        )
+        city.apply([headrace.Update(edges=[1], set=4), headrace.Update(edges=[2], op="reopen")], on_missing="skip")
     bodies = [json.loads(request.content) for request in script.requests[1:]]
     assert bodies == [
         {"edges": [1, 2], "scale": [0.5, 0.5], "rounding": "down"},
@@ -305,9 +301,7 @@ def test_the_async_client_does_the_same() -> None:
 
     async def session() -> None:
         retry = Retry(attempts=2, base_s=0.001)
-        async with AsyncClient(
-            "http://service", retry=retry, transport=httpx.MockTransport(script)
-        ) as client:
+        async with AsyncClient("http://service", retry=retry, transport=httpx.MockTransport(script)) as client:
             city = await client.put_graph("city", tail=["A"], head=["B"], capacity=[1], progress=True)
             assert (await city.patch(edges=[1], set=[2])).version == 2
             assert (await city.max_flow()).value == 5.5

@@ -30,9 +30,7 @@ class AsyncCaller:
         self.retry = retry
         self._timeout_s = timeout_s
         trust_env = exchange.through_proxy(base_url)
-        self._http = httpx.AsyncClient(
-            base_url=base_url, headers=headers, transport=transport, trust_env=trust_env
-        )
+        self._http = httpx.AsyncClient(base_url=base_url, headers=headers, transport=transport, trust_env=trust_env)
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -40,9 +38,7 @@ class AsyncCaller:
     async def ask(self, call: Call[T]) -> T:
         return await self.drive(exchange.ask(call, self.retry))
 
-    async def command(
-        self, call: Call[T], timeout_s: float | None, on_sent: Callable[[int], None] | None = None
-    ) -> T:
+    async def command(self, call: Call[T], timeout_s: float | None, on_sent: Callable[[int], None] | None = None) -> T:
         return await self.drive(exchange.command(call, self.retry, Deadline.after(timeout_s)), on_sent)
 
     async def submit(self, call: Call[T]) -> results.JobInfo:

@@ -143,9 +143,7 @@ class AsyncGraph:
         **options: Unpack[SolveOptions],
     ) -> results.MaxFlowResult:
         """As `max_flow`, with the value and the cut by default."""
-        return await self._solve(
-            calls.solve("min-cut", self.name, source, sink, options), timeout_s, progress
-        )
+        return await self._solve(calls.solve("min-cut", self.name, source, sink, options), timeout_s, progress)
 
     async def patch(
         self,
@@ -158,9 +156,7 @@ class AsyncGraph:
         **options: Unpack[PatchOptions],
     ) -> results.PatchResult:
         """Set, add to or scale capacities of edges by id: one amount for all, or one each. All or nothing."""
-        return await self.apply(
-            [Update(edges=edges, set=set, add=add, scale=scale)], timeout_s=timeout_s, **options
-        )
+        return await self.apply([Update(edges=edges, set=set, add=add, scale=scale)], timeout_s=timeout_s, **options)
 
     async def patch_endpoints(
         self,

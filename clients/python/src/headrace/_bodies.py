@@ -93,9 +93,7 @@ def graph_body(graph: object, columns: GraphColumns) -> Body:
         return _columns_body(_networkx_columns(graph, columns))
     if hasattr(graph, "tocoo"):
         return _columns_body(_scipy_columns(graph, columns))
-    raise InvalidInput(
-        f"no graph: {type(graph).__name__}; send columns, a NetworkX or SciPy graph, or a Path"
-    )
+    raise InvalidInput(f"no graph: {type(graph).__name__}; send columns, a NetworkX or SciPy graph, or a Path")
 
 
 def file_body(path: Path) -> Body:

@@ -30,9 +30,7 @@ class Caller:
         self.retry = retry
         self._timeout_s = timeout_s
         trust_env = exchange.through_proxy(base_url)
-        self._http = httpx.Client(
-            base_url=base_url, headers=headers, transport=transport, trust_env=trust_env
-        )
+        self._http = httpx.Client(base_url=base_url, headers=headers, transport=transport, trust_env=trust_env)
 
     def close(self) -> None:
         self._http.close()
@@ -40,9 +38,7 @@ class Caller:
     def ask(self, call: Call[T]) -> T:
         return self.drive(exchange.ask(call, self.retry))
 
-    def command(
-        self, call: Call[T], timeout_s: float | None, on_sent: Callable[[int], None] | None = None
-    ) -> T:
+    def command(self, call: Call[T], timeout_s: float | None, on_sent: Callable[[int], None] | None = None) -> T:
         return self.drive(exchange.command(call, self.retry, Deadline.after(timeout_s)), on_sent)
 
     def submit(self, call: Call[T]) -> results.JobInfo:

@@ -240,9 +240,7 @@ def api_error(
 ) -> ApiError:
     """The exception of `code`; a plain `ApiError` for a code of a newer service."""
     kind = BY_CODE.get(code, ApiError)
-    return kind(
-        detail, code=code, status=status, rows=rows, retry_after_s=retry_after_s, request_id=request_id
-    )
+    return kind(detail, code=code, status=status, rows=rows, retry_after_s=retry_after_s, request_id=request_id)
 
 
 @contextmanager

@@ -156,9 +156,7 @@ class Graph:
         **options: Unpack[PatchOptions],
     ) -> results.PatchResult:
         """Set, add to or scale capacities of edges by id: one amount for all, or one each. All or nothing."""
-        return self.apply(
-            [Update(edges=edges, set=set, add=add, scale=scale)], timeout_s=timeout_s, **options
-        )
+        return self.apply([Update(edges=edges, set=set, add=add, scale=scale)], timeout_s=timeout_s, **options)
 
     def patch_endpoints(
         self,
@@ -193,9 +191,7 @@ class Graph:
         """Several operations in order, as one version: all or nothing. Raises `UnknownEdge`, `VersionConflict`."""
         return self._caller.command(calls.patch(self.name, updates, options), timeout_s)
 
-    def capacities(
-        self, offset: int = 0, limit: int = 10_000, timeout_s: float | None = None
-    ) -> results.Capacities:
+    def capacities(self, offset: int = 0, limit: int = 10_000, timeout_s: float | None = None) -> results.Capacities:
         """A page of edges with their present capacities; `limit` is at most 100,000."""
         return self._caller.command(calls.capacities(self.name, offset, limit), timeout_s)
 

@@ -45,10 +45,7 @@ class GraphInfo:
     @classmethod
     def from_json(cls, body: Json) -> Self:
         return cls(
-            **{
-                name: body[name]
-                for name in ("name", "version", "n_vertices", "n_edges", "n_arcs", "decimals")
-            },
+            **{name: body[name] for name in ("name", "version", "n_vertices", "n_edges", "n_arcs", "decimals")},
             bytes=body["bytes"],
             created_at=datetime.fromisoformat(body["created_at"]),
             updated_at=datetime.fromisoformat(body["updated_at"]),
