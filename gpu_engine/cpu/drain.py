@@ -33,7 +33,8 @@ def drain(
     Once ``control`` is cancelled it returns within about a millisecond; residuals and excess are then a valid
     pseudoflow from which a later drain can go on, and R is empty. Exact as long as the sum of all excess and every
     pair sum stay below 2**62. Releases the GIL. Deterministic. O(n^2 m), in practice close to linear; every call
-    costs O(n) at least. Working memory is O(n), in ``scratch``.
+    costs O(n) at least. Working memory is O(n), in ``scratch``, and 8 bytes for
+    each arc of an unlimited vertex.
     """
     n = network.n_vertices
     scratch.reserve(n)
@@ -52,7 +53,6 @@ def drain(
         scratch.count,
         scratch.bucket,
         scratch.queue,
-        scratch.lent,
         control.slots,
         0 if mirrored else None,
     )

@@ -40,6 +40,7 @@ type, so each variant is compiled from this source without a test in its loops.
 
 from typing import Final
 
+import numpy as np
 from numba import njit
 
 from gpu_engine.engine import Control
@@ -94,50 +95,54 @@ def against(reverse_arc, a, mirror):
 
 
 @njit(nogil=True, cache=True)
-def lend(row_offsets, head, reverse_arc, residual, excess, role, lent, mirror):
+def lend(row_offsets, head, reverse_arc, residual, excess, role, mirror):
     """Saturate the arcs into unlimited vertices: their tails get deficits, so no tree grows on one huge root.
 
-    No arc lends more than all positive excess and one, which always leaves a deficit and cannot overflow.
+    A deficit greater than all positive excess is never filled, so no more is lent than makes one; that cannot
+    overflow. Returns the amounts, one for each arc of an unlimited vertex, in order.
     """
-    n = len(role)
-    total = 1
-    for v in range(n):
-        lent[v] = 0
-        if role[v] == ORDINARY and excess[v] > 0:
-            total += excess[v]
-    for sink in range(n):
-        if role[sink] != UNLIMITED:
-            continue
-        for b in range(row_offsets[sink], row_offsets[sink + 1]):
-            v = head[b]
-            if role[v] == ORDINARY:
-                forward = against(reverse_arc, b, mirror)
-                back = along(reverse_arc, b, mirror)
-                amount = min(residual[forward], total - lent[v])
-                residual[forward] -= amount
-                residual[back] += amount
-                excess[sink] += amount
-                excess[v] -= amount
-                lent[v] += amount
-
-
-@njit(nogil=True, cache=True)
-def take_back(row_offsets, head, reverse_arc, residual, excess, role, lent, mirror):
-    """Undo what of `lend` no excess has filled."""
+    enough = 1
+    slots = 0
+    for v in range(len(role)):
+        if role[v] == ORDINARY:
+            enough += max(0, excess[v])
+        elif role[v] == UNLIMITED:
+            slots += row_offsets[v + 1] - row_offsets[v]
+    lent = np.zeros(slots, np.int64)
+    i = 0
     for sink in range(len(role)):
         if role[sink] != UNLIMITED:
             continue
         for b in range(row_offsets[sink], row_offsets[sink + 1]):
             v = head[b]
-            if role[v] == ORDINARY and lent[v] > 0 and excess[v] < 0:
+            if role[v] == ORDINARY and excess[v] > -enough:
                 forward = against(reverse_arc, b, mirror)
-                back = along(reverse_arc, b, mirror)
-                amount = min(residual[back], min(lent[v], -excess[v]))
-                residual[forward] += amount
-                residual[back] -= amount
+                amount = min(residual[forward], enough + excess[v])
+                residual[forward] -= amount
+                residual[along(reverse_arc, b, mirror)] += amount
+                excess[sink] += amount
+                excess[v] -= amount
+                lent[i] = amount
+            i += 1
+    return lent
+
+
+@njit(nogil=True, cache=True)
+def take_back(row_offsets, head, reverse_arc, residual, excess, role, lent, mirror):
+    """Undo what of `lend` no excess has filled."""
+    i = 0
+    for sink in range(len(role)):
+        if role[sink] != UNLIMITED:
+            continue
+        for b in range(row_offsets[sink], row_offsets[sink + 1]):
+            v = head[b]
+            if lent[i] > 0 and excess[v] < 0:
+                amount = min(lent[i], -excess[v])
+                residual[against(reverse_arc, b, mirror)] += amount
+                residual[along(reverse_arc, b, mirror)] -= amount
                 excess[sink] -= amount
                 excess[v] += amount
-                lent[v] -= amount
+            i += 1
 
 
 @njit(nogil=True, cache=True)
@@ -367,9 +372,7 @@ def push_up(v, reverse_arc, residual, excess, label, forest, count, bucket, row_
 
 
 @njit(nogil=True, cache=True)
-def solve(
-    row_offsets, head, reverse_arc, residual, excess, role, label, forest, count, bucket, queue, control, mirror
-):
+def solve(row_offsets, head, reverse_arc, residual, excess, role, label, forest, count, bucket, queue, control, mirror):
     """Move excess to deficits until none can; returns False if cancelled. See the head of this file."""
     n = len(role)
     size = 4 * n + len(head)
@@ -420,14 +423,14 @@ def solve(
 
 @njit(nogil=True, cache=True)
 def drain_kernel(
-    row_offsets, head, reverse_arc, residual, excess, role, side, label, forest, count, bucket, queue, lent, control, mirror
+    row_offsets, head, reverse_arc, residual, excess, role, side, label, forest, count, bucket, queue, control, mirror
 ):  # fmt: skip
     """Lend, solve, take back, and mark the buried set; returns False if cancelled (then `side` is not written)."""
     n = len(role)
     if mirror is not None:
         for v in range(n):
             excess[v] = -excess[v]
-    lend(row_offsets, head, reverse_arc, residual, excess, role, lent, mirror)
+    lent = lend(row_offsets, head, reverse_arc, residual, excess, role, mirror)
     done = solve(
         row_offsets, head, reverse_arc, residual, excess, role, label, forest, count, bucket, queue, control, mirror
     )
