@@ -146,8 +146,12 @@ def take_back(row_offsets, head, reverse_arc, residual, excess, role, lent, mirr
 
 
 @njit(nogil=True, cache=True)
-def exact_labels(row_offsets, head, reverse_arc, residual, excess, role, label, queue, control, mirror):
-    """Breadth-first search from all deficits against residual arcs; vertices that reach none get label n."""
+def exact_labels(row_offsets, head, reverse_arc, residual, excess, role, label, queue, control, mirror, nearest):
+    """Breadth-first search from all deficits against residual arcs; vertices that reach none get label n.
+
+    With `nearest` it stops at the first excess, at distance k, and all that is farther gets label k: exact labels
+    behind the excess give no direction, they only fill levels and so put off the gaps.
+    """
     control[GLOBAL_RELABELS] += 1
     n = len(role)
     end = 0
@@ -173,6 +177,10 @@ def exact_labels(row_offsets, head, reverse_arc, residual, excess, role, label, 
                 label[w] = distance
                 queue[end] = w
                 end += 1
+                if nearest and excess[w] > 0:
+                    for x in range(n):
+                        label[x] = min(label[x], distance) if role[x] == ORDINARY else n + 1
+                    return
 
 
 @njit(nogil=True, cache=True)
@@ -382,7 +390,7 @@ def solve(row_offsets, head, reverse_arc, residual, excess, role, label, forest,
         flat_labels(excess, role, label)
     else:
         limit = GLOBAL_WORK * size
-        exact_labels(row_offsets, head, reverse_arc, residual, excess, role, label, queue, control, mirror)
+        exact_labels(row_offsets, head, reverse_arc, residual, excess, role, label, queue, control, mirror, True)
     highest = plant(row_offsets, excess, role, label, forest, count, bucket)
     while highest > 0:
         if control[CANCEL] != 0:
@@ -390,7 +398,7 @@ def solve(row_offsets, head, reverse_arc, residual, excess, role, label, forest,
         if work > limit:
             work = 0
             limit = GLOBAL_WORK * size
-            exact_labels(row_offsets, head, reverse_arc, residual, excess, role, label, queue, control, mirror)
+            exact_labels(row_offsets, head, reverse_arc, residual, excess, role, label, queue, control, mirror, False)
             highest = plant(row_offsets, excess, role, label, forest, count, bucket)
             continue
         root = bucket[highest]
