@@ -1,9 +1,9 @@
-"""Stand-in until the push-relabel kernels land: unlimited breadth-first augmentation."""
+"""Drain: move all excess that can reach a deficit, from any pseudoflow. The one solver step of the CPU engine."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.cpu import repair
+from gpu_engine.cpu import pseudoflow
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.engine import Control
 from gpu_engine.network import Network
@@ -22,28 +22,38 @@ def drain(
     *,
     mirrored: bool = False,
 ) -> BoolArray:
-    """The closed set R, bool[n]; see `repair`."""
-    side = (role == OUTSIDE) != mirrored
-    inner = np.where(role == OUTSIDE, 0, role).astype(np.int8)
-    holds = (excess < 0 if mirrored else excess > 0) & (role == 0)
-    before = side.copy()
-    scratch.reserve(network.n_vertices)
-    _, scratch.epoch, _ = repair.search(
+    """Push positive excess to deficits and unlimited vertices until none can reach one (phase 1 only).
+
+    ``residual`` int64[arcs] and ``excess`` int64[n], in units, are changed in place. ``role`` int8[n]: 0 ordinary,
+    1 absorbs (mirrored: supplies) without limit, `OUTSIDE`: ignored with all its arcs.
+    Returns R, bool[n]: it holds every ordinary vertex that still has excess, neither a deficit nor an unlimited
+    vertex, and no residual arc leaves it except to vertices outside.
+    Mirrored, deficits are filled from excess instead: swap excess and deficit, arc and reverse arc, above.
+
+    Once ``control`` is cancelled it returns within about a millisecond; residuals and excess are then a valid
+    pseudoflow from which a later drain can go on, and R is empty. Exact as long as the sum of all excess and every
+    pair sum stay below 2**62. Releases the GIL. Deterministic. O(n^2 m), in practice close to linear; every call
+    costs O(n) at least. Working memory is O(n), in ``scratch``, and 8 bytes for
+    each arc of an unlimited vertex.
+    """
+    n = network.n_vertices
+    scratch.reserve(n)
+    scratch.reserve_forest(n)
+    side: BoolArray = np.zeros(n, np.bool_)
+    pseudoflow.drain_kernel(
         network.row_offsets,
         network.head,
         network.reverse_arc,
         residual,
         excess,
-        inner,
+        role,
         side,
-        np.flatnonzero(holds).astype(np.int32),
-        mirrored,
-        scratch.epoch + 1,
-        scratch.stamp,
-        scratch.via,
+        scratch.label,
+        scratch.forest,
+        scratch.count,
+        scratch.bucket,
         scratch.queue,
         control.slots,
-        1 << 62,
+        0 if mirrored else None,
     )
-    moved: BoolArray = side != before
-    return moved
+    return side

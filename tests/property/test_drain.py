@@ -1,0 +1,134 @@
+"""`drain` against OR-tools and its own contract, from random pseudoflows with random roles, plain and mirrored."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from ortools.graph.python import max_flow
+
+from gpu_engine.cpu.drain import OUTSIDE, drain
+from gpu_engine.cpu.scratch import Scratch
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.engine import Control
+from gpu_engine.network import Network
+from gpu_engine.types import BoolArray, UnitArray
+
+SEEDS_A_CASE = 100
+UNLIMITED = 1
+
+
+@dataclass
+class Instance:
+    network: Network
+    residual: UnitArray
+    excess: UnitArray
+    role: NDArray[np.int8]
+
+    @property
+    def tail(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(self.network.n_vertices), np.diff(self.network.row_offsets))
+
+    def mirror(self) -> "Instance":
+        return Instance(self.network, self.residual[self.network.reverse_arc].copy(), -self.excess, self.role)
+
+    def copy(self) -> "Instance":
+        return Instance(self.network, self.residual.copy(), self.excess.copy(), self.role)
+
+
+def random_links(rng: np.random.Generator) -> tuple[int, NDArray[np.int64]]:
+    """Random graph, path with chords, grid, or two parts without a link between them."""
+    n = int(rng.integers(1, 40))
+    shape = rng.integers(4)
+    if shape == 0:
+        return n, rng.integers(0, n, (2, int(rng.integers(0, 5 * n))))
+    if shape == 1:
+        chords = rng.integers(0, n, (2, int(rng.integers(0, 6))))
+        return n, np.hstack([np.array([np.arange(n - 1), np.arange(1, n)]), chords])
+    if shape == 2:
+        side = int(rng.integers(2, 8))
+        cell = np.arange(side * side).reshape(side, side)
+        across = np.array([cell[:, :-1].ravel(), cell[:, 1:].ravel()])
+        return side * side, np.hstack([across, np.array([cell[:-1].ravel(), cell[1:].ravel()])])
+    links = rng.integers(0, n, (2, 3 * n))
+    return 2 * n, np.hstack([links, n + rng.integers(0, n, (2, 2 * n))])
+
+
+def random_instance(seed: int) -> Instance:
+    rng = np.random.default_rng(seed)
+    n, (tail, head) = random_links(rng)
+    m = len(tail)
+    top = int(rng.choice([2, 20, 1 << 50]))
+    edges = EdgeList(n, tail.astype(np.int32), head.astype(np.int32), np.ones(m, np.int64), True)
+    network = Network(edges)
+    residual = rng.integers(0, top, network.n_arcs)
+    residual[rng.random(len(residual)) < rng.choice([0, 0.5])] = 0
+    excess = rng.integers(-top, top, n)
+    excess[rng.random(n) < rng.choice([0, 0.6, 0.9])] = 0
+    if rng.random() < 0.3:
+        excess[excess > 0] *= 100  # far more than can leave
+    if rng.random() < 0.3:
+        excess = np.abs(excess)
+    role = rng.choice(3, n, p=((0.8, 0.1, 0.1), (1, 0, 0), (0.6, 0.3, 0.1))[int(rng.integers(3))]).astype(np.int8)
+    return Instance(network, residual, excess, role)
+
+
+def most_drained(instance: Instance) -> int:
+    """By OR-tools: how much excess can reach deficits and unlimited vertices."""
+    network, role, excess = instance.network, instance.role, instance.excess
+    n = network.n_vertices
+    solver = max_flow.SimpleMaxFlow()
+    keep = (role[instance.tail] != OUTSIDE) & (role[network.head] != OUTSIDE)
+    solver.add_arcs_with_capacity(instance.tail[keep], network.head[keep], instance.residual[keep])
+    total = int(excess[(role == 0) & (excess > 0)].sum()) + 1
+    for v in np.flatnonzero(role != OUTSIDE).tolist():
+        if role[v] == UNLIMITED:
+            solver.add_arc_with_capacity(v, n + 1, total)
+        elif excess[v] > 0:
+            solver.add_arc_with_capacity(n, v, int(excess[v]))
+        elif excess[v] < 0:
+            solver.add_arc_with_capacity(v, n + 1, -int(excess[v]))
+    solver.add_arc_with_capacity(n, n + 1, 0)
+    assert solver.solve(n, n + 1) == solver.OPTIMAL
+    return int(solver.optimal_flow())
+
+
+def check_pseudoflow(before: Instance, after: Instance, at: str) -> None:
+    """Bounds, pair sums, and excess recomputed from the change of residuals; nothing outside has moved."""
+    reverse = before.network.reverse_arc
+    assert (after.residual >= 0).all(), at
+    pushed = before.residual - after.residual
+    assert (pushed == -pushed[reverse]).all(), at
+    outflow = np.zeros(len(before.excess), np.int64)
+    np.add.at(outflow, before.tail, pushed)
+    assert (after.excess == before.excess - outflow).all(), at
+    assert (outflow[before.role == OUTSIDE] == 0).all(), at
+
+
+def check_drained(before: Instance, after: Instance, side: BoolArray, at: str) -> None:
+    check_pseudoflow(before, after, at)
+    ordinary, inside = before.role == 0, before.role != OUTSIDE
+    assert side[ordinary & (after.excess > 0)].all(), at
+    assert not side[~ordinary | (after.excess < 0)].any(), at
+    leaves = side[before.tail] & ~side[before.network.head] & inside[before.network.head]
+    assert (after.residual[leaves] == 0).all(), at
+    assert (after.excess[ordinary & (before.excess > 0)] >= 0).all(), at
+    unlimited = before.role == UNLIMITED
+    assert (after.excess[unlimited] >= before.excess[unlimited]).all(), at
+    drained = before.excess[ordinary & (before.excess > 0)].sum() - after.excess[ordinary & (after.excess > 0)].sum()
+    assert drained == most_drained(before), at
+
+
+def run(instance: Instance, control: Control, *, mirrored: bool) -> tuple[Instance, BoolArray]:
+    """Solve a copy; mirrored, the mirror image of the mirror image."""
+    given = instance.mirror() if mirrored else instance.copy()
+    side = drain(given.network, given.residual, given.excess, given.role, control, Scratch(), mirrored=mirrored)
+    return (given.mirror() if mirrored else given), side
+
+
+@pytest.mark.parametrize("first", range(0, 3000, SEEDS_A_CASE))
+def test_random_pseudoflows(first: int) -> None:
+    for seed in range(first, first + SEEDS_A_CASE):
+        before = random_instance(seed)
+        after, side = run(before, Control(), mirrored=seed % 2 == 1)
+        check_drained(before, after, side, f"seed {seed}")
