@@ -30,9 +30,11 @@ QUEUED_TTL_S: Final = 7 * 86_400
 
 JOBS_KEPT: Final = 20_000
 TRIM_EVERY: Final = 64
-REPLIES_HELD: Final = 1000
+REPLIES_HELD: Final = 256
 CANCELS_KEPT: Final = 1000
 RETRY_AFTER_S: Final = 1.0
+RETRY_S: Final = 0.05
+MAX_TRIES: Final = 20
 
 
 class Dispatcher:
@@ -45,9 +47,11 @@ class Dispatcher:
         self.client = connect_async(settings)
         self.blobs = AsyncBlobs(self.client, self.keys)
         self._redis: Any = self.client
-        self._replies: OrderedDict[str, asyncio.Future[Reply]] = OrderedDict()
+        self._pending: dict[str, asyncio.Future[Reply]] = {}
+        self._done: OrderedDict[str, Reply] = OrderedDict()
+        """The latest replies, for waits that begin after the end."""
         self._queued: set[str] = set()
-        """Jobs of `_replies` that Redis has confirmed."""
+        """Pending jobs that Redis has confirmed."""
         self._owner_of: dict[str, str] = {}
         self._submitted = 0
         self._reader: asyncio.Task[None] | None = None
@@ -59,7 +63,7 @@ class Dispatcher:
         while self._reader is not None and not self._reader.done():
             self._reader.cancel()  # the client may lose one that comes while it takes up a connection
             await asyncio.wait({self._reader}, timeout=0.1)
-        for future in self._replies.values():
+        for future in self._pending.values():
             future.cancel()
         with suppress(redis.RedisError):
             await self._redis.unlink(self.keys.replies(self.id))
@@ -103,9 +107,10 @@ class Dispatcher:
         """The reply, or None if the job still runs after `timeout_s`. Raises unknown_job."""
         try:
             async with asyncio.timeout(timeout_s):
-                future = self._replies.get(job_id)
-                if future is not None:
-                    return await asyncio.shield(future)
+                if job_id in self._done:
+                    return self._done[job_id]
+                if job_id in self._pending:
+                    return await asyncio.shield(self._pending[job_id])
                 async for event in self.events(job_id, None):
                     if event.event == "done":
                         return await self._stored_reply(job_id)
@@ -277,32 +282,48 @@ class Dispatcher:
         return chosen.name
 
     async def _enqueue(self, command: Command, owner: str) -> str:
-        """Job and command in one MULTI; with a key, only if no other command has it."""
-        key = command.idempotency_key
-        idempotency = self.keys.idempotency(command.graph, key) if key is not None else None
-        async with self._redis.pipeline() as pipe:
-            if idempotency is not None:
-                await pipe.watch(idempotency)
-                known = await pipe.get(idempotency)
-                if known is not None:
-                    return _same_job(known, command.body_digest)
-                pipe.multi()
-                value = json.dumps({"job": command.id, "digest": command.body_digest})
-                pipe.set(idempotency, value, ex=self.settings.job_ttl_s)
-            self._write_job(pipe, command, owner)
-            self._expect(command.id)
-            try:
-                await pipe.execute()
-            except redis.WatchError:
-                known = await self._redis.get(idempotency)
-                if known is None:
-                    raise ServiceError("rate_limited", "the key is in use at this moment", retry_after_s=0.1) from None
-                return _same_job(known, command.body_digest)
-        self._queued.add(command.id)
+        """Job and command in one MULTI; with a key, only if no other command has it. The job's id."""
+        self._pending[command.id] = asyncio.get_running_loop().create_future()  # no reply can come too early
+        job_id = None
+        try:
+            if command.idempotency_key is None:
+                await self._enqueue_always(command, owner)
+                job_id = command.id
+            else:
+                job_id = await self._enqueue_once(command, owner, command.idempotency_key)
+        finally:
+            if job_id != command.id:
+                self._pending.pop(command.id, None)
+        if job_id == command.id:
+            self._queued.add(job_id)
         self._submitted += 1
         if self._submitted % TRIM_EVERY == 0:
             await self._trim_jobs()
-        return command.id
+        return job_id
+
+    async def _enqueue_always(self, command: Command, owner: str) -> None:
+        async with self._redis.pipeline() as pipe:
+            self._write_job(pipe, command, owner)
+            await pipe.execute()
+
+    async def _enqueue_once(self, command: Command, owner: str, key: str) -> str:
+        """The job that has the key now. A lost connection is a WatchError as well: the key tells what came of it."""
+        name = self.keys.idempotency(command.graph, key)
+        value = json.dumps({"job": command.id, "digest": command.body_digest})
+        for _ in range(MAX_TRIES):
+            async with self._redis.pipeline() as pipe:
+                with suppress(redis.WatchError):
+                    await pipe.watch(name)
+                    known = await pipe.get(name)
+                    if known is not None:
+                        return _same_job(known, command.body_digest)
+                    pipe.multi()
+                    pipe.set(name, value, ex=self.settings.job_ttl_s)
+                    self._write_job(pipe, command, owner)
+                    await pipe.execute()
+                    return command.id
+            await asyncio.sleep(RETRY_S)
+        raise ServiceError("worker_unavailable", "Redis cannot be written to", retry_after_s=RETRY_AFTER_S)
 
     def _write_job(self, pipe: Any, command: Command, owner: str) -> None:
         job = self.keys.job(command.id)
@@ -318,13 +339,6 @@ class Dispatcher:
         pipe.zadd(self.keys.jobs, {command.id: command.created_at})
         pipe.zadd(self.keys.waiting(owner), {command.id: command.created_at})
         pipe.xadd(self.keys.commands(owner), {"command": command.model_dump_json()})
-
-    def _expect(self, job_id: str) -> None:
-        """Before it is queued, so that no reply can come too early."""
-        self._replies[job_id] = asyncio.get_running_loop().create_future()
-        while len(self._replies) > REPLIES_HELD and next(iter(self._replies.values())).done():
-            oldest, _ = self._replies.popitem(last=False)
-            self._queued.discard(oldest)
 
     async def _trim_jobs(self) -> None:
         """Forget the oldest ended jobs beyond `JOBS_KEPT`."""
@@ -353,13 +367,13 @@ class Dispatcher:
                     last = entry_id.decode()
                     await self._resolve(fields[b"id"].decode(), fields)
             except redis.RedisError:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(RETRY_S)
                 with suppress(redis.RedisError):
                     await self._catch_up()
 
     async def _catch_up(self) -> None:
         """Replies that came while Redis was away, and commands it lost together with all that followed them."""
-        for job_id in [job_id for job_id, future in self._replies.items() if not future.done()]:
+        for job_id in list(self._pending):
             row = await self._redis.hgetall(self.keys.job(job_id))
             if not row and job_id in self._queued:
                 lost = Problem(code="worker_unavailable", detail="Redis lost the command; send it again")
@@ -368,11 +382,16 @@ class Dispatcher:
                 await self._resolve(job_id, row)
 
     async def _resolve(self, job_id: str, fields: dict[bytes, bytes]) -> None:
-        future = self._replies.get(job_id)
-        if future is not None and not future.done():
-            reply = await self._full_reply(fields)
-            if not future.done():
-                future.set_result(reply)
+        if job_id not in self._pending:
+            return
+        reply = await self._full_reply(fields)
+        future = self._pending.pop(job_id)
+        self._queued.discard(job_id)
+        self._done[job_id] = reply
+        while len(self._done) > REPLIES_HELD:
+            self._done.popitem(last=False)
+        if not future.done():
+            future.set_result(reply)
 
     async def _stored_reply(self, job_id: str) -> Reply | None:
         row = await self._redis.hgetall(self.keys.job(job_id))

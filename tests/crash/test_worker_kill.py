@@ -101,6 +101,13 @@ def keeper(tmp_path: Path) -> Iterator[Keeper]:
     keeper.close()
 
 
+@pytest.fixture
+def keeper_caller(keeper: Keeper) -> Iterator[Caller]:
+    caller = Caller(keeper.settings)
+    yield caller
+    caller.close()
+
+
 def patch_until_acknowledged(caller: Caller, args: PatchArgs, key: str) -> dict[str, Any]:
     """Send the same PATCH under one key until it is answered."""
     deadline = time.monotonic() + PATIENCE_S
@@ -121,12 +128,14 @@ def patch_until_acknowledged(caller: Caller, args: PatchArgs, key: str) -> dict[
 
 @pytest.mark.crash
 @pytest.mark.parametrize(("victims", "seed"), [(("worker",), 1), (("redis",), 2), (("worker", "redis"), 3)])
-def test_no_acknowledged_patch_is_lost_or_applied_twice(keeper: Keeper, victims: tuple[str, ...], seed: int) -> None:
+def test_no_acknowledged_patch_is_lost_or_applied_twice(
+    keeper: Keeper, keeper_caller: Caller, victims: tuple[str, ...], seed: int
+) -> None:
+    caller = keeper_caller
     rng, moments = np.random.default_rng(seed), random.Random(seed)
     edges = grid(rows=30, columns=30, seed=seed)
     capacity = edges.capacity.copy()
     finite = np.flatnonzero(capacity < 1 << 40)
-    caller = Caller(keeper.settings)
     caller.wait_ready()
     caller.load("g", edges)
     caller.value("g")
@@ -153,7 +162,6 @@ def test_no_acknowledged_patch_is_lost_or_applied_twice(keeper: Keeper, victims:
     assert answer["certificate"]["valid"]
     assert answer["value"] == maximum_flow(edges, capacity, Terminals.of([edges.source], [edges.sink]))
     assert_keys_stand_once(keeper.settings)
-    caller.close()
 
 
 def until_answered(caller: Caller, kind: Kind, args: Any) -> Any:
