@@ -16,9 +16,9 @@ import numpy as np
 import redis
 import structlog
 
-from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.network import Network
+from gpu_engine.select import open_engine
 from gpu_engine.terminals import Terminals
 from gpu_engine.types import INFINITE
 from service import logs
@@ -159,7 +159,8 @@ def main() -> int:
     parser.add_argument("--name", required=True, help="the worker's name; it keeps its graphs under this name")
     name = parser.parse_args().name
     logs.configure(name)
-    worker = Worker(Settings(), name, CpuEngine)
+    settings = Settings()
+    worker = Worker(settings, name, partial(open_engine, choice=settings.engine))
     for number in (signal.SIGTERM, signal.SIGINT):
         # Not in the handler itself: it may interrupt the very lock that stop needs.
         signal.signal(number, lambda *_: threading.Thread(target=worker.stop).start())

@@ -36,6 +36,8 @@ class CpuFlowState(FlowState):
     excess: UnitArray
     source_side: BoolArray
     value: int = 0
+    settled_value: int = 0
+    """The value when it was solved last."""
     solved: bool = False
     cold_arcs_scanned: int = 0
     touched: list[EdgeArray] = field(default_factory=list)
@@ -118,6 +120,7 @@ class CpuEngine(Engine):
             self._solve_cold(state, control)
         else:
             mode, reason = self._solve_warm(state, control)
+        state.settled_value = state.value
         elapsed_ms = (perf_counter() - began) * 1e3
         return SolveReport(mode, state.value, self.name, control.progress(), {"solve": elapsed_ms}, reason)
 
@@ -145,9 +148,12 @@ class CpuEngine(Engine):
             if len(start):
                 mode = Mode.WARM
                 self._settle(state, control, start, deficits)
-        reason = "the cut is still minimum" if state.touched else "no change since the last solve"
-        state.touched, state.interrupted = [], False
-        return mode, reason if mode is Mode.UNCHANGED else "repaired from the last flow"
+        touched, state.touched, state.interrupted = bool(state.touched), [], False
+        if mode is Mode.WARM:
+            return mode, "repaired from the last flow"
+        if state.value != state.settled_value:
+            return Mode.WARM, "the cut is still minimum, its capacity changed"
+        return mode, "flow and cut are still optimal" if touched else "no change since the last solve"
 
     def _broken(self, state: CpuFlowState, deficits: bool) -> VertexArray:
         if state.interrupted:
@@ -293,7 +299,8 @@ class CpuEngine(Engine):
         if not certificate.valid:
             self.close(state)
             raise InvalidNetwork(f"the saved flow state fails its checks: {'; '.join(certificate.failures)}")
-        state.value, state.solved = certificate.value, True
+        state.value = state.settled_value = certificate.value
+        state.solved = True
         return state
 
     def close(self, state: FlowState) -> None:

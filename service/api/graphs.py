@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from gpu_engine import formats
-from gpu_engine.network import check
+from gpu_engine.validate import check
 from service.api.answers import ask, digest, etag, json_response, success
 from service.api.backend import Backend, Context, GraphName, known_graph
 from service.api.bodies import read_body

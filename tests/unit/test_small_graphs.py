@@ -45,8 +45,16 @@ def test_a_cheaper_cut_edge_needs_no_solve() -> None:
     engine, state = opened([(0, 1, 9), (1, 2, 4), (2, 3, 9)], 4)
     engine.update(np.array([1]), np.array([3]))
     report = engine.solve(state)
-    assert (report.mode, report.value) == (Mode.UNCHANGED, 3)
+    assert (report.mode, report.value) == (Mode.WARM, 3)
+    assert report.counters["arcs_scanned"] == 0
     assert engine.certificate(state).valid
+
+
+def test_what_misses_flow_and_cut_changes_nothing() -> None:
+    engine, state = opened([(0, 1, 9), (1, 2, 4), (2, 3, 9)], 4)
+    engine.update(np.array([0, 2]), np.array([5, 20]))
+    report = engine.solve(state)
+    assert (report.mode, report.value) == (Mode.UNCHANGED, 4)
 
 
 def test_raising_the_cut_moves_it() -> None:
