@@ -335,7 +335,7 @@ def rehang(v, arc, head, reverse_arc, forest):
 
 
 @njit(nogil=True, cache=True)
-def push_up(v, reverse_arc, residual, excess, label, forest, count, bucket, row_offsets, highest, mirror):
+def push_up(v, reverse_arc, residual, excess, label, forest, count, bucket, highest, mirror):
     """Push the excess of v, an old root, up to the root of its new tree, splitting where an arc is too small.
 
     Returns the highest label of a strong root and the length of the path.
@@ -351,11 +351,6 @@ def push_up(v, reverse_arc, residual, excess, label, forest, count, bucket, row_
             excess[v] = before + amount
             if before > 0 or before + amount <= 0:
                 return highest, steps
-            if label[v] == 0:  # a filled deficit is at distance 1 at least
-                label[v] = 1
-                count[0] -= 1
-                count[1] += 1
-                forest[v, CURRENT] = row_offsets[v]
         else:
             arc = forest[v, PARENT_ARC]
             forward = along(reverse_arc, arc, mirror)
@@ -377,6 +372,28 @@ def push_up(v, reverse_arc, residual, excess, label, forest, count, bucket, row_
             return highest, steps
         amount = pushed
         v = parent
+
+
+@njit(nogil=True, cache=True)
+def lift_filled(row_offsets, label, forest, count, bucket):
+    """Relabel the strong roots of label 0, deficits filled meanwhile, to 1; returns the highest strong label.
+
+    They wait until no other strong root is left, so that excess moves in waves and not one deep path at a time.
+    """
+    root = bucket[0]
+    bucket[0] = NONE
+    if root < 0:
+        return 0
+    while root >= 0:
+        following = forest[root, NEXT_ROOT]
+        label[root] = 1
+        count[0] -= 1
+        count[1] += 1
+        forest[root, CURRENT] = row_offsets[root]
+        forest[root, NEXT_ROOT] = bucket[1]
+        bucket[1] = root
+        root = following
+    return 1
 
 
 @njit(nogil=True, cache=True)
@@ -404,6 +421,8 @@ def solve(row_offsets, head, reverse_arc, residual, excess, role, label, forest,
         root = bucket[highest]
         if root < 0:
             highest -= 1
+            if highest == 0:
+                highest = lift_filled(row_offsets, label, forest, count, bucket)
             continue
         bucket[highest] = forest[root, NEXT_ROOT]
         if label[root] != highest:
@@ -422,7 +441,7 @@ def solve(row_offsets, head, reverse_arc, residual, excess, role, label, forest,
             continue
         work += rehang(v, arc, head, reverse_arc, forest)
         highest, steps = push_up(
-            root, reverse_arc, residual, excess, label, forest, count, bucket, row_offsets, highest, mirror
+            root, reverse_arc, residual, excess, label, forest, count, bucket, highest, mirror
         )
         work += steps
         control[PUSHES] += steps
