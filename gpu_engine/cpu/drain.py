@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.cpu import pseudoflow
+from gpu_engine.cpu.pseudoflow import Pseudoflow, drain_kernel
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.engine import Control
 from gpu_engine.network import Network
@@ -37,23 +37,14 @@ def drain(
     each arc of an unlimited vertex.
     """
     n = network.n_vertices
-    scratch.reserve(n)
-    scratch.reserve_forest(n)
     side: BoolArray = np.zeros(n, np.bool_)
-    pseudoflow.drain_kernel(
-        network.row_offsets,
-        network.head,
-        network.reverse_arc,
+    flow = Pseudoflow(
+        network.row_offsets.view(np.uint32),
+        network.head.view(np.uint32),
+        network.reverse_arc.view(np.uint32),
         residual,
         excess,
         role,
-        side,
-        scratch.label,
-        scratch.forest,
-        scratch.count,
-        scratch.bucket,
-        scratch.queue,
-        control.slots,
-        0 if mirrored else None,
     )
+    drain_kernel(flow, scratch.forest(n), side, control.slots, 0 if mirrored else None)
     return side

@@ -5,6 +5,8 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.cpu.pseudoflow import Forest
+
 EPOCH_LIMIT = 2**31 - 2
 
 
@@ -12,7 +14,7 @@ class Scratch(threading.local):
     """Per-thread int32 arrays of at least n entries each, grown on demand and kept.
 
     ``stamp`` marks a vertex as seen in the search whose number it holds; `epoch` is the last number used, so
-    nothing is cleared between searches. The arrays from ``label`` on belong to `pseudoflow`; no contents last.
+    nothing is cleared between searches.
     """
 
     def __init__(self) -> None:
@@ -20,18 +22,22 @@ class Scratch(threading.local):
         self.via: NDArray[np.int32] = np.zeros(0, np.int32)
         self.queue: NDArray[np.int32] = np.zeros(0, np.int32)
         self.epoch = 0
-        self.label: NDArray[np.int32] = np.empty(0, np.int32)
-        self.count: NDArray[np.int32] = np.empty(0, np.int32)
-        self.bucket: NDArray[np.int32] = np.empty(0, np.int32)
-        self.forest: NDArray[np.int32] = np.empty((0, 8), np.int32)
+        self._forest: Forest | None = None
 
-    def reserve_forest(self, n_vertices: int) -> None:
-        """Make room for `pseudoflow.drain_kernel`: 44 bytes a vertex."""
-        if len(self.label) < n_vertices:
-            self.label = np.empty(n_vertices, np.int32)
-            self.count = np.empty(n_vertices + 2, np.int32)
-            self.bucket = np.empty(n_vertices + 2, np.int32)
-            self.forest = np.empty((n_vertices, 8), np.int32)
+    def forest(self, n_vertices: int) -> Forest:
+        """For `pseudoflow.drain_kernel`: 48 bytes a vertex."""
+        n = n_vertices
+        if self._forest is None or len(self._forest.label) < n:
+            block = np.empty(8 * n + 8, np.uint32)
+            aligned = (-block.ctypes.data) % 32 // 4  # rows of 32 bytes, none across two cache lines
+            self._forest = Forest(
+                label=np.empty(n, np.int32),
+                links=block[aligned : aligned + 8 * n].reshape(n, 8),
+                population=np.empty(n + 2, np.int32),
+                bucket=np.empty(n + 2, np.uint32),
+                queue=np.empty(n, np.uint32),
+            )
+        return self._forest
 
     def reserve(self, n_vertices: int) -> None:
         """Make room for ``n_vertices``; each later search of up to that many steps has a fresh epoch."""

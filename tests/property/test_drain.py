@@ -1,6 +1,7 @@
 """`drain` against OR-tools and its own contract, from random pseudoflows with random roles, plain and mirrored."""
 
 from dataclasses import dataclass
+from threading import Timer
 
 import numpy as np
 import pytest
@@ -132,3 +133,72 @@ def test_random_pseudoflows(first: int) -> None:
         before = random_instance(seed)
         after, side = run(before, Control(), mirrored=seed % 2 == 1)
         check_drained(before, after, side, f"seed {seed}")
+
+
+def grid_instance(side: int, seed: int) -> Instance:
+    """Excess on the left edge of a grid, unlimited vertices on the right."""
+    rng = np.random.default_rng(seed)
+    cell = np.arange(side * side, dtype=np.int32).reshape(side, side)
+    tail = np.concatenate([cell[:, :-1].ravel(), cell[:-1].ravel()])
+    head = np.concatenate([cell[:, 1:].ravel(), cell[1:].ravel()])
+    network = Network(EdgeList(side * side, tail, head, np.ones(len(tail), np.int64), True))
+    excess, role = np.zeros(side * side, np.int64), np.zeros(side * side, np.int8)
+    excess[cell[:, 0]] = 1_000_000
+    role[cell[:, -1]] = UNLIMITED
+    return Instance(network, rng.integers(0, 1000, network.n_arcs), excess, role)
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_cancelled_drains_can_be_finished(mirrored: bool) -> None:
+    before = grid_instance(150, seed=7)
+    state = before
+    for delay_s in (0.0, 0.0005, 0.001, 0.002, 0.004):
+        control = Control()
+        stopper = Timer(delay_s, control.cancel)
+        stopper.start()
+        state, side = run(state, control, mirrored=mirrored)
+        stopper.join()
+        check_pseudoflow(before, state, f"after {delay_s} s")
+    after, side = run(state, Control(), mirrored=mirrored)
+    check_drained(before, after, side, "finished")
+
+
+def test_cancelled_before_it_starts_changes_nothing() -> None:
+    before, control = grid_instance(20, seed=1), Control()
+    control.cancel()
+    after, side = run(before, control, mirrored=False)
+    assert not side.any()
+    assert (after.residual == before.residual).all()
+    assert (after.excess == before.excess).all()
+
+
+def test_counters_rise() -> None:
+    control = Control()
+    run(grid_instance(40, seed=2), control, mirrored=False)
+    assert min(control.progress().values()) > 0
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_huge_numbers_stay_exact(mirrored: bool) -> None:
+    """a --inf--> b --inf--> two unlimited vertices; all of 2**60 arrives."""
+    #   0 -- 1 -- 2
+    #         \-- 3
+    network = Network(EdgeList(4, *np.array([[0, 1, 1], [1, 2, 3]], np.int32), np.ones(3, np.int64)))
+    before = Instance(
+        network,
+        np.full(network.n_arcs, 1 << 61),
+        np.array([1 << 60, 0, 0, 0]),
+        np.array([0, 0, UNLIMITED, UNLIMITED], np.int8),
+    )
+    after, side = run(before, Control(), mirrored=mirrored)
+    check_pseudoflow(before, after, "huge")
+    assert after.excess[2:].sum() == 1 << 60
+    assert not side.any()
+
+
+def test_nothing_to_do() -> None:
+    before = grid_instance(5, seed=3)
+    before.excess[:] = -1
+    after, side = run(before, Control(), mirrored=False)
+    assert not side.any()
+    assert (after.residual == before.residual).all()
