@@ -33,8 +33,8 @@ def drain(
     Once ``control`` is cancelled it returns within about a millisecond; residuals and excess are then a valid
     pseudoflow from which a later drain can go on, and R is empty. Exact as long as the sum of all excess and every
     pair sum stay below 2**62. Releases the GIL. Deterministic. O(n^2 m), in practice close to linear; every call
-    costs O(n) at least. Working memory is O(n), in ``scratch``, and 8 bytes for
-    each arc of an unlimited vertex.
+    costs O(n) at least. Working memory is O(n), in ``scratch``, and 8 bytes for each arc of an unlimited
+    vertex.
     """
     n = network.n_vertices
     side: BoolArray = np.zeros(n, np.bool_)
