@@ -23,11 +23,9 @@ Gap. If no vertex has label k - 1, no residual path leads from a vertex of label
 longer than n - 1. What can be reached from such a strong tree, and the subtrees below, is *buried*: never touched
 again. A buried set is closed, so the buried vertices at the end are the closed set that `drain` reports.
 
-Labels to start with. Exact distances send the excess straight to the deficits, which matters most of all: without
-them genrmf and level graphs take 4 to 30 times as long. But exact distances of vertices behind the excess give no
-direction, they only fill levels and put off the gaps that bury what is stuck. So the first search stops at the
-nearest excess, at distance k, and everything farther has label k. In a network that is nearly a tree (roads) there
-is little choice of direction and most excess is stuck, so it starts flat: 1 where there is excess, else 0.
+Labels to start with are flat: 1 where there is excess, else 0. So few levels are filled, and a gap soon buries what
+is stuck. Where that does not end within a budget (excess must travel far in a narrow network), labels become exact
+distances, as in push-relabel: a global relabel, repeated by work done.
 
 Termination. Labels never fall (a global relabel sets the exact distance, which is at least any valid label) and
 stay <= n, so there are at most n^2 relabels. Between two relabels a search moves on in an arc list or ends; a
@@ -106,14 +104,11 @@ ARCS_SCANNED: Final = Control.ARCS_SCANNED
 POLL_MASK: Final = 4095
 """Long loops look at the cancel flag every 4096 vertices: well under a millisecond."""
 
+FLAT_WORK: Final = 16
+"""First global relabel after this many times 4 n + m steps (arcs scanned, links turned round, arcs pushed on)."""
+
 GLOBAL_WORK: Final = 4
-"""Global relabel after this many times 4 n + m steps (arcs scanned, links turned round, arcs pushed on)."""
-
-FLAT_WORK: Final = 8
-"""The same before the first global relabel of a flat start."""
-
-FLAT_DEGREE: Final = 3
-"""Start flat below this many arcs a vertex."""
+"""The same for each later one."""
 
 
 @njit(nogil=True, cache=True)
@@ -187,13 +182,8 @@ def take_back(flow: Pseudoflow, lent: UnitArray, mirror: int | None) -> None:
 
 
 @njit(nogil=True, cache=True)
-def exact_labels(
-    flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: int | None, nearest: bool
-) -> None:
-    """Breadth-first search from all deficits against residual arcs; what reaches none is buried.
-
-    With ``nearest`` it stops at the first excess and gives all that is farther the same label.
-    """
+def exact_labels(flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: int | None) -> None:
+    """Breadth-first search from all deficits against residual arcs; what reaches none is buried."""
     control[GLOBAL_RELABELS] += 1
     label, queue, role = forest.label, forest.queue, flow.role
     n = len(role)
@@ -221,11 +211,6 @@ def exact_labels(
                 label[w] = distance
                 queue[end] = w
                 end += 1
-                if nearest and flow.excess[w] > 0:
-                    for x in range(n):
-                        if role[x] == ORDINARY:
-                            label[x] = min(label[x], distance)
-                    return
 
 
 @njit(nogil=True, cache=True)
@@ -453,13 +438,9 @@ def solve(flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: 
     """Move excess to deficits until none can; returns False if cancelled. See the head of this file."""
     n = len(flow.role)
     size = 4 * n + len(flow.head)
-    limit = GLOBAL_WORK * size
+    limit = FLAT_WORK * size
     work = 0
-    if len(flow.head) < FLAT_DEGREE * n:
-        limit = FLAT_WORK * size
-        flat_labels(flow, forest.label)
-    else:
-        exact_labels(flow, forest, control, mirror, True)
+    flat_labels(flow, forest.label)
     highest = plant(flow, forest)
     while highest > 0:
         if control[CANCEL] != 0:
@@ -467,7 +448,7 @@ def solve(flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: 
         if work > limit:
             work = 0
             limit = GLOBAL_WORK * size
-            exact_labels(flow, forest, control, mirror, False)
+            exact_labels(flow, forest, control, mirror)
             highest = plant(flow, forest)
             continue
         root = forest.bucket[highest]

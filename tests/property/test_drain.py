@@ -175,7 +175,8 @@ def test_cancelled_before_it_starts_changes_nothing() -> None:
 def test_counters_rise() -> None:
     control = Control()
     run(grid_instance(40, seed=2), control, mirrored=False)
-    assert min(control.progress().values()) > 0
+    progress = control.progress()
+    assert min(progress[name] for name in ("pushes", "relabels", "arcs_scanned")) > 0
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
