@@ -16,6 +16,7 @@ flow of the cut's value remains, and by weak duality both are optimal.
 The value is the capacity of the cut: its arcs, the supply caps of sources in T, the demand caps of sinks in S.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,9 +68,21 @@ def certify(
         free_sink,
         first,
     )
-    value = int(cut_capacity) + _capped(terminals.sources, terminals.supply, ~source_side)
-    value += _capped(terminals.sinks, terminals.demand, source_side)
-    flow = int(across) + value - int(cut_capacity)
+    sides = source_side[terminals.sources], source_side[terminals.sinks]
+    return verdict(terminals, *sides, int(across), int(cut_capacity), first.tolist())
+
+
+def verdict(
+    terminals: Terminals,
+    sources_in_s: BoolArray,
+    sinks_in_s: BoolArray,
+    across: int,
+    cut_capacity: int,
+    first: Sequence[int],
+) -> Certificate:
+    """The certificate for what a scan found: net flow and capacity over the cut, and the first offender against
+    each of the conditions 1-5 (-1: none)."""
+    capped = _capped(terminals.supply[~sources_in_s]) + _capped(terminals.demand[sinks_in_s])
     texts = (
         "a residual is negative or a link's residuals do not add up to its capacities: arc {}",
         "the excess does not match the flow: vertex {}",
@@ -77,7 +90,8 @@ def certify(
         "an arc from the source side to the sink side is not saturated: arc {}",
         "the source side lacks flow or the sink side holds some back: vertex {}",
     )
-    failures = tuple(text.format(int(at)) for text, at in zip(texts, first, strict=True) if at >= 0)
+    failures = tuple(text.format(at) for text, at in zip(texts, first, strict=True) if at >= 0)
+    value, flow = cut_capacity + capped, across + capped
     return Certificate(not failures and flow == value, value, flow, failures)
 
 
@@ -91,9 +105,9 @@ def own_supply(n_vertices: int, terminals: Terminals) -> UnitArray:
     return own
 
 
-def _capped(vertices: VertexArray, caps: UnitArray, where: BoolArray) -> int:
-    """Sum of the caps of the vertices that lie in ``where``: virtual arcs the cut crosses. Exact."""
-    return sum(cap for cap in caps[where[vertices]].tolist() if cap != INFINITE)
+def _capped(caps: UnitArray) -> int:
+    """Sum of the finite caps: virtual arcs the cut crosses. Exact."""
+    return sum(cap for cap in caps.tolist() if cap != INFINITE)
 
 
 @njit(cache=True, nogil=True)

@@ -120,16 +120,17 @@ class Network:
         return int((self.capacity == INFINITE).sum())
 
     @cached_property
-    def _finite_total(self) -> int:
+    def finite_total(self) -> int:
+        """Exact sum of the finite capacities, an undirected edge counted twice."""
         return exact_total(self.capacity, self.undirected)
 
     def check_update(self, rows: EdgeArray, capacity: UnitArray) -> "CapacityChange":
         """What an update of distinct rows would do; raises `CapacityOverflow` before anything changes. O(k)."""
         high, low, to_infinite, touches = survey_change(rows, capacity, self.capacity, self.undirected, INFINITE)
         change = CapacityChange((high << 32) + low, to_infinite, touches)
-        if self._finite_total + change.total > MAX_TOTAL:
+        if self.finite_total + change.total > MAX_TOTAL:
             raise CapacityOverflow(
-                f"the capacities would add up to {self._finite_total + change.total} units; the limit is {MAX_TOTAL}",
+                f"the capacities would add up to {self.finite_total + change.total} units; the limit is {MAX_TOTAL}",
                 rows[np.argsort(capacity)[::-1][:10]].tolist(),
             )
         return change
@@ -138,7 +139,7 @@ class Network:
         """Store new capacities of distinct edge rows. O(k). Flow states are the engine's to adjust."""
         change = self.check_update(rows, capacity)
         self.n_infinite += change.to_infinite
-        self._finite_total += change.total
+        self.finite_total += change.total
         self.capacity[rows] = capacity
 
     def edge_list(self) -> EdgeList:

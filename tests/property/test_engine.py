@@ -1,15 +1,9 @@
-"""Every engine against OR-tools: random networks of every kind, then update sequences, warm against cold."""
+"""The CPU engine against OR-tools: random networks of every kind, then update sequences, warm against cold."""
 
-import numpy as np
 import pytest
 
-from gpu_engine.checks import flow_value, is_flow
-from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
-from gpu_engine.engine import Mode
-from gpu_engine.errors import Unbounded
-from gpu_engine.network import Network
-from tests.oracle import maximum_flow
-from tests.random_networks import random_edges, random_terminals, random_update
+from gpu_engine.cpu.engine import CpuEngine
+from tests.congruence import check_sequence
 
 SEEDS_A_CASE = 50
 
@@ -17,55 +11,9 @@ SEEDS_A_CASE = 50
 @pytest.mark.parametrize("first", range(0, 2500, SEEDS_A_CASE))
 def test_update_sequences_agree_with_ortools(first: int) -> None:
     for seed in range(first, first + SEEDS_A_CASE):
-        check_sequence(seed, steps=8)
+        check_sequence(CpuEngine, seed, steps=8)
 
 
 def test_one_state_survives_a_thousand_updates() -> None:
     for seed in range(900_000, 900_005):
-        check_sequence(seed, steps=1000, largest=60)
-
-
-def check_sequence(seed: int, steps: int, largest: int = 30) -> None:
-    """Solve, compare with the judge, update, and again; what fails names its seed and step."""
-    rng = np.random.default_rng(seed)
-    edges = random_edges(rng, largest)
-    terminals = random_terminals(rng, edges.n_vertices)
-    network = Network(edges)
-    engine = CpuEngine(network)
-    try:
-        state = engine.open(terminals)
-    except Unbounded:
-        return
-    for step in range(steps):
-        at = f"seed {seed} step {step}"
-        report = engine.solve(state, cold=rng.random() < 0.05)
-        value = maximum_flow(edges, network.capacity, terminals)
-        certificate = engine.certificate(state)
-        assert certificate.valid, f"{at}: {certificate.failures}"
-        assert report.value == certificate.value == value, at
-        assert engine.solve(state).mode is Mode.UNCHANGED, at
-        if rng.random() < 0.3:
-            check_flow_and_cut(engine, state, value, at)
-        if network.n_edges == 0:
-            return
-        try:
-            engine.update(*random_update(rng, network.capacity))
-        except Unbounded:
-            continue
-        if rng.random() < 0.1:
-            engine.solve(state)
-            saved = engine.export(state)
-            engine.close(state)
-            state = engine.restore(terminals, saved)
-
-
-def check_flow_and_cut(engine: CpuEngine, state: CpuFlowState, value: int, at: str) -> None:
-    network, terminals = engine.network, state.terminals
-    flow = engine.flow(state)
-    assert is_flow(network, terminals, flow) == [], at
-    assert flow_value(network, terminals, flow) == value, at
-    assert engine.certificate(state).valid, at  # undisturbed
-    cut = engine.cut(state)
-    caps = sum(cap for v, cap in zip(terminals.sources, terminals.supply, strict=True) if not cut.source_side[v])
-    caps += sum(cap for v, cap in zip(terminals.sinks, terminals.demand, strict=True) if cut.source_side[v])
-    assert cut.capacity == int(network.capacity[cut.edges].sum()) + int(caps) == value, at
+        check_sequence(CpuEngine, seed, steps=1000, largest=60)

@@ -36,33 +36,25 @@
 #include <cooperative_groups/reduce.h>
 #include <cooperative_groups/scan.h>
 
+#include "arc.cuh"
+
 namespace cg = cooperative_groups;
 
 #ifndef TILE
 #define TILE 8
 #endif
 #ifndef CLUSTER
-#define CLUSTER 8
+#define CLUSTER 8       // 1 before compute capability 9.0: the leading team is then a single block
 #endif
 #ifndef THREADS
 #define THREADS 512
 #endif
-#ifndef WIDE
-typedef int Capacity;
-#else
-typedef long long Capacity;
-#endif
-typedef long long Units;
 
 constexpr int UNSEEN = 0x7fffffff;
 constexpr int OUTSIDE = -2;
 constexpr int NONE = -1;
 constexpr int LONG_ROW = 128;   // rows from this length on are visited by a whole block
 constexpr int PIECE = 128;      // longest stretch of a row that one tile visits in a search
-
-enum Role : signed char { ORDINARY = 0, SINK = 1, AWAY = 2 };
-
-struct __align__(sizeof(Capacity) == 4 ? 16 : 8) Arc { int head, reverse; Capacity residual, pair_sum; };
 
 struct __align__(16) Entry { int vertex, begin, end, label; };      // label: later the lowest label beyond the vertex
 
@@ -88,31 +80,18 @@ struct Graph {
     const int* row_offsets; Arc* arcs; Units* excess; const signed char* role;
 };
 
-__device__ __forceinline__ int load(const int* p) { return __ldcg(p); }
-__device__ __forceinline__ void store(int* p, int x) { __stcg(p, x); }
 __device__ __forceinline__ Entry load(const Entry* p) {
     int4 x = __ldcg((const int4*)p);
     return {x.x, x.y, x.z, x.w};
 }
 __device__ __forceinline__ void store(Entry* p, Entry e) { __stcg((int4*)p, make_int4(e.vertex, e.begin, e.end, e.label)); }
 
-__device__ __forceinline__ Arc load(const Arc* p) {
-#ifndef WIDE
-    int4 x = __ldcg((const int4*)p);
-    return {x.x, x.y, x.z, x.w};
-#else
-    int2 x = __ldcg((const int2*)p);
-    return {x.x, x.y, __ldcg(&p->residual), __ldcg(&p->pair_sum)};
-#endif
-}
 template <bool MIRROR> __device__ __forceinline__ Capacity forward(const Arc& a) {
     return MIRROR ? a.pair_sum - a.residual : a.residual;
 }
 template <bool MIRROR> __device__ __forceinline__ Capacity backward(const Arc& a) {
     return MIRROR ? a.residual : a.pair_sum - a.residual;
 }
-__device__ __forceinline__ void add(int* p, int x) { atomicAdd(p, x); }
-__device__ __forceinline__ void add(Units* p, Units x) { atomicAdd((unsigned long long*)p, (unsigned long long)x); }
 template <bool MIRROR> __device__ __forceinline__ Units held(const Graph& g, int v) {
     Units e = __ldcg(g.excess + v);
     return MIRROR ? -e : e;
@@ -132,7 +111,11 @@ struct Team {               // threads that work in step: the leading cluster or
 
 __device__ __forceinline__ void wait(const Team& team) {
     if (team.whole) cg::this_grid().sync();
+#if CLUSTER > 1
     else cg::this_cluster().sync();
+#else
+    else __syncthreads();
+#endif
 }
 
 struct Tile {               // TILE neighbouring lanes
@@ -499,18 +482,19 @@ struct Solve {
 template <bool MIRROR> __device__ void solve(ARGUMENTS) {
     __shared__ Units sums[THREADS / 32];
     cg::grid_group grid = cg::this_grid();
-    cg::cluster_group cluster = cg::this_cluster();
     Solve s{{n, row_offsets, arcs, excess, role},
             label, stamp, {rows_a, rows_b}, {active_a, active_b}, {long_a, long_b}, work, control,
             {(int)grid.thread_rank(), (int)grid.size(), (int)blockIdx.x, (int)gridDim.x, true},
-            {(int)cluster.thread_rank(), (int)cluster.num_threads(), (int)cluster.block_rank(), CLUSTER, false},
+            {(int)(blockIdx.x * THREADS + threadIdx.x), CLUSTER * THREADS, (int)blockIdx.x, CLUSTER, false},
             {sums}, blockIdx.x / CLUSTER == 0, small};
     s.drain<MIRROR>(patience, round_limit);
 }
 
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS) drain_forward(ARGUMENTS) {
-    solve<false>(PASSED);
-}
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS) drain_mirrored(ARGUMENTS) {
-    solve<true>(PASSED);
-}
+#if CLUSTER > 1
+#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define IN_CLUSTERS
+#endif
+
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) drain_forward(ARGUMENTS) { solve<false>(PASSED); }
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) drain_mirrored(ARGUMENTS) { solve<true>(PASSED); }

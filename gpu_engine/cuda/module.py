@@ -1,0 +1,42 @@
+"""Compile the kernels, once for each width and device; CuPy keeps the cubins on disk (CUPY_CACHE_DIR)."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import cupy
+
+KERNELS: Final = Path(__file__).parent / "kernels"
+THREADS: Final = 512
+"""Of a block of the drain; also in its launch bounds."""
+
+CLUSTER: Final = 8
+"""Blocks of the leading cluster: the largest size every device with clusters allows."""
+
+
+def device_available() -> bool:
+    """True if a CUDA device can be used from this process."""
+    try:
+        return bool(cupy.cuda.is_available())
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return False
+
+
+def cluster_size() -> int:
+    """Blocks in the leading team: a cluster from compute capability 9.0 on, else one block."""
+    return CLUSTER if int(cupy.cuda.Device().compute_capability) >= 90 else 1
+
+
+@cache
+def kernel(file: str, name: str, *, wide: bool, cooperative: bool = False) -> Any:
+    """The function ``name`` of ``file``, for int64 residuals if ``wide``. Compiled on first use: seconds, once."""
+    options = ["--std=c++17", f"-I{KERNELS}", f"-DTHREADS={THREADS}", f"-DCLUSTER={cluster_size()}"]
+    if wide:
+        options.append("-DWIDE")
+    return _module(file, tuple(options), cooperative).get_function(name)
+
+
+@cache
+def _module(file: str, options: tuple[str, ...], cooperative: bool) -> Any:
+    source = (KERNELS / file).read_text()
+    return cupy.RawModule(code=source, options=options, enable_cooperative_groups=cooperative)

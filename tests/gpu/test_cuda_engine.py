@@ -1,0 +1,72 @@
+"""The CUDA engine, on a device: the suites of the CPU engine, and larger networks against the CPU engine."""
+
+import numpy as np
+import pytest
+
+cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+
+from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
+from gpu_engine.cuda.engine import CudaEngine  # noqa: E402
+from gpu_engine.cuda.module import device_available  # noqa: E402
+from gpu_engine.generators import generate  # noqa: E402
+from gpu_engine.network import Network  # noqa: E402
+from gpu_engine.terminals import Terminals  # noqa: E402
+from tests.congruence import check_sequence  # noqa: E402
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not device_available(), reason="no CUDA device"),
+    pytest.mark.filterwarnings("default"),
+]
+
+FAMILIES = [
+    ("genrmf-long", {"a": 8}),
+    ("genrmf-wide", {"a": 16}),
+    ("rlg-long", {"rows": 40}),
+    ("rlg-wide", {"rows": 60}),
+    ("ac", {"n_vertices": 200}),
+    ("rmat", {"scale": 11}),
+    ("grid", {"rows": 60, "columns": 60}),
+    ("vision", {"rows": 60, "columns": 60}),
+    ("road", {"rows": 40, "columns": 40, "terminals": 20}),
+]
+
+
+@pytest.mark.parametrize("first", range(0, 400, 50))
+def test_update_sequences_agree_with_the_judge(first: int) -> None:
+    pytest.importorskip("ortools")
+    for seed in range(first, first + 50):
+        check_sequence(CudaEngine, seed, steps=6)
+
+
+@pytest.mark.parametrize(("family", "parameters"), FAMILIES)
+def test_families_agree_with_the_cpu_engine_through_updates(family: str, parameters: dict[str, int]) -> None:
+    edges = generate(family, seed=3, **parameters)
+    terminals = Terminals.of([edges.source], [edges.sink])
+    engines = [CpuEngine(Network(edges)), CudaEngine(Network(edges))]
+    states = [engine.open(terminals) for engine in engines]
+    rng = np.random.default_rng(3)
+    finite = np.flatnonzero(edges.capacity < 1 << 60)
+    for step in range(30):
+        values = [engine.solve(state).value for engine, state in zip(engines, states, strict=True)]
+        assert values[0] == values[1], f"step {step}"
+        certificate = engines[1].certificate(states[1])
+        assert certificate.valid, f"step {step}: {certificate.failures}"
+        assert certificate.value == values[1]
+        rows = rng.choice(finite, int(rng.choice([1, 10, max(1, len(finite) // 100)])), replace=False)
+        capacity = (edges.capacity[rows] * rng.uniform(0, 2, len(rows))).astype(np.int64)
+        for engine in engines:
+            engine.update(rows, capacity)
+
+
+@pytest.mark.parametrize("side", [64, 200])
+def test_the_same_grid_ten_times(side: int) -> None:
+    """Terminal-link grids are where racy codes go wrong."""
+    edges = generate("vision", seed=7, rows=side, columns=side)
+    engine = CudaEngine(Network(edges))
+    state = engine.open(Terminals.of([edges.source], [edges.sink]))
+    values = set()
+    for _ in range(10):
+        values.add(engine.solve(state, cold=True).value)
+        assert engine.certificate(state).valid
+    assert len(values) == 1
