@@ -22,6 +22,15 @@ from gpu_engine.types import INFINITE, BoolArray, EdgeArray, UnitArray, VertexAr
 SEARCH_SHARE = 16
 """`repair.search` may scan this fraction of the arcs a cold solve scanned before `drain` takes over."""
 
+NEAR = 1024
+"""Arcs a first search scans around each broken vertex."""
+
+SPARSE_DEGREE = 16
+MANY_BROKEN = 100
+"""Fewer broken vertices than this are always repaired."""
+
+RETRY_EVERY = 32
+
 _SCRATCH = Scratch()
 _NOTHING: VertexArray = np.empty(0, np.int32)
 
@@ -40,6 +49,7 @@ class CpuFlowState(FlowState):
     """The value when it was solved last."""
     solved: bool = False
     cold_arcs_scanned: int = 0
+    patience: "Patience" = field(default_factory=lambda: Patience())
     touched: list[EdgeArray] = field(default_factory=list)
     """Edge rows changed since the last solve; away from their ends all is settled."""
     interrupted: bool = False
@@ -49,6 +59,36 @@ class CpuFlowState(FlowState):
     def nbytes(self) -> int:
         at_rest = self.role.nbytes + self.residual.nbytes + self.excess.nbytes + self.source_side.nbytes
         return at_rest + sum(rows.nbytes for rows in self.touched)
+
+
+@dataclass(slots=True)
+class Patience:
+    """When a repair is not worth trying, learned from how long repairs and cold solves of this state took."""
+
+    cold_ms: float = float("inf")
+    """How long the last cold solve took."""
+    give_up_at: int = 1 << 62
+    """Broken vertices from which on a cold solve is expected to be faster."""
+    refused: int = 0
+
+    def start_with(self, n_vertices: int, n_arcs: int) -> None:
+        """A first guess: excess travels far in sparse networks, so many small repairs cost more than one flood."""
+        if n_arcs < SPARSE_DEGREE * n_vertices:
+            self.give_up_at = max(MANY_BROKEN, n_vertices // 200)
+
+    def allows(self, n_broken: int) -> bool:
+        """False if a cold solve should be made; now and then a repair is tried all the same."""
+        if n_broken < self.give_up_at:
+            return True
+        self.refused += 1
+        return self.refused % RETRY_EVERY == 0
+
+    def learn(self, n_broken: int, repair_ms: float) -> None:
+        """A repair of so many broken vertices took so long."""
+        if repair_ms > self.cold_ms:
+            self.give_up_at = min(self.give_up_at, max(MANY_BROKEN, n_broken))
+        elif n_broken >= self.give_up_at:
+            self.give_up_at = 2 * n_broken
 
 
 class CpuEngine(Engine):
@@ -71,6 +111,7 @@ class CpuEngine(Engine):
             excess=np.empty(n, np.int64),
             source_side=np.empty(n, np.bool_),
         )
+        state.patience.start_with(n, self.network.n_arcs)
         self._states.append(state)
         return state
 
@@ -125,6 +166,7 @@ class CpuEngine(Engine):
         return SolveReport(mode, state.value, self.name, control.progress(), {"solve": elapsed_ms}, reason)
 
     def _solve_cold(self, state: CpuFlowState, control: Control) -> None:
+        began = perf_counter()
         state.solved, state.touched, state.interrupted = False, [], False
         state.residual[:] = self.network.arc_capacity()
         state.excess[:] = own_supply(self.network.n_vertices, state.terminals)
@@ -136,24 +178,29 @@ class CpuEngine(Engine):
         state.cold_arcs_scanned = control.progress()["arcs_scanned"] - scanned_before
         state.value = self._value(state)
         state.solved = True
+        state.patience.cold_ms = (perf_counter() - began) * 1e3
 
     def _value(self, state: CpuFlowState) -> int:
         demand = state.terminals.demand
         return int(demand[demand != INFINITE].sum()) + int(state.excess[~state.source_side].sum())
 
     def _solve_warm(self, state: CpuFlowState, control: Control) -> tuple[Mode, str]:
-        mode = Mode.UNCHANGED
-        for deficits in (True, False):
-            start = self._broken(state, deficits)
-            if len(start):
-                mode = Mode.WARM
-                self._settle(state, control, start, deficits)
-        touched, state.touched, state.interrupted = bool(state.touched), [], False
-        if mode is Mode.WARM:
-            return mode, "repaired from the last flow"
-        if state.value != state.settled_value:
-            return Mode.WARM, "the cut is still minimum, its capacity changed"
-        return mode, "flow and cut are still optimal" if touched else "no change since the last solve"
+        began = perf_counter()
+        lacking, holding = self._broken(state, True), self._broken(state, False)
+        n_broken = len(lacking) + len(holding)
+        if not n_broken:
+            touched, state.touched, state.interrupted = bool(state.touched), [], False
+            if state.value != state.settled_value:
+                return Mode.WARM, "the cut is still minimum, its capacity changed"
+            return Mode.UNCHANGED, "flow and cut are still optimal" if touched else "no change since the last solve"
+        if not state.patience.allows(n_broken):
+            self._solve_cold(state, control)
+            return Mode.COLD, f"{n_broken} broken vertices: solving anew is faster"
+        self._settle(state, control, lacking, deficits=True)
+        self._settle(state, control, self._broken(state, False), deficits=False)
+        state.touched, state.interrupted = [], False
+        state.patience.learn(n_broken, (perf_counter() - began) * 1e3)
+        return Mode.WARM, "repaired from the last flow"
 
     def _broken(self, state: CpuFlowState, deficits: bool) -> VertexArray:
         if state.interrupted:
@@ -175,10 +222,22 @@ class CpuEngine(Engine):
             deficits,
         )
 
-    def _settle(self, state: CpuFlowState, control: Control, start: VertexArray, deficits: bool) -> None:
-        """Restore invariant (b) if ``deficits``, else (c), of `repair`."""
+    def _settle(self, state: CpuFlowState, control: Control, start: VertexArray, *, deficits: bool) -> None:
+        """Restore invariant (b) if ``deficits``, else (c), of `repair`: near targets first, then far ones."""
+        limit = state.cold_arcs_scanned // SEARCH_SHARE
+        for reach in (NEAR, limit):
+            if not len(start):
+                return
+            start = start[: self._search(state, control, start, deficits, reach, limit)]
+        if not len(start):
+            return
+        self._drain(state, control, deficits=deficits)
+
+    def _search(
+        self, state: CpuFlowState, control: Control, start: VertexArray, deficits: bool, reach: int, limit: int
+    ) -> int:
         _SCRATCH.reserve(self.network.n_vertices)
-        done, _SCRATCH.epoch, gained = repair.search(
+        left, _SCRATCH.epoch, gained = repair.search(
             *self._csr,
             state.residual,
             state.excess,
@@ -191,11 +250,11 @@ class CpuEngine(Engine):
             _SCRATCH.via,
             _SCRATCH.queue,
             control.slots,
-            state.cold_arcs_scanned // SEARCH_SHARE,
+            reach,
+            limit,
         )
         state.value += gained
-        if done < len(start):
-            self._drain(state, control, deficits=deficits)
+        return left
 
     def _drain(self, state: CpuFlowState, control: Control, *, deficits: bool) -> None:
         """Settle one whole side; raises `Cancelled` with the state a pseudoflow that can be settled later."""

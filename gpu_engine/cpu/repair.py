@@ -22,12 +22,17 @@ The value follows along in O(1) for each change: it is the capped demand plus th
 into T over the cut ends in a sink or fills a deficit.
 """
 
+from typing import Final
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.free import ORDINARY
 from gpu_engine.types import ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
+
+NOWHERE: Final = -1
+PUT_OFF: Final = -2
 
 
 @njit(cache=True, nogil=True)
@@ -120,21 +125,26 @@ def search(
     via: ArcArray,
     queue: VertexArray,
     slots: NDArray[np.int64],
+    reach: int,
     work_limit: int,
 ) -> tuple[int, int, int]:
-    """Augment from each of ``start`` until it is settled; return (how many are done, last epoch, value's change).
+    """Augment from each of ``start`` until it is settled; return (how many are left, last epoch, value's change).
 
-    Fewer done than given means that ``slots[0]`` (cancel) was raised or ``work_limit`` arcs were scanned; the
-    state is then a pseudoflow that keeps (a). Scratch int32[n] each: ``stamp`` (all < ``epoch``), ``via``,
-    ``queue``. Each search ends with an augmentation or moves its visited set to the other side, for good while
-    this call lasts, so there are at most n moves; the work limit bounds the augmentations.
+    A search that has scanned ``reach`` arcs without an end puts its vertex off; those put off stand at the front of
+    ``start`` afterwards. So do all that remain when ``slots[0]`` (cancel) is raised or ``work_limit`` arcs have been
+    scanned. The state is a pseudoflow that keeps (a) at any time. Scratch int32[n] each: ``stamp`` (all <= ``epoch``),
+    ``via``, ``queue``. Each search ends with an augmentation, with a vertex put off, or by moving its visited set to
+    the other side, for good while this call lasts, so there are at most n moves; the work limit bounds the rest.
     """
     sign = -1 if deficits else 1
-    work = 0
-    gained = 0
+    work, gained, left = 0, 0, 0
     for i in range(len(start)):
         x = start[i]
         while source_side[x] == deficits and sign * excess[x] > 0:
+            if work > work_limit or slots[0] != 0:
+                start[left] = x
+                left += 1
+                break
             epoch += 1
             target, visited, scanned = _nearest(
                 row_offsets,
@@ -150,20 +160,23 @@ def search(
                 stamp,
                 via,
                 queue,
+                reach,
             )
             work += scanned
             slots[4] += scanned
+            if target == PUT_OFF:
+                start[left] = x
+                left += 1
+                break
             if target >= 0:
                 _augment(head, reverse_arc, residual, excess, role, via, x, target, sign)
                 slots[1] += 1
-            else:
-                for k in range(visited):
-                    v = queue[k]
-                    source_side[v] = not deficits
-                    gained -= sign * excess[v]
-            if (work > work_limit or slots[0] != 0) and source_side[x] == deficits and sign * excess[x] > 0:
-                return i, epoch, gained
-    return len(start), epoch, gained
+                continue
+            for k in range(visited):
+                v = queue[k]
+                source_side[v] = not deficits
+                gained -= sign * excess[v]
+    return left, epoch, gained
 
 
 @njit(cache=True, nogil=True)
@@ -181,14 +194,18 @@ def _nearest(
     stamp: NDArray[np.int32],
     via: ArcArray,
     queue: VertexArray,
+    reach: int,
 ) -> tuple[int, int, int]:
-    """Breadth-first search on x's side; return (target or -1, vertices visited, arcs scanned)."""
+    """Breadth-first search on x's side; return (target, vertices visited, arcs scanned). The target is NOWHERE if
+    there is none, PUT_OFF if ``reach`` arcs were scanned first."""
     stamp[x] = epoch
     queue[0] = x
     tail, k, scanned = 1, 0, 0
     while k < tail:
         v = queue[k]
         k += 1
+        if scanned > reach:
+            return PUT_OFF, tail, scanned
         scanned += row_offsets[v + 1] - row_offsets[v]
         for a in range(row_offsets[v], row_offsets[v + 1]):
             w = head[a]
@@ -202,7 +219,7 @@ def _nearest(
                 return w, tail, scanned
             queue[tail] = w
             tail += 1
-    return -1, tail, scanned
+    return NOWHERE, tail, scanned
 
 
 @njit(cache=True, nogil=True)
