@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gpu_engine.checks import Certificate, own_supply, verdict
 from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
 from gpu_engine.cuda import launch
-from gpu_engine.cuda.launch import CONTROL, FINDINGS, OUTCOME, Array, DrainScratch, Topology
+from gpu_engine.cuda.launch import CONTROL, FINDINGS, Array, DrainScratch, Topology
 from gpu_engine.engine import Control, Cut, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, InvalidNetwork
 from gpu_engine.free import SOURCE, free_vertices
@@ -77,6 +77,8 @@ class CudaEngine(Engine):
             undirected=cupy.asarray(network.undirected),
         )
         self._scratch: DrainScratch | None = None
+        self._stale_capacity: list[tuple[EdgeArray, UnitArray]] = []
+        self._infinite_arcs = network.infinite_arcs()
         loops = int((network.edge_arc < 0).sum())
         self._parallel = network.n_arcs != 2 * (network.n_edges - loops)
 
@@ -106,41 +108,54 @@ class CudaEngine(Engine):
         if change.touches_infinite:
             self._update_infinite(rows, capacity)
             return
-        delta = capacity - network.capacity[rows]
-        device_rows = cupy.asarray(rows.astype(np.int32))
         solved = [state for state in self._states if state.solved]
-        if solved:
-            device_delta, links = cupy.asarray(self._off_infinite(rows, delta)), cupy.asarray(self._links(rows))
+        if solved and self._beside_infinite(rows):
             for state in solved:
-                self._apply(state, device_rows, device_delta, links)
+                state.solved = False  # rare enough to be left to a cold solve
+        elif solved and len(rows):
+            links = self._links(rows)
+            packed = launch.pack(rows, capacity - network.capacity[rows], links)
+            for state in solved:
+                self._apply(state, packed, len(rows), len(links))
         network.set_capacity(rows, capacity)
-        self._topology.capacity[device_rows] = cupy.asarray(capacity)
+        self._stale_capacity.append((rows, capacity))
 
-    def _off_infinite(self, rows: EdgeArray, delta: UnitArray) -> UnitArray:
-        """A finite edge beside an infinite one changes nothing; rare enough to be left to a cold solve."""
-        if self.network.n_infinite and self._parallel:
-            for state in self._states:
-                state.solved = False
-        return np.where(self.network.capacity[rows] == INFINITE, 0, delta)
+    def _beside_infinite(self, rows: EdgeArray) -> bool:
+        """A finite edge of the batch shares its link with an infinite one."""
+        if not (self.network.n_infinite and self._parallel):
+            return False
+        arcs = self.network.edge_arc[rows[self.network.capacity[rows] != INFINITE]]
+        arcs = arcs[arcs >= 0]
+        return bool((self._infinite_arcs[arcs] | self._infinite_arcs[self.network.reverse_arc[arcs]]).any())
 
-    def _links(self, rows: EdgeArray) -> NDArray[np.int32]:
+    def _links(self, rows: EdgeArray) -> NDArray[np.int64]:
         """One arc of each link that carries these edges."""
         arcs = self.network.edge_arc[rows]
         arcs = arcs[arcs >= 0]
         if not self._parallel:
-            return arcs
-        return np.unique(np.minimum(arcs, self.network.reverse_arc[arcs]))
+            return arcs.astype(np.int64)
+        arcs = np.minimum(arcs, self.network.reverse_arc[arcs])
+        if len(arcs) > launch.ONE_BLOCK_ROWS:
+            unique: NDArray[np.int64] = cupy.unique(cupy.asarray(arcs)).get().astype(np.int64)
+            return unique
+        return np.unique(arcs).astype(np.int64)
 
-    def _apply(self, state: CudaFlowState, rows: Array, delta: Array, links: Array) -> None:
-        outcome = cupy.zeros(OUTCOME.itemsize, np.uint8)
-        launch.apply(self._topology, rows, delta, links, state, outcome)
-        told = np.frombuffer(outcome.get().tobytes(), OUTCOME)[0]
+    def _apply(self, state: CudaFlowState, packed: Array, k: int, n_links: int) -> None:
+        told = launch.apply(self._topology, packed, k, n_links, state)
         state.touched = True
         if told["overflow"]:
             state.solved, state.wide, state.arcs = False, True, None
         state.value += int(told["gained"])
         state.lacking |= bool(told["lacking"])
         state.holding |= bool(told["holding"])
+
+    def _capacity(self) -> Array:
+        """int64[m] on the device, with all updates so far; only cold solves and certificates need it."""
+        device = self._topology.capacity
+        for rows, capacity in self._stale_capacity:
+            device[cupy.asarray(rows)] = cupy.asarray(capacity)
+        self._stale_capacity.clear()
+        return device
 
     def _update_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
         """As in the CPU engine: the free vertices may change, so every state goes cold."""
@@ -151,7 +166,8 @@ class CudaEngine(Engine):
         except Exception:
             self.network.set_capacity(rows, old)
             raise
-        self._topology.capacity[cupy.asarray(rows)] = cupy.asarray(capacity)
+        self._stale_capacity.append((rows, capacity))
+        self._infinite_arcs = self.network.infinite_arcs()
         for state, role in zip(self._states, roles, strict=True):
             state.role, state.solved, state.arcs = cupy.asarray(role), False, None
             state.wide = self._needs_wide()
@@ -171,7 +187,7 @@ class CudaEngine(Engine):
 
     def _solve_cold(self, state: CudaFlowState, control: Control) -> dict[str, int]:
         state.solved = False
-        state.arcs = launch.zero_flow(self._topology, self._topology.capacity, state.wide)
+        state.arcs = launch.zero_flow(self._topology, self._capacity(), state.wide)
         state.excess[:] = cupy.asarray(own_supply(self.network.n_vertices, state.terminals))
         state.source_side[:] = state.role == SOURCE
         launch.saturate(state.arcs, state.excess, state.source_side, state.wide)
@@ -234,9 +250,9 @@ class CudaEngine(Engine):
 
     def certificate(self, state: FlowState) -> Certificate:
         assert isinstance(state, CudaFlowState)
-        role = cupy.asarray(free_vertices(self.network, state.terminals).role)
+        role = state.role  # what is free is an input: no kernel writes it
         own = cupy.asarray(own_supply(self.network.n_vertices, state.terminals))
-        fresh = launch.zero_flow(self._topology, cupy.asarray(self.network.capacity), state.wide)
+        fresh = launch.zero_flow(self._topology, self._capacity(), state.wide)
         blank = np.zeros(1, FINDINGS)
         for name in ("residual", "balance", "terminal", "crossing", "side"):
             blank[name] = -1
@@ -277,7 +293,7 @@ class CudaEngine(Engine):
         column = state.arcs[:, 1] if state.wide else state.arcs[:, 2]
         residual: UnitArray = column.get().astype(np.int64)
         if self.network.n_infinite:
-            fresh = launch.zero_flow(self._topology, self._topology.capacity, state.wide)
+            fresh = launch.zero_flow(self._topology, self._capacity(), state.wide)
             base = (fresh[:, 1] if state.wide else fresh[:, 2]).get().astype(np.int64)
             residual += self.network.arc_capacity() - base
         return residual
@@ -294,7 +310,7 @@ class CudaEngine(Engine):
         if not arrays:
             return state
         try:
-            state.arcs = launch.zero_flow(self._topology, self._topology.capacity, state.wide)
+            state.arcs = launch.zero_flow(self._topology, self._capacity(), state.wide)
             column: Any = state.arcs[:, 1] if state.wide else state.arcs[:, 2]
             column -= cupy.asarray(arrays["flow"].astype(column.dtype))
             state.excess[:] = cupy.asarray(arrays["excess"])

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import cupy
 import numpy as np
+from numpy.typing import NDArray
 
 from gpu_engine.cuda.module import THREADS, cluster_size, kernel
 
@@ -101,35 +102,30 @@ def saturate(arcs: Array, excess: Array, source_side: Array, wide: bool) -> None
     _run("state.cu", "saturate", len(arcs), wide, np.int32(len(arcs)), arcs, excess, source_side)
 
 
-def apply(topology: Topology, rows: Array, change: Array, links: Array, state: Any, outcome: Array) -> None:
-    """Change capacities by ``change`` int64[k]; ``links`` int32[...] holds one arc of each link touched."""
+def pack(rows: NDArray[np.int64], change: NDArray[np.int64], links: NDArray[np.int64]) -> Array:
+    """An update in one transfer: int64[outcome + k + k + links], the outcome zero."""
+    blank = np.zeros(OUTCOME.itemsize // 8, np.int64)
+    return cupy.asarray(np.concatenate((blank, rows, change, links)))
+
+
+def apply(topology: Topology, packed: Array, k: int, n_links: int, state: Any) -> NDArray[np.void]:
+    """Change the capacities of ``k`` rows in one state and say what came of it; ``packed`` as by `pack`."""
+    start = OUTCOME.itemsize // 8
+    outcome, rows, change = packed[:start], packed[start : start + k], packed[start + k : start + 2 * k]
+    links, wide = packed[start + 2 * k :], state.wide
+    outcome.fill(0)
     undirected = (topology.undirected, np.int32(len(topology.undirected)))
-    k, n_links = np.int32(len(rows)), np.int32(len(links))
-    if len(rows) <= ONE_BLOCK_ROWS:
-        arguments = (k, rows, change, n_links, links, topology.edge_arc, *undirected, state.arcs, state.excess)
-        kernel("state.cu", "apply", wide=state.wide)(
-            (1,), (1024,), (*arguments, state.role, state.source_side, outcome)
-        )
-        return
-    wide = state.wide
-    _run(
-        "state.cu",
-        "apply_change",
-        len(rows),
-        wide,
-        k,
-        rows,
-        change,
-        topology.edge_arc,
-        *undirected,
-        state.arcs,
-        outcome,
-    )
-    _run(
-        "state.cu", "apply_mend", len(links), wide, n_links, links, state.arcs, state.excess, state.source_side, outcome
-    )
-    looked = (n_links, links, state.arcs, state.excess, state.role, state.source_side, outcome)
-    _run("state.cu", "apply_look", len(links), wide, *looked)
+    batch, on = (np.int32(k), rows, change), (np.int32(n_links), links)
+    if k <= ONE_BLOCK_ROWS:
+        flow = (state.arcs, state.excess, state.role, state.source_side, outcome)
+        kernel("state.cu", "apply", wide=wide)((1,), (1024,), (*batch, *on, topology.edge_arc, *undirected, *flow))
+    else:
+        _run("state.cu", "apply_change", k, wide, *batch, topology.edge_arc, *undirected, state.arcs, outcome)
+        _run("state.cu", "apply_mend", n_links, wide, *on, state.arcs, state.excess, state.source_side, outcome)
+        looked = (state.arcs, state.excess, state.role, state.source_side, outcome)
+        _run("state.cu", "apply_look", n_links, wide, *on, *looked)
+    told: NDArray[np.void] = outcome.get().view(OUTCOME)[0]
+    return told
 
 
 def region(state: Any, deficits: bool, out: Array) -> None:

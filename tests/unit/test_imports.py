@@ -35,7 +35,7 @@ FORBIDDEN: Mapping[str, tuple[str, ...]] = {
     "gpu_engine.formats": (*SOLVING, "gpu_engine.generators", "numba"),
     "gpu_engine.generators": (*SOLVING, "gpu_engine.formats"),
     "gpu_engine.cpu": ("gpu_engine.cuda", "gpu_engine.formats", "cupy"),
-    "gpu_engine.cuda": ("gpu_engine.cpu", "gpu_engine.formats"),
+    "gpu_engine.cuda": ("gpu_engine.formats",),  # edge flows are derived on the host, by the CPU engine
     "service.protocol": ("service", "gpu_engine", "redis", *WEB),
     "service.errors": ("service", "redis", *WEB),
     "service.settings": ("service", "gpu_engine", "redis", *WEB),

@@ -66,9 +66,9 @@ extern "C" __global__ void saturate(int n_arcs, Arc* arcs, Units* excess, const 
 
 // ---- updates --------------------------------------------------------------------------------------------------
 
-__device__ void change_capacity(const Edges& edges, int i, const int* rows, const Units* change, Arc* arcs,
+__device__ void change_capacity(const Edges& edges, int i, const Units* rows, const Units* change, Arc* arcs,
                                 Outcome* outcome) {
-    int row = rows[i], a = edges.edge_arc[row];
+    int row = (int)rows[i], a = edges.edge_arc[row];
     if (a < 0) return;
     int r = arcs[a].reverse;
     Units x = change[i], both = edges.both(row) ? x : 0;
@@ -104,7 +104,7 @@ __device__ void look(int v, const Units* excess, const signed char* role, const 
 }
 
 // The whole update by one block: for batches of up to some thousands of rows.
-extern "C" __global__ void apply(int k, const int* rows, const Units* change, int n_links, const int* links,
+extern "C" __global__ void apply(int k, const Units* rows, const Units* change, int n_links, const Units* links,
                                  const int* edge_arc, const bool* undirected, int n_undirected, Arc* arcs, Units* excess,
                                  const signed char* role, const bool* source_side, Outcome* outcome) {
     Edges edges{k, edge_arc, undirected, n_undirected};
@@ -121,18 +121,18 @@ extern "C" __global__ void apply(int k, const int* rows, const Units* change, in
 }
 
 // The same in three launches, for larger ones.
-extern "C" __global__ void apply_change(int k, const int* rows, const Units* change, const int* edge_arc,
+extern "C" __global__ void apply_change(int k, const Units* rows, const Units* change, const int* edge_arc,
                                         const bool* undirected, int n_undirected, Arc* arcs, Outcome* outcome) {
     Edges edges{k, edge_arc, undirected, n_undirected};
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < k) change_capacity(edges, i, rows, change, arcs, outcome);
 }
-extern "C" __global__ void apply_mend(int n_links, const int* links, Arc* arcs, Units* excess, const bool* source_side,
+extern "C" __global__ void apply_mend(int n_links, const Units* links, Arc* arcs, Units* excess, const bool* source_side,
                                       Outcome* outcome) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n_links) mend(links[i], arcs, excess, source_side, outcome);
 }
-extern "C" __global__ void apply_look(int n_links, const int* links, const Arc* arcs, const Units* excess,
+extern "C" __global__ void apply_look(int n_links, const Units* links, const Arc* arcs, const Units* excess,
                                       const signed char* role, const bool* source_side, Outcome* outcome) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n_links) return;
