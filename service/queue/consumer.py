@@ -20,12 +20,14 @@ from pydantic import ValidationError
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
+from service.metrics import WorkerMetrics
 from service.protocol import Command, Problem, Reply, Status
 from service.queue.lanes import Lanes
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.connection import AWAY
 from service.store.keys import Keys
+from service.tracing import NoTracing, Span, Tracing
 
 GROUP: Final = "worker"
 BATCH: Final = 64
@@ -63,6 +65,10 @@ class Task:
     started_at: float | None = None
     """Unix seconds."""
     ended: bool = False
+    status: Status | None = None
+    """Once it has ended here; None if it was handed on."""
+    code: str | None = None
+    """Of the problem it ended with."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held to start the task, to end it and to report on it."""
 
@@ -82,12 +88,23 @@ Handler = Callable[[Task], str]
 class Consumer:
     """Reads until `stop`. Threads: the caller's reads commands; one reads cancels, one reports progress."""
 
-    def __init__(self, client: redis.Redis, keys: Keys, worker: str, settings: Settings, handler: Handler) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        keys: Keys,
+        worker: str,
+        settings: Settings,
+        handler: Handler,
+        metrics: WorkerMetrics | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
         self._redis: Any = client
         self._keys = keys
         self._worker = worker
         self._settings = settings
         self._handler = handler
+        self._metrics = metrics or WorkerMetrics()
+        self._tracing = tracing or NoTracing()
         self._blobs = Blobs(client, keys)
         self._results: deque[tuple[str, int]] = deque()
         self.lanes = Lanes(settings.threads)
@@ -191,20 +208,41 @@ class Consumer:
         """The task from first to last, through any absence of Redis; only `stop` leaves it pending."""
         with task.lock:
             task.started_at = time.time()
-        try:
-            while not (task.ended or self.stopping):
-                try:
-                    self._attempt(task)
-                except redis.RedisError as error:
-                    log.warning("redis_failed", command=task.command.id, error=str(error))
-                    task.redelivered = True
-                    self._stopping.wait(RETRY_S)
-        except Exception:
-            log.exception("command_left_pending", command=task.command.id)
-        finally:
-            with self._tasks_lock:
-                del self._tasks[task.entry_id]
-            self._room.release()
+        command = task.command
+        ids = {"job_id": command.id, "graph": command.graph, "request_id": command.request_id}
+        with (
+            structlog.contextvars.bound_contextvars(**{name: value for name, value in ids.items() if value}),
+            self._tracing.span(command.kind.value, "consumer", command.traceparent) as span,
+        ):
+            try:
+                while not (task.ended or self.stopping):
+                    try:
+                        self._attempt(task)
+                    except redis.RedisError as error:
+                        log.warning("redis_failed", error=str(error))
+                        task.redelivered = True
+                        self._stopping.wait(RETRY_S)
+            except Exception:
+                log.exception("command_left_pending")
+            finally:
+                self._tell(task, span, ids)
+                with self._tasks_lock:
+                    del self._tasks[task.entry_id]
+                self._room.release()
+
+    def _tell(self, task: Task, span: Span, ids: dict[str, str | None]) -> None:
+        """Log, count and trace how a task went."""
+        command, started_at = task.command, task.started_at or task.command.created_at
+        queue_s, run_s = started_at - command.created_at, time.time() - started_at
+        if task.status is not None:
+            self._metrics.ended(command.kind, task.status, queue_s, run_s)
+        status = task.status.value if task.status else "left"
+        span.note(status=status, code=task.code, queue_ms=1e3 * queue_s, redelivered=task.redelivered, **ids)
+        if task.status is Status.FAILED:
+            span.failed(task.code or "")
+        if self._settings.access_log:
+            times = {"ms": round(1e3 * run_s, 2), "queue_ms": round(1e3 * queue_s, 2)}
+            log.info("command", kind=command.kind.value, status=status, code=task.code, **times)
 
     def _attempt(self, task: Task) -> None:
         try:
@@ -218,7 +256,7 @@ class Consumer:
         except redis.RedisError:
             raise
         except Exception as error:
-            log.exception("command_failed", command=task.command.id, kind=task.command.kind)
+            log.exception("command_failed", kind=task.command.kind.value)
             self._end(task, None, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
         else:
             self._end(task, result, None)
@@ -267,7 +305,7 @@ class Consumer:
             pipe.expire(events, ttl_s)
             self._remove(pipe, task)
             pipe.execute()
-            task.ended = True
+            task.ended, task.status, task.code = True, status, problem.code if problem else None
 
     def _remove(self, pipe: Any, task: Task) -> None:
         stream = self._keys.commands(self._worker)

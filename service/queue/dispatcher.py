@@ -77,6 +77,8 @@ class Dispatcher:
         *,
         idempotency_key: str | None = None,
         body_digest: str | None = None,
+        request_id: str | None = None,
+        traceparent: str | None = None,
     ) -> str:
         """Queue a command for the graph's owner and return its job id.
 
@@ -92,6 +94,8 @@ class Dispatcher:
             idempotency_key=idempotency_key,
             body_digest=body_digest,
             created_at=time.time(),
+            request_id=request_id,
+            traceparent=traceparent,
         )
         try:
             if idempotency_key is not None:
