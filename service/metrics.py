@@ -113,4 +113,3 @@ class WorkerMetrics:
         self._lag_updates.set(residency.lag_updates)
         self._lag_s.set(residency.lag_s)
         return generate_latest(self._registry).decode()
-

@@ -44,9 +44,7 @@ log = structlog.get_logger(__name__)
 class Worker:
     """One process's worth of threads around one `Consumer`."""
 
-    def __init__(
-        self, settings: Settings, name: str, open_engine: OpenEngine, tracing: Tracing | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, name: str, open_engine: OpenEngine, tracing: Tracing | None = None) -> None:
         self.name = name
         self._settings = settings
         self._open_engine = open_engine
@@ -55,9 +53,7 @@ class Worker:
         self._metrics = WorkerMetrics()
         self._tracing = tracing or NoTracing()
         self.graphs = Graphs(self._redis, keys, name, settings, open_engine, self._metrics)
-        self._consumer = Consumer(
-            self._redis, keys, name, settings, self.graphs.handle, self._metrics, self._tracing
-        )
+        self._consumer = Consumer(self._redis, keys, name, settings, self.graphs.handle, self._metrics, self._tracing)
         self.graphs.defer = self._consumer.lanes.put
         self._lease = Lease(self._redis, keys, name, settings.lease_s)
         self._takeover = Takeover(self._redis, keys, name, settings.lease_s)
