@@ -23,7 +23,8 @@ h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.05rem; margin: 2rem 0 .4r
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .3rem 1.25rem .3rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th { font-weight: 500; color: var(--dim); } .n { text-align: right; } .notes { white-space: normal; }
+th { font-weight: 500; color: var(--dim); } th:last-child, td:last-child { padding-right: 0; }
+.n { text-align: right; } .notes { white-space: normal; }
 """
 _HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 HEADERS: Final = {
@@ -63,20 +64,19 @@ def status_page(content: Mapping[str, Any]) -> Response:
         _table(
             ("version", "append-only file", "fsync", "#memory", "#limit", "#ping"), [_redis(redis)], "Redis is away."
         ),
-        f"<h2>Graphs</h2><p class=dim>{_plural(len(graphs), 'graph')}{left_out}.</p>" if graphs else "<h2>Graphs</h2>",
+        f"<h2>Graphs: {len(graphs):,}{left_out}</h2>",
         _table(
-            ("name", "#version", "#vertices", "#edges", "#memory", "#flow states", "worker", "#updated"),
+            ("name", "worker", "#version", "#vertices", "#edges", "#memory", "#flow states", "#updated"),
             (_graph(graph, now) for graph in latest),
             "No graph is loaded.",
         ),
         "<h2>Limits</h2>",
         _table(
-            [f"#{name.replace('_', ' ')}" for name in content["limits"]],
+            [_limit_name(name) for name in content["limits"]],
             [[_limit(name, value) for name, value in content["limits"].items()]],
             "",
         ),
-        '<p class="dim"><a href="/status">/status</a> as JSON without <code>Accept: text/html</code>; figures over '
-        'time at <a href="/metrics">/metrics</a>.</p>',
+        '<p class="dim">Programs get this as JSON. Figures for Prometheus are at <a href="/metrics">/metrics</a>.</p>',
     )
     head = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Headrace status</title>'
@@ -119,7 +119,7 @@ def _redis(redis: RedisInfo) -> Sequence[Cell]:
 def _graph(graph: GraphInfo, now: datetime) -> Sequence[Cell]:
     updated = f"{_span((now - graph.updated_at).total_seconds())} ago"
     size = (graph.n_vertices, graph.n_edges, _bytes(graph.bytes), graph.flow_states)
-    return graph.name, graph.version, *size, graph.worker, updated
+    return graph.name, graph.worker, graph.version, *size, updated
 
 
 def _note(worker: str, note: str) -> str:
@@ -144,6 +144,10 @@ def _cell(tag: str, value: Cell, figure: bool) -> str:
     classes = " ".join((["n"] if figure else []) + (["bad"] if text.startswith("!") else []))
     opening = f'{tag} class="{classes}"' if classes else tag
     return f"<{opening}>{escape(text.lstrip('!'))}</{tag}>"
+
+
+def _limit_name(name: str) -> str:
+    return name.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
 
 
 def _limit(name: str, value: float) -> str:

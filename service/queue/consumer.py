@@ -242,7 +242,8 @@ class Consumer:
             span.failed(task.code or "")
         if self._settings.access_log:
             times = {"ms": round(1e3 * run_s, 2), "queue_ms": round(1e3 * queue_s, 2)}
-            log.info("command", kind=command.kind.value, status=status, code=task.code, **times)
+            code = {"code": task.code} if task.code else {}
+            log.info("command", kind=command.kind.value, status=status, **code, **times)
 
     def _attempt(self, task: Task) -> None:
         try:
