@@ -19,6 +19,9 @@ from service.queue.models import RedisInfo
 
 router = APIRouter(tags=["service"], responses=PROBLEMS)
 LIMITS: Final = ("max_body_bytes", "max_edges", "max_vertices", "max_patch_rows", "queue_limit", "max_wait_s")
+SCRAPE_S: Final = 3.0
+"""How long a scrape waits for Redis; Prometheus itself gives up after ten seconds."""
+
 PROMETHEUS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -65,11 +68,12 @@ async def status(request: Request, backend: Context) -> Response:
 async def metrics(backend: Context) -> Response:
     """Prometheus text: of this process, of Redis, and of all workers as of their last heartbeats."""
     try:
-        redis, workers, texts = await asyncio.gather(
-            _ping(backend), backend.dispatcher.workers(), backend.dispatcher.worker_metrics()
-        )
+        async with asyncio.timeout(SCRAPE_S):
+            redis, workers, texts = await asyncio.gather(
+                _ping(backend), backend.dispatcher.workers(), backend.dispatcher.worker_metrics()
+            )
         text = scrape(backend.metrics, redis, workers, texts)
-    except ServiceError:  # the process's own figures are worth having just then
+    except (ServiceError, TimeoutError):  # the process's own figures are worth having just then
         text = scrape(backend.metrics, None, [], {})
     return Response(text, media_type=PROMETHEUS_TEXT)
 
