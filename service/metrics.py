@@ -13,10 +13,8 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from gpu_engine.engine import Mode
+from service.buckets import SECONDS
 from service.protocol import Kind, Status
-
-SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
-"""Upper bounds of the buckets: from a warm solve of a small graph to a cold one of a large graph."""
 
 TTL_S: Final = 60
 """A worker's text outlives it by this much."""

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 from starlette.types import Scope
 
-from service.metrics import SECONDS
+from service.buckets import SECONDS
 from service.protocol import Kind
 from service.queue.models import RedisInfo, WorkerInfo
 
