@@ -195,7 +195,7 @@ class Consumer:
             self._tasks[entry_id] = task
             if command.id in self._early_cancels:
                 task.control.cancel()
-        self.lanes.put(command.graph, lambda: self._run(task))
+        self.lanes.put(command.graph, lambda: self._run_observed(task))
 
     def _parse(self, fields: dict[bytes, bytes] | None) -> Command | None:
         """None for what is no command, such as an entry that was deleted while pending."""
@@ -208,27 +208,31 @@ class Consumer:
         """The task from first to last, through any absence of Redis; only `stop` leaves it pending."""
         with task.lock:
             task.started_at = time.time()
+        try:
+            while not (task.ended or self.stopping):
+                try:
+                    self._attempt(task)
+                except redis.RedisError as error:
+                    log.warning("redis_failed", command=task.command.id, error=str(error))
+                    task.redelivered = True
+                    self._stopping.wait(RETRY_S)
+        except Exception:
+            log.exception("command_left_pending", command=task.command.id)
+        finally:
+            with self._tasks_lock:
+                del self._tasks[task.entry_id]
+            self._room.release()
+
+    def _run_observed(self, task: Task) -> None:
+        """`_run`; all that is logged meanwhile carries the command's ids."""
         command = task.command
         ids = {"job_id": command.id, "graph": command.graph, "request_id": command.request_id}
         with (
             structlog.contextvars.bound_contextvars(**{name: value for name, value in ids.items() if value}),
             self._tracing.span(command.kind.value, "consumer", command.traceparent) as span,
         ):
-            try:
-                while not (task.ended or self.stopping):
-                    try:
-                        self._attempt(task)
-                    except redis.RedisError as error:
-                        log.warning("redis_failed", error=str(error))
-                        task.redelivered = True
-                        self._stopping.wait(RETRY_S)
-            except Exception:
-                log.exception("command_left_pending")
-            finally:
-                self._tell(task, span, ids)
-                with self._tasks_lock:
-                    del self._tasks[task.entry_id]
-                self._room.release()
+            self._run(task)
+            self._tell(task, span, ids)
 
     def _tell(self, task: Task, span: Span, ids: dict[str, str | None]) -> None:
         """Log, count and trace how a task went."""
@@ -257,7 +261,7 @@ class Consumer:
         except redis.RedisError:
             raise
         except Exception as error:
-            log.exception("command_failed", kind=task.command.kind.value)
+            log.exception("command_failed", command=task.command.id, kind=task.command.kind)
             self._end(task, None, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
         else:
             self._end(task, result, None)
