@@ -11,6 +11,7 @@ from service.api.backend import Backend, OpenBackend, open_backend
 from service.api.metrics import Metrics
 from service.api.middleware import Requests
 from service.settings import Settings
+from service.tracing import open_tracing
 
 DESCRIPTION = """Graphs stay resident, capacity changes are re-solved warm, every answer carries a certificate.
 Errors are problem+json with a stable `code`."""
@@ -24,16 +25,20 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
     """The application; `settings` come from the environment if not given."""
     settings = settings or Settings()
     metrics = Metrics()
+    tracing = open_tracing("api")
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[State]:
-        async with open_backend(settings, metrics) as backend:
-            yield {"backend": backend}
+        try:
+            async with open_backend(settings, metrics) as backend:
+                yield {"backend": backend}
+        finally:
+            tracing.close()
 
     app = FastAPI(title="Headrace", version="1", description=DESCRIPTION, lifespan=lifespan, redirect_slashes=False)
     for resource in (graphs, capacities, flows, snapshots, jobs, health):
         app.include_router(resource.router)
     problems.install(app)
     openapi.install(app)
-    app.add_middleware(Requests, metrics=metrics, access_log=settings.access_log)
+    app.add_middleware(Requests, metrics=metrics, access_log=settings.access_log, tracing=tracing)
     return app

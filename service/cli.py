@@ -35,7 +35,9 @@ def serve(
     data_dir: Annotated[Path | None, typer.Option(help="Where the embedded Redis keeps its data [.headrace].")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Worker processes [1].")] = None,
     redis_url: Annotated[str | None, typer.Option(help="Use this Redis, start none.")] = None,
-    access_log: Annotated[bool | None, typer.Option("--access-log", help="Log each request.")] = None,
+    access_log: Annotated[
+        bool | None, typer.Option("--access-log/--no-access-log", help="Log each request [yes].")
+    ] = None,
     insecure_any_host: Annotated[
         bool,
         typer.Option(envvar="HEADRACE_INSECURE_ANY_HOST", help="Allow a host that other machines can reach."),

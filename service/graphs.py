@@ -22,9 +22,10 @@ from gpu_engine.network import Network
 from gpu_engine.updates import CapacityTable, Change
 from service import answers, exact_json
 from service.errors import ServiceError
+from service.metrics import Residency, WorkerMetrics
 from service.protocol import CapacitiesArgs, Command, Kind, LoadArgs, MaxFlowArgs, PatchArgs
 from service.queue.consumer import Forward, Task
-from service.resident import Graph, OpenEngine, time_limit
+from service.resident import Answer, Graph, OpenEngine, Solved, time_limit
 from service.restore import Restorer
 from service.settings import Settings
 from service.store.blobs import Blobs, BrokenBlob
@@ -48,12 +49,19 @@ class Graphs:
     """Commands of one graph come one after the other; those of different graphs side by side."""
 
     def __init__(
-        self, client: redis.Redis, keys: Keys, worker: str, settings: Settings, open_engine: OpenEngine
+        self,
+        client: redis.Redis,
+        keys: Keys,
+        worker: str,
+        settings: Settings,
+        open_engine: OpenEngine,
+        metrics: WorkerMetrics | None = None,
     ) -> None:
         self._redis = client
         self._worker = worker
         self._settings = settings
         self._open_engine = open_engine
+        self._metrics = metrics or WorkerMetrics()
         self._registry = Registry(client, keys)
         self._blobs = Blobs(client, keys)
         self._log = Log(client, keys)
@@ -100,6 +108,16 @@ class Graphs:
     @property
     def nbytes(self) -> int:
         return sum(graph.nbytes for graph in self.resident)
+
+    @property
+    def residency(self) -> Residency:
+        """Flow states in memory, and how far snapshots are behind."""
+        graphs, now = self.resident, time.monotonic()
+        return Residency(
+            flow_states=sum(len(graph.states) for graph in graphs),
+            lag_updates=max((graph.unsaved for graph in graphs), default=0),
+            lag_s=max((now - graph.saved_at for graph in graphs if graph.unsaved), default=0.0),
+        )
 
     @property
     def notes(self) -> list[str]:
@@ -257,6 +275,7 @@ class Graphs:
         entry = Entry(graph.version + 1, applied, change)
         self._log.append(graph.graph_id, graph.epoch, entry, time.time())
         logged_at = time.perf_counter()
+        self._metrics.appended(logged_at - applied_at)
         graph.version = entry.version
         graph.remember(entry.version, applied)
         graph.unsaved += 1
@@ -275,7 +294,7 @@ class Graphs:
         for solved in reversed(graph.states.values()):
             old = solved.report
             try:
-                answer = graph.solve(solved, control, self._count_failure)
+                answer = self._solve(graph, solved, control)
             except Cancelled:
                 answer = None  # what is committed stays; the state is solved when it is asked for
             shown.append(answers.solved_state(graph, solved.terminals, old, answer))
@@ -290,7 +309,7 @@ class Graphs:
         states_before = len(graph.states)
         with time_limit(task.control, args.time_limit_s):
             solved = graph.open(terminals)
-            answer = graph.solve(solved, task.control, self._count_failure)
+            answer = self._solve(graph, solved, task.control)
         if len(graph.states) != states_before:
             self._make_room(graph.name, 0)
             self._registry.note(graph.graph_id, flow_states=len(graph.states), bytes=graph.nbytes)
@@ -307,6 +326,14 @@ class Graphs:
             timings_ms["fields"] = 1e3 * (ended - fields_since)
         timings_ms["total"] = timings_ms["queue"] + 1e3 * (ended - began)
         return exact_json.dumps(answers.max_flow(graph, answer, timings_ms) | parts)
+
+    def _solve(self, graph: Graph, solved: Solved, control: Control) -> Answer:
+        before = control.progress()
+        answer = graph.solve(solved, control, self._count_failure)
+        work = {name: count - before[name] for name, count in control.progress().items()}
+        report = answer.report
+        self._metrics.solved(report.mode, report.engine, answer.solve_ms, answer.certificate_ms, work)
+        return answer
 
     def _count_failure(self) -> None:
         self.count("certificate_failures")

@@ -2,14 +2,21 @@
 
 import logging
 import sys
+from typing import Any
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor
 
 
 def configure(process: str, level: int = logging.INFO) -> None:
     """Send structlog and the standard library's loggers to stderr; `process` names the writer in each line."""
+
+    def name_the_process(_logger: Any, _method: str, event: EventDict) -> EventDict:
+        event["process"] = process  # not a context variable: threads start without any
+        return event
+
     shared: list[Processor] = [
+        name_the_process,
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -36,4 +43,3 @@ def configure(process: str, level: int = logging.INFO) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    structlog.contextvars.bind_contextvars(process=process)

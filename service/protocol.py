@@ -108,6 +108,10 @@ class Command(Message):
     """SHA-256 of the canonical body: the same key with another digest is refused."""
     created_at: float
     """Unix seconds."""
+    request_id: str | None = None
+    """Of the request that asked for it, for the logs."""
+    traceparent: str | None = None
+    """W3C trace context of the span that asked for it."""
 
 
 class Problem(Message):

@@ -27,8 +27,8 @@ class Settings(BaseSettings):
     """When the embedded server's append-only file reaches the disk. What a *process* kill leaves is the same."""
 
     host: str = "127.0.0.1"
-    access_log: bool = False
-    """One log line for each request."""
+    access_log: bool = True
+    """One log line for each request and for each command."""
     port: int = Field(default=8080, ge=0, le=65535)
     default_wait_s: float = Field(default=30, ge=0)
     max_wait_s: float = Field(default=300, ge=0)

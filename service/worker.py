@@ -24,6 +24,7 @@ from gpu_engine.types import INFINITE
 from service import logs
 from service.errors import ServiceError
 from service.graphs import Graphs
+from service.metrics import TTL_S, WorkerMetrics
 from service.queue.consumer import Consumer, Forward
 from service.queue.lease import Lease
 from service.queue.models import WorkerReport
@@ -32,6 +33,7 @@ from service.resident import OpenEngine
 from service.settings import Settings
 from service.store.connection import AWAY, connect
 from service.store.keys import Keys
+from service.tracing import NoTracing, Tracing, open_tracing
 
 NAME_TAKEN: Final = 3
 """Exit status when another process has started under the same name."""
@@ -42,14 +44,16 @@ log = structlog.get_logger(__name__)
 class Worker:
     """One process's worth of threads around one `Consumer`."""
 
-    def __init__(self, settings: Settings, name: str, open_engine: OpenEngine) -> None:
+    def __init__(self, settings: Settings, name: str, open_engine: OpenEngine, tracing: Tracing | None = None) -> None:
         self.name = name
         self._settings = settings
         self._open_engine = open_engine
-        keys = Keys(settings.redis_prefix)
+        self._keys = keys = Keys(settings.redis_prefix)
         self._redis = connect(settings)
-        self.graphs = Graphs(self._redis, keys, name, settings, open_engine)
-        self._consumer = Consumer(self._redis, keys, name, settings, self.graphs.handle)
+        self._metrics = WorkerMetrics()
+        self._tracing = tracing or NoTracing()
+        self.graphs = Graphs(self._redis, keys, name, settings, open_engine, self._metrics)
+        self._consumer = Consumer(self._redis, keys, name, settings, self.graphs.handle, self._metrics, self._tracing)
         self.graphs.defer = self._consumer.lanes.put
         self._lease = Lease(self._redis, keys, name, settings.lease_s)
         self._takeover = Takeover(self._redis, keys, name, settings.lease_s)
@@ -67,12 +71,14 @@ class Worker:
         self._lease.acquire()
         self._lease.start(self._report, self._on_beat, self._on_lost)
         self._engine_name = warm_up(self._open_engine)
+        self._metrics.engine_is(self._engine_name)
         self._restore_all()
         log.info("started", worker=self.name, engine=self._engine_name)
         self._consumer.run()
         self._ready = False
         self._lease.release()
         self._redis.close()
+        self._tracing.close()
         return NAME_TAKEN if self._lost else 0
 
     def stop(self) -> None:
@@ -127,9 +133,16 @@ class Worker:
         )
 
     def _on_beat(self) -> None:
+        self._publish_metrics()
         self.graphs.save_overdue()
         if self._ready:
             self._takeover.check()
+
+    def _publish_metrics(self) -> None:
+        text = self._metrics.text(self.graphs.counters, self.graphs.residency)
+        began = time.perf_counter()
+        self._redis.set(self._keys.metrics(self.name), text, ex=TTL_S)
+        self._metrics.redis_answered(time.perf_counter() - began)
 
     def _on_lost(self) -> None:
         log.error("name_taken", worker=self.name)
@@ -160,7 +173,7 @@ def main() -> int:
     name = parser.parse_args().name
     logs.configure(name)
     settings = Settings()
-    worker = Worker(settings, name, partial(open_engine, choice=settings.engine))
+    worker = Worker(settings, name, partial(open_engine, choice=settings.engine), open_tracing(name))
     for number in (signal.SIGTERM, signal.SIGINT):
         # Not in the handler itself: it may interrupt the very lock that stop needs.
         signal.signal(number, lambda *_: threading.Thread(target=worker.stop).start())

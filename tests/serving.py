@@ -1,13 +1,15 @@
 """A real service for tests: `headrace serve` in its own processes, on a free port and a fresh directory."""
 
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx
 
@@ -52,9 +54,18 @@ def serve_command(data_dir: Path, *options: str) -> list[str]:
 
 
 @contextmanager
-def serving(data_dir: Path) -> Iterator[Service]:
-    """The service on a free port; killed at the end if it still runs."""
-    process = subprocess.Popen(serve_command(data_dir, "--port", "0"), stdout=subprocess.PIPE, text=True)
+def serving(
+    data_dir: Path, log: Path | None = None, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Service]:
+    """The service on a free port; killed at the end if it still runs. Its log goes to the file `log`, or to stderr."""
+    with nullcontext() if log is None else log.open("wb") as stderr:
+        process = subprocess.Popen(
+            serve_command(data_dir, "--port", "0"),
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            env=os.environ | environment,
+        )
     try:
         assert process.stdout is not None
         line = process.stdout.readline()

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import time
 from typing import Any, Final
 
 from fastapi import Request
@@ -37,7 +38,18 @@ async def ask(
     patience = waiting(request.headers, backend.settings)
     if key is not None and body_digest is None:
         body_digest = digest(kind, args.model_dump_json().encode())
-    job_id = await backend.dispatcher.submit(kind, graph, args, idempotency_key=key, body_digest=body_digest)
+    began = time.perf_counter()
+    job_id = await backend.dispatcher.submit(
+        kind,
+        graph,
+        args,
+        idempotency_key=key,
+        body_digest=body_digest,
+        request_id=request.state.request_id,
+        traceparent=request.state.traceparent,
+    )
+    backend.metrics.submitted(kind, time.perf_counter() - began)
+    request.state.job_id = job_id  # for the log
     reply = await backend.dispatcher.wait(job_id, patience.wait_s) if patience.wait_s > 0 else None
     if reply is None:
         return _accepted(job_id, patience)

@@ -5,18 +5,23 @@ import os
 from importlib.metadata import version
 from typing import Any, Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
 from service.api.answers import json_response
 from service.api.backend import Backend, Context
-from service.api.metrics import Sample, family
+from service.api.headers import accepts
+from service.api.metrics import scrape
 from service.api.openapi import PROBLEMS
+from service.api.status_page import status_page
 from service.errors import ServiceError
-from service.queue.models import WorkerInfo
+from service.queue.models import RedisInfo
 
 router = APIRouter(tags=["service"], responses=PROBLEMS)
 LIMITS: Final = ("max_body_bytes", "max_edges", "max_vertices", "max_patch_rows", "queue_limit", "max_wait_s")
+SCRAPE_S: Final = 3.0
+"""How long a scrape waits for Redis; Prometheus itself gives up after ten seconds."""
+
 PROMETHEUS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -29,16 +34,19 @@ async def livez() -> dict[str, str]:
 @router.get("/readyz")
 async def readyz(backend: Context) -> dict[str, str]:
     """Redis answers and at least one worker is ready; else 503 worker_unavailable."""
-    await backend.dispatcher.ping()
+    await _ping(backend)
     workers = await backend.dispatcher.workers()
     if not any(worker.alive and worker.ready for worker in workers):
         raise ServiceError("worker_unavailable", "no worker is ready yet", retry_after_s=1)
     return {"status": "ready"}
 
 
-@router.get("/status")
-async def status(backend: Context) -> Response:
-    """Version, Redis and its durability, workers, graphs, the last update, the limits in force."""
+@router.get("/status", responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}})
+async def status(request: Request, backend: Context) -> Response:
+    """Version, Redis and its durability, workers, graphs, the last update, the limits in force.
+
+    A page for people with `Accept: text/html`.
+    """
     redis, workers, graphs = await asyncio.gather(
         backend.dispatcher.ping(), backend.dispatcher.workers(), backend.catalogue.list()
     )
@@ -51,28 +59,26 @@ async def status(backend: Context) -> Response:
         "last_update": max((graph.updated_at for graph in graphs), default=None),
         "limits": {name: getattr(backend.settings, name) for name in LIMITS},
     }
-    return json_response(content)
+    if accepts(request.headers, "text/html"):
+        return status_page(content)
+    return json_response(content, headers={"Vary": "Accept"})
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(backend: Context) -> Response:
-    """Prometheus text; the counters of this process, and of the workers what they report."""
+    """Prometheus text: of this process, of Redis, and of all workers as of their last heartbeats."""
     try:
-        workers = await backend.dispatcher.workers()
-        up = 1
-    except ServiceError:  # the process's own counters are worth having just then
-        workers, up = [], 0
-    return Response(_text(backend, workers, up), media_type=PROMETHEUS_TEXT)
+        async with asyncio.timeout(SCRAPE_S):
+            redis, workers, texts = await asyncio.gather(
+                _ping(backend), backend.dispatcher.workers(), backend.dispatcher.worker_metrics()
+            )
+        text = scrape(backend.metrics, redis, workers, texts)
+    except (ServiceError, TimeoutError):  # the process's own figures are worth having just then
+        text = scrape(backend.metrics, None, [], {})
+    return Response(text, media_type=PROMETHEUS_TEXT)
 
 
-def _text(backend: Backend, workers: list[WorkerInfo], redis_up: int) -> str:
-    ready: list[Sample] = [({"worker": w.name}, float(w.alive and w.ready)) for w in workers]
-    waiting: list[Sample] = [({"worker": w.name}, float(w.waiting)) for w in workers]
-    used: list[Sample] = [({"worker": w.name}, float(w.bytes)) for w in workers]
-    return (
-        backend.metrics.families()
-        + family("headrace_redis_up", "gauge", "Whether Redis answers.", [({}, redis_up)])
-        + family("headrace_worker_ready", "gauge", "Whether a worker takes commands.", ready)
-        + family("headrace_worker_commands_waiting", "gauge", "Commands not yet done.", waiting)
-        + family("headrace_worker_bytes", "gauge", "Bytes of graphs and flow states.", used)
-    )
+async def _ping(backend: Backend) -> RedisInfo:
+    redis = await backend.dispatcher.ping()
+    backend.metrics.redis_answered(1e-3 * redis.ping_ms)
+    return redis

@@ -1,47 +1,116 @@
-"""Counters of one API process and their Prometheus text."""
+"""What an API process measures of itself, and one scrape of everything."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
 
+import structlog
+from prometheus_client import CollectorRegistry, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 from starlette.types import Scope
 
-Sample = tuple[Mapping[str, str], float]
+from service.buckets import SECONDS
+from service.protocol import Kind
+from service.queue.models import RedisInfo, WorkerInfo
+
+FORGOTTEN_AFTER_S = 86_400
+"""A worker that has been silent for longer is not shown any more."""
+
+log = structlog.get_logger("headrace.api")
 
 
 class Metrics:
-    """Requests by method, route and status; seconds by method and route. Bounded: routes are templates."""
+    """Of one process. Bounded: routes are templates, and methods count only where a route knows them."""
 
     def __init__(self) -> None:
-        self.in_flight = 0
-        self._requests: Counter[tuple[str, str, int]] = Counter()
-        self._seconds: Counter[tuple[str, str]] = Counter()
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+
+        def histogram(name: str, text: str, *labels: str) -> Histogram:
+            return Histogram(f"headrace_{name}", text, labels, buckets=SECONDS, registry=self.registry)
+
+        self.in_flight = Gauge("headrace_http_requests_in_flight", "Requests now.", registry=self.registry)
+        self._requests = histogram("http_request_seconds", "Requests answered.", "method", "route", "status")
+        self._submits = histogram("queue_submit_seconds", "Commands put into Redis.", "kind")
+        self._pings = histogram("redis_ping_seconds", "PING of Redis, measured at each scrape and readiness check.")
+        build = Gauge("headrace_build_info", "Always 1.", ("version",), registry=self.registry)
+        build.labels(version("headrace-server")).set(1)
 
     def observe(self, scope: Scope, status: int, elapsed_s: float) -> None:
         route = getattr(scope.get("route"), "path", "none")
         method = scope["method"] if route != "none" else "none"  # methods are the caller's to invent
-        self._requests[method, route, status] += 1
-        self._seconds[method, route] += elapsed_s  # type: ignore[assignment]  # Counter adds floats as well
+        self._requests.labels(method, route, str(status)).observe(elapsed_s)
 
-    def families(self) -> str:
-        requests = (({"method": m, "route": r, "status": str(s)}, float(n)) for (m, r, s), n in self._requests.items())
-        seconds = (({"method": m, "route": r}, float(s)) for (m, r), s in self._seconds.items())
-        return "".join(
-            (
-                family("headrace_requests_total", "counter", "Requests answered.", requests),
-                family("headrace_request_seconds_total", "counter", "Time spent on requests.", seconds),
-                family("headrace_requests_in_flight", "gauge", "Requests now.", [({}, self.in_flight)]),
-            )
-        )
+    def submitted(self, kind: Kind, seconds: float) -> None:
+        self._submits.labels(kind.value).observe(seconds)
+
+    def redis_answered(self, seconds: float) -> None:
+        self._pings.observe(seconds)
 
 
-def family(name: str, kind: str, text: str, samples: Iterable[Sample]) -> str:
-    """One metric family in the Prometheus text format, version 0.0.4."""
-    lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
-    for labels, value in samples:
-        inner = ",".join(f'{key}="{_escape(label)}"' for key, label in labels.items())
-        lines.append(f"{name}{{{inner}}} {value:.17g}" if inner else f"{name} {value:.17g}")
-    return "\n".join(lines) + "\n"
+def scrape(
+    metrics: Metrics, redis: RedisInfo | None, workers: Sequence[WorkerInfo], texts: Mapping[str, bytes]
+) -> bytes:
+    """The Prometheus text of this process, of Redis (None: away) and of all workers; `texts` are what they sent."""
+    shown = [worker for worker in workers if worker.heartbeat_age_s < FORGOTTEN_AFTER_S]
+    families = [*metrics.registry.collect(), *_redis(redis), *_workers(shown), *_sent(texts)]
+    return generate_latest(_Collected(families))
 
 
-def _escape(label: str) -> str:
-    return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+class _Collected(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        """All but the times of creation: many more series, and nobody asks for them."""
+        for family in self._families:
+            family.samples = [sample for sample in family.samples if not sample.name.endswith("_created")]
+            if family.samples or not family.name.endswith("_created"):
+                yield family
+
+
+def _redis(info: RedisInfo | None) -> Iterable[Metric]:
+    yield GaugeMetricFamily("headrace_redis_up", "Whether Redis answers.", info is not None)
+    if info is None:
+        return
+    yield GaugeMetricFamily("headrace_redis_used_memory_bytes", "Memory of Redis.", info.used_memory_bytes)
+    yield GaugeMetricFamily("headrace_redis_maxmemory_bytes", "Its limit; 0: none.", info.maxmemory_bytes)
+    durable = info.appendonly is not False  # one that does not tell is taken at its word
+    yield GaugeMetricFamily("headrace_redis_appendonly", "Whether Redis keeps an append-only file.", durable)
+
+
+def _workers(workers: Sequence[WorkerInfo]) -> Iterable[Metric]:
+    def gauge(name: str, text: str, values: Iterable[float]) -> Metric:
+        family = GaugeMetricFamily(f"headrace_{name}", text, labels=("worker",))
+        for worker, value in zip(workers, values, strict=True):
+            family.add_metric((worker.name,), value)
+        return family
+
+    yield gauge("worker_up", "Whether its lease is held.", (w.alive for w in workers))
+    yield gauge("worker_ready", "Whether it takes commands.", (w.alive and w.ready for w in workers))
+    yield gauge("worker_heartbeat_age_seconds", "Since its last heartbeat.", (w.heartbeat_age_s for w in workers))
+    yield gauge("worker_graphs", "Graphs in its memory.", (w.graphs for w in workers))
+    yield gauge("worker_bytes", "Bytes of its graphs and flow states.", (w.bytes for w in workers))
+    yield gauge("queue_commands", "Commands not yet done.", (w.waiting for w in workers))
+    yield gauge("queue_age_seconds", "Age of the oldest of them.", (w.oldest_s for w in workers))
+
+
+def _sent(texts: Mapping[str, bytes]) -> Iterable[Metric]:
+    """The workers' own metrics, with the label `worker`; what is no metrics text is left out."""
+    merged: dict[str, Metric] = {}
+    for worker, text in sorted(texts.items()):
+        try:
+            families = list(text_string_to_metric_families(text.decode()))
+        except ValueError as error:
+            log.warning("unreadable_metrics", worker=worker, error=str(error))
+            continue
+        for family in families:
+            whole = merged.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+            whole.samples += [_labelled(sample, worker) for sample in family.samples]
+    return merged.values()
+
+
+def _labelled(sample: Sample, worker: str) -> Sample:
+    return sample._replace(labels={"worker": worker} | sample.labels)

@@ -1,9 +1,9 @@
-"""Around every request: its id, its log line, its counters, and the 500 of last resort. Plain ASGI: cheap."""
+"""Around every request: its id, its log line, its span, its counters, and the 500 of last resort. Plain ASGI: cheap."""
 
 import re
 import time
 import uuid
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.api.metrics import Metrics
 from service.api.problems import problem_response
 from service.errors import ServiceError
+from service.tracing import NoTracing, Span, Tracing, read_traceparent
 
 REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 """What we take over as a request id; anything else is replaced, so that it cannot forge log lines."""
@@ -20,24 +21,35 @@ REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 CLIENT_CLOSED_REQUEST: Final = 499
 """Not of any RFC, but what proxies count under; it is never sent."""
 
+PROBES: Final = ("/livez", "/readyz", "/metrics")
+"""Asked over and over by machines; logged only when they fail."""
+
 log = structlog.get_logger("headrace.api")
 
 
 class Requests:
-    """Gives each request an id, counts and times it, and turns an unexpected exception into a problem."""
+    """Gives each request an id, counts and times it, and turns an unexpected exception into a problem.
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, access_log: bool = False) -> None:
+    Routes leave what they know for the log in the request's state: `job_id`, and `code` of a problem.
+    """
+
+    def __init__(
+        self, app: ASGIApp, metrics: Metrics, access_log: bool = False, tracing: Tracing | None = None
+    ) -> None:
         self._app = app
         self._metrics = metrics
         self._access_log = access_log
+        self._tracing = tracing or NoTracing()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        asked = Headers(scope=scope).get("x-request-id", "")
+        headers = Headers(scope=scope)
+        asked = headers.get("x-request-id", "")
         request_id = asked if REQUEST_ID.fullmatch(asked) else uuid.uuid4().hex
-        scope.setdefault("state", {})["request_id"] = request_id
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id
         status = 0
 
         async def send_with_id(message: Message) -> None:
@@ -48,27 +60,45 @@ class Requests:
             await send(message)
 
         start = time.perf_counter()
-        self._metrics.in_flight += 1
-        try:
-            await self._app(scope, receive, send_with_id)
-        except ClientDisconnect:
-            status = status or CLIENT_CLOSED_REQUEST  # in the middle of its own body: nobody is there to answer
-        except Exception:
-            log.exception("unexpected error", request_id=request_id, path=scope["path"])
-            if status:  # the answer has begun: all that is left is to break it off
-                raise
-            error = ServiceError("internal_error", f"unexpected; the log has it under request id {request_id}")
-            await problem_response(error, request_id)(scope, receive, send_with_id)
-        finally:
-            elapsed_s = time.perf_counter() - start
-            self._metrics.in_flight -= 1
-            self._metrics.observe(scope, status, elapsed_s)
-            if self._access_log:
-                log.info(
-                    "request",
-                    method=scope["method"],
-                    path=scope["path"],
-                    status=status,
-                    ms=round(elapsed_s * 1e3, 2),
-                    request_id=request_id,
-                )
+        self._metrics.in_flight.inc()
+        parent = read_traceparent(headers.get("traceparent"))
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request_id),
+            self._tracing.span(scope["method"], "server", parent) as span,
+        ):
+            state["traceparent"] = span.traceparent
+            try:
+                await self._app(scope, receive, send_with_id)
+            except ClientDisconnect:
+                status = status or CLIENT_CLOSED_REQUEST  # in the middle of its own body: nobody is there to answer
+            except Exception:
+                log.exception("unexpected error", path=scope["path"])
+                if status:  # the answer has begun: all that is left is to break it off
+                    raise
+                state["code"] = "internal_error"
+                error = ServiceError("internal_error", f"unexpected; the log has it under request id {request_id}")
+                await problem_response(error, request_id)(scope, receive, send_with_id)
+            finally:
+                elapsed_s = time.perf_counter() - start
+                self._metrics.in_flight.dec()
+                self._metrics.observe(scope, status, elapsed_s)
+                self._tell(scope, span, status, elapsed_s)
+
+    def _tell(self, scope: Scope, span: Span, status: int, elapsed_s: float) -> None:
+        """The log line and what the span is to know."""
+        state: dict[str, Any] = scope["state"]
+        known = {
+            "graph": scope.get("path_params", {}).get("name"),
+            "job_id": state.get("job_id") or scope.get("path_params", {}).get("job_id"),
+            "code": state.get("code"),
+        }
+        route = getattr(scope.get("route"), "path", None)
+        span.rename(f"{scope['method']} {route}" if route else scope["method"])
+        span.note(request_id=state["request_id"], route=route, status=status, **known)
+        if status >= 500:
+            span.failed(known["code"] or str(status))
+        if not self._access_log or (scope["path"] in PROBES and status < 400):
+            return
+        told = {name: value for name, value in known.items() if value is not None}
+        ms = round(elapsed_s * 1e3, 2)
+        log.info("request", method=scope["method"], path=scope["path"], status=status, ms=ms, **told)

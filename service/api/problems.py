@@ -63,9 +63,11 @@ def parameter_problem(error: RequestValidationError) -> ServiceError:
     return ServiceError("invalid_request", detail)
 
 
-def _request_id(request: Request) -> str | None:
-    request_id: str | None = request.scope.get("state", {}).get("request_id")
-    return request_id
+def _answer(request: Request, error: ServiceError) -> Response:
+    """The refusal, with its code left for the log."""
+    state = request.scope.setdefault("state", {})
+    state["code"] = error.code
+    return problem_response(error, state.get("request_id"))
 
 
 def install(app: FastAPI) -> None:
@@ -73,26 +75,26 @@ def install(app: FastAPI) -> None:
 
     async def service_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, ServiceError)
-        return problem_response(error, _request_id(request))
+        return _answer(request, error)
 
     async def engine_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, EngineError)
-        return problem_response(engine_problem(error), _request_id(request))
+        return _answer(request, engine_problem(error))
 
     async def invalid_request(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return problem_response(parameter_problem(error), _request_id(request))
+        return _answer(request, parameter_problem(error))
 
     async def http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         code = HTTP_CODES.get(error.status_code, "invalid_request")
-        response = problem_response(ServiceError(code, str(error.detail)), _request_id(request))
+        response = _answer(request, ServiceError(code, str(error.detail)))
         response.headers.update(error.headers or {})  # Allow, for a 405
         return response
 
     async def redis_away(request: Request, error: Exception) -> Response:
         away = ServiceError("worker_unavailable", "Redis does not answer", retry_after_s=RETRY_AFTER_S)
-        return problem_response(away, _request_id(request))
+        return _answer(request, away)
 
     for kind in AWAY:
         app.add_exception_handler(kind, redis_away)

@@ -20,12 +20,14 @@ from pydantic import ValidationError
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
+from service.metrics import WorkerMetrics
 from service.protocol import Command, Problem, Reply, Status
 from service.queue.lanes import Lanes
 from service.settings import Settings
 from service.store.blobs import Blobs
 from service.store.connection import AWAY
 from service.store.keys import Keys
+from service.tracing import NoTracing, Span, Tracing
 
 GROUP: Final = "worker"
 BATCH: Final = 64
@@ -63,6 +65,10 @@ class Task:
     started_at: float | None = None
     """Unix seconds."""
     ended: bool = False
+    status: Status | None = None
+    """Once it has ended here; None if it was handed on."""
+    code: str | None = None
+    """Of the problem it ended with."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held to start the task, to end it and to report on it."""
 
@@ -82,12 +88,23 @@ Handler = Callable[[Task], str]
 class Consumer:
     """Reads until `stop`. Threads: the caller's reads commands; one reads cancels, one reports progress."""
 
-    def __init__(self, client: redis.Redis, keys: Keys, worker: str, settings: Settings, handler: Handler) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        keys: Keys,
+        worker: str,
+        settings: Settings,
+        handler: Handler,
+        metrics: WorkerMetrics | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
         self._redis: Any = client
         self._keys = keys
         self._worker = worker
         self._settings = settings
         self._handler = handler
+        self._metrics = metrics or WorkerMetrics()
+        self._tracing = tracing or NoTracing()
         self._blobs = Blobs(client, keys)
         self._results: deque[tuple[str, int]] = deque()
         self.lanes = Lanes(settings.threads)
@@ -178,7 +195,7 @@ class Consumer:
             self._tasks[entry_id] = task
             if command.id in self._early_cancels:
                 task.control.cancel()
-        self.lanes.put(command.graph, lambda: self._run(task))
+        self.lanes.put(command.graph, lambda: self._run_observed(task))
 
     def _parse(self, fields: dict[bytes, bytes] | None) -> Command | None:
         """None for what is no command, such as an entry that was deleted while pending."""
@@ -205,6 +222,32 @@ class Consumer:
             with self._tasks_lock:
                 del self._tasks[task.entry_id]
             self._room.release()
+
+    def _run_observed(self, task: Task) -> None:
+        """`_run`; all that is logged meanwhile carries the command's ids."""
+        command = task.command
+        ids = {"job_id": command.id, "graph": command.graph, "request_id": command.request_id}
+        with (
+            structlog.contextvars.bound_contextvars(**{name: value for name, value in ids.items() if value}),
+            self._tracing.span(command.kind.value, "consumer", command.traceparent) as span,
+        ):
+            self._run(task)
+            self._tell(task, span, ids)
+
+    def _tell(self, task: Task, span: Span, ids: dict[str, str | None]) -> None:
+        """Log, count and trace how a task went."""
+        command, started_at = task.command, task.started_at or task.command.created_at
+        queue_s, run_s = started_at - command.created_at, time.time() - started_at
+        if task.status is not None:
+            self._metrics.ended(command.kind, task.status, queue_s, run_s)
+        status = task.status.value if task.status else "left"
+        span.note(status=status, code=task.code, queue_ms=1e3 * queue_s, redelivered=task.redelivered, **ids)
+        if task.status is Status.FAILED:
+            span.failed(task.code or "")
+        if self._settings.access_log:
+            times = {"ms": round(1e3 * run_s, 2), "queue_ms": round(1e3 * queue_s, 2)}
+            code = {"code": task.code} if task.code else {}
+            log.info("command", kind=command.kind.value, status=status, **code, **times)
 
     def _attempt(self, task: Task) -> None:
         try:
@@ -267,7 +310,7 @@ class Consumer:
             pipe.expire(events, ttl_s)
             self._remove(pipe, task)
             pipe.execute()
-            task.ended = True
+            task.ended, task.status, task.code = True, status, problem.code if problem else None
 
     def _remove(self, pipe: Any, task: Task) -> None:
         stream = self._keys.commands(self._worker)

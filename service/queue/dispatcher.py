@@ -77,6 +77,8 @@ class Dispatcher:
         *,
         idempotency_key: str | None = None,
         body_digest: str | None = None,
+        request_id: str | None = None,
+        traceparent: str | None = None,
     ) -> str:
         """Queue a command for the graph's owner and return its job id.
 
@@ -92,6 +94,8 @@ class Dispatcher:
             idempotency_key=idempotency_key,
             body_digest=body_digest,
             created_at=time.time(),
+            request_id=request_id,
+            traceparent=traceparent,
         )
         try:
             if idempotency_key is not None:
@@ -179,10 +183,12 @@ class Dispatcher:
             pipe.xadd(stream, {"event": "subscribed"}, maxlen=1000, approximate=True)
             pipe.expire(stream, self.settings.job_ttl_s)
             pipe.hget(self.keys.job(job_id), "status")
-            *_, status = await pipe.execute()
+            subscribed, *_, status = await pipe.execute()
         if status is None:
             await self._redis.unlink(stream)
             raise ServiceError("unknown_job", f"there is no job {job_id}")
+        if _entry(last) > _entry(subscribed.decode()):
+            last = "0"  # of another stream, or of one that Redis lost: what comes would never be after it
         ended = Status(status.decode()) in TERMINAL_STATUSES
         while True:
             answer = await self._redis.xread({stream: last}, block=None if ended else BLOCK_MS)
@@ -206,6 +212,7 @@ class Dispatcher:
                 for report in reports:
                     pipe.exists(self.keys.lease(report.name))
                     pipe.xlen(self.keys.commands(report.name))
+                    pipe.zrange(self.keys.waiting(report.name), 0, 0, withscores=True)
                 answers = await pipe.execute()
         except AWAY as error:
             raise _away(error) from error
@@ -213,17 +220,29 @@ class Dispatcher:
         return [
             WorkerInfo(
                 **report.model_dump(),
-                alive=bool(answers[2 * i]),
+                alive=bool(answers[3 * i]),
                 heartbeat_age_s=max(0.0, now - report.beat_at),
-                waiting=answers[2 * i + 1],
+                waiting=answers[3 * i + 1],
+                oldest_s=max((now - created_at for _, created_at in answers[3 * i + 2]), default=0.0),
             )
             for i, report in enumerate(reports)
         ]
 
+    async def worker_metrics(self) -> dict[str, bytes]:
+        """Prometheus text by worker, of those that sent some lately."""
+        try:
+            names = [name.decode() for name in await self._redis.hkeys(self.keys.workers)]
+            texts = await self._redis.mget([self.keys.metrics(name) for name in names]) if names else []
+        except AWAY as error:
+            raise _away(error) from error
+        return {name: text for name, text in zip(names, texts, strict=True) if text is not None}
+
     async def ping(self) -> RedisInfo:
         """Raises worker_unavailable when Redis is away."""
         try:
+            began = time.perf_counter()
             await self._redis.ping()
+            ping_ms = 1e3 * (time.perf_counter() - began)
             with suppress(redis.exceptions.NoPermissionError):
                 info = await self._redis.info()
                 config = await self._redis.config_get("appendfsync")
@@ -232,10 +251,12 @@ class Dispatcher:
                     appendonly=bool(info.get("aof_enabled")),
                     fsync=config.get("appendfsync"),
                     used_memory_bytes=int(info["used_memory"]),
+                    maxmemory_bytes=int(info.get("maxmemory", 0)),
+                    ping_ms=ping_ms,
                 )
         except AWAY as error:
             raise _away(error) from error
-        return RedisInfo(version="unknown", appendonly=None, fsync=None, used_memory_bytes=0)
+        return RedisInfo(version="unknown", appendonly=None, fsync=None, used_memory_bytes=0, ping_ms=ping_ms)
 
     async def _find_owner(self, kind: Kind, graph: str) -> str:
         """The graph's worker, alive and with room for one more command. One round trip if it is where it was."""
@@ -441,6 +462,12 @@ class Dispatcher:
 def digest_of(body: bytes) -> str:
     """SHA-256 of a body, as `submit` takes it."""
     return hashlib.sha256(body).hexdigest()
+
+
+def _entry(entry_id: str) -> tuple[int, int]:
+    """A stream entry's id, in order."""
+    milliseconds, _, sequence = entry_id.partition("-")
+    return int(milliseconds), int(sequence or 0)
 
 
 def _same_job(known: bytes, digest: str | None) -> str:

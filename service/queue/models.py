@@ -60,6 +60,8 @@ class WorkerInfo(WorkerReport):
     heartbeat_age_s: float
     waiting: int
     """Commands not yet done."""
+    oldest_s: float = 0.0
+    """Age of the oldest of them."""
 
 
 class RedisInfo(BaseModel):
@@ -68,6 +70,9 @@ class RedisInfo(BaseModel):
     """None if the server does not tell."""
     fsync: str | None
     used_memory_bytes: int
+    maxmemory_bytes: int = 0
+    """0: no limit."""
+    ping_ms: float = 0.0
 
 
 def at(seconds: bytes | None) -> datetime | None:

@@ -24,6 +24,10 @@ class Keys:
         """Hash: worker -> `WorkerReport` as JSON, as of its last heartbeat."""
         return f"{self.prefix}workers"
 
+    def metrics(self, worker: str) -> str:
+        """String that expires: the worker's metrics in the Prometheus text format, as of its last heartbeat."""
+        return f"{self.prefix}metrics:{worker}"
+
     @property
     def jobs(self) -> str:
         """Sorted set: job id by its time of creation."""

@@ -61,6 +61,8 @@ class Sent:
     args: Any
     idempotency_key: str | None
     body_digest: str | None
+    request_id: str | None = None
+    traceparent: str | None = None
 
 
 Answer = Callable[[Sent], "dict[str, Any] | str | Problem | ServiceError | Status"]
@@ -78,15 +80,24 @@ class FakeDispatcher:
     sent: list[Sent] = field(default_factory=list)
     jobs_by_id: dict[str, JobInfo] = field(default_factory=dict)
     known_workers: list[WorkerInfo] = field(default_factory=lambda: [WORKER])
+    metrics_by_worker: dict[str, bytes] = field(default_factory=dict)
     away: bool = False
     waited_s: list[float] = field(default_factory=list)
     _ids: Any = field(default_factory=itertools.count)
 
     async def submit(
-        self, kind: Kind, graph: str, args: Message, *, idempotency_key: str | None, body_digest: str | None
+        self,
+        kind: Kind,
+        graph: str,
+        args: Message,
+        *,
+        idempotency_key: str | None,
+        body_digest: str | None,
+        request_id: str | None,
+        traceparent: str | None,
     ) -> str:
         self._check()
-        sent = Sent(kind, graph, args, idempotency_key, body_digest)
+        sent = Sent(kind, graph, args, idempotency_key, body_digest, request_id, traceparent)
         args.model_dump_json()  # it must go over the wire
         outcome = self.answer(sent)
         if isinstance(outcome, ServiceError):
@@ -134,6 +145,10 @@ class FakeDispatcher:
     async def workers(self) -> list[WorkerInfo]:
         self._check()
         return self.known_workers
+
+    async def worker_metrics(self) -> dict[str, bytes]:
+        self._check()
+        return self.metrics_by_worker
 
     async def ping(self) -> RedisInfo:
         self._check()

@@ -306,7 +306,7 @@ def test_a_caller_that_goes_away_in_its_own_body(api: Api) -> None:
     with socket.create_connection(api.address, timeout=10) as connection:
         connection.sendall(head)
     deadline = time.monotonic() + 10
-    counted = 'headrace_requests_total{method="PUT",route="/v1/graphs/{name}",status="499"} 1'
+    counted = 'headrace_http_request_seconds_count{method="PUT",route="/v1/graphs/{name}",status="499"} 1'
     while counted not in api.http.get("/metrics").text:
         assert time.monotonic() < deadline
     assert not api.fakes.dispatcher.sent

@@ -1,0 +1,159 @@
+"""Server-sent events through dropped connections: real Redis, worker and uvicorn; the solver waits for the test."""
+
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+import uvicorn
+
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.engine import Control, Engine, FlowState, SolveReport
+from gpu_engine.errors import Cancelled
+from gpu_engine.network import Network
+from service.app import create_app
+from service.settings import Settings
+from service.worker import Worker
+from tests.serving import PATIENCE_S, eventually
+
+
+class PatientEngine(CpuEngine):
+    """Counts pushes until `may_end` is set, then solves."""
+
+    may_end: threading.Event
+
+    def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
+        control = control or Control()
+        while not self.may_end.wait(0.02):
+            control.slots[Control.PUSHES] += 1
+            if control.cancelled:
+                raise Cancelled("cancelled")
+        return super().solve(state, control, cold=cold)
+
+
+@dataclass
+class Running:
+    http: httpx.Client
+    may_end: threading.Event
+
+    def slow_job(self) -> str:
+        """The path of a job that runs until `may_end`."""
+        self.may_end.clear()
+        headers = {"Prefer": "respond-async"}
+        location: str = self.http.post("/v1/graphs/g/max-flow", headers=headers).headers["location"]
+        eventually(lambda: self.http.get(location).json()["status"] == "running")
+        return location
+
+
+@pytest.fixture
+def running(redis_url: str) -> Iterator[Running]:
+    settings = Settings(redis_url=redis_url, redis_prefix=f"test-{uuid.uuid4().hex}:", lease_s=2)
+    may_end = threading.Event()
+    may_end.set()
+
+    def open_engine(network: Network) -> Engine:
+        engine = PatientEngine(network)
+        engine.may_end = may_end
+        return engine
+
+    worker = Worker(settings, "w0", open_engine)
+    server = uvicorn.Server(uvicorn.Config(create_app(settings), log_config=None, access_log=False))
+    listener = socket.create_server(("127.0.0.1", 0))
+    threads = [
+        threading.Thread(target=worker.run),
+        threading.Thread(target=server.run, kwargs={"sockets": [listener]}),
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with httpx.Client(base_url=base_url, trust_env=False, timeout=PATIENCE_S) as http:
+            eventually(lambda: http.get("/readyz").status_code == 200)
+            graph = {"tail": [0, 1], "head": [1, 2], "capacity": [3, 2], "source": 0, "sink": 2}
+            assert http.put("/v1/graphs/g", json=graph).status_code == 201
+            yield Running(http, may_end)
+    finally:
+        may_end.set()
+        server.should_exit = True
+        worker.stop()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        listener.close()
+
+
+@dataclass
+class Event:
+    id: str
+    name: str
+    data: str
+
+
+def events(response: httpx.Response) -> Iterator[Event]:
+    fields: dict[str, str] = {}
+    for line in response.iter_lines():
+        name, _, value = line.partition(": ")
+        if line:
+            fields[name] = value
+        elif "event" in fields:
+            yield Event(fields["id"], fields["event"], fields["data"])
+            fields = {}
+
+
+def follow(running: Running, job: str, last: str | None, count: int | None = None) -> list[Event]:
+    """Up to `count` events after `last`; then the connection is closed in the middle of the stream."""
+    headers = {} if last is None else {"Last-Event-ID": last}
+    found = []
+    with running.http.stream("GET", f"{job}/events", headers=headers) as response:
+        assert response.status_code == 200, response.read()
+        for event in events(response):
+            found.append(event)
+            if len(found) == count:
+                break
+    return found
+
+
+def test_a_dropped_stream_goes_on_where_it_was(running: Running) -> None:
+    job = running.slow_job()
+    first = follow(running, job, None, count=2)
+    time.sleep(0.6)  # progress that nobody hears
+    second = follow(running, job, first[-1].id, count=4)
+    running.may_end.set()
+    third = follow(running, job, second[-1].id)
+    heard = [*first, *second, *third]
+    assert [event.name for event in heard] == ["progress"] * (len(heard) - 1) + ["done"]
+    assert heard == follow(running, job, None)  # none missed, none twice
+    pushes = [int(event.data.split('"pushes":')[1].split(",")[0]) for event in heard[:-1]]
+    assert pushes == sorted(pushes)
+
+
+def test_who_comes_back_after_the_end_hears_done_again(running: Running) -> None:
+    job = running.slow_job()
+    running.may_end.set()
+    last = follow(running, job, None)[-1]
+    (again,) = follow(running, job, last.id)
+    assert (again.name, again.data) == ("done", last.data)
+
+
+@pytest.mark.parametrize(
+    "last", ["99999999999999-7", "99999999999999999999", "18446744073709551615-18446744073709551615"]
+)
+def test_an_id_that_never_was_hides_nothing(running: Running, last: str) -> None:
+    job = running.slow_job()
+    threading.Timer(0.5, running.may_end.set).start()
+    heard = follow(running, job, last)
+    assert [event.name for event in heard][-1] == "done"
+    assert len(heard) > 1
+
+
+def test_a_cancelled_job_ends_its_streams(running: Running) -> None:
+    job = running.slow_job()
+    heard: list[Event] = []
+    listener = threading.Thread(target=lambda: heard.extend(follow(running, job, None)))
+    listener.start()
+    eventually(lambda: bool(running.http.delete(job).json()["status"]))
+    listener.join(PATIENCE_S)
+    assert (heard[-1].name, '"cancelled"' in heard[-1].data) == ("done", True)
