@@ -24,7 +24,7 @@ from service.store.blobs import AsyncBlobs, BrokenBlob
 from service.store.connection import AWAY, connect_async
 from service.store.keys import Keys
 
-BLOCK_MS: Final = 5000
+BLOCK_MS: Final = 2000
 QUEUED_TTL_S: Final = 7 * 86_400
 """A job nobody ever runs is forgotten after a week."""
 
@@ -358,18 +358,22 @@ class Dispatcher:
             await pipe.execute()
 
     async def _read_replies(self) -> None:
-        """Resolve futures as replies come in. After an absence of Redis, look into the jobs themselves."""
+        """Resolve futures as replies come in. After an absence of Redis, and now and then (the client itself sits
+        out short absences), look into the jobs themselves."""
         stream, last = self.keys.replies(self.id), "0"
+        caught_up_at = time.monotonic()
         while True:
             try:
+                if time.monotonic() - caught_up_at > BLOCK_MS / 1000:
+                    await self._catch_up()
+                    caught_up_at = time.monotonic()
                 answer = await self._redis.xread({stream: last}, block=BLOCK_MS)
                 for entry_id, fields in answer[0][1] if answer else []:
                     last = entry_id.decode()
                     await self._resolve(fields[b"id"].decode(), fields)
             except redis.RedisError:
+                caught_up_at = float("-inf")  # until it succeeds: an xread that does says nothing of what was missed
                 await asyncio.sleep(RETRY_S)
-                with suppress(redis.RedisError):
-                    await self._catch_up()
 
     async def _catch_up(self) -> None:
         """Replies that came while Redis was away, and commands it lost together with all that followed them."""
