@@ -2,7 +2,7 @@
 
 A command stays pending in the stream until one MULTI ends it: job, reply, XACK and XDEL together. A process that
 starts again under the same name first reads what was pending; so does a graph's lane when Redis has been away.
-Running a command twice is harmless: see `service.graphs`.
+A command may be delivered twice, to two workers even. What it commits says so in its job, in the same MULTI.
 """
 
 import json
@@ -20,12 +20,13 @@ from pydantic import ValidationError
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
-from service.protocol import Command, Problem, Reply, Status
+from service.protocol import TERMINAL_STATUSES, Command, Problem, Reply, Status
 from service.queue.lanes import Lanes
 from service.settings import Settings
 from service.store.blobs import Blobs
-from service.store.connection import AWAY
+from service.store.connection import AWAY, wait_written
 from service.store.keys import Keys
+from service.store.log import Fenced
 
 GROUP: Final = "worker"
 BATCH: Final = 64
@@ -37,6 +38,9 @@ LOOK_BACK_S: Final = 2.0
 
 MAX_ATTEMPTS: Final = 10
 """A command that was delivered so often took the worker down with it: it fails instead."""
+
+RETRIED: Final = frozenset({"worker_unavailable", "engine_error"})
+"""Not an answer to keep: who repeats a command that ended so, under the same key, has it tried again."""
 
 INLINE_BYTES: Final = 16 << 10
 """Longer results travel as a blob."""
@@ -135,6 +139,8 @@ class Consumer:
     def _make_group(self) -> None:
         try:
             self._redis.xgroup_create(self._keys.commands(self._worker), GROUP, id="0", mkstream=True)
+        except AWAY:
+            return  # the next read asks for it again
         except redis.ResponseError as error:
             if not str(error).startswith("BUSYGROUP"):
                 raise
@@ -195,8 +201,8 @@ class Consumer:
             while not (task.ended or self.stopping):
                 try:
                     self._attempt(task)
-                except redis.RedisError as error:
-                    log.warning("redis_failed", command=task.command.id, error=str(error))
+                except (redis.RedisError, Fenced) as error:
+                    log.warning("tried_again", command=task.command.id, error=str(error))
                     task.redelivered = True
                     self._stopping.wait(RETRY_S)
         except Exception:
@@ -208,20 +214,38 @@ class Consumer:
 
     def _attempt(self, task: Task) -> None:
         try:
-            self._refuse_hopeless(task)
-            result = self._handler(task)
+            status, committed = self._redis.hmget(self._keys.job(task.command.id), "status", "committed")
+            if status is None or Status(status.decode()) in TERMINAL_STATUSES:
+                self._drop(task)
+                return
+            result = self._run_once(task, committed)
         except Forward as forward:
             self._forward(task, forward.worker)
         except (EngineError, ServiceError) as error:
             if not self.stopping:
                 self._end(task, None, Problem(code=error.code, detail=str(error), rows=list(error.rows)))
-        except redis.RedisError:
+        except (redis.RedisError, Fenced):
             raise
         except Exception as error:
             log.exception("command_failed", command=task.command.id, kind=task.command.kind)
             self._end(task, None, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
         else:
             self._end(task, result, None)
+
+    def _run_once(self, task: Task, committed: bytes | None) -> str:
+        """The result; one that is already committed, by whichever worker, is given again."""
+        if committed is not None:
+            wait_written(self._redis)
+            return committed.decode()
+        self._refuse_hopeless(task)
+        return self._handler(task)
+
+    def _drop(self, task: Task) -> None:
+        """Another delivery of the command has ended it, and what it was about may have changed since."""
+        with task.lock, self._redis.pipeline() as pipe:
+            self._remove(pipe, task)
+            pipe.execute()
+            task.ended = True
 
     def _refuse_hopeless(self, task: Task) -> None:
         """Cancelled before it ran, or delivered too often."""
@@ -265,6 +289,8 @@ class Consumer:
             pipe.expire(replies, ttl_s)
             pipe.xadd(events, {"event": "done", "data": f'{{"status":"{status}"}}'}, nomkstream=True)
             pipe.expire(events, ttl_s)
+            if problem is not None and problem.code in RETRIED and command.idempotency_key is not None:
+                pipe.unlink(self._keys.idempotency(command.graph, command.idempotency_key))
             self._remove(pipe, task)
             pipe.execute()
             task.ended = True

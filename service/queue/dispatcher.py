@@ -97,7 +97,7 @@ class Dispatcher:
             if idempotency_key is not None:
                 known = await self._redis.get(self.keys.idempotency(graph, idempotency_key))
                 if known is not None:
-                    return _same_job(known, body_digest)
+                    return await self._known_job(known, body_digest)
             owner = await self._find_owner(kind, graph)
             return await self._enqueue(command, owner)
         except AWAY as error:
@@ -299,6 +299,13 @@ class Dispatcher:
         self._submitted += 1
         if self._submitted % TRIM_EVERY == 0:
             await self._trim_jobs()
+        return job_id
+
+    async def _known_job(self, known: bytes, digest: str | None) -> str:
+        """The first job of a key; of one that is forgotten it is only known that the key must not count again."""
+        job_id = _same_job(known, digest)
+        if job_id not in self._done and not await self._redis.exists(self.keys.job(job_id)):
+            raise ServiceError("idempotency_conflict", "the Idempotency-Key was used; its answer is no longer kept")
         return job_id
 
     async def _enqueue_always(self, command: Command, owner: str) -> None:

@@ -10,6 +10,8 @@ from redis.retry import Retry
 
 from service.settings import Settings
 
+RedisError = redis.RedisError
+
 AWAY = (
     redis.ConnectionError,
     redis.TimeoutError,

@@ -87,7 +87,7 @@ def read_committed(data: bytes, keys: Keys, unit: int) -> Committed:
             found.loads.append(load)
         elif verb == b"HDEL" and key == keys.names:
             pending = [words]
-        elif verb == b"HSET" and key.startswith(keys.job("")) and words[2] == b"removed" and pending:
+        elif verb == b"HSET" and key.startswith(keys.job("")) and words[2] == b"committed" and pending:
             job = key.removeprefix(keys.job(""))
             load = named.pop(pending[0][2].decode())
             load.deleted = True

@@ -39,7 +39,7 @@ class House:
         self.log = (folder / "service.log").open("ab")
         self._listeners = {name: _listen() for name in APIS}
         self.urls = [f"http://127.0.0.1:{sock.getsockname()[1]}" for sock in self._listeners.values()]
-        self._starts: dict[str, Callable[[], Process]] = {"redis": lambda: redis_server.start(self.settings)}
+        self._starts: dict[str, Callable[[], Process]] = {"redis": self._start_redis}
         self._starts |= {name: lambda name=name: self._python("service.worker", "--name", name) for name in WORKERS}  # type: ignore[misc]
         self._starts |= {name: lambda name=name: self._start_api(name) for name in APIS}  # type: ignore[misc]
         self._held: set[str] = set()
@@ -72,6 +72,10 @@ class House:
         command = [sys.executable, "-m", module, *arguments]
         options = {"stdin": subprocess.DEVNULL, "stdout": self.log, "stderr": self.log}
         return subprocess.Popen(command, env=self._environment(), pass_fds=descriptors, **options)  # type: ignore[call-overload, no-any-return]
+
+    def _start_redis(self) -> Process:
+        """Python ignores SIGXFSZ, and here so does Redis: a limit on its files is a disk that is full."""
+        return redis_server.start(self.settings, restore_signals=False)
 
     def _start_api(self, name: str) -> Process:
         descriptor = self._listeners[name].fileno()

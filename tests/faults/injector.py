@@ -2,6 +2,7 @@
 
 import os
 import random
+import resource
 import signal
 import time
 from collections.abc import Callable
@@ -82,6 +83,15 @@ class Injector:
         time.sleep(self.rng.uniform(0.1, OUTAGE_S))
         self.house.redis.config_set("maxmemory", "0")
 
+    def fill_disk(self) -> None:
+        """The append-only file cannot grow: Redis refuses writes from the first that it cannot append."""
+        pid = self.house.processes["redis"].pid
+        room = self.house.append_only_file.stat().st_size + self.rng.randint(0, 2000)
+        unlimited = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (room, unlimited[1]))
+        time.sleep(self.rng.uniform(0.1, OUTAGE_S))
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, unlimited)
+
     def drop_connections(self) -> None:
         for _ in range(self.rng.randint(1, 4)):
             self.house.proxy.drop_all()
@@ -144,6 +154,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "pause_api",
         "pause_redis",
         "fill_memory",
+        "fill_disk",
         "drop_connections",
         "cut_answers",
         "slow_connections",
