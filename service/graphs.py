@@ -300,10 +300,21 @@ class Graphs:
         self.count("certificate_failures")
         log.error("certificate_failed", worker=self._worker)
 
-    def save_overdue(self) -> None:
-        """Queue snapshots of graphs whose last one is too long ago. Called now and then."""
-        for graph in self.resident:
-            self._save_soon(graph)
+    def look_after(self) -> None:
+        """Queue snapshots of graphs whose last one is too long ago; forget graphs that others serve, or nobody.
+
+        Called now and then.
+        """
+        resident = self.resident
+        owned = set(self.owned()) if resident or self._restorer.notes else set()
+        for graph in resident:
+            if graph.name in owned:
+                self._save_soon(graph)
+            else:
+                self._drop(graph.name)
+        for name in [*self._restorer.notes]:
+            if name not in owned:
+                self._restorer.notes.pop(name, None)
 
     def _save_soon(self, graph: Graph) -> None:
         """Queue a snapshot behind the present command, by the policy of the settings."""

@@ -127,7 +127,7 @@ class Worker:
         )
 
     def _on_beat(self) -> None:
-        self.graphs.save_overdue()
+        self.graphs.look_after()
         if self._ready:
             self._takeover.check()
 

@@ -120,6 +120,7 @@ class Consumer:
             try:
                 last = self._read(b"0" if self._has_strays() else last)
             except AWAY:
+                last = b"0"  # what a lost answer delivered, and what a restored Redis has pending, come before the new
                 self._stopping.wait(RETRY_S)
             except redis.ResponseError as error:
                 if not str(error).startswith("NOGROUP"):
@@ -172,7 +173,7 @@ class Consumer:
             return bool(pending > len(self._tasks))
 
     def _accept(self, entry_id: bytes, fields: dict[bytes, bytes] | None, *, redelivered: bool) -> None:
-        command = self._parse(fields)
+        command = parse_command(fields)
         if command is None:
             log.error("unreadable_command", entry=entry_id)
             self._redis.xack(self._keys.commands(self._worker), GROUP, entry_id)
@@ -185,13 +186,6 @@ class Consumer:
             if command.id in self._early_cancels:
                 task.control.cancel()
         self.lanes.put(command.graph, lambda: self._run(task))
-
-    def _parse(self, fields: dict[bytes, bytes] | None) -> Command | None:
-        """None for what is no command, such as an entry that was deleted while pending."""
-        try:
-            return Command.model_validate_json((fields or {})[b"command"])
-        except (KeyError, ValidationError):
-            return None
 
     def _run(self, task: Task) -> None:
         """The task from first to last, through any absence of Redis; only `stop` leaves it pending."""
@@ -359,3 +353,11 @@ class Consumer:
             pipe.xadd(events, {"event": "progress", "data": progress}, maxlen=EVENTS_KEPT, approximate=True)
             pipe.expire(events, self._settings.job_ttl_s)
             pipe.execute()
+
+
+def parse_command(fields: dict[bytes, bytes] | None) -> Command | None:
+    """None for what is no command, such as an entry that was deleted while pending."""
+    try:
+        return Command.model_validate_json((fields or {})[b"command"])
+    except (KeyError, ValidationError):
+        return None

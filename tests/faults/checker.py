@@ -64,9 +64,10 @@ def _check_done(op: Op, model: Model, history: History, verdict: Verdict) -> Non
             verdict.counts["cut off"] += 1
     elif state is not None and not op.acknowledged and not op.unknown and _survives(op, history):
         verdict.faults.append(f"wrong: {op.kind} {op.number} was refused with {op.code} and yet committed")
-    elif op.acknowledged and state is not None and op.body["version"] != state.version:
-        if op.kind == "patch" and _survives(op, history):
-            verdict.faults.append(f"wrong: batch {op.number} is version {state.version}, not {op.body['version']}")
+    elif state is not None and op.acknowledged and op.kind == "patch":
+        said = op.body["version"]
+        if said != state.version and _survives(op, history):
+            verdict.faults.append(f"wrong: batch {op.number} is version {state.version}, not {said}")
 
 
 def _check_deletes(history: History, committed: Committed, verdict: Verdict) -> None:
@@ -97,7 +98,8 @@ class _Windows:
     def run(self) -> None:
         """In order of asking: `floor` is the latest state anybody had been told of."""
         for op in self._before:
-            if op.acknowledged and (state := self._named(op, strict=False)) is not None:
+            state = self._named(op, strict=False) if op.acknowledged else None
+            if state is not None and op.body["version"] == state.version:  # not cut off, and done again later
                 self._check_answer(op, state)
         answered: list[tuple[float, Key]] = []
         for op in sorted(self._ops, key=lambda op: op.invoked_at):

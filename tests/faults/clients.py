@@ -87,9 +87,7 @@ class Client:
         number = self._history.number()
         batch = random_batch(self._rng, number)
         if_match = self._versions.get(graph) if how == "if-match" else None
-        op = self._begin(
-            "patch", graph, keyed=how != "unkeyed", number=number, batch=batch, if_match=if_match
-        )
+        op = self._begin("patch", graph, keyed=how != "unkeyed", number=number, batch=batch, if_match=if_match)
         return self._send(op, "PATCH", "/capacities", {"batch": batch})
 
     def _read(self, kind: str, graph: str, *, with_version: bool) -> Op:

@@ -14,6 +14,7 @@ from service.store.connection import connect
 from service.store.keys import Keys
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of
+from tests.serving import eventually
 
 ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
 
@@ -138,3 +139,14 @@ def test_a_key_whose_answer_is_forgotten_is_not_used_again(
     redelivery.client.delete(redelivery.keys.job(first.id))
     caller.dispatcher._done.clear()
     assert code_of(lambda: caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")) == "idempotency_conflict"
+
+
+def test_a_graph_that_another_took_over_is_forgotten(
+    caller: Caller, start_worker: StartWorker, redelivery: Redelivery
+) -> None:
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    caller.load("h", diamond().edges)
+    redelivery.client.hset(redelivery.keys.owners, "g", "w1")
+    eventually(lambda: [graph.name for graph in worker.graphs.resident] == ["h"])
