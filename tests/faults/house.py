@@ -32,8 +32,10 @@ APIS = ("api0", "api1")
 class House:
     """Starts everything; whatever ends is started again at once unless it is `hold`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: object) -> None:
+        """`settings` of the service's processes, beside those of the bench."""
         self.folder = folder
+        self._more = settings
         self.settings = Settings(data_dir=folder, redis_url=None)
         self.keys = Keys(self.settings.redis_prefix)
         self.log = (folder / "service.log").open("ab")
@@ -66,6 +68,7 @@ class House:
             "LEASE_S": str(LEASE_S),
             "SNAPSHOT_EVERY_UPDATES": "5",
         }
+        names |= {name.upper(): str(value) for name, value in self._more.items()}
         return os.environ | {f"HEADRACE_{name}": value for name, value in names.items()}
 
     def _python(self, module: str, *arguments: str, descriptors: tuple[int, ...] = ()) -> Process:
