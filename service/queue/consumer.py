@@ -33,6 +33,7 @@ BATCH: Final = 64
 BLOCK_MS: Final = 1000
 TICK_S: Final = 0.25
 RETRY_S: Final = 0.05
+REFUSED_S: Final = 0.25
 LOOK_BACK_S: Final = 2.0
 """How often to look for pending commands that nobody works on: another process of this name may have read them."""
 
@@ -123,9 +124,11 @@ class Consumer:
                 last = b"0"  # what a lost answer delivered, and what a restored Redis has pending, come before the new
                 self._stopping.wait(RETRY_S)
             except redis.ResponseError as error:
-                if not str(error).startswith("NOGROUP"):
-                    raise
-                self._make_group()
+                if str(error).startswith("NOGROUP"):
+                    self._make_group()
+                else:  # a full disk: Redis refuses even to deliver
+                    log.warning("cannot_read", worker=self._worker, error=str(error))
+                    self._stopping.wait(REFUSED_S)
         self.lanes.close()
         for thread in threads:
             thread.join()
@@ -140,11 +143,10 @@ class Consumer:
     def _make_group(self) -> None:
         try:
             self._redis.xgroup_create(self._keys.commands(self._worker), GROUP, id="0", mkstream=True)
-        except AWAY:
-            return  # the next read asks for it again
-        except redis.ResponseError as error:
+        except redis.RedisError as error:  # the next read asks for it again
             if not str(error).startswith("BUSYGROUP"):
-                raise
+                log.warning("no_group", worker=self._worker, error=str(error))
+                self._stopping.wait(RETRY_S)
 
     def _read(self, last: bytes | None) -> bytes | None:
         """Read one batch: pending entries after `last`, or new ones (None). Returns where to go on."""
@@ -316,7 +318,7 @@ class Consumer:
                 for entry_id, fields in answer[0][1] if answer else []:
                     last = entry_id
                     self._cancel(fields[b"cancel"].decode())
-            except AWAY:
+            except redis.RedisError:
                 self._stopping.wait(RETRY_S)
 
     def _cancel(self, job_id: str) -> None:
@@ -339,7 +341,7 @@ class Consumer:
             try:
                 for task in running:
                     self._report(task)
-            except AWAY:
+            except redis.RedisError:
                 continue
 
     def _report(self, task: Task) -> None:

@@ -349,7 +349,7 @@ class Dispatcher:
 
     async def _trim_jobs(self) -> None:
         """Forget the oldest ended jobs beyond `JOBS_KEPT`."""
-        with suppress(*AWAY):  # the next one will
+        with suppress(redis.RedisError):  # the next one will
             await self._trim(JOBS_KEPT)
 
     async def _trim(self, kept: int) -> None:

@@ -18,7 +18,7 @@ NOTHING_YET: Key = (-1, 0)
 @dataclass
 class Verdict:
     faults: list[str] = field(default_factory=list)
-    """Each begins with "lost", "doubled", "wrong", "refused" or "hung"."""
+    """Each begins with "lost", "doubled", "wrong", "refused", "hung" or "died"."""
     counts: Counter[str] = field(default_factory=Counter)
 
 

@@ -45,6 +45,10 @@ class House:
         self._starts |= {name: lambda name=name: self._python("service.worker", "--name", name) for name in WORKERS}  # type: ignore[misc]
         self._starts |= {name: lambda name=name: self._start_api(name) for name in APIS}  # type: ignore[misc]
         self._held: set[str] = set()
+        self._sent: set[int] = set()
+        """Processes that were told to end."""
+        self.deaths: list[str] = []
+        """Those that ended by themselves, which none may."""
         self._lock = threading.RLock()
         self._stop = threading.Event()
         self.processes = {"redis": self._starts["redis"]()}
@@ -59,6 +63,7 @@ class House:
         """Byte of the append-only file at which the present history begins."""
 
     def begin_history(self) -> None:
+        self.deaths.clear()
         self.history_start = self.append_only_file.stat().st_size
 
     def _environment(self) -> dict[str, str]:
@@ -89,11 +94,15 @@ class House:
             with self._lock:
                 for name, process in self.processes.items():
                     if name not in self._held and process.poll() is not None:
+                        if process.pid not in self._sent:
+                            self.deaths.append(f"died: {name} with status {process.returncode}")
                         self.processes[name] = self._starts[name]()
 
     def send(self, name: str, number: int) -> None:
         with self._lock, suppress(ProcessLookupError):
             if self.processes[name].poll() is None:
+                if number in (signal.SIGKILL, signal.SIGTERM):
+                    self._sent.add(self.processes[name].pid)
                 os.kill(self.processes[name].pid, number)
 
     def kill(self, name: str) -> None:

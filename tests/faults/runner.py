@@ -53,7 +53,7 @@ def run_history(house: House, seed: int, faults: list[str] | None = None) -> Out
     with house.append_only_file.open("rb") as file:
         file.seek(house.history_start)
         verdict = check(history, read_committed(file.read(), house.keys, LOAD_UNIT))
-    verdict.faults += errors
+    verdict.faults += errors + house.deaths
     return Outcome(history, verdict, time.monotonic() - began)
 
 
