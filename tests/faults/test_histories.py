@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.house import House
+from tests.faults.injector import FAULTS
 from tests.faults.runner import run_history, save_failure
 
 pytestmark = pytest.mark.crash
@@ -29,3 +30,12 @@ def test_history(house: House, seed: int, tmp_path: Path) -> None:
             "\n".join([*outcome.verdict.faults, f"history in {path}; again: python -m tests.faults --seeds {seed}"])
         )
     assert outcome.verdict.counts["commits"] + outcome.verdict.counts["cut off"] > 0
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault(house: House, fault: str, tmp_path: Path) -> None:
+    """Alone, whatever the seeds above have drawn."""
+    outcome = run_history(house, 0, [fault])
+    if outcome.verdict.faults:
+        path = save_failure(outcome, tmp_path)
+        pytest.fail("\n".join([*outcome.verdict.faults, f"history in {path}; again: --seeds 0 --faults {fault}"]))
