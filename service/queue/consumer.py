@@ -199,7 +199,7 @@ class Consumer:
                     self._attempt(task)
                 except (redis.RedisError, Fenced) as error:
                     log.warning("tried_again", command=task.command.id, error=str(error))
-                    task.redelivered = True
+                    task.redelivered |= not isinstance(error, AWAY)  # an absence is not the command's fault
                     self._stopping.wait(RETRY_S)
         except Exception:
             log.exception("command_left_pending", command=task.command.id)
@@ -251,6 +251,7 @@ class Consumer:
                 task.control.cancel()
             if self._redis.hincrby(job, "attempts", 1) > MAX_ATTEMPTS:
                 raise EngineError(f"the command was tried {MAX_ATTEMPTS} times and never came to an end")
+            task.redelivered = False  # counted
         if task.control.cancelled:
             raise Cancelled("cancelled before it ran")
 
