@@ -2,8 +2,8 @@
 
 A copy in memory is used only while the catalogue agrees with its id, version and fencing epoch; otherwise it is
 dropped and restored. So dropping a copy is always safe, and it is what happens whenever an outcome is unknown.
-Running a command twice is harmless: a load makes the graph whose id is the command's; a PATCH is found by its key
-in the log; a delete leaves a mark in its job; all others change nothing that counts.
+A command may be run twice: a load, a PATCH and a delete leave their result in the job as they commit, and one
+that has it is not run again; a PATCH repeated under its key is found in the log; all others change nothing that counts.
 """
 
 import threading
@@ -194,20 +194,14 @@ class Graphs:
         try:
             edges = unpack(self._blobs.get(args.blob))
         except BrokenBlob as error:
-            raise ServiceError("invalid_body", f"the uploaded edges are gone, send them again: {error}") from error
+            raise ServiceError("worker_unavailable", f"the edges are gone, send them again: {error}") from error
         network = Network(edges)
         graph = Graph(command.graph, command.id, 1, 1, network, self._open_engine(network), CapacityTable(network))
         self._make_room(command.graph, graph.nbytes)
         return graph
 
     def _create(self, info: GraphInfo, graph: Graph, base: str) -> None:
-        for tries_left in reversed(range(MAX_TRIES)):
-            try:
-                self._registry.create(info, graph.graph_id, base)
-                break
-            except Fenced:
-                if not tries_left:
-                    raise
+        self._registry.create(info, graph.graph_id, base)
         with self._lock:
             self._resident[graph.name] = graph
 
@@ -216,14 +210,8 @@ class Graphs:
         if owner is not None and owner != self._worker:
             raise Forward(owner)
         self._drop(command.graph)
-        for tries_left in reversed(range(MAX_TRIES)):
-            try:
-                if not self._registry.remove(command.graph, command.id):
-                    raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")
-                break
-            except Fenced:
-                if not tries_left:
-                    raise
+        if not self._registry.remove(command.graph, command.id, self._worker):
+            raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")
         wait_written(self._redis)
         return "{}"
 
@@ -273,7 +261,7 @@ class Graphs:
         self._apply(graph, change)  # refuses before it changes anything
         applied_at = time.perf_counter()
         entry = Entry(graph.version + 1, applied, change)
-        self._log.append(graph.graph_id, graph.epoch, entry, time.time())
+        self._log.append(graph.graph_id, graph.epoch, entry, time.time(), command.id)
         logged_at = time.perf_counter()
         self._metrics.appended(logged_at - applied_at)
         graph.version = entry.version
@@ -339,10 +327,21 @@ class Graphs:
         self.count("certificate_failures")
         log.error("certificate_failed", worker=self._worker)
 
-    def save_overdue(self) -> None:
-        """Queue snapshots of graphs whose last one is too long ago. Called now and then."""
-        for graph in self.resident:
-            self._save_soon(graph)
+    def look_after(self) -> None:
+        """Queue snapshots of graphs whose last one is too long ago; forget graphs that others serve, or nobody.
+
+        Called now and then.
+        """
+        resident = self.resident
+        owned = set(self.owned()) if resident or self._restorer.notes else set()
+        for graph in resident:
+            if graph.name in owned:
+                self._save_soon(graph)
+            else:
+                self._drop(graph.name)
+        for name in [*self._restorer.notes]:
+            if name not in owned:
+                self._restorer.notes.pop(name, None)
 
     def _save_soon(self, graph: Graph) -> None:
         """Queue a snapshot behind the present command, by the policy of the settings."""

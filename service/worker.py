@@ -31,7 +31,7 @@ from service.queue.models import WorkerReport
 from service.queue.takeover import Takeover
 from service.resident import OpenEngine
 from service.settings import Settings
-from service.store.connection import AWAY, connect
+from service.store.connection import connect
 from service.store.keys import Keys
 from service.tracing import NoTracing, Tracing, open_tracing
 
@@ -65,10 +65,9 @@ class Worker:
 
     def run(self) -> int:
         """Until `stop`; returns the process's exit status."""
-        self._wait_for_redis()
+        self._acquire_lease()
         if self._consumer.stopping:
             return 0
-        self._lease.acquire()
         self._lease.start(self._report, self._on_beat, self._on_lost)
         self._engine_name = warm_up(self._open_engine)
         self._metrics.engine_is(self._engine_name)
@@ -85,13 +84,15 @@ class Worker:
         """From any thread. What runs is let go of, and is pending for whoever has the name next."""
         self._consumer.stop()
 
-    def _wait_for_redis(self) -> None:
+    def _acquire_lease(self) -> None:
+        """As soon as Redis is there and takes writes."""
         delay_s = 0.01
         while not self._consumer.stopping:
             try:
-                self._redis.ping()
+                self._lease.acquire()
                 return
-            except AWAY:
+            except redis.RedisError as error:
+                log.debug("redis_awaited", worker=self.name, error=str(error))
                 time.sleep(delay_s)
                 delay_s = min(2 * delay_s, 0.5)
 
@@ -135,6 +136,7 @@ class Worker:
     def _on_beat(self) -> None:
         self._publish_metrics()
         self.graphs.save_overdue()
+        self.graphs.look_after()
         if self._ready:
             self._takeover.check()
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from gpu_engine.errors import EngineError
 from service.errors import STATUS, TITLES, ServiceError
-from service.store.connection import AWAY
+from service.store.connection import AWAY, RedisError
 
 RETRY_AFTER_S = 1.0
 PROBLEM_JSON = "application/problem+json"
@@ -93,11 +93,12 @@ def install(app: FastAPI) -> None:
         return response
 
     async def redis_away(request: Request, error: Exception) -> Response:
+        if not isinstance(error, AWAY):
+            log.error("redis_refused", error=str(error))
         away = ServiceError("worker_unavailable", "Redis does not answer", retry_after_s=RETRY_AFTER_S)
         return _answer(request, away)
 
-    for kind in AWAY:
-        app.add_exception_handler(kind, redis_away)
+    app.add_exception_handler(RedisError, redis_away)  # a full disk, say
     app.add_exception_handler(ServiceError, service_error)
     app.add_exception_handler(EngineError, engine_error)
     app.add_exception_handler(RequestValidationError, invalid_request)

@@ -2,7 +2,7 @@
 
 A command stays pending in the stream until one MULTI ends it: job, reply, XACK and XDEL together. A process that
 starts again under the same name first reads what was pending; so does a graph's lane when Redis has been away.
-Running a command twice is harmless: see `service.graphs`.
+A command may be delivered twice, to two workers even. What it commits says so in its job, in the same MULTI.
 """
 
 import json
@@ -21,12 +21,13 @@ from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
 from service.metrics import WorkerMetrics
-from service.protocol import Command, Problem, Reply, Status
+from service.protocol import TERMINAL_STATUSES, Command, Problem, Reply, Status
 from service.queue.lanes import Lanes
 from service.settings import Settings
 from service.store.blobs import Blobs
-from service.store.connection import AWAY
+from service.store.connection import AWAY, wait_written
 from service.store.keys import Keys
+from service.store.log import Fenced
 from service.tracing import NoTracing, Span, Tracing
 
 GROUP: Final = "worker"
@@ -34,11 +35,15 @@ BATCH: Final = 64
 BLOCK_MS: Final = 1000
 TICK_S: Final = 0.25
 RETRY_S: Final = 0.05
+REFUSED_S: Final = 0.25
 LOOK_BACK_S: Final = 2.0
 """How often to look for pending commands that nobody works on: another process of this name may have read them."""
 
 MAX_ATTEMPTS: Final = 10
 """A command that was delivered so often took the worker down with it: it fails instead."""
+
+RETRIED: Final = frozenset({"worker_unavailable", "engine_error"})
+"""Not an answer to keep: who repeats a command that ended so, under the same key, has it tried again."""
 
 INLINE_BYTES: Final = 16 << 10
 """Longer results travel as a blob."""
@@ -133,11 +138,14 @@ class Consumer:
             try:
                 last = self._read(b"0" if self._has_strays() else last)
             except AWAY:
+                last = b"0"  # what a lost answer delivered, and what a restored Redis has pending, come before the new
                 self._stopping.wait(RETRY_S)
             except redis.ResponseError as error:
-                if not str(error).startswith("NOGROUP"):
-                    raise
-                self._make_group()
+                if str(error).startswith("NOGROUP"):
+                    self._make_group()
+                else:  # a full disk: Redis refuses even to deliver
+                    log.warning("cannot_read", worker=self._worker, error=str(error))
+                    self._stopping.wait(REFUSED_S)
         self.lanes.close()
         for thread in threads:
             thread.join()
@@ -152,9 +160,10 @@ class Consumer:
     def _make_group(self) -> None:
         try:
             self._redis.xgroup_create(self._keys.commands(self._worker), GROUP, id="0", mkstream=True)
-        except redis.ResponseError as error:
+        except redis.RedisError as error:  # the next read asks for it again
             if not str(error).startswith("BUSYGROUP"):
-                raise
+                log.warning("no_group", worker=self._worker, error=str(error))
+                self._stopping.wait(RETRY_S)
 
     def _read(self, last: bytes | None) -> bytes | None:
         """Read one batch: pending entries after `last`, or new ones (None). Returns where to go on."""
@@ -183,7 +192,7 @@ class Consumer:
             return bool(pending > len(self._tasks))
 
     def _accept(self, entry_id: bytes, fields: dict[bytes, bytes] | None, *, redelivered: bool) -> None:
-        command = self._parse(fields)
+        command = parse_command(fields)
         if command is None:
             log.error("unreadable_command", entry=entry_id)
             self._redis.xack(self._keys.commands(self._worker), GROUP, entry_id)
@@ -197,13 +206,6 @@ class Consumer:
                 task.control.cancel()
         self.lanes.put(command.graph, lambda: self._run_observed(task))
 
-    def _parse(self, fields: dict[bytes, bytes] | None) -> Command | None:
-        """None for what is no command, such as an entry that was deleted while pending."""
-        try:
-            return Command.model_validate_json((fields or {})[b"command"])
-        except (KeyError, ValidationError):
-            return None
-
     def _run(self, task: Task) -> None:
         """The task from first to last, through any absence of Redis; only `stop` leaves it pending."""
         with task.lock:
@@ -212,9 +214,9 @@ class Consumer:
             while not (task.ended or self.stopping):
                 try:
                     self._attempt(task)
-                except redis.RedisError as error:
-                    log.warning("redis_failed", command=task.command.id, error=str(error))
-                    task.redelivered = True
+                except (redis.RedisError, Fenced) as error:
+                    log.warning("tried_again", command=task.command.id, error=str(error))
+                    task.redelivered |= not isinstance(error, AWAY)  # an absence is not the command's fault
                     self._stopping.wait(RETRY_S)
         except Exception:
             log.exception("command_left_pending", command=task.command.id)
@@ -251,20 +253,38 @@ class Consumer:
 
     def _attempt(self, task: Task) -> None:
         try:
-            self._refuse_hopeless(task)
-            result = self._handler(task)
+            status, committed = self._redis.hmget(self._keys.job(task.command.id), "status", "committed")
+            if status is None or Status(status.decode()) in TERMINAL_STATUSES:
+                self._drop(task)
+                return
+            result = self._run_once(task, committed)
         except Forward as forward:
             self._forward(task, forward.worker)
         except (EngineError, ServiceError) as error:
             if not self.stopping:
                 self._end(task, None, Problem(code=error.code, detail=str(error), rows=list(error.rows)))
-        except redis.RedisError:
+        except (redis.RedisError, Fenced):
             raise
         except Exception as error:
             log.exception("command_failed", command=task.command.id, kind=task.command.kind)
             self._end(task, None, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
         else:
             self._end(task, result, None)
+
+    def _run_once(self, task: Task, committed: bytes | None) -> str:
+        """The result; one that is already committed, by whichever worker, is given again."""
+        if committed is not None:
+            wait_written(self._redis)
+            return committed.decode()
+        self._refuse_hopeless(task)
+        return self._handler(task)
+
+    def _drop(self, task: Task) -> None:
+        """Another delivery of the command has ended it, and what it was about may have changed since."""
+        with task.lock, self._redis.pipeline() as pipe:
+            self._remove(pipe, task)
+            pipe.execute()
+            task.ended = True
 
     def _refuse_hopeless(self, task: Task) -> None:
         """Cancelled before it ran, or delivered too often."""
@@ -274,6 +294,7 @@ class Consumer:
                 task.control.cancel()
             if self._redis.hincrby(job, "attempts", 1) > MAX_ATTEMPTS:
                 raise EngineError(f"the command was tried {MAX_ATTEMPTS} times and never came to an end")
+            task.redelivered = False  # counted
         if task.control.cancelled:
             raise Cancelled("cancelled before it ran")
 
@@ -308,6 +329,8 @@ class Consumer:
             pipe.expire(replies, ttl_s)
             pipe.xadd(events, {"event": "done", "data": f'{{"status":"{status}"}}'}, nomkstream=True)
             pipe.expire(events, ttl_s)
+            if problem is not None and problem.code in RETRIED and command.idempotency_key is not None:
+                pipe.unlink(self._keys.idempotency(command.graph, command.idempotency_key))
             self._remove(pipe, task)
             pipe.execute()
             task.ended, task.status, task.code = True, status, problem.code if problem else None
@@ -339,7 +362,7 @@ class Consumer:
                 for entry_id, fields in answer[0][1] if answer else []:
                     last = entry_id
                     self._cancel(fields[b"cancel"].decode())
-            except AWAY:
+            except redis.RedisError:
                 self._stopping.wait(RETRY_S)
 
     def _cancel(self, job_id: str) -> None:
@@ -362,7 +385,7 @@ class Consumer:
             try:
                 for task in running:
                     self._report(task)
-            except AWAY:
+            except redis.RedisError:
                 continue
 
     def _report(self, task: Task) -> None:
@@ -376,3 +399,11 @@ class Consumer:
             pipe.xadd(events, {"event": "progress", "data": progress}, maxlen=EVENTS_KEPT, approximate=True)
             pipe.expire(events, self._settings.job_ttl_s)
             pipe.execute()
+
+
+def parse_command(fields: dict[bytes, bytes] | None) -> Command | None:
+    """None for what is no command, such as an entry that was deleted while pending."""
+    try:
+        return Command.model_validate_json((fields or {})[b"command"])
+    except (KeyError, ValidationError):
+        return None

@@ -24,7 +24,7 @@ from service.store.blobs import AsyncBlobs, BrokenBlob
 from service.store.connection import AWAY, connect_async
 from service.store.keys import Keys
 
-BLOCK_MS: Final = 5000
+BLOCK_MS: Final = 2000
 QUEUED_TTL_S: Final = 7 * 86_400
 """A job nobody ever runs is forgotten after a week."""
 
@@ -101,7 +101,7 @@ class Dispatcher:
             if idempotency_key is not None:
                 known = await self._redis.get(self.keys.idempotency(graph, idempotency_key))
                 if known is not None:
-                    return _same_job(known, body_digest)
+                    return await self._known_job(known, body_digest)
             owner = await self._find_owner(kind, graph)
             return await self._enqueue(command, owner)
         except AWAY as error:
@@ -322,6 +322,13 @@ class Dispatcher:
             await self._trim_jobs()
         return job_id
 
+    async def _known_job(self, known: bytes, digest: str | None) -> str:
+        """The first job of a key; of one that is forgotten it is only known that the key must not count again."""
+        job_id = _same_job(known, digest)
+        if job_id not in self._done and not await self._redis.exists(self.keys.job(job_id)):
+            raise ServiceError("idempotency_conflict", "the Idempotency-Key was used; its answer is no longer kept")
+        return job_id
+
     async def _enqueue_always(self, command: Command, owner: str) -> None:
         async with self._redis.pipeline() as pipe:
             self._write_job(pipe, command, owner)
@@ -363,7 +370,7 @@ class Dispatcher:
 
     async def _trim_jobs(self) -> None:
         """Forget the oldest ended jobs beyond `JOBS_KEPT`."""
-        with suppress(*AWAY):  # the next one will
+        with suppress(redis.RedisError):  # the next one will
             await self._trim(JOBS_KEPT)
 
     async def _trim(self, kept: int) -> None:
@@ -379,18 +386,22 @@ class Dispatcher:
             await pipe.execute()
 
     async def _read_replies(self) -> None:
-        """Resolve futures as replies come in. After an absence of Redis, look into the jobs themselves."""
+        """Resolve futures as replies come in. After an absence of Redis, and now and then (the client itself sits
+        out short absences), look into the jobs themselves."""
         stream, last = self.keys.replies(self.id), "0"
+        caught_up_at = time.monotonic()
         while True:
             try:
+                if time.monotonic() - caught_up_at > BLOCK_MS / 1000:
+                    await self._catch_up()
+                    caught_up_at = time.monotonic()
                 answer = await self._redis.xread({stream: last}, block=BLOCK_MS)
                 for entry_id, fields in answer[0][1] if answer else []:
                     last = entry_id.decode()
                     await self._resolve(fields[b"id"].decode(), fields)
             except redis.RedisError:
+                caught_up_at = float("-inf")  # until it succeeds: an xread that does says nothing of what was missed
                 await asyncio.sleep(RETRY_S)
-                with suppress(redis.RedisError):
-                    await self._catch_up()
 
     async def _catch_up(self) -> None:
         """Replies that came while Redis was away, and commands it lost together with all that followed them."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 import redis
 import structlog
 
-from service.queue.consumer import GROUP
+from service.queue.consumer import GROUP, parse_command
 from service.queue.lease import is_silent
 from service.queue.models import WorkerReport
 from service.store.catalogue import Registry
@@ -47,20 +47,17 @@ class Takeover:
         self._move_commands(other)
 
     def _move_commands(self, other: str) -> None:
-        """Each in one MULTI. One that the other worker has just ended is run again, which is harmless."""
+        """Each in one MULTI. One that the other worker has just ended is dropped by whoever reads it."""
         theirs, mine = self._keys.commands(other), self._keys.commands(self._worker)
         while entries := self._redis.xrange(theirs, count=PAGE):
             for entry_id, fields in entries:
+                command = parse_command(fields)
                 with self._redis.pipeline() as pipe:
-                    pipe.xadd(mine, fields)
+                    if command is not None:
+                        pipe.xadd(mine, fields)
+                        pipe.zrem(self._keys.waiting(other), command.id)
+                        pipe.zadd(self._keys.waiting(self._worker), {command.id: command.created_at})
+                        pipe.hset(self._keys.job(command.id), "worker", self._worker)
                     pipe.xack(theirs, GROUP, entry_id)
                     pipe.xdel(theirs, entry_id)
                     pipe.execute()
-        waiting = self._redis.zrange(self._keys.waiting(other), 0, -1, withscores=True)
-        if waiting:
-            with self._redis.pipeline() as pipe:
-                pipe.zadd(self._keys.waiting(self._worker), dict(waiting))
-                pipe.unlink(self._keys.waiting(other))
-                for job_id, _ in waiting:
-                    pipe.hset(self._keys.job(job_id.decode()), "worker", self._worker)
-                pipe.execute()

@@ -112,10 +112,12 @@ class Registry:
     def create(self, info: GraphInfo, graph_id: str, base: str) -> bool:
         """Put a graph at version 1 under its name, and drop the one that had it, in one MULTI.
 
-        True if there was one. Raises `Fenced` if the blob has expired or another load was faster.
+        True if there was one. Raises `Fenced` if the blob has expired, another load was faster, the name is another
+        worker's, or this load is already committed: after a lost connection, or by who took the graph over.
         """
         with self._redis.pipeline() as pipe:
             pipe.watch(self._keys.names, self._keys.blob(base))
+            self._watch_command(pipe, info.name, info.worker, graph_id)
             old = pipe.hget(self._keys.names, info.name)
             if not pipe.exists(self._keys.blob(base)):
                 raise Fenced("the uploaded edges have expired")
@@ -125,24 +127,29 @@ class Registry:
             pipe.hset(self._keys.names, info.name, graph_id)
             pipe.hset(self._keys.owners, info.name, info.worker)
             pipe.hset(self._keys.graph(graph_id), mapping=write_info(info) | {"epoch": 1, "base": base})
+            pipe.hset(self._keys.job(graph_id), "committed", info.model_dump_json())
             if doomed:
                 pipe.unlink(*doomed)
             _execute(pipe)
         return old is not None
 
-    def remove(self, name: str, job_id: str) -> bool:
-        """Take a graph out, in one MULTI with a mark in the job that did it. False if there is none."""
+    def remove(self, name: str, job_id: str, worker: str) -> bool:
+        """Take a graph out, in one MULTI with a mark in the job that did it. False if there is none.
+
+        Raises `Fenced` as `create` does.
+        """
         with self._redis.pipeline() as pipe:
             pipe.watch(self._keys.names)
+            self._watch_command(pipe, name, worker, job_id)
             graph_id = pipe.hget(self._keys.names, name)
             if graph_id is None:
-                return bool(pipe.hexists(self._keys.job(job_id), "removed"))
+                return False
             doomed = self._keys_of(pipe, graph_id.decode())
             pipe.multi()
             pipe.hdel(self._keys.names, name)
             pipe.hdel(self._keys.owners, name)
             pipe.unlink(*doomed)
-            pipe.hset(self._keys.job(job_id), "removed", 1)
+            pipe.hset(self._keys.job(job_id), "committed", "{}")
             _execute(pipe)
         return True
 
@@ -182,6 +189,15 @@ class Registry:
                 pipe.hset(key, mapping=fields)
                 with suppress(redis.WatchError):  # figures only: the next command writes them again
                     pipe.execute()
+
+    def _watch_command(self, pipe: Any, name: str, worker: str, job_id: str) -> None:
+        """A worker that was paused, or lost its connection in a commit, must not do again what is done."""
+        pipe.watch(self._keys.owners, self._keys.job(job_id))
+        owner = pipe.hget(self._keys.owners, name)
+        if owner not in (None, worker.encode()):
+            raise Fenced(f"{name} is served by {owner.decode()}")
+        if pipe.hexists(self._keys.job(job_id), "committed"):
+            raise Fenced("the command is committed")
 
     def _keys_of(self, pipe: Any, graph_id: str) -> list[str]:
         """Every key of a graph. The pipe is watching: reads run at once."""

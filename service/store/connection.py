@@ -10,8 +10,17 @@ from redis.retry import Retry
 
 from service.settings import Settings
 
-AWAY = (redis.ConnectionError, redis.TimeoutError)
-"""Redis is not there, or not yet: `redis.exceptions.BusyLoadingError` is a ConnectionError."""
+RedisError = redis.RedisError
+
+AWAY = (
+    redis.ConnectionError,
+    redis.TimeoutError,
+    redis.exceptions.OutOfMemoryError,
+    redis.exceptions.ReadOnlyError,
+    redis.exceptions.ExecAbortError,
+)
+"""Redis is not there, or not yet (`redis.exceptions.BusyLoadingError` is a ConnectionError), or takes no writes:
+`maxmemory` is reached, its disk is full, or it has become a replica."""
 
 TIMEOUT_S = 30.0
 """For one answer; longer than any blocking read, than an fsync on a busy disk, or a chunk of a blob."""

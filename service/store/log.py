@@ -4,6 +4,7 @@ Redis refuses an id that is not above the last one, so a second or stale writer 
 Appending is the commit of a PATCH; it goes into one MULTI with the version in the catalogue.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,12 @@ class Entry:
     applied: Applied
     change: Change
 
+    @property
+    def result_json(self) -> str:
+        """The answer to the PATCH without what flows it changed."""
+        counts = self.applied.model_dump(include={"applied", "skipped", "unchanged"})
+        return json.dumps({"version": self.version} | counts | {"flow_states": [], "timings_ms": {}})
+
 
 class Log:
     """Append, replay, trim."""
@@ -53,9 +60,10 @@ class Log:
         self._redis: Any = client
         self._keys = keys
 
-    def append(self, graph_id: str, epoch: int, entry: Entry, updated_at: float) -> None:
+    def append(self, graph_id: str, epoch: int, entry: Entry, updated_at: float, job_id: str | None = None) -> None:
         """Commit `entry` as the version after the present one; raises `Fenced`, and then nothing is written.
 
+        The job's `committed` is what it is to be answered with if it is delivered again.
         After a ConnectionError the outcome is unknown: read the log again. Cost: two round trips.
         """
         graph = self._keys.graph(graph_id)
@@ -68,11 +76,15 @@ class Log:
             pipe.multi()
             pipe.xadd(self._keys.log(graph_id), fields, id=f"{entry.version}-0")
             pipe.hset(graph, mapping={"version": entry.version, "updated_at": updated_at})
+            if job_id is not None:
+                pipe.hset(self._keys.job(job_id), "committed", entry.result_json)
             try:
                 pipe.execute()
             except redis.WatchError as error:
                 raise Fenced("the graph changed hands") from error
             except redis.ResponseError as error:
+                if "equal or smaller" not in str(error):
+                    raise  # full, or a disk that is
                 raise Fenced(str(error)) from error
 
     def replay(self, graph_id: str, after: int) -> Iterator[Entry]:

@@ -33,13 +33,15 @@ class Store:
         self.registry = Registry(self.client, self.keys)
         self.id = self.create("g")
 
-    def create(self, name: str, worker: str = "w0") -> str:
-        graph_id = uuid.uuid4().hex
+    def info(self, name: str, worker: str = "w0") -> GraphInfo:
         sizes = {"n_vertices": 2, "n_edges": 3, "n_arcs": 6, "decimals": 0, "bytes": 100}
-        info = GraphInfo(
+        return GraphInfo(
             name=name, version=1, created_at=NOW, updated_at=NOW, engine="cpu", worker=worker, flow_states=0, **sizes
         )
-        self.registry.create(info, graph_id, self.blobs.put(b"edges", 60))
+
+    def create(self, name: str, worker: str = "w0") -> str:
+        graph_id = uuid.uuid4().hex
+        self.registry.create(self.info(name, worker), graph_id, self.blobs.put(b"edges", 60))
         return graph_id
 
     def append(self, version: int, epoch: int = 1) -> None:
@@ -119,8 +121,15 @@ def test_a_stale_writer_is_fenced(store: Store, version: int, epoch: int) -> Non
     assert store.logged() == [2]
 
 
+def test_a_log_that_cannot_be_written_fences_nobody(store: Store) -> None:
+    """As on a full disk: the PATCH is tried again, not given up as another writer's."""
+    store.client.set(store.keys.log(store.id), "no stream")
+    with pytest.raises(redis.ResponseError):
+        store.append(2)
+
+
 def test_nothing_is_appended_to_a_graph_that_is_gone(store: Store) -> None:
-    assert store.registry.remove("g", "job")
+    assert store.registry.remove("g", "job", "w0")
     with pytest.raises(Fenced):
         store.append(2)
     assert not store.client.exists(store.keys.log(store.id))
@@ -183,6 +192,7 @@ def test_a_new_graph_of_an_old_name_starts_afresh(store: Store) -> None:
     store.append(2)
     store.save(2)
     old = store.id
+    store.client.delete(store.keys.job(old))  # the job of the load goes its own way
     new = store.create("g")
     left = b" ".join(store.all_keys()).decode()
     assert old not in left
@@ -194,7 +204,26 @@ def test_a_new_graph_of_an_old_name_starts_afresh(store: Store) -> None:
 def test_a_removed_graph_leaves_nothing(store: Store) -> None:
     store.append(2)
     store.save(2)
-    assert store.registry.remove("g", "job")
+    store.client.delete(store.keys.job(store.id))
+    assert store.registry.remove("g", "job", "w0")
     assert store.all_keys() == {store.keys.job("job").encode()}
-    assert store.registry.remove("g", "job")  # the same command once more
-    assert not store.registry.remove("g", "another job")
+    assert store.client.hget(store.keys.job("job"), "committed") == b"{}"
+    assert not store.registry.remove("g", "another job", "w0")
+
+
+def test_a_commit_is_not_made_again(store: Store) -> None:
+    """As after a connection lost in the commit, or a pause in which another worker did it. Found by seeds 22, 118."""
+    store.append(2)
+    base = store.registry.hold("g", store.id)[2].base  # type: ignore[union-attr]
+    info = store.info("g")
+    with pytest.raises(Fenced, match="committed"):
+        store.registry.create(info, store.id, base)
+    assert store.logged() == [2]
+    assert store.registry.remove("g", "job", "w0")
+    new = store.create("g")
+    with pytest.raises(Fenced, match="committed"):
+        store.registry.remove("g", "job", "w0")
+    assert store.registry.take_over("g", "w1", "w0")
+    with pytest.raises(Fenced, match="w1"):
+        store.registry.remove("g", "a job of before", "w0")
+    assert store.registry.hold("g", new)[0] == new

@@ -1,0 +1,60 @@
+"""``python -m tests.faults --seeds 0:1000``: seeded fault histories, each checked; exit status 1 if one fails."""
+
+import argparse
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.faults.house import House
+from tests.faults.injector import FAULTS
+from tests.faults.runner import Outcome, run_history, save_failure, total
+
+HISTORIES_PER_HOUSE = 100
+"""Then the service starts on an empty directory again, so that the append-only file stays short."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--seeds", default="0:10", help="FIRST:END, END not included")
+    parser.add_argument("--faults", help=f"these instead of the seed's own, with commas: {', '.join(FAULTS)}")
+    parser.add_argument("--failures", type=Path, default=Path("fault-failures"), help="where failing histories go")
+    options = parser.parse_args()
+    first, _, end = options.seeds.partition(":")
+    seeds = range(int(first), int(end or int(first) + 1))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and the service ends with us
+    began = time.monotonic()
+    outcomes: list[Outcome] = []
+    for start in range(seeds.start, seeds.stop, HISTORIES_PER_HOUSE):
+        part = seeds[start - seeds.start :][:HISTORIES_PER_HOUSE]
+        with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+            house = House(Path(folder))
+            try:
+                for seed in part:
+                    outcomes.append(run_history(house, seed, options.faults and options.faults.split(",")))
+                    _tell(outcomes[-1], options.faults, options.failures)
+                    if any(text.startswith("hung") for text in outcomes[-1].verdict.faults):
+                        (options.failures / f"seed-{seed}.log").write_bytes((house.folder / "service.log").read_bytes())
+            finally:
+                house.close()
+    for name, counts in total(outcomes).items():
+        print(f"{name}: {', '.join(f'{key} {count}' for key, count in sorted(counts.items())) or 'none'}")
+    failed = sum(bool(outcome.verdict.faults) for outcome in outcomes)
+    print(f"{len(outcomes)} histories in {time.monotonic() - began:.0f} s, {failed} failed")
+    return 1 if failed else 0
+
+
+def _tell(outcome: Outcome, faults: str | None, folder: Path) -> None:
+    seed, verdict = outcome.history.seed, outcome.verdict
+    print(f"seed {seed}: {outcome.seconds:.1f} s, {' '.join(outcome.history.faults)}", flush=True)
+    if verdict.faults:
+        for text in verdict.faults[:10]:
+            print(f"  {text}")
+        again = f" --faults {faults}" if faults else ""
+        print(f"  history in {save_failure(outcome, folder)}; again: ", end="")
+        print(f"python -m tests.faults --seeds {seed}:{seed + 1}{again}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

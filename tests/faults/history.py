@@ -1,0 +1,110 @@
+"""What clients asked, what they were answered, and when."""
+
+import itertools
+import json
+import threading
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+LOAD_UNIT: Final = 10**9
+"""Edge 0 carries ``load number * LOAD_UNIT`` from source to sink: every answer names the load it is about."""
+
+BATCH_UNIT: Final = 10**4
+"""Edge 1 carries ``batch number * BATCH_UNIT``, set by every batch: every answer names the last batch in it."""
+
+SOURCE: Final = 0
+
+
+@dataclass(slots=True)
+class Edges:
+    """A graph as a client sent it; edges 0 and 1 are the two marks."""
+
+    n_vertices: int
+    tail: list[int]
+    head: list[int]
+    capacity: list[int]
+
+    @property
+    def sink(self) -> int:
+        return self.n_vertices - 1
+
+    def body(self) -> dict[str, Any]:
+        return asdict(self) | {"source": SOURCE, "sink": self.sink}
+
+
+@dataclass(slots=True)
+class Op:
+    """One question of one client, over all its retries."""
+
+    client: int
+    kind: str
+    graph: str
+    invoked_at: float
+    number: int = 0
+    """Of the load or the batch; 0 for a question that changes nothing."""
+    edges: Edges | None = None
+    batch: list[dict[str, Any]] | None = None
+    key: str | None = None
+    if_match: int | None = None
+    min_version: int | None = None
+    answered_at: float = float("inf")
+    tries: int = 0
+    status: int | None = None
+    """Of the last answer; None if there was none: the outcome is unknown."""
+    body: Any = None
+
+    @property
+    def acknowledged(self) -> bool:
+        return self.status is not None and self.status < 300
+
+    @property
+    def code(self) -> str | None:
+        return self.body.get("code") if isinstance(self.body, dict) else None
+
+    @property
+    def unknown(self) -> bool:
+        """It may or may not have been done."""
+        return self.status is None or self.status in (202, 503, 504)
+
+
+@dataclass(slots=True)
+class Cut:
+    """The append-only file lost its end: what was acknowledged before may be gone."""
+
+    began_at: float
+    ended_at: float = float("inf")
+
+
+@dataclass
+class History:
+    """Of one seed. Clients add to it from their threads."""
+
+    seed: int
+    ops: list[Op] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
+    started: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def __post_init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+
+    def number(self) -> int:
+        """A number no other load or batch of this history has."""
+        with self._lock:
+            return next(self._numbers)
+
+    def begin(self, **fields: Any) -> Op:
+        op = Op(invoked_at=time.monotonic(), **fields)
+        with self._lock:
+            self.ops.append(op)
+        self.started.release()
+        return op
+
+    def save(self, path: Path) -> None:
+        """For people: one line for each question, in order of asking."""
+        lines = [json.dumps({"seed": self.seed, "faults": self.faults, "cuts": [asdict(cut) for cut in self.cuts]})]
+        lines += [json.dumps(asdict(op)) for op in self.ops]
+        path.write_text("\n".join(lines) + "\n")

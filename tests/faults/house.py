@@ -1,0 +1,172 @@
+"""The whole service in processes of its own: Redis, a proxy before it, workers and API processes, kept alive."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import redis
+
+from service import redis_server
+from service.settings import Settings
+from service.store.keys import Keys
+from tests.faults.proxy import Proxy
+
+Process = subprocess.Popen[bytes]
+
+LEASE_S = 0.6
+POLL_S = 0.02
+PATIENCE_S = 180.0
+"""Includes the first compilation of the solvers on a machine that has not cached them."""
+WORKERS = ("w0", "w1")
+APIS = ("api0", "api1")
+
+
+class House:
+    """Starts everything; whatever ends is started again at once unless it is `hold`."""
+
+    def __init__(self, folder: Path, **settings: object) -> None:
+        """`settings` of the service's processes, beside those of the bench."""
+        self.folder = folder
+        self._more = settings
+        self.settings = Settings(data_dir=folder, redis_url=None)
+        self.keys = Keys(self.settings.redis_prefix)
+        self.log = (folder / "service.log").open("ab")
+        self._listeners = {name: _listen() for name in APIS}
+        self.urls = [f"http://127.0.0.1:{sock.getsockname()[1]}" for sock in self._listeners.values()]
+        self._starts: dict[str, Callable[[], Process]] = {"redis": self._start_redis}
+        self._starts |= {name: lambda name=name: self._python("service.worker", "--name", name) for name in WORKERS}  # type: ignore[misc]
+        self._starts |= {name: lambda name=name: self._start_api(name) for name in APIS}  # type: ignore[misc]
+        self._held: set[str] = set()
+        self._sent: set[int] = set()
+        """Processes that were told to end."""
+        self.deaths: list[str] = []
+        """Those that ended by themselves, which none may."""
+        self._lock = threading.RLock()
+        self._stop = threading.Event()
+        self.processes = {"redis": self._starts["redis"]()}
+        redis_server.wait_until_ready(self.settings, self.processes["redis"])
+        self.redis = redis.Redis.from_url(self.settings.redis_location)
+        self.redis.config_set("auto-aof-rewrite-percentage", "0")
+        self.proxy = Proxy(folder / "proxy.sock", self.settings.redis_socket)
+        self.processes |= {name: start() for name, start in self._starts.items() if name != "redis"}
+        self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
+        self._keeper.start()
+        self.history_start = 0
+        """Byte of the append-only file at which the present history begins."""
+
+    def begin_history(self) -> None:
+        self.deaths.clear()
+        self.history_start = self.append_only_file.stat().st_size
+
+    def _environment(self) -> dict[str, str]:
+        names = {
+            "REDIS_URL": f"unix://{self.folder / 'proxy.sock'}",
+            "DATA_DIR": str(self.folder),
+            "LEASE_S": str(LEASE_S),
+            "SNAPSHOT_EVERY_UPDATES": "5",
+        }
+        names |= {name.upper(): str(value) for name, value in self._more.items()}
+        return os.environ | {f"HEADRACE_{name}": value for name, value in names.items()}
+
+    def _python(self, module: str, *arguments: str, descriptors: tuple[int, ...] = ()) -> Process:
+        command = [sys.executable, "-m", module, *arguments]
+        options = {"stdin": subprocess.DEVNULL, "stdout": self.log, "stderr": self.log}
+        return subprocess.Popen(command, env=self._environment(), pass_fds=descriptors, **options)  # type: ignore[call-overload, no-any-return]
+
+    def _start_redis(self) -> Process:
+        """Python ignores SIGXFSZ, and here so does Redis: a limit on its files is a disk that is full."""
+        return redis_server.start(self.settings, restore_signals=False)
+
+    def _start_api(self, name: str) -> Process:
+        descriptor = self._listeners[name].fileno()
+        return self._python("service.http_server", "--fd", str(descriptor), descriptors=(descriptor,))
+
+    def _keep(self) -> None:
+        while not self._stop.wait(POLL_S):
+            with self._lock:
+                for name, process in self.processes.items():
+                    if name not in self._held and process.poll() is not None:
+                        if process.pid not in self._sent:
+                            self.deaths.append(f"died: {name} with status {process.returncode}")
+                        self.processes[name] = self._starts[name]()
+
+    def send(self, name: str, number: int) -> None:
+        with self._lock, suppress(ProcessLookupError):
+            if self.processes[name].poll() is None:
+                if number in (signal.SIGKILL, signal.SIGTERM):
+                    self._sent.add(self.processes[name].pid)
+                os.kill(self.processes[name].pid, number)
+
+    def kill(self, name: str) -> None:
+        self.send(name, signal.SIGKILL)
+
+    @contextmanager
+    def down(self, name: str, number: int = signal.SIGKILL) -> Iterator[None]:
+        """Ended, and not started again before the block is over."""
+        with self._lock:
+            self._held.add(name)
+        try:
+            self.send(name, number)
+            self.processes[name].wait(PATIENCE_S)
+            yield
+        finally:
+            with self._lock:
+                self._held.discard(name)
+                self.processes[name] = self._starts[name]()
+
+    @property
+    def append_only_file(self) -> Path:
+        """The one file, or the newest increment of a server that keeps several."""
+        data = self.folder / "redis"
+        return max([*data.glob("appendonly.aof"), *data.glob("appendonlydir/*.incr.aof")])
+
+    def wait_redis(self) -> None:
+        redis_server.wait_until_ready(self.settings, self.processes["redis"])
+
+    def ready_workers(self) -> list[str]:
+        with httpx.Client(trust_env=False, timeout=5) as http:
+            for url in self.urls:
+                with suppress(httpx.HTTPError, KeyError):
+                    workers = http.get(f"{url}/status").json()["workers"]
+                    return [worker["name"] for worker in workers if worker["alive"] and worker["ready"]]
+        return []
+
+    def wait_ready(self, workers: int = 1) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while len(self.ready_workers()) < workers:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the service is not ready; see {self.folder / 'service.log'}")
+            time.sleep(POLL_S)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._keeper.join()
+        for name in (*APIS, *WORKERS, "redis"):
+            process = self.processes[name]
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        for process in self.processes.values():
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.redis.close()
+        self.proxy.close()
+        for listener in self._listeners.values():
+            listener.close()
+        self.log.close()
+
+
+def _listen() -> socket.socket:
+    listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+    listener.set_inheritable(True)
+    return listener

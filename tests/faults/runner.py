@@ -1,0 +1,102 @@
+"""One history: clients and faults side by side, then the end awaited, then the check."""
+
+import random
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tests.faults.aof import read_committed
+from tests.faults.checker import Verdict, check
+from tests.faults.clients import CLIENTS, PATIENCE_S, Client
+from tests.faults.history import LOAD_UNIT, History
+from tests.faults.house import WORKERS, House
+from tests.faults.injector import Injector, draw
+
+GRAPHS: Final = 2
+JOIN_S: Final = 120.0
+
+
+@dataclass
+class Outcome:
+    history: History
+    verdict: Verdict
+    seconds: float
+
+
+def run_history(house: House, seed: int, faults: list[str] | None = None) -> Outcome:
+    """Run and judge the history of `seed`; `faults` in place of those drawn from it. The house is used again."""
+    began = time.monotonic()
+    rng = random.Random(f"{seed} faults")
+    names, after = draw(rng)
+    if faults is not None:
+        names, after = faults, (after * len(faults))[: len(faults)]
+    house.wait_ready()
+    house.begin_history()
+    history = History(seed)
+    graphs = [f"s{seed}-{began:.0f}-{i}" for i in range(GRAPHS)]
+    clients = [Client(history, house.urls, number, graphs) for number in range(CLIENTS)]
+    for graph in graphs:
+        clients[0].ask("put", graph)
+    injector = Injector(house, history, rng, graphs)
+    work: list[tuple[Any, tuple[Any, ...]]] = [(client.run, ()) for client in clients]
+    errors = _side_by_side([*work, (injector.run, (names, after))])
+    _settle(house)
+    last = Client(history, house.urls, -1, graphs)
+    for graph in graphs:
+        last.ask("max-flow", graph)
+        last.ask("capacities", graph)
+    for client in (*clients, last):
+        client.close()
+    with house.append_only_file.open("rb") as file:
+        file.seek(house.history_start)
+        verdict = check(history, read_committed(file.read(), house.keys, LOAD_UNIT))
+    verdict.faults += errors + house.deaths
+    return Outcome(history, verdict, time.monotonic() - began)
+
+
+def _side_by_side(work: list[tuple[Any, tuple[Any, ...]]]) -> list[str]:
+    errors: list[str] = []
+
+    def guarded(run: Any, arguments: tuple[Any, ...]) -> None:
+        try:
+            run(*arguments)
+        except Exception as error:
+            errors.append(f"hung: {run.__qualname__}: {type(error).__name__}: {error}")
+
+    threads = [threading.Thread(target=guarded, args=piece, daemon=True) for piece in work]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + JOIN_S
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return errors + [f"hung: {thread.name}" for thread in threads if thread.is_alive()]
+
+
+def _settle(house: House) -> None:
+    """Until no worker has a command left, so that what was unknown is decided."""
+    deadline = time.monotonic() + PATIENCE_S
+    client: Any = house.redis
+    while any(client.xlen(house.keys.commands(worker)) for worker in WORKERS):
+        if time.monotonic() > deadline:
+            raise RuntimeError("commands were never done")
+        time.sleep(0.02)
+
+
+def total(outcomes: list[Outcome]) -> dict[str, Counter[str]]:
+    """Counts over histories, by what they count."""
+    counts: Counter[str] = Counter()
+    for outcome in outcomes:
+        counts += outcome.verdict.counts
+    faults = Counter(name for outcome in outcomes for name in outcome.history.faults)
+    verdicts = Counter(text.partition(":")[0] for outcome in outcomes for text in outcome.verdict.faults)
+    return {"counts": counts, "faults": faults, "verdicts": verdicts}
+
+
+def save_failure(outcome: Outcome, folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"seed-{outcome.history.seed}.jsonl"
+    outcome.history.save(path)
+    return path

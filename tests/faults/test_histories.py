@@ -1,0 +1,41 @@
+"""Fifty seeded fault histories; a thousand by ``python -m tests.faults --seeds 0:1000``."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.house import House
+from tests.faults.injector import FAULTS
+from tests.faults.runner import run_history, save_failure
+
+pytestmark = pytest.mark.crash
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+        house = House(Path(folder))
+        yield house
+        house.close()
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_history(house: House, seed: int, tmp_path: Path) -> None:
+    outcome = run_history(house, seed)
+    if outcome.verdict.faults:
+        path = save_failure(outcome, tmp_path)
+        pytest.fail(
+            "\n".join([*outcome.verdict.faults, f"history in {path}; again: python -m tests.faults --seeds {seed}"])
+        )
+    assert outcome.verdict.counts["commits"] + outcome.verdict.counts["cut off"] > 0
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault(house: House, fault: str, tmp_path: Path) -> None:
+    """Alone, whatever the seeds above have drawn."""
+    outcome = run_history(house, 0, [fault])
+    if outcome.verdict.faults:
+        path = save_failure(outcome, tmp_path)
+        pytest.fail("\n".join([*outcome.verdict.faults, f"history in {path}; again: --seeds 0 --faults {fault}"]))
