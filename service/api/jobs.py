@@ -16,7 +16,7 @@ from service.api.headers import waiting
 from service.api.openapi import PREFER, PROBLEMS
 from service.api.problems import problem_content
 from service.errors import ServiceError
-from service.models.jobs import JobList
+from service.models.jobs import JobList, JobView
 from service.protocol import TERMINAL_STATUSES
 from service.queue.models import JobInfo
 from service.store.connection import AWAY
@@ -62,7 +62,7 @@ async def list_jobs(backend: Context, limit: Annotated[int, Query(ge=1, le=1000)
     return json_response({"jobs": [view(job) for job in await backend.dispatcher.jobs(limit)]})
 
 
-@router.get("/{job_id}", response_model=JobInfo, operation_id="get_job", openapi_extra={"parameters": [PREFER]})
+@router.get("/{job_id}", response_model=JobView, operation_id="get_job", openapi_extra={"parameters": [PREFER]})
 async def get_job(job: KnownJob, request: Request, backend: Context) -> Response:
     """The job as it is now, or, with `Prefer: wait=SECONDS`, as soon as it is over."""
     patience = waiting(request.headers, backend.settings, default_s=0)
@@ -73,7 +73,7 @@ async def get_job(job: KnownJob, request: Request, backend: Context) -> Response
     return _answer(job, headers)
 
 
-@router.delete("/{job_id}", response_model=JobInfo)
+@router.delete("/{job_id}", response_model=JobView)
 async def cancel_job(job_id: JobId, backend: Context) -> Response:
     """Ask for its end and answer with the job as it is now; one that is over stays as it is."""
     job = await backend.dispatcher.cancel(job_id)
