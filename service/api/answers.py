@@ -37,7 +37,13 @@ async def ask(
     patience = waiting(request.headers, backend.settings)
     if key is not None and body_digest is None:
         body_digest = digest(kind, args.model_dump_json().encode())
-    job_id = await backend.dispatcher.submit(kind, graph, args, idempotency_key=key, body_digest=body_digest)
+    leave = backend.admission.enter(graph, request.state.caller.key_id)
+    try:
+        job_id = await backend.dispatcher.submit(kind, graph, args, idempotency_key=key, body_digest=body_digest)
+    except BaseException:
+        leave()
+        raise
+    backend.dispatcher.when_done(job_id, leave)
     reply = await backend.dispatcher.wait(job_id, patience.wait_s) if patience.wait_s > 0 else None
     if reply is None:
         return _accepted(job_id, patience)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import APIRouter
 from starlette.responses import PlainTextResponse, Response
 
+from service.api.access import CallerOf
 from service.api.answers import json_response
 from service.api.backend import Backend, Context
 from service.api.metrics import Sample, family
@@ -16,7 +17,10 @@ from service.errors import ServiceError
 from service.queue.models import WorkerInfo
 
 router = APIRouter(tags=["service"], responses=PROBLEMS)
-LIMITS: Final = ("max_body_bytes", "max_edges", "max_vertices", "max_patch_rows", "queue_limit", "max_wait_s")
+LIMITS: Final = (
+    *("max_body_bytes", "max_edges", "max_vertices", "max_patch_rows", "queue_limit", "max_wait_s"),
+    *("graph_queue_limit", "key_queue_limit", "max_requests", "max_event_streams"),
+)
 PROMETHEUS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -37,11 +41,12 @@ async def readyz(backend: Context) -> dict[str, str]:
 
 
 @router.get("/status")
-async def status(backend: Context) -> Response:
+async def status(backend: Context, caller: CallerOf) -> Response:
     """Version, Redis and its durability, workers, graphs, the last update, the limits in force."""
     redis, workers, graphs = await asyncio.gather(
         backend.dispatcher.ping(), backend.dispatcher.workers(), backend.catalogue.list()
     )
+    graphs = [graph for graph in graphs if caller.sees(graph.name)]
     content: dict[str, Any] = {
         "version": version("headrace-server"),
         "api": {"pid": os.getpid(), "started_at": backend.started_at},

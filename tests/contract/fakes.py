@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import redis
 
+from service.api.access import KeyTable
+from service.api.admission import Admission
 from service.api.backend import Backend
 from service.api.bodies import ByteBudget
 from service.api.metrics import Metrics
@@ -19,6 +21,7 @@ from service.errors import ServiceError
 from service.protocol import Kind, Message, Problem, Reply, Status
 from service.queue.models import JobEvent, JobInfo, RedisInfo, WorkerInfo
 from service.settings import Settings
+from service.store.api_keys import ApiKey
 from service.store.catalogue import GraphInfo
 
 MAX_BODY_BYTES = 200_000
@@ -79,6 +82,7 @@ class FakeDispatcher:
     jobs_by_id: dict[str, JobInfo] = field(default_factory=dict)
     known_workers: list[WorkerInfo] = field(default_factory=lambda: [WORKER])
     away: bool = False
+    unfinished: list[Callable[[], None]] = field(default_factory=list)
     waited_s: list[float] = field(default_factory=list)
     _ids: Any = field(default_factory=itertools.count)
 
@@ -103,6 +107,12 @@ class FakeDispatcher:
             job.result_json = outcome if isinstance(outcome, str) else json.dumps(outcome)
         self.jobs_by_id[job_id] = job
         return job_id
+
+    def when_done(self, job_id: str, act: Callable[[], None]) -> None:
+        if self.jobs_by_id[job_id].status is not Status.RUNNING:
+            act()
+        else:
+            self.unfinished.append(act)
 
     async def wait(self, job_id: str, timeout_s: float) -> Reply | None:
         self.waited_s.append(timeout_s)
@@ -162,6 +172,16 @@ class FakeCatalogue:
         return [] if name in self.graphs else None
 
 
+class FakeKeys:
+    """The API keys in Redis."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, ApiKey] = {}
+
+    async def fetch(self) -> dict[str, ApiKey]:
+        return dict(self.keys)
+
+
 class FakeBlobs:
     def __init__(self) -> None:
         self.blobs: list[bytes] = []
@@ -182,6 +202,7 @@ class Fakes:
     dispatcher: FakeDispatcher = field(default_factory=FakeDispatcher)
     catalogue: FakeCatalogue = field(default_factory=FakeCatalogue)
     blobs: FakeBlobs = field(default_factory=FakeBlobs)
+    api_keys: FakeKeys = field(default_factory=FakeKeys)
 
     def reset(self) -> None:
         for part in (self.dispatcher, self.catalogue, self.blobs):
@@ -190,7 +211,9 @@ class Fakes:
     @asynccontextmanager
     async def open(self, settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:
         parts: Any = (self.dispatcher, self.catalogue, self.blobs)
-        yield Backend(settings, *parts, metrics, ByteBudget(2 * settings.max_body_bytes))
+        key_table = KeyTable(self.api_keys.fetch, settings.require_keys)
+        budget = ByteBudget(2 * settings.max_body_bytes)
+        yield Backend(settings, *parts, metrics, budget, key_table, Admission(settings))
 
 
 @dataclass

@@ -61,7 +61,7 @@ SEEDS: Final[dict[str, list[bytes]]] = {
     "application/x-npy": [npy_of(np.array([[0.0, 2.5], [0.0, 0.0]])), npy_of(np.array([[0, 1], [0, 0]], np.int32))],
     "text/x-dimacs": [formats.write_dimacs(PLAIN)],
     "text/csv": [formats.write_csv(SMALL), formats.write_csv(PLAIN)],
-    "text/x-matrix-market": [MATRIX, b"%%MatrixMarket matrix array integer symmetric\n2 2\n0\n1\n0\n"],
+    "text/x-matrix-market": [MATRIX, b"%%MatrixMarket matrix coordinate integer symmetric\n2 2 1\n2 1 3\n"],
     "text/x-adjacency-matrix": [b"0 3 2\n0 0 1\n0 0 0\n", b"0,1\n2.5,inf\n"],
 }
 """Well-formed documents of each kind, to be damaged."""
