@@ -6,6 +6,8 @@ import sys
 import structlog
 from structlog.typing import Processor
 
+from service.redaction import redact
+
 
 def configure(process: str, level: int = logging.INFO) -> None:
     """Send structlog and the standard library's loggers to stderr; `process` names the writer in each line."""
@@ -16,9 +18,9 @@ def configure(process: str, level: int = logging.INFO) -> None:
     ]
     pretty = sys.stderr.isatty()
     ending: list[Processor] = (
-        [structlog.dev.ConsoleRenderer()]
+        [structlog.processors.format_exc_info, redact, structlog.dev.ConsoleRenderer()]
         if pretty
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        else [structlog.processors.format_exc_info, redact, structlog.processors.JSONRenderer()]
     )
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

@@ -12,6 +12,10 @@ MAX_SOCKET_PATH = 100
 """A unix socket's path has room for 107 bytes; Redis appends to it while it starts."""
 
 
+REDIS_USER = "headrace"
+"""Of the embedded server: see `service.redis_acl`."""
+
+
 class Settings(BaseSettings):
     """One immutable object per process; no module keeps one of its own."""
 
@@ -77,4 +81,4 @@ class Settings(BaseSettings):
     @property
     def redis_location(self) -> str:
         """The URL every process connects to."""
-        return self.redis_url or f"unix://{self.redis_socket}"
+        return self.redis_url or f"unix://{REDIS_USER}@{self.redis_socket}"
