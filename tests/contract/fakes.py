@@ -177,8 +177,11 @@ class FakeKeys:
 
     def __init__(self) -> None:
         self.keys: dict[str, ApiKey] = {}
+        self.away = False
 
     async def fetch(self) -> dict[str, ApiKey]:
+        if self.away:
+            raise redis.ConnectionError("Redis is away")
         return dict(self.keys)
 
 
@@ -203,17 +206,18 @@ class Fakes:
     catalogue: FakeCatalogue = field(default_factory=FakeCatalogue)
     blobs: FakeBlobs = field(default_factory=FakeBlobs)
     api_keys: FakeKeys = field(default_factory=FakeKeys)
+    key_table: KeyTable | None = None
 
     def reset(self) -> None:
-        for part in (self.dispatcher, self.catalogue, self.blobs):
+        for part in (self.dispatcher, self.catalogue, self.blobs, self.api_keys):
             part.__init__()  # type: ignore[misc]  # the running application holds on to these very objects
 
     @asynccontextmanager
     async def open(self, settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:
         parts: Any = (self.dispatcher, self.catalogue, self.blobs)
-        key_table = KeyTable(self.api_keys.fetch, settings.require_keys)
+        self.key_table = KeyTable(self.api_keys.fetch, settings.require_keys)
         budget = ByteBudget(2 * settings.max_body_bytes)
-        yield Backend(settings, *parts, metrics, budget, key_table, Admission(settings))
+        yield Backend(settings, *parts, metrics, budget, self.key_table, Admission(settings))
 
 
 @dataclass
