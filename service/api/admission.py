@@ -4,16 +4,41 @@ A queue without a bound only turns overload into waiting. With these, work that 
 and the rest is told at once when to come back: 429 rate_limited with Retry-After.
 """
 
+import math
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
 
 from fastapi import Request
 
 from service.errors import ServiceError
 from service.settings import Settings
 
-RETRY_AFTER_S = 1.0
+SMOOTHING: Final = 0.2
+"""Weight of the latest command in the time one takes."""
+
+LANES_KEPT: Final = 10_000
+LONGEST_RETRY_S: Final = 10.0
+
+
+@dataclass(slots=True)
+class Lane:
+    """The commands of one graph, which run one after the other."""
+
+    unfinished: int = 0
+    last_end: float = 0.0
+    command_s: float = 0.0
+    """What one takes, smoothed."""
+
+    def end(self, entered: float) -> None:
+        now = time.monotonic()
+        took_s = now - max(entered, self.last_end)  # since it was the next in line
+        self.command_s += SMOOTHING * (took_s - self.command_s)
+        self.last_end = now
+        self.unfinished -= 1
 
 
 class Admission:
@@ -21,20 +46,34 @@ class Admission:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._of_graph: Counter[str] = Counter()
+        self._lanes: dict[str, Lane] = {}
         self._of_key: Counter[str] = Counter()
         self._streams = 0
 
-    def enter(self, graph: str, key_id: str | None) -> Callable[[], None]:
-        """Count one command until what is returned is called, once. Raises rate_limited."""
-        if self._of_graph[graph] >= self._settings.graph_queue_limit:
-            raise _too_much(f"{self._of_graph[graph]} commands for graph {graph!r} are unfinished")
+    def enter(self, graph: str, key_id: str | None, *, waits: bool = True) -> Callable[[], None]:
+        """Count one command until what is returned is called, once. Raises rate_limited.
+
+        Work whose caller `waits` is let in if it will not wait long; work that was asked for as a job may.
+        """
+        lane = self._lane(graph)
+        limit = self._settings.graph_queue_limit
+        if waits:
+            limit = min(limit, self._short_queue(lane))
+        if lane.unfinished >= limit:
+            raise _too_much(f"{lane.unfinished} commands for graph {graph!r} are unfinished", lane.command_s)
         if key_id is not None and self._of_key[key_id] >= self._settings.key_queue_limit:
-            raise _too_much(f"{self._of_key[key_id]} commands of this API key are unfinished")
-        self._of_graph[graph] += 1
+            raise _too_much(f"{self._of_key[key_id]} commands of this API key are unfinished", lane.command_s)
+        lane.unfinished += 1
         if key_id is not None:
             self._of_key[key_id] += 1
-        return lambda: self._leave(graph, key_id)
+        entered = time.monotonic()
+
+        def leave() -> None:
+            lane.end(entered)
+            if key_id is not None:
+                self._take_one(key_id)
+
+        return leave
 
     @contextmanager
     def stream(self) -> Iterator[None]:
@@ -47,10 +86,23 @@ class Admission:
         finally:
             self._streams -= 1
 
-    def _leave(self, graph: str, key_id: str | None) -> None:
-        _take_one(self._of_graph, graph)
-        if key_id is not None:
-            _take_one(self._of_key, key_id)
+    def _short_queue(self, lane: Lane) -> int:
+        """Commands that are over within `queue_target_s`, but a few also when one alone takes longer."""
+        fast = math.floor(self._settings.queue_target_s / max(lane.command_s, 1e-6))
+        return max(self._settings.graph_queue_short, fast)
+
+    def _lane(self, graph: str) -> Lane:
+        lane = self._lanes.get(graph)
+        if lane is None:
+            if len(self._lanes) >= LANES_KEPT:
+                self._lanes = {name: kept for name, kept in self._lanes.items() if kept.unfinished}
+            lane = self._lanes[graph] = Lane()
+        return lane
+
+    def _take_one(self, key_id: str) -> None:
+        self._of_key[key_id] -= 1
+        if self._of_key[key_id] <= 0:
+            del self._of_key[key_id]
 
 
 async def stream_room(request: Request) -> AsyncIterator[None]:
@@ -60,11 +112,5 @@ async def stream_room(request: Request) -> AsyncIterator[None]:
         yield
 
 
-def _take_one(counts: Counter[str], name: str) -> None:
-    counts[name] -= 1
-    if counts[name] <= 0:
-        del counts[name]
-
-
-def _too_much(detail: str) -> ServiceError:
-    return ServiceError("rate_limited", detail, retry_after_s=RETRY_AFTER_S)
+def _too_much(detail: str, retry_after_s: float = 1.0) -> ServiceError:
+    return ServiceError("rate_limited", detail, retry_after_s=min(max(1.0, retry_after_s), LONGEST_RETRY_S))

@@ -37,7 +37,7 @@ async def ask(
     patience = waiting(request.headers, backend.settings)
     if key is not None and body_digest is None:
         body_digest = digest(kind, args.model_dump_json().encode())
-    leave = backend.admission.enter(graph, request.state.caller.key_id)
+    leave = backend.admission.enter(graph, request.state.caller.key_id, waits=patience.wait_s > 0)
     try:
         job_id = await backend.dispatcher.submit(kind, graph, args, idempotency_key=key, body_digest=body_digest)
     except BaseException:

@@ -30,6 +30,39 @@ def test_a_graph_at_its_limit_leaves_room_for_others() -> None:
     assert not refused(admission, "a", None)
 
 
+def test_those_who_wait_are_let_in_while_the_queue_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fast commands may queue up to the limit, slow ones up to a few; jobs always up to the limit."""
+    clock = [0.0]
+    monkeypatch.setattr("service.api.admission.time.monotonic", lambda: clock[0])
+    admission = Admission(Settings(graph_queue_limit=10, graph_queue_short=2, queue_target_s=0.1))
+
+    def room(graph: str, *, waits: bool) -> int:
+        leave = []
+        try:
+            while True:
+                leave.append(admission.enter(graph, None, waits=waits))
+        except ServiceError:
+            return len(leave)
+        finally:
+            for act in leave:
+                act()
+
+    def take(graph: str, seconds: float) -> None:
+        for _ in range(50):
+            leave = admission.enter(graph, None)
+            clock[0] += seconds
+            leave()
+
+    take("fast", 0.001)
+    take("middling", 0.02)
+    take("slow", 10)
+    assert [room(graph, waits=False) for graph in ("fast", "middling", "slow", "new")] == [10, 10, 10, 10]
+    assert [room(graph, waits=True) for graph in ("fast", "new")] == [10, 10]
+    take("middling", 0.02)
+    take("slow", 10)
+    assert [room(graph, waits=True) for graph in ("middling", "slow")] == [5, 2]
+
+
 def test_a_key_at_its_limit_leaves_room_for_others() -> None:
     admission = Admission(SMALL)
     leave = [admission.enter(graph, "k1") for graph in "ab"]
