@@ -1,7 +1,8 @@
 # Each target first makes .venv if there is none, from any Python 3.11 to 3.14 it finds (PYTHON=... picks one).
 # ARGS is passed on:  make test ARGS='-k cut'   make serve ARGS='--port 9000'
 .DEFAULT_GOAL := help
-.PHONY: help demo test serve bench lint format
+.PHONY: help demo test serve bench fuzz audit lint format
+CASES := 10000
 BIN := .venv/bin
 
 help: ## what there is
@@ -19,6 +20,13 @@ test: .venv/.dev ## all tests, on all cores
 bench: .venv/.bench ## the benchmarks, each checking its answers
 	$(BIN)/python -m benchmarks $(ARGS)
 
+fuzz: .venv/.fuzz ## invented and damaged requests and files, CASES of each kind [10000]; finds no 5xx, no hang
+	$(BIN)/python -m tests.fuzz formats --cases $(CASES) $(ARGS)
+	$(BIN)/python -m tests.fuzz api --cases $(CASES) $(ARGS)
+
+audit: .venv/.audit ## are there known holes in what is installed (asks a public database)
+	$(BIN)/pip-audit --local --skip-editable $(ARGS)
+
 lint: .venv/.dev ## ruff and mypy --strict
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -31,5 +39,7 @@ format: .venv/.dev ## let ruff put the sources in order
 # Stamps, one inside the other: what the service needs, then its tests, then its benchmarks.
 .venv/.dev: .venv/.run
 .venv/.bench: .venv/.dev
+.venv/.fuzz: .venv/.dev
+.venv/.audit: .venv/.run
 .venv/.%: pyproject.toml clients/python/pyproject.toml scripts/venv.sh
 	scripts/venv.sh $*

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Makes .venv and installs into it:  scripts/venv.sh run | dev | bench
+# Makes .venv and installs into it:  scripts/venv.sh run | dev | bench | fuzz | audit
 #   run    the service, its client, and a Redis server if this machine has none
 #   dev    that, the tests and the linters
 #   bench  that, and the peers the benchmarks compare with
+#   fuzz   dev and schemathesis;  audit  run and pip-audit
 set -eu
 cd "$(dirname "$0")/.."
 level=${1:?run, dev or bench}
@@ -25,7 +26,9 @@ case $level in
     run) group= ;;
     dev) group="--group dev" ;;
     bench) group="--group dev --group bench" ;;
-    *) echo "scripts/venv.sh: run, dev or bench, not $level" >&2; exit 2 ;;
+    fuzz) group="--group dev --group fuzz" ;;
+    audit) group="--group audit" ;;
+    *) echo "scripts/venv.sh: run, dev, bench, fuzz or audit, not $level" >&2; exit 2 ;;
 esac
 
 # shellcheck disable=SC2086  # $group is none or several words

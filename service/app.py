@@ -4,12 +4,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TypedDict
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from service.api import capacities, flows, graphs, health, jobs, openapi, problems, snapshots
+from service.api.access import authorise
 from service.api.backend import Backend, OpenBackend, open_backend
 from service.api.metrics import Metrics
 from service.api.middleware import Requests
+from service.api.shields import SecurityHeaders, Shedding
 from service.settings import Settings
 from service.tracing import open_tracing
 
@@ -35,10 +37,19 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         finally:
             tracing.close()
 
-    app = FastAPI(title="Headrace", version="1", description=DESCRIPTION, lifespan=lifespan, redirect_slashes=False)
+    app = FastAPI(
+        title="Headrace",
+        version="1",
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        dependencies=[Depends(authorise)],
+    )
     for resource in (graphs, capacities, flows, snapshots, jobs, health):
         app.include_router(resource.router)
     problems.install(app)
     openapi.install(app)
+    app.add_middleware(Shedding, limit=settings.max_requests)
     app.add_middleware(Requests, metrics=metrics, access_log=settings.access_log, tracing=tracing)
+    app.add_middleware(SecurityHeaders)
     return app

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
+from service import key_commands
+
 if TYPE_CHECKING:
     from headrace import Client
 
@@ -20,6 +22,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(key_commands.app, name="keys")
 
 Url: TypeAlias = Annotated[str, typer.Option(envvar="HEADRACE_URL", help="Where the service listens.")]
 DEFAULT_URL = "http://127.0.0.1:8080"

@@ -28,6 +28,8 @@ STATUS: Final[Mapping[str, int]] = {
     "out_of_memory": 507,
     "rate_limited": 429,
     "worker_unavailable": 503,
+    "unauthorised": 401,
+    "forbidden": 403,
     # Not about the body: the request's own shape, and our faults.
     "invalid_request": 400,
     "not_found": 404,
@@ -54,6 +56,8 @@ TITLES: Final[Mapping[str, str]] = {
     "out_of_memory": "Not enough memory",
     "rate_limited": "Too much work is waiting",
     "worker_unavailable": "No worker can answer now",
+    "unauthorised": "An API key is needed",
+    "forbidden": "The API key does not cover this",
     "invalid_request": "A header or a parameter is not valid",
     "not_found": "No such resource",
     "method_not_allowed": "The resource does not know this method",

@@ -1,36 +1,58 @@
-"""The API process: uvicorn on a socket the supervisor has bound, ``python -m service.http_server --fd N``.
+"""The API process: uvicorn, on a socket the supervisor has bound (``python -m service.http_server --fd N``) or on an
+address of its own (``--host 0.0.0.0 --port 8080``, for containers).
 
-The socket is bound once, so a restart of this process never loses the port nor the connections that wait.
+A socket bound once by the supervisor means that a restart of this process never loses the port nor the connections
+that wait. With `HEADRACE_TLS_CERT` and `HEADRACE_TLS_KEY` it speaks TLS.
 """
 
 import argparse
 import logging
 import socket
+from functools import partial
 
 import uvicorn
 
 from service import logs
+from service.app import create_app
+from service.http_protocol import BoundedProtocol
+from service.settings import Settings
 
 GRACE_S = 10
 """How long open requests may finish after SIGTERM."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fd", type=int, required=True)
-    descriptor = parser.parse_args().fd
+    parser = argparse.ArgumentParser(prog="python -m service.http_server", description=__doc__)
+    parser.add_argument("--fd", type=int, help="descriptor of a listening socket")
+    parser.add_argument("--host", default="127.0.0.1", help="without --fd: the address to listen on")
+    parser.add_argument("--port", type=int, default=8080, help="without --fd: its port")
+    options = parser.parse_args()
     logs.configure("api")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    config = uvicorn.Config(
-        "service.app:create_app",
+    server = uvicorn.Server(config(Settings(), host=options.host, port=options.port))
+    if options.fd is None:
+        server.run()
+        return
+    with socket.socket(fileno=options.fd) as listener:  # knows its family, so connections get TCP_NODELAY
+        server.run(sockets=[listener])
+
+
+def config(settings: Settings, host: str = "127.0.0.1", port: int = 0) -> uvicorn.Config:
+    """How uvicorn is to serve the application."""
+    return uvicorn.Config(
+        partial(create_app, settings),
         factory=True,
+        host=host,
+        port=port,
+        http=BoundedProtocol,
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE_S,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
     )
-    with socket.socket(fileno=descriptor) as listener:  # knows its family, so connections get TCP_NODELAY
-        uvicorn.Server(config).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, Processor
 
+from service.redaction import redact
+
 
 def configure(process: str, level: int = logging.INFO) -> None:
     """Send structlog and the standard library's loggers to stderr; `process` names the writer in each line."""
@@ -23,9 +25,9 @@ def configure(process: str, level: int = logging.INFO) -> None:
     ]
     pretty = sys.stderr.isatty()
     ending: list[Processor] = (
-        [structlog.dev.ConsoleRenderer()]
+        [structlog.processors.format_exc_info, redact, structlog.dev.ConsoleRenderer()]
         if pretty
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        else [structlog.processors.format_exc_info, redact, structlog.processors.JSONRenderer()]
     )
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

@@ -16,6 +16,7 @@ from typing import Any
 
 import redis
 
+from service import redis_acl
 from service.settings import Settings
 
 START_TIMEOUT_S = 60.0
@@ -53,7 +54,7 @@ def start(settings: Settings, **options: Any) -> "subprocess.Popen[bytes]":
     command = [find_server(), "--port", "0", "--unixsocket", str(settings.redis_socket), "--unixsocketperm", "700"]
     command += ["--dir", str(data), "--logfile", str(data / "redis.log"), "--daemonize", "no"]
     command += ["--appendonly", "yes", "--appendfsync", settings.fsync, "--save", ""]
-    command += ["--maxmemory-policy", "noeviction"]
+    command += ["--maxmemory-policy", "noeviction", "--user", *redis_acl.acl("", None)]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, **options)
 

@@ -12,6 +12,10 @@ MAX_SOCKET_PATH = 100
 """A unix socket's path has room for 107 bytes; Redis appends to it while it starts."""
 
 
+REDIS_USER = "headrace"
+"""Of the embedded server: see `service.redis_acl`."""
+
+
 class Settings(BaseSettings):
     """One immutable object per process; no module keeps one of its own."""
 
@@ -47,6 +51,24 @@ class Settings(BaseSettings):
     """A worker silent for longer may lose its graphs to another."""
     queue_limit: int = Field(default=1000, gt=0)
     """Commands that may wait for one worker."""
+    graph_queue_limit: int = Field(default=64, gt=0)
+    """Commands for one graph, unfinished, that one API process lets in."""
+    graph_queue_short: int = Field(default=16, gt=0)
+    """The same, of callers that wait for the answer, when commands take long ..."""
+    queue_target_s: float = Field(default=0.1, ge=0)
+    """... and as many more as are over within this time when they do not."""
+    key_queue_limit: int = Field(default=32, gt=0)
+    """The same for one API key."""
+    max_requests: int = Field(default=1024, gt=0)
+    """Requests open at one API process, those that wait for an answer included."""
+    max_event_streams: int = Field(default=256, gt=0)
+    """Event streams open at one API process."""
+    require_keys: bool = False
+    """Let nobody in without an API key, even while there are none. Without: open until the first key is made."""
+    tls_cert: Path | None = None
+    """PEM file of the certificate chain the API shows; None: plain HTTP."""
+    tls_key: Path | None = None
+    """PEM file of its private key."""
     job_ttl_s: int = Field(default=3600, gt=0)
     snapshot_every_updates: int = Field(default=1000, gt=0)
     snapshot_every_s: float = Field(default=300, gt=0)
@@ -63,4 +85,4 @@ class Settings(BaseSettings):
     @property
     def redis_location(self) -> str:
         """The URL every process connects to."""
-        return self.redis_url or f"unix://{self.redis_socket}"
+        return self.redis_url or f"unix://{REDIS_USER}@{self.redis_socket}"

@@ -4,6 +4,7 @@ import ipaddress
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Final
 
 import structlog
@@ -19,6 +21,9 @@ from service import redis_server
 from service.children import Child, Popen, spawn_options
 from service.data_dir import Lock, locked
 from service.settings import Settings
+from service.store.api_keys import ApiKeys
+from service.store.connection import AWAY, connect
+from service.store.keys import Keys
 
 STDERR: Final = 2
 POLL_S: Final = 0.05
@@ -43,13 +48,20 @@ def serve(settings: Settings, *, any_host: bool = False, announce: Callable[[str
     Raises `data_dir.DataDirInUse` or `redis_server.NoRedisServer` before anything is started, `CannotServe` also
     when a child cannot be brought up.
     """
-    if not any_host:
-        _require_loopback(settings.host)
+    is_local = any_host or _is_loopback(settings.host)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    with locked(settings.data_dir) as lock, _listen(settings.host, settings.port) as listener:
-        url = _url(listener)
+    with locked(settings.data_dir) as lock:
+        if not is_local:
+            _require_keys(settings)
+            settings = settings.model_copy(update={"require_keys": True})
+        _serve(settings, lock, stop, announce)
+
+
+def _serve(settings: Settings, lock: Lock, stop: threading.Event, announce: Callable[[str], None]) -> None:
+    with _listen(settings.host, settings.port) as listener:
+        url = _url(listener, "http" if settings.tls_cert is None else "https")
         lock.write(url=url)
         children = _children(settings, lock, listener)
         try:
@@ -100,7 +112,8 @@ def _watch(children: Sequence[Child], url: str, stop: threading.Event, announce:
 
 
 def _is_ready(url: str) -> bool:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy
+    ours = urllib.request.HTTPSHandler(context=ssl._create_unverified_context())  # our own socket, by its address
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), ours)  # never through a proxy
     try:
         with opener.open(f"{url}/readyz", timeout=1) as response:
             return bool(response.status == 200)
@@ -114,13 +127,32 @@ def _environment(settings: Settings) -> dict[str, str]:
     return {f"HEADRACE_{name.upper()}": str(value) for name, value in values.items()}
 
 
-def _require_loopback(host: str) -> None:
+def _is_loopback(host: str) -> bool:
     addresses = {str(info[4][0]) for info in _addresses(host, 0)}
-    if not all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses):
+    return all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses)
+
+
+def _require_keys(settings: Settings) -> None:
+    """Look for API keys where they are kept. The lock is held, so an embedded server is not running."""
+    if not _has_keys(settings):
         raise CannotServe(
-            f"{host} is reachable from other machines and there are no API keys; "
-            "bind 127.0.0.1, or say --insecure-any-host if something else guards the port"
+            f"{settings.host} is reachable from other machines and there are no API keys; make one with "
+            "`headrace keys create`, bind 127.0.0.1, or say --insecure-any-host if something else guards the port"
         )
+
+
+def _has_keys(settings: Settings) -> bool:
+    embedded = settings.redis_url is None
+    if embedded and not (settings.data_dir / "redis").exists():
+        return False
+    client = connect(settings)
+    try:
+        with redis_server.running(settings) if embedded else nullcontext():
+            return bool(ApiKeys(client, Keys(settings.redis_prefix)).list())
+    except AWAY as error:
+        raise CannotServe(f"Redis does not answer, so it is not known whether there are API keys: {error}") from None
+    finally:
+        client.close()
 
 
 AddressInfo = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | int | bytes, ...]]
@@ -148,6 +180,6 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _url(listener: socket.socket) -> str:
+def _url(listener: socket.socket, scheme: str) -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

@@ -135,7 +135,6 @@ class Worker:
 
     def _on_beat(self) -> None:
         self._publish_metrics()
-        self.graphs.save_overdue()
         self.graphs.look_after()
         if self._ready:
             self._takeover.check()

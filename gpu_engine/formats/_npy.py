@@ -2,6 +2,7 @@
 
 import io
 import math
+import tokenize
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from gpu_engine.errors import InvalidNetwork
 PLAIN_KINDS = "biufU"
 """Booleans, integers, floats and text; never objects, which would need pickle."""
 
+NOT_A_HEADER = (tokenize.TokenError, SyntaxError, TypeError, RecursionError, MemoryError)
+"""What NumPy lets through beside `ValueError`, as it reads a header the way Python reads a literal."""
+
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
@@ -22,7 +26,10 @@ def read_array(data: bytes | memoryview, what: str) -> NDArray[Any]:
     version = npy.read_magic(stream)
     if version not in HEADERS:
         raise InvalidNetwork(f"{what}: npy version {version} is not read")
-    shape, fortran_order, dtype = HEADERS[version](stream)
+    try:
+        shape, fortran_order, dtype = HEADERS[version](stream)
+    except NOT_A_HEADER as error:
+        raise InvalidNetwork(f"{what}: the npy header cannot be read") from error
     if dtype.kind not in PLAIN_KINDS or dtype.itemsize == 0:
         raise InvalidNetwork(f"{what}: arrays of {dtype} are not read")
     expected = stream.tell() + math.prod(shape) * dtype.itemsize

@@ -39,15 +39,21 @@ async def ask(
     if key is not None and body_digest is None:
         body_digest = digest(kind, args.model_dump_json().encode())
     began = time.perf_counter()
-    job_id = await backend.dispatcher.submit(
-        kind,
-        graph,
-        args,
-        idempotency_key=key,
-        body_digest=body_digest,
-        request_id=request.state.request_id,
-        traceparent=request.state.traceparent,
-    )
+    leave = backend.admission.enter(graph, request.state.caller.key_id, waits=patience.wait_s > 0)
+    try:
+        job_id = await backend.dispatcher.submit(
+            kind,
+            graph,
+            args,
+            idempotency_key=key,
+            body_digest=body_digest,
+            request_id=request.state.request_id,
+            traceparent=request.state.traceparent,
+        )
+    except BaseException:
+        leave()
+        raise
+    backend.dispatcher.when_done(job_id, leave)
     backend.metrics.submitted(kind, time.perf_counter() - began)
     request.state.job_id = job_id  # for the log
     reply = await backend.dispatcher.wait(job_id, patience.wait_s) if patience.wait_s > 0 else None

@@ -4,15 +4,19 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, TypeAlias
 
 from fastapi import Depends, Path, Request
 
+from service.api.access import KeyTable
+from service.api.admission import Admission
 from service.api.bodies import ByteBudget
 from service.api.metrics import Metrics
 from service.errors import ServiceError
 from service.queue.dispatcher import Dispatcher
 from service.settings import Settings
+from service.store.api_keys import fetch_keys
 from service.store.blobs import AsyncBlobs
 from service.store.catalogue import Catalogue, GraphInfo
 
@@ -32,6 +36,8 @@ class Backend:
     blobs: AsyncBlobs
     metrics: Metrics
     budget: ByteBudget
+    key_table: KeyTable
+    admission: Admission
     started_at: float = field(default_factory=time.time)
 
 
@@ -46,7 +52,9 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
     try:
         catalogue = Catalogue(dispatcher.client, dispatcher.keys)
         budget = ByteBudget(BODIES_IN_FLIGHT * settings.max_body_bytes)
-        yield Backend(settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget)
+        key_table = KeyTable(partial(fetch_keys, dispatcher.client, dispatcher.keys), settings.require_keys)
+        admission = Admission(settings)
+        yield Backend(settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget, key_table, admission)
     finally:
         await dispatcher.close()
 

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from gpu_engine import formats
 from gpu_engine.validate import check
+from service.api.access import CallerOf
 from service.api.answers import ask, digest, etag, json_response, success
 from service.api.backend import Backend, Context, GraphName, known_graph
 from service.api.bodies import read_body
@@ -26,9 +27,9 @@ MAX_SMALL_BODY_BYTES = 64 * 1024
 
 
 @router.get("/graphs", response_model=GraphList)
-async def list_graphs(backend: Context) -> Response:
-    """All graphs with their versions and bytes."""
-    return json_response({"graphs": await backend.catalogue.list()})
+async def list_graphs(backend: Context, caller: CallerOf) -> Response:
+    """All graphs the key is good for, with their versions and bytes."""
+    return json_response({"graphs": [graph for graph in await backend.catalogue.list() if caller.sees(graph.name)]})
 
 
 @router.put(

@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
+from service.api.access import CallerOf
 from service.api.answers import json_response
 from service.api.backend import Backend, Context
 from service.api.headers import accepts
@@ -18,7 +19,10 @@ from service.errors import ServiceError
 from service.queue.models import RedisInfo
 
 router = APIRouter(tags=["service"], responses=PROBLEMS)
-LIMITS: Final = ("max_body_bytes", "max_edges", "max_vertices", "max_patch_rows", "queue_limit", "max_wait_s")
+LIMITS: Final = (
+    *("max_body_bytes", "max_edges", "max_vertices", "max_patch_rows", "queue_limit", "max_wait_s"),
+    *("graph_queue_limit", "key_queue_limit", "max_requests", "max_event_streams"),
+)
 SCRAPE_S: Final = 3.0
 """How long a scrape waits for Redis; Prometheus itself gives up after ten seconds."""
 
@@ -42,7 +46,7 @@ async def readyz(backend: Context) -> dict[str, str]:
 
 
 @router.get("/status", responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}})
-async def status(request: Request, backend: Context) -> Response:
+async def status(request: Request, backend: Context, caller: CallerOf) -> Response:
     """Version, Redis and its durability, workers, graphs, the last update, the limits in force.
 
     A page for people with `Accept: text/html`.
@@ -50,6 +54,7 @@ async def status(request: Request, backend: Context) -> Response:
     redis, workers, graphs = await asyncio.gather(
         backend.dispatcher.ping(), backend.dispatcher.workers(), backend.catalogue.list()
     )
+    graphs = [graph for graph in graphs if caller.sees(graph.name)]
     content: dict[str, Any] = {
         "version": version("headrace-server"),
         "api": {"pid": os.getpid(), "started_at": backend.started_at},

@@ -10,13 +10,15 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from service.api.access import CallerOf
+from service.api.admission import stream_room
 from service.api.answers import json_response, refusal
 from service.api.backend import Context
 from service.api.headers import waiting
 from service.api.openapi import PREFER, PROBLEMS
 from service.api.problems import problem_content
 from service.errors import ServiceError
-from service.models.jobs import JobList
+from service.models.jobs import JobList, JobView
 from service.protocol import TERMINAL_STATUSES
 from service.queue.models import JobInfo
 from service.store.connection import AWAY
@@ -27,9 +29,9 @@ JobId: TypeAlias = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 EVENT_ID: Final = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
 
 
-async def _known_job(job_id: JobId, backend: Context) -> JobInfo:
+async def _known_job(job_id: JobId, backend: Context, caller: CallerOf) -> JobInfo:
     job = await backend.dispatcher.job(job_id)
-    if job is None:
+    if job is None or not caller.sees(job.graph):
         raise _unknown(job_id)
     return job
 
@@ -57,32 +59,33 @@ KnownJob: TypeAlias = Annotated[JobInfo, Depends(_known_job)]
 
 
 @router.get("", response_model=JobList)
-async def list_jobs(backend: Context, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> Response:
-    """The latest jobs, newest first."""
-    return json_response({"jobs": [view(job) for job in await backend.dispatcher.jobs(limit)]})
+async def list_jobs(backend: Context, caller: CallerOf, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> Response:
+    """Of the latest jobs those on graphs the key is good for, newest first."""
+    jobs = await backend.dispatcher.jobs(limit)
+    return json_response({"jobs": [view(job) for job in jobs if caller.sees(job.graph)]})
 
 
-@router.get("/{job_id}", response_model=JobInfo, operation_id="get_job", openapi_extra={"parameters": [PREFER]})
-async def get_job(job: KnownJob, request: Request, backend: Context) -> Response:
+@router.get("/{job_id}", response_model=JobView, operation_id="get_job", openapi_extra={"parameters": [PREFER]})
+async def get_job(job: KnownJob, request: Request, backend: Context, caller: CallerOf) -> Response:
     """The job as it is now, or, with `Prefer: wait=SECONDS`, as soon as it is over."""
     patience = waiting(request.headers, backend.settings, default_s=0)
     if patience.wait_s > 0 and job.status not in TERMINAL_STATUSES:
         await backend.dispatcher.wait(job.id, patience.wait_s)
-        job = await _known_job(job.id, backend)
+        job = await _known_job(job.id, backend, caller)
     headers = None if patience.applied is None else {"Preference-Applied": patience.applied}
     return _answer(job, headers)
 
 
-@router.delete("/{job_id}", response_model=JobInfo)
-async def cancel_job(job_id: JobId, backend: Context) -> Response:
+@router.delete("/{job_id}", response_model=JobView)
+async def cancel_job(job: KnownJob, backend: Context) -> Response:
     """Ask for its end and answer with the job as it is now; one that is over stays as it is."""
-    job = await backend.dispatcher.cancel(job_id)
-    if job is None:
-        raise _unknown(job_id)
-    return _answer(job)
+    cancelled = await backend.dispatcher.cancel(job.id)
+    if cancelled is None:
+        raise _unknown(job.id)
+    return _answer(cancelled)
 
 
-@router.get("/{job_id}/events", response_class=EventSourceResponse)
+@router.get("/{job_id}/events", response_class=EventSourceResponse, dependencies=[Depends(stream_room)])
 async def job_events(
     job: KnownJob, backend: Context, last_event_id: Annotated[str | None, Header()] = None
 ) -> AsyncIterable[ServerSentEvent]:

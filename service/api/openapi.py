@@ -68,8 +68,15 @@ def request_body(
     return {"requestBody": {"required": required, "content": content}, "parameters": list(headers)}
 
 
+SECURITY: Final[dict[str, Any]] = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "`Authorization: Bearer hr_...`"},
+    "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+}
+"""Either, or none while the service has no keys."""
+
+
 def install(app: FastAPI) -> None:
-    """Add the schemas `request_body` and `PROBLEMS` refer to."""
+    """Add the ways to show an API key, and the schemas `request_body` and `PROBLEMS` refer to."""
     generate = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -79,6 +86,8 @@ def install(app: FastAPI) -> None:
                 [(model, "validation") for model in READ_BY_US], ref_template="#/components/schemas/{model}"
             )
             document["components"]["schemas"].update(schemas["$defs"])
+            document["components"]["securitySchemes"] = SECURITY
+            document["security"] = [{}, *({name: []} for name in SECURITY)]
         assert app.openapi_schema is not None
         return app.openapi_schema
 

@@ -9,7 +9,7 @@ import json
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -106,6 +106,14 @@ class Dispatcher:
             return await self._enqueue(command, owner)
         except AWAY as error:
             raise _away(error) from error
+
+    def when_done(self, job_id: str, act: Callable[[], None]) -> None:
+        """Call `act` once this job has ended; at once if it is not of this process, or has ended already."""
+        future = self._pending.get(job_id)
+        if future is None:
+            act()
+        else:
+            future.add_done_callback(lambda _: act())
 
     async def wait(self, job_id: str, timeout_s: float) -> Reply | None:
         """The reply, or None if the job still runs after `timeout_s`. Raises unknown_job."""

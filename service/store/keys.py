@@ -33,6 +33,11 @@ class Keys:
         """Sorted set: job id by its time of creation."""
         return f"{self.prefix}jobs"
 
+    @property
+    def api_keys(self) -> str:
+        """Hash: id of an API key -> `ApiKey` as JSON."""
+        return f"{self.prefix}api_keys"
+
     def graph(self, graph_id: str) -> str:
         """Hash: what the catalogue says about one graph, its version and fencing epoch."""
         return f"{self.prefix}graph:{graph_id}"

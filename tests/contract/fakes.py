@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import redis
 
+from service.api.access import KeyTable
+from service.api.admission import Admission
 from service.api.backend import Backend
 from service.api.bodies import ByteBudget
 from service.api.metrics import Metrics
@@ -19,6 +21,7 @@ from service.errors import ServiceError
 from service.protocol import Kind, Message, Problem, Reply, Status
 from service.queue.models import JobEvent, JobInfo, RedisInfo, WorkerInfo
 from service.settings import Settings
+from service.store.api_keys import ApiKey
 from service.store.catalogue import GraphInfo
 
 MAX_BODY_BYTES = 200_000
@@ -82,6 +85,7 @@ class FakeDispatcher:
     known_workers: list[WorkerInfo] = field(default_factory=lambda: [WORKER])
     metrics_by_worker: dict[str, bytes] = field(default_factory=dict)
     away: bool = False
+    unfinished: list[Callable[[], None]] = field(default_factory=list)
     waited_s: list[float] = field(default_factory=list)
     _ids: Any = field(default_factory=itertools.count)
 
@@ -114,6 +118,12 @@ class FakeDispatcher:
             job.result_json = outcome if isinstance(outcome, str) else json.dumps(outcome)
         self.jobs_by_id[job_id] = job
         return job_id
+
+    def when_done(self, job_id: str, act: Callable[[], None]) -> None:
+        if self.jobs_by_id[job_id].status is not Status.RUNNING:
+            act()
+        else:
+            self.unfinished.append(act)
 
     async def wait(self, job_id: str, timeout_s: float) -> Reply | None:
         self.waited_s.append(timeout_s)
@@ -177,6 +187,19 @@ class FakeCatalogue:
         return [] if name in self.graphs else None
 
 
+class FakeKeys:
+    """The API keys in Redis."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, ApiKey] = {}
+        self.away = False
+
+    async def fetch(self) -> dict[str, ApiKey]:
+        if self.away:
+            raise redis.ConnectionError("Redis is away")
+        return dict(self.keys)
+
+
 class FakeBlobs:
     def __init__(self) -> None:
         self.blobs: list[bytes] = []
@@ -197,15 +220,19 @@ class Fakes:
     dispatcher: FakeDispatcher = field(default_factory=FakeDispatcher)
     catalogue: FakeCatalogue = field(default_factory=FakeCatalogue)
     blobs: FakeBlobs = field(default_factory=FakeBlobs)
+    api_keys: FakeKeys = field(default_factory=FakeKeys)
+    key_table: KeyTable | None = None
 
     def reset(self) -> None:
-        for part in (self.dispatcher, self.catalogue, self.blobs):
+        for part in (self.dispatcher, self.catalogue, self.blobs, self.api_keys):
             part.__init__()  # type: ignore[misc]  # the running application holds on to these very objects
 
     @asynccontextmanager
     async def open(self, settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:
         parts: Any = (self.dispatcher, self.catalogue, self.blobs)
-        yield Backend(settings, *parts, metrics, ByteBudget(2 * settings.max_body_bytes))
+        self.key_table = KeyTable(self.api_keys.fetch, settings.require_keys)
+        budget = ByteBudget(2 * settings.max_body_bytes)
+        yield Backend(settings, *parts, metrics, budget, self.key_table, Admission(settings))
 
 
 @dataclass

@@ -292,7 +292,7 @@ def test_events(api: Api) -> None:
 
 
 def test_a_caller_that_goes_away_leaves_its_job(api: Api) -> None:
-    head = b"POST /v1/graphs/city/max-flow HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"
+    head = b"POST /v1/graphs/city/max-flow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
     with socket.create_connection(api.address, timeout=10) as connection:
         connection.sendall(head)
     deadline = time.monotonic() + 10
@@ -302,7 +302,9 @@ def test_a_caller_that_goes_away_leaves_its_job(api: Api) -> None:
 
 
 def test_a_caller_that_goes_away_in_its_own_body(api: Api) -> None:
-    head = b"PUT /v1/graphs/city HTTP/1.1\r\nHost: h\r\nContent-Type: text/csv\r\nContent-Length: 100\r\n\r\ntail"
+    head = (
+        b"PUT /v1/graphs/city HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\nContent-Length: 100\r\n\r\ntail"
+    )
     with socket.create_connection(api.address, timeout=10) as connection:
         connection.sendall(head)
     deadline = time.monotonic() + 10

@@ -210,7 +210,7 @@ def test_an_unknown_encoding(api: Api) -> None:
 
 
 def test_a_body_over_the_limit_is_refused_by_its_length(api: Api) -> None:
-    head = f"PUT /v1/graphs/x HTTP/1.1\r\nHost: h\r\nContent-Type: text/csv\r\nContent-Length: {10**12}\r\n\r\n"
+    head = f"PUT /v1/graphs/x HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\nContent-Length: {10**12}\r\n\r\n"
     with socket.create_connection(api.address, timeout=10) as connection:
         connection.sendall(head.encode())  # and no byte of the body
         answer = connection.makefile("rb").read()

@@ -107,7 +107,7 @@ def test_a_slow_answer_is_finished_before_the_end(tmp_path: Path) -> None:
     with serving(tmp_path) as service:
         body = json.dumps(EDGES).encode()
         host, port = service.url.removeprefix("http://").split(":")
-        head = "PUT /v1/graphs/late HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+        head = "PUT /v1/graphs/late HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         head += f"Content-Length: {len(body)}\r\n\r\n"
         with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
             connection.sendall(head.encode() + body[:10])

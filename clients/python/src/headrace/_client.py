@@ -21,6 +21,7 @@ class Client:
 
     Args:
         base_url: where the service listens.
+        api_key: shown with each request; without it `HEADRACE_API_KEY` of the environment is, if set.
         timeout_s: how long the service may be silent, beyond the time it was asked to wait.
         retry: how calls are repeated when the connection is lost or the service is busy.
         headers: sent with each request.
@@ -31,12 +32,13 @@ class Client:
         self,
         base_url: str = DEFAULT_URL,
         *,
+        api_key: str | None = None,
         timeout_s: float = 60.0,
         retry: Retry | None = None,
         headers: Mapping[str, str] | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._caller = Caller(base_url, timeout_s, retry or Retry(), headers, transport)
+        self._caller = Caller(base_url, timeout_s, retry or Retry(), exchange.with_key(headers, api_key), transport)
 
     def __enter__(self) -> Self:
         return self

@@ -25,6 +25,8 @@ HeadraceError
       +-- OutOfMemory           out_of_memory
       +-- RateLimited           rate_limited
       +-- WorkerUnavailable     worker_unavailable
+      +-- Unauthorised          unauthorised
+      +-- Forbidden             forbidden
       +-- InvalidRequest        invalid_request
       +-- NotFound              not_found
       +-- MethodNotAllowed      method_not_allowed
@@ -201,6 +203,18 @@ class WorkerUnavailable(ApiError):
     """No worker can answer now; one may be restarting."""
 
     code = "worker_unavailable"
+
+
+class Unauthorised(ApiError):
+    """The service asks for an API key, and got none or one that is unknown or revoked."""
+
+    code = "unauthorised"
+
+
+class Forbidden(ApiError):
+    """The API key's scope or its graph-name prefix does not cover this."""
+
+    code = "forbidden"
 
 
 class InvalidRequest(ApiError):

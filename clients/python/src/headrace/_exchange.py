@@ -5,6 +5,7 @@ the result; `Client` and `AsyncClient` only carry the steps out. (The pattern of
 """
 
 import math
+import os
 import random
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -19,7 +20,7 @@ from headrace import _calls as calls
 from headrace._amounts import loads
 from headrace._bodies import Body
 from headrace._calls import Call
-from headrace._errors import ApiError, TransportError, UnexpectedAnswer, WaitTimeout, api_error
+from headrace._errors import ApiError, InvalidInput, TransportError, UnexpectedAnswer, WaitTimeout, api_error
 from headrace._results import JobInfo
 
 T = TypeVar("T")
@@ -162,6 +163,16 @@ def until_ready(deadline: Deadline) -> Steps[None]:
             raise WaitTimeout("the service is not ready")
         yield Pause(min(pause_s, deadline.remaining_s))
         pause_s = min(2 * pause_s, LONGEST_PROBE_PAUSE_S)
+
+
+def with_key(headers: Mapping[str, str] | None, api_key: str | None) -> dict[str, str]:
+    """The headers, and the API key as a bearer token. Raises `InvalidInput` for what no header can hold."""
+    key = os.environ.get("HEADRACE_API_KEY", "") if api_key is None else api_key
+    if not key:
+        return dict(headers or {})
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise InvalidInput("an API key is printable ASCII without blanks")
+    return {"Authorization": f"Bearer {key}"} | dict(headers or {})
 
 
 def through_proxy(base_url: str) -> bool:

@@ -1,0 +1,156 @@
+"""Who may call what: API keys, their scopes and their graph-name prefixes.
+
+One dependency of the whole application, with one table of what each route needs: a route that is not in it needs
+`admin`. Without any key the service is open, to this machine alone.
+"""
+
+import asyncio
+import ipaddress
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeAlias
+
+from fastapi import Depends, Request
+from starlette.datastructures import Headers
+from starlette.types import Scope as RequestScope
+
+from service.errors import ServiceError
+from service.store.api_keys import ApiKey, Scope, find
+from service.store.connection import AWAY
+
+FRESH_S: Final = 2.0
+"""How long the keys as read are used; a revoked key is refused at the latest after `STALE_S`."""
+
+STALE_S: Final = 5.0
+"""How long they are used while Redis does not answer; then nobody is let in."""
+
+OPEN: Final = frozenset({"/livez", "/readyz"})
+"""Probes: they say nothing but yes or no."""
+
+NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
+    ("GET", "/status"): Scope.READ,
+    ("GET", "/metrics"): Scope.READ,
+    ("GET", "/v1/graphs"): Scope.READ,
+    ("POST", "/v1/graphs:estimate"): Scope.READ,
+    ("GET", "/v1/graphs/{name}"): Scope.READ,
+    ("PUT", "/v1/graphs/{name}"): Scope.ADMIN,
+    ("DELETE", "/v1/graphs/{name}"): Scope.ADMIN,
+    ("GET", "/v1/graphs/{name}/capacities"): Scope.READ,
+    ("PATCH", "/v1/graphs/{name}/capacities"): Scope.UPDATE,
+    ("POST", "/v1/graphs/{name}/max-flow"): Scope.READ,
+    ("POST", "/v1/graphs/{name}/min-cut"): Scope.READ,
+    ("GET", "/v1/graphs/{name}/snapshots"): Scope.READ,
+    ("POST", "/v1/graphs/{name}/snapshots"): Scope.UPDATE,
+    ("GET", "/v1/jobs"): Scope.READ,
+    ("GET", "/v1/jobs/{job_id}"): Scope.READ,
+    ("GET", "/v1/jobs/{job_id}/events"): Scope.READ,
+    ("DELETE", "/v1/jobs/{job_id}"): Scope.UPDATE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is calling, as far as it matters."""
+
+    key_id: str | None
+    """None: there are no keys."""
+    scope: Scope
+    prefix: str = ""
+
+    def sees(self, graph: str) -> bool:
+        return graph.startswith(self.prefix)
+
+
+ANYONE: Final = Caller(None, Scope.ADMIN)
+
+FetchKeys: TypeAlias = Callable[[], Awaitable[Mapping[str, ApiKey]]]
+
+
+class KeyTable:
+    """The keys as one API process knows them."""
+
+    def __init__(self, fetch: FetchKeys, required: bool) -> None:
+        self._fetch = fetch
+        self._required = required
+        self._keys: Mapping[str, ApiKey] | None = None
+        self._read_at = 0.0
+        self._lock = asyncio.Lock()
+
+    async def caller(self, token: str | None, *, stale_ok: bool = False) -> Caller:
+        """Who shows this token. Raises unauthorised; worker_unavailable if the keys cannot be read."""
+        keys = await self._current(stale_ok)
+        if not keys and not self._required:
+            return ANYONE
+        if token is None:
+            raise ServiceError("unauthorised", "send an API key: Authorization: Bearer hr_...")
+        key = find(token, keys)
+        if key is None:
+            raise ServiceError("unauthorised", "this API key is unknown or revoked")
+        return Caller(key.id, key.scope, key.prefix)
+
+    async def _current(self, stale_ok: bool) -> Mapping[str, ApiKey]:
+        if self._keys is not None and time.monotonic() - self._read_at < FRESH_S:
+            return self._keys
+        async with self._lock:
+            if self._keys is not None and time.monotonic() - self._read_at < FRESH_S:
+                return self._keys  # read by another request meanwhile
+            asked_at = time.monotonic()
+            try:
+                self._keys = await self._fetch()
+                self._read_at = asked_at
+            except AWAY:
+                if self._keys is None or not (stale_ok or time.monotonic() - self._read_at < STALE_S):
+                    raise
+            return self._keys
+
+
+async def authorise(request: Request) -> Caller:
+    """The caller, who may do this; raises unauthorised or forbidden."""
+    path = request.scope["route"].path
+    if path in OPEN:
+        return ANYONE
+    table: KeyTable = request.state.backend.key_table
+    caller = await table.caller(token_of(request.headers), stale_ok=path == "/metrics")
+    if caller.key_id is None and not _is_for_this_machine(request.scope, request.headers):
+        raise ServiceError("forbidden", "without API keys the service answers to the name of this machine alone")
+    needed = NEEDED.get((request.method, path), Scope.ADMIN)
+    if not caller.scope.covers(needed):
+        raise ServiceError("forbidden", f"this needs the scope {needed}; the key has {caller.scope}")
+    name = request.path_params.get("name")
+    if name is not None and not caller.sees(name):
+        raise ServiceError("forbidden", f"the key is good for graphs named {caller.prefix}...")
+    request.state.caller = caller
+    return caller
+
+
+CallerOf: TypeAlias = Annotated[Caller, Depends(authorise)]
+
+
+def token_of(headers: Headers) -> str | None:
+    """The token of `Authorization: Bearer` or `X-API-Key`; "" for credentials of another kind."""
+    authorization = headers.get("authorization")
+    if authorization is None:
+        return headers.get("x-api-key")
+    scheme, _, token = authorization.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _is_for_this_machine(scope: RequestScope, headers: Headers) -> bool:
+    """Whether a request that came in on loopback also names loopback.
+
+    A web page whose host name was pointed at 127.0.0.1 (DNS rebinding) still sends its own name as Host.
+    """
+    local = (scope.get("server") or ("", None))[0]
+    if not _is_loopback(local):
+        return True  # bound to be reached from elsewhere, on purpose
+    host = headers.get("host", "")
+    bare = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+    return bare == "localhost" or _is_loopback(bare.strip("[]"))
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

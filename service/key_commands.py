@@ -1,0 +1,103 @@
+"""`headrace keys create | list | revoke`: on the Redis of a running service, or of one that is not running now."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from service.settings import Settings
+    from service.store.api_keys import ApiKeys
+
+app = typer.Typer(help="API keys: made, listed, revoked.", no_args_is_help=True, add_completion=False)
+
+
+@app.command()
+def create(
+    label: Annotated[str, typer.Argument(help="What the key is for; shown by `list`.")],
+    scope: Annotated[str, typer.Option(help="read, update or admin; each includes those before it.")] = "read",
+    prefix: Annotated[str, typer.Option(help="Only graphs whose names begin with this.")] = "",
+) -> None:
+    """Make a key and print it: once, as only its digest is kept."""
+    from service.store.api_keys import Scope, TooManyKeys
+
+    try:
+        wanted = Scope(scope)
+        with _table() as keys:
+            key, token = keys.create(label, wanted, prefix)
+    except (TooManyKeys, ValueError) as error:
+        _fail(str(error))
+    typer.echo(f"key {key.id} ({key.scope}) will not be shown again:", err=True)
+    typer.echo(token)
+
+
+@app.command("list")
+def list_() -> None:
+    """All keys, revoked ones included."""
+    with _table() as keys:
+        found = keys.list()
+    for key in found:
+        state = "live" if key.revoked_at is None else f"revoked {key.revoked_at:%Y-%m-%dT%H:%M:%SZ}"
+        names = f"{key.prefix}*"
+        typer.echo(f"{key.id}  {key.scope:<6}  {names:<16}  {key.created_at:%Y-%m-%dT%H:%M:%SZ}  {state}  {key.label}")
+
+
+@app.command()
+def revoke(key_id: Annotated[str, typer.Argument(help="As `list` shows it.")]) -> None:
+    """Refuse a key from now on: every API process has noticed within five seconds."""
+    with _table() as keys:
+        if not keys.revoke(key_id):
+            _fail(f"there is no key {key_id!r}")
+    typer.echo(f"{key_id} is revoked", err=True)
+
+
+@contextmanager
+def _table() -> "Iterator[ApiKeys]":
+    """The keys; whatever keeps us from them ends the command with one line and status 1."""
+    import redis
+
+    from service.data_dir import DataDirInUse
+    from service.redis_server import NoRedisServer
+    from service.settings import Settings
+
+    try:
+        with open_keys(Settings()) as keys:
+            yield keys
+    except (redis.RedisError, DataDirInUse, NoRedisServer) as error:
+        _fail(str(error))
+
+
+@contextmanager
+def open_keys(settings: "Settings") -> "Iterator[ApiKeys]":
+    """The keys in the Redis of `settings`; an embedded one that does not run is started for as long as this lasts."""
+    import redis
+
+    from service import redis_server
+    from service.data_dir import locked
+    from service.store.connection import connect
+
+    client = connect(settings)
+    try:
+        client.ping()
+    except redis.ConnectionError:
+        if settings.redis_url is not None:
+            raise
+        with locked(settings.data_dir), redis_server.running(settings):
+            yield keys_of(client, settings)
+    else:
+        yield keys_of(client, settings)
+    finally:
+        client.close()
+
+
+def keys_of(client: Any, settings: "Settings") -> "ApiKeys":
+    from service.store.api_keys import ApiKeys
+    from service.store.keys import Keys
+
+    return ApiKeys(client, Keys(settings.redis_prefix))
+
+
+def _fail(message: str) -> Any:
+    typer.echo(f"headrace: {message}", err=True)
+    raise typer.Exit(1)

@@ -1,0 +1,127 @@
+"""API keys: who may do what, to graphs of which names. Only digests of the secrets are kept.
+
+A key is 256 random bits, so a plain SHA-256 is enough at rest: there is nothing to guess that a slow hash would
+protect, unlike with a password. A revoked key stays in the table, so that a service that once asked for keys
+does not open up when the last of them goes.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+import redis
+import redis.asyncio
+from pydantic import BaseModel, ConfigDict
+
+from service.store.keys import Keys
+
+TOKEN: Final = re.compile(r"hr_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+PREFIX: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,127})?")
+MAX_KEYS: Final = 1000
+"""Revoked ones included: an API process reads them all every few seconds."""
+
+
+class Scope(StrEnum):
+    """Each includes those before it."""
+
+    READ = "read"
+    """Look, and ask for flows and cuts."""
+    UPDATE = "update"
+    """Change capacities, write snapshots, cancel jobs."""
+    ADMIN = "admin"
+    """Create, replace and delete graphs."""
+
+    def covers(self, needed: "Scope") -> bool:
+        order = list(Scope)
+        return order.index(self) >= order.index(needed)
+
+
+class ApiKey(BaseModel):
+    """One key as it lies in Redis."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    label: str
+    scope: Scope
+    prefix: str = ""
+    """Of the names of the graphs it is good for; empty: all."""
+    digest: str
+    """SHA-256 of the secret, in hexadecimal digits."""
+    created_at: datetime
+    revoked_at: datetime | None = None
+
+
+class TooManyKeys(Exception):
+    """`MAX_KEYS` have been made."""
+
+
+def new_key(label: str, scope: Scope, prefix: str = "") -> tuple[ApiKey, str]:
+    """A key and its token, which is shown once and kept nowhere."""
+    key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    key = ApiKey(
+        id=key_id, label=label, scope=scope, prefix=prefix, digest=_digest(secret), created_at=datetime.now(UTC)
+    )
+    return key, f"hr_{key_id}_{secret}"
+
+
+def find(token: str, table: Mapping[str, ApiKey]) -> ApiKey | None:
+    """The live key of a token. The digests are compared in constant time, also when there is no such key."""
+    match = TOKEN.fullmatch(token)
+    key = table.get(match[1]) if match else None
+    digest = _digest(match[2] if match else "")
+    good = hmac.compare_digest(digest, key.digest if key else 64 * "0")
+    return key if key is not None and good and key.revoked_at is None else None
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class ApiKeys:
+    """The writing side, for the command line."""
+
+    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+        self._redis: Any = client
+        self._name = keys.api_keys
+
+    def create(self, label: str, scope: Scope, prefix: str = "") -> tuple[ApiKey, str]:
+        """Raises `TooManyKeys`, or ValueError for a prefix that no graph's name can have."""
+        if not PREFIX.fullmatch(prefix):
+            raise ValueError(f"no graph's name can begin with {prefix!r}")
+        if self._redis.hlen(self._name) >= MAX_KEYS:
+            raise TooManyKeys(f"there are {MAX_KEYS} keys, those revoked included")
+        key, token = new_key(label, scope, prefix)
+        self._redis.hset(self._name, key.id, key.model_dump_json())
+        return key, token
+
+    def list(self) -> list[ApiKey]:
+        """The oldest first."""
+        return sorted(_read(self._redis.hgetall(self._name)).values(), key=lambda key: (key.created_at, key.id))
+
+    def revoke(self, key_id: str) -> bool:
+        """False if there is no such key."""
+        row = self._redis.hget(self._name, key_id)
+        if row is None:
+            return False
+        key = ApiKey.model_validate_json(row)
+        if key.revoked_at is None:
+            gone = key.model_copy(update={"revoked_at": datetime.now(UTC)})
+            self._redis.hset(self._name, key_id, gone.model_dump_json())
+        return True
+
+
+async def fetch_keys(client: redis.asyncio.Redis, keys: Keys) -> dict[str, ApiKey]:
+    """All keys by id. One round trip."""
+    found: Any = client.hgetall(keys.api_keys)
+    return _read(await found)
+
+
+def _read(rows: Mapping[bytes, bytes]) -> dict[str, ApiKey]:
+    keys = (ApiKey.model_validate_json(row) for row in rows.values())
+    return {key.id: key for key in keys}

@@ -1,0 +1,171 @@
+"""API keys over HTTP: who gets in, what each scope and prefix covers, and how soon a revoked key is refused."""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from service.api import access
+from service.api.access import NEEDED, OPEN
+from service.app import create_app
+from service.errors import ServiceError
+from service.settings import Settings
+from service.store.api_keys import Scope, new_key
+from tests.contract.fakes import Api
+from tests.contract.test_codes import check_problem
+
+PATCH = {"edges": [0], "set": [1]}
+CALLS: list[tuple[Scope, str, str, Any]] = [
+    (Scope.READ, "GET", "/v1/graphs", None),
+    (Scope.READ, "GET", "/v1/graphs/city", None),
+    (Scope.READ, "POST", "/v1/graphs/city/max-flow", {}),
+    (Scope.READ, "GET", "/status", None),
+    (Scope.READ, "GET", "/metrics", None),
+    (Scope.UPDATE, "PATCH", "/v1/graphs/city/capacities", PATCH),
+    (Scope.UPDATE, "POST", "/v1/graphs/city/snapshots", None),
+    (Scope.ADMIN, "PUT", "/v1/graphs/city", {"tail": [0], "head": [1], "capacity": [3]}),
+    (Scope.ADMIN, "DELETE", "/v1/graphs/city", None),
+]
+
+
+def make_key(api: Api, scope: Scope = Scope.ADMIN, prefix: str = "") -> dict[str, str]:
+    """The headers of a new key that the server knows at once."""
+    key, token = new_key("test", scope, prefix)
+    api.fakes.api_keys.keys[key.id] = key
+    forget(api)
+    return {"Authorization": f"Bearer {token}"}
+
+
+def forget(api: Api) -> None:
+    """As if the keys were read long ago."""
+    assert api.fakes.key_table is not None
+    api.fakes.key_table._read_at = -1e9
+
+
+@pytest.fixture(autouse=True)
+def no_keys_left(api: Api) -> Any:
+    forget(api)
+    yield
+    api.fakes.api_keys.keys.clear()
+    forget(api)
+
+
+def test_without_keys_everything_is_open_to_this_machine(api: Api) -> None:
+    for _, method, path, body in CALLS:
+        assert api.http.request(method, path, json=body).status_code < 300, path
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "10.0.0.1", ""])
+def test_without_keys_other_names_are_refused(api: Api, host: str) -> None:
+    """A page whose name was pointed at 127.0.0.1 is kept out; with a key any name will do."""
+    check_problem(api.http.get("/v1/graphs", headers={"Host": host}), "forbidden")
+    key = make_key(api)
+    assert api.http.get("/v1/graphs", headers={"Host": host} | key).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:80", "127.0.0.1", "127.8.8.8:1", "[::1]:8080", "[::1]"])
+def test_names_of_this_machine(api: Api, host: str) -> None:
+    assert api.http.get("/v1/graphs", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(("needed", "method", "path", "body"), CALLS)
+def test_scopes(api: Api, needed: Scope, method: str, path: str, body: Any) -> None:
+    for scope in Scope:
+        response = api.http.request(method, path, json=body, headers=make_key(api, scope))
+        if scope.covers(needed):
+            assert response.status_code < 300, (scope, response.text)
+        else:
+            check_problem(response, "forbidden")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer"},
+        {"Authorization": "Bearer hr_000000000000_" + 43 * "A"},
+        {"Authorization": "Basic aHI6aHI="},
+        {"Authorization": "hr_"},
+        {"X-API-Key": "nonsense"},
+        {"X-API-Key": 10_000 * "x"},
+    ],
+)
+def test_no_key_or_a_wrong_one(api: Api, headers: dict[str, str]) -> None:
+    make_key(api)
+    for path in ("/v1/graphs", "/status", "/metrics", "/v1/jobs/x/events"):
+        response = api.http.get(path, headers=headers)
+        check_problem(response, "unauthorised")
+        assert response.headers["www-authenticate"] == "Bearer"
+    assert not api.fakes.dispatcher.sent
+
+
+def test_the_secret_counts_not_the_id(api: Api) -> None:
+    token = make_key(api)["Authorization"].removeprefix("Bearer ")
+    other = token[:-1] + ("A" if token[-1] != "A" else "B")
+    check_problem(api.http.get("/v1/graphs", headers={"X-API-Key": other}), "unauthorised")
+    assert api.http.get("/v1/graphs", headers={"X-API-Key": token}).status_code == 200
+
+
+def test_probes_need_no_key(api: Api) -> None:
+    make_key(api)
+    assert {api.http.get(path).status_code for path in OPEN} == {200}
+
+
+def test_a_prefix_hides_all_other_graphs(api: Api) -> None:
+    town, city = make_key(api, prefix="town-"), make_key(api, prefix="ci")
+    assert api.http.get("/v1/graphs", headers=town).json() == {"graphs": []}
+    assert len(api.http.get("/v1/graphs", headers=city).json()["graphs"]) == 1
+    assert api.http.get("/status", headers=town).json()["graphs"] == []
+    for _, method, path, body in CALLS:
+        if "city" in path:
+            check_problem(api.http.request(method, path, json=body, headers=town), "forbidden")
+    location = api.http.post("/v1/graphs/city/max-flow", headers=city | {"Prefer": "respond-async"}).headers["location"]
+    assert api.http.get(location, headers=city).status_code == 200
+    for path, method in ((location, "GET"), (location, "DELETE"), (f"{location}/events", "GET")):
+        check_problem(api.http.request(method, path, headers=town), "unknown_job")
+    assert api.http.get("/v1/jobs", headers=town).json() == {"jobs": []}
+    assert len(api.http.get("/v1/jobs", headers=city).json()["jobs"]) == 1
+
+
+def test_a_revoked_key_is_refused_within_five_seconds(api: Api) -> None:
+    """And the service does not open up when its last key is revoked."""
+    headers = make_key(api)
+    assert api.http.get("/v1/graphs", headers=headers).status_code == 200
+    (key_id,) = api.fakes.api_keys.keys
+    key = api.fakes.api_keys.keys[key_id].model_copy(update={"revoked_at": datetime.now(UTC)})
+    api.fakes.api_keys.keys[key_id] = key
+    assert access.FRESH_S <= access.STALE_S <= 5
+    time.sleep(access.FRESH_S)
+    check_problem(api.http.get("/v1/graphs", headers=headers), "unauthorised")
+    check_problem(api.http.get("/v1/graphs"), "unauthorised")
+
+
+def test_while_redis_is_away_the_keys_are_good_for_a_few_seconds(api: Api) -> None:
+    headers = make_key(api)
+    assert api.http.get("/v1/graphs", headers=headers).status_code == 200
+    api.fakes.api_keys.away = True
+    assert api.http.get("/v1/graphs", headers=headers).status_code == 200
+    forget(api)
+    check_problem(api.http.get("/v1/graphs", headers=headers), "worker_unavailable")
+    assert api.http.get("/metrics", headers=headers).status_code == 200  # the counters are worth having just then
+    check_problem(api.http.get("/metrics"), "unauthorised")
+
+
+def test_every_route_has_its_scope() -> None:
+    """One that has none needs `admin`; it is better to say so."""
+    paths = create_app(Settings()).openapi()["paths"]
+    routes = {(method.upper(), path) for path, operations in paths.items() for method in operations}
+    assert {route for route in routes if route[1] not in OPEN} == set(NEEDED)
+
+
+def test_required_keys_let_nobody_in_while_there_are_none() -> None:
+    import asyncio
+
+    async def no_keys() -> dict[str, Any]:
+        return {}
+
+    table = access.KeyTable(no_keys, required=True)
+    with pytest.raises(ServiceError, match="API key") as refused:
+        asyncio.run(table.caller(None))
+    assert refused.value.code == "unauthorised"

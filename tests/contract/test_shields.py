@@ -1,0 +1,73 @@
+"""Headers on every answer, and secrets that stay out of answers and logs."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from service import logs
+from service.api.shields import HEADERS
+from service.redaction import redacted
+from service.store.api_keys import Scope, new_key
+from tests.contract.fakes import Api
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/livez", "/v1/graphs", "/v1/nothing", "/v1/graphs/explode", "/status", "/metrics", "/docs", "/openapi.json"],
+)
+def test_every_answer_has_its_headers(api: Api, path: str) -> None:
+    response = api.http.get(path)
+    for name, value in HEADERS.items():
+        if not (path == "/docs" and name == "Content-Security-Policy"):
+            assert response.headers[name] == value
+    assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
+    assert "strict-transport-security" not in response.headers  # plain HTTP
+    assert "access-control-allow-origin" not in response.headers
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    """What the log of a process gets; the log is as it was afterwards."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    logs.configure("test")
+    out = io.StringIO()
+    (handler,) = root.handlers
+    assert isinstance(handler, logging.StreamHandler)
+    handler.setStream(out)
+    yield out
+    root.handlers[:], root.level = handlers, level
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()
+
+
+def test_secrets_never_reach_the_log(written: io.StringIO) -> None:
+    _, token = new_key("x", Scope.READ)
+    url = "rediss://app:p4ssw0rd@redis.example:6379/0"
+    log = structlog.get_logger("test")
+    log.info(f"connecting to {url}", token=token, headers={"authorization": f"Bearer {token}"})
+    logging.getLogger("redis").warning("cannot reach %s with %s", url, token)
+    try:
+        secret_local = token
+        raise RuntimeError(f"{url} {secret_local}")
+    except RuntimeError:
+        log.exception("failed")
+    text = written.getvalue()
+    assert len([json.loads(line) for line in text.splitlines()]) == 3
+    assert "p4ssw0rd" not in text
+    assert token.split("_", 2)[2] not in text
+    assert token.split("_")[1] in text  # which key it was may be known
+    assert "redis.example:6379" in text
+
+
+def test_a_redis_that_is_away_is_not_described_to_callers(api: Api) -> None:
+    assert "Redis is away" not in api.http.get("/v1/graphs/away").text
+
+
+@pytest.mark.parametrize("text", ["", "no secret", "http://127.0.0.1:8080/docs", "a@b", "unix://headrace@/run/x.sock"])
+def test_other_text_is_left_alone(text: str) -> None:
+    assert redacted(text) == text

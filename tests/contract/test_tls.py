@@ -1,0 +1,90 @@
+"""TLS to the API and to Redis, with certificates made for the occasion."""
+
+import contextlib
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import redis
+import uvicorn
+
+from service.http_server import config
+from service.settings import Settings
+from service.store.connection import connect
+
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A self-signed certificate for 127.0.0.1, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*command, "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+    return cert, key
+
+
+def test_the_api_over_tls(pair: tuple[Path, Path], redis_url: str) -> None:
+    cert, key = pair
+    settings = Settings(redis_url=redis_url, redis_prefix="tls:", tls_cert=cert, tls_key=key)
+    server = uvicorn.Server(config(settings))
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        trusted = ssl.create_default_context(cafile=str(cert))
+        with httpx.Client(base_url=url, verify=trusted, trust_env=False) as http:
+            response = http.get("/livez")
+            assert response.json() == {"status": "live"}
+            assert "max-age" in response.headers["strict-transport-security"]
+        with httpx.Client(base_url=url, trust_env=False) as stranger, pytest.raises(httpx.ConnectError):
+            stranger.get("/livez")
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+@pytest.fixture
+def tls_port(pair: tuple[Path, Path], redis_url: str) -> Iterator[int]:
+    """TLS in front of the Redis server, which may have been built without."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*pair)
+    socket_path = redis_url.partition("@")[2]
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=_serve, args=(listener, context, socket_path), daemon=True).start()
+    yield listener.getsockname()[1]
+    listener.close()
+
+
+def _serve(listener: socket.socket, context: ssl.SSLContext, socket_path: str) -> None:
+    """One question, one answer at a time: all that ping and get need."""
+    while True:
+        try:
+            plain, _ = listener.accept()
+        except OSError:
+            return
+        with contextlib.suppress(OSError), plain, context.wrap_socket(plain, server_side=True) as outer:  # noqa: SIM117
+            with socket.socket(socket.AF_UNIX) as inner:
+                inner.connect(socket_path)
+                while question := outer.recv(65536):
+                    inner.sendall(question)
+                    outer.sendall(inner.recv(65536))
+
+
+def test_redis_over_tls(pair: tuple[Path, Path], tls_port: int) -> None:
+    address = f"rediss://127.0.0.1:{tls_port}/0"
+    with contextlib.closing(connect(Settings(redis_url=f"{address}?ssl_ca_certs={pair[0]}"))) as client:
+        assert client.ping()
+    with contextlib.closing(connect(Settings(redis_url=address))) as stranger:  # noqa: SIM117
+        with pytest.raises(redis.ConnectionError, match="CERTIFICATE_VERIFY_FAILED"):
+            stranger.ping()
