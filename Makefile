@@ -1,7 +1,7 @@
 # Each target first makes .venv if there is none, from any Python 3.11 to 3.14 it finds (PYTHON=... picks one).
 # ARGS is passed on:  make test ARGS='-k cut'   make serve ARGS='--port 9000'
 .DEFAULT_GOAL := help
-.PHONY: help demo test serve bench fuzz audit lint format
+.PHONY: help demo test faults serve bench fuzz audit lint format
 CASES := 10000
 BIN := .venv/bin
 
@@ -19,6 +19,9 @@ test: .venv/.dev ## all tests, on all cores
 
 bench: .venv/.bench ## the benchmarks, each checking its answers
 	$(BIN)/python -m benchmarks $(ARGS)
+
+faults: .venv/.dev ## fifty histories with kills, pauses, full disks and cut connections, each checked against the log
+	$(BIN)/pytest -m faults $(ARGS)
 
 fuzz: .venv/.fuzz ## invented and damaged requests and files, CASES of each kind [10000]; finds no 5xx, no hang
 	$(BIN)/python -m tests.fuzz formats --cases $(CASES) $(ARGS)

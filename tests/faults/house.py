@@ -53,7 +53,8 @@ class House:
         self._stop = threading.Event()
         self.processes = {"redis": self._starts["redis"]()}
         redis_server.wait_until_ready(self.settings, self.processes["redis"])
-        self.redis = redis.Redis.from_url(self.settings.redis_location)
+        # As the server's own administrator: the service's user may not change its configuration.
+        self.redis = redis.Redis.from_url(self.settings.redis_location.replace("headrace@", ""))
         self.redis.config_set("auto-aof-rewrite-percentage", "0")
         self.proxy = Proxy(folder / "proxy.sock", self.settings.redis_socket)
         self.processes |= {name: start() for name, start in self._starts.items() if name != "redis"}

@@ -10,7 +10,7 @@ from tests.faults.house import House
 from tests.faults.injector import FAULTS
 from tests.faults.runner import run_history, save_failure
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.faults]
 
 
 @pytest.fixture(scope="module")
