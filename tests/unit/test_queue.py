@@ -221,7 +221,8 @@ def test_cancel_and_time_limit(caller: Caller, start_worker: StartWorker) -> Non
 
 
 def _hard() -> EdgeList:
-    return grid(rows=400, columns=400, seed=3)
+    """About a second of solving: long enough to be cancelled, and to make others wait."""
+    return grid(rows=1000, columns=1000, seed=3)
 
 
 def test_events_of_a_job(caller: Caller, start_worker: StartWorker) -> None:
