@@ -55,6 +55,8 @@ async def status(request: Request, backend: Context, caller: CallerOf) -> Respon
         backend.dispatcher.ping(), backend.dispatcher.workers(), backend.catalogue.list()
     )
     graphs = [graph for graph in graphs if caller.sees(graph.name)]
+    if caller.prefix:  # notes name graphs
+        workers = [worker.model_copy(update={"notes": []}) for worker in workers]
     content: dict[str, Any] = {
         "version": version("headrace-server"),
         "api": {"pid": os.getpid(), "started_at": backend.started_at},
