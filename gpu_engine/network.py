@@ -135,9 +135,12 @@ class Network:
             )
         return change
 
-    def set_capacity(self, rows: EdgeArray, capacity: UnitArray) -> None:
-        """Store new capacities of distinct edge rows. O(k). Flow states are the engine's to adjust."""
-        change = self.check_update(rows, capacity)
+    def set_capacity(self, rows: EdgeArray, capacity: UnitArray, change: "CapacityChange | None" = None) -> None:
+        """Store new capacities of distinct edge rows. O(k). Flow states are the engine's to adjust.
+
+        ``change`` is what `check_update` said of them, if the caller has asked it.
+        """
+        change = change or self.check_update(rows, capacity)
         self.n_infinite += change.to_infinite
         self.finite_total += change.total
         self.capacity[rows] = capacity

@@ -28,12 +28,17 @@ def cluster_size() -> int:
 
 
 @cache
-def kernel(file: str, name: str, *, wide: bool, cooperative: bool = False) -> Any:
-    """The function ``name`` of ``file``, for int64 residuals if ``wide``. Compiled on first use: seconds, once."""
+def kernel(file: str, name: str, *, wide: bool, tile: int = 0) -> Any:
+    """The function ``name`` of ``file``, for int64 residuals if ``wide``; a ``tile`` makes it a cooperative one.
+
+    Compiled on first use: seconds, once.
+    """
     options = ["--std=c++17", f"-I{KERNELS}", f"-DTHREADS={THREADS}", f"-DCLUSTER={cluster_size()}"]
     if wide:
         options.append("-DWIDE")
-    return _module(file, tuple(options), cooperative).get_function(name)
+    if tile:
+        options.append(f"-DTILE={tile}")
+    return _module(file, tuple(options), bool(tile)).get_function(name)
 
 
 @cache
