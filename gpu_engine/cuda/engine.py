@@ -84,7 +84,9 @@ class CudaEngine(Engine):
         role = free_vertices(self.network, terminals).role
         n = self.network.n_vertices
         excess, side = cupy.empty(n, np.int64), cupy.empty(n, np.bool_)
-        state = CudaFlowState(terminals, cupy.asarray(role), excess, side, self._needs_wide())
+        wide = self._needs_wide()
+        arcs = self._new_arcs(wide)
+        state = CudaFlowState(terminals, cupy.asarray(role), excess, side, wide, arcs)
         self._states.append(state)
         return state
 

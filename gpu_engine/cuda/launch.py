@@ -12,7 +12,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.cuda.module import THREADS, cluster_size, kernel
+from gpu_engine.cuda.module import THREADS, TILES, cluster_size, kernel
 from gpu_engine.types import ArcArray, EdgeArray, UnitArray, VertexArray
 
 Array = Any
@@ -116,8 +116,8 @@ class Drains:
         _cooperative(function, (*flow, *scratch, PATIENCE, SMALL, ROUND_LIMIT))
 
     def _tile(self, state: State) -> int:
-        """Lanes that visit a row together: 4 where rows are that short on the average, else 8."""
-        return 4 if len(state.arcs) <= 4 * len(state.excess) else 8
+        """The fewest lanes that an average row keeps busy."""
+        return next((tile for tile in TILES if len(state.arcs) <= tile * len(state.excess)), TILES[-1])
 
     def cancel(self) -> None:
         """By a copy on a stream of its own: a kernel might find no room beside the drain."""

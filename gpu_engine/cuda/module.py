@@ -14,6 +14,10 @@ CLUSTER: Final = 8
 """Blocks of the leading cluster: the largest size every device with clusters allows."""
 
 
+TILES: Final = (4, 8)
+"""Lanes that visit a row together: by the average length of rows."""
+
+
 def device_available() -> bool:
     """True if a CUDA device can be used from this process."""
     try:
@@ -25,6 +29,22 @@ def device_available() -> bool:
 def cluster_size() -> int:
     """Blocks in the leading team: a cluster from compute capability 9.0 on, else one block."""
     return CLUSTER if int(cupy.cuda.Device().compute_capability) >= 90 else 1
+
+
+def device_name() -> str:
+    """Of the current device."""
+    name: bytes = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"]
+    return name.decode()
+
+
+def compile_all() -> None:
+    """Compile what a solve may need, so that none waits for it."""
+    for wide in (False, True):
+        for tile in TILES:
+            for name in ("drain_forward", "drain_mirrored"):
+                kernel("drain.cu", name, wide=wide, tile=tile)
+        kernel("state.cu", "apply", wide=wide)
+        kernel("certify.cu", "certify_arcs", wide=wide)
 
 
 @cache
