@@ -92,14 +92,16 @@ class CudaEngine(Engine):
 
     def _needs_wide(self) -> bool:
         """Narrow if every pair sum and the whole flow stay below 2**30."""
-        largest = self.network.capacity[self.network.capacity != INFINITE]
-        if self.network.n_infinite:
-            return bool(self.network.finite_total >= NARROW_LIMIT)
         if self.network.finite_total < NARROW_LIMIT:
+            return False
+        if self.network.n_infinite:
+            return True
+        # A pair sum has the capacities of two arcs, twice where edges are undirected. Mostly this bound will do.
+        if 4 * launch.largest_sum(self._topology) < NARROW_LIMIT:
             return False
         capacity = self.network.arc_capacity()
         pairs = capacity + capacity[self.network.reverse_arc]
-        return bool(len(largest)) and int(pairs.max(initial=0)) >= NARROW_LIMIT
+        return int(pairs.max(initial=0)) >= NARROW_LIMIT
 
     def update(self, rows: EdgeArray, capacity: UnitArray) -> None:
         network = self.network
