@@ -178,7 +178,7 @@ def residual(arcs: Array, wide: bool) -> Array:
 
 
 def largest_sum(topology: Topology) -> int:
-    """The most that the edges of one arc's direction can carry together; finite edges only. 8 bytes an arc of scratch."""
+    """The most that the edges of one direction of a link carry together, all finite. Scratch: 8 bytes an arc."""
     sums = cupy.zeros(topology.n_arcs, np.int64)
     kept = topology.edge_arc >= 0
     cupyx.scatter_add(sums, topology.edge_arc[kept], topology.capacity[kept])
