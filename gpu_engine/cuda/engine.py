@@ -6,6 +6,7 @@ the cut are derived on the host from a copy of the state, so they do not disturb
 """
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
@@ -19,6 +20,8 @@ from gpu_engine.checks import Certificate, own_supply, verdict
 from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
 from gpu_engine.cuda import launch
 from gpu_engine.cuda.launch import CONTROL, FINDINGS, Array, DrainScratch, Topology
+from gpu_engine.cuda.preset_drain import PresetDrain
+from gpu_engine.cuda.presets import DEFAULT, find
 from gpu_engine.engine import Control, Cut, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, InvalidNetwork
 from gpu_engine.free import SOURCE, free_vertices
@@ -60,11 +63,18 @@ class CudaFlowState(FlowState):
 
 
 class CudaEngine(Engine):
-    """One device, the current one of the calling thread."""
+    """One device, the current one of the calling thread.
+
+    ``preset`` names a published system that does the drains (`gpu_engine.cuda.presets`); what it leaves, and the proof
+    that nothing is left, is the default drain's. Reports then count the preset's work, and ``left_pushes``.
+    Raises `UnknownEngine`.
+    """
 
     name = "cuda"
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, preset: str = DEFAULT) -> None:
+        named = find(preset) is not None
+        self.name = f"cuda:{preset}" if named else "cuda"
         self.network = network
         self._states: list[CudaFlowState] = []
         self._topology = Topology(
@@ -77,6 +87,7 @@ class CudaEngine(Engine):
             undirected=cupy.asarray(network.undirected),
         )
         self._scratch: DrainScratch | None = None
+        self._preset = PresetDrain(preset, self._topology) if named else None
         self._stale_capacity: list[tuple[EdgeArray, UnitArray]] = []
         self._infinite_arcs = network.infinite_arcs()
         loops = int((network.edge_arc < 0).sum())
@@ -176,14 +187,18 @@ class CudaEngine(Engine):
         assert isinstance(state, CudaFlowState)
         control = control or Control()
         began = perf_counter()
+        if self._preset is not None:
+            self._preset.spent_ms = 0.0
         if cold or not state.solved:
             mode, reason = Mode.COLD, "asked for" if cold else "no earlier flow to start from"
             counters = self._solve_cold(state, control)
         else:
             mode, reason, counters = self._solve_warm(state, control)
         state.settled_value, state.touched = state.value, False
-        elapsed_ms = (perf_counter() - began) * 1e3
-        return SolveReport(mode, state.value, self.name, counters, {"solve": elapsed_ms}, reason)
+        timings_ms = {"solve": (perf_counter() - began) * 1e3}
+        if self._preset is not None:
+            timings_ms["preset"] = self._preset.spent_ms
+        return SolveReport(mode, state.value, self.name, counters, timings_ms, reason)
 
     def _solve_cold(self, state: CudaFlowState, control: Control) -> dict[str, int]:
         state.solved = False
@@ -200,13 +215,14 @@ class CudaEngine(Engine):
         return counters
 
     def _solve_warm(self, state: CudaFlowState, control: Control) -> tuple[Mode, str, dict[str, int]]:
-        counters: dict[str, int] = dict.fromkeys(COUNTERS, 0)
+        counters = Counter(dict.fromkeys(COUNTERS, 0))
+        if state.lacking and state.holding and self._preset is not None and self._preset.both_sides:
+            self._drain_both(state, control, counters)
         if state.lacking:
-            counters = self._settle(state, control, deficits=True)
+            counters.update(self._settle(state, control, deficits=True))
             state.lacking, state.holding = False, True
         if state.holding:
-            for name, count in self._settle(state, control, deficits=False).items():
-                counters[name] += count
+            counters.update(self._settle(state, control, deficits=False))
             state.holding = False
             return Mode.WARM, "repaired from the last flow", counters
         if state.value != state.settled_value:
@@ -214,11 +230,23 @@ class CudaEngine(Engine):
         reason = "flow and cut are still optimal" if state.touched else "no change since the last solve"
         return Mode.UNCHANGED, reason, counters
 
+    def _drain_both(self, state: CudaFlowState, control: Control, counters: Counter[str]) -> None:
+        """What the preset can do on both sides at once; `_settle` follows on each."""
+        assert self._preset is not None
+        lacking, holding = cupy.empty_like(state.role), cupy.empty_like(state.role)
+        launch.region(state, True, lacking)
+        launch.region(state, False, holding)
+        for counted in self._preset.both(state, lacking, holding, control):
+            counters.update(counted)
+
     def _settle(self, state: CudaFlowState, control: Control, *, deficits: bool) -> dict[str, int]:
         """Drain one side; raises `Cancelled` with the state a pseudoflow that can be settled later."""
         if self._scratch is None:
             self._scratch = DrainScratch.of(self.network.n_vertices, self.network.n_arcs)
         launch.region(state, deficits, self._scratch.region)
+        of_preset: dict[str, int] = {}
+        if self._preset is not None:
+            of_preset = self._preset.one(state, self._scratch.region, deficits, control)
         told = cupy.zeros(CONTROL.itemsize, np.uint8)
         launch.drain(
             self._topology.row_offsets, state.arcs, state.excess, self._scratch, told, state.wide, mirrored=deficits
@@ -231,7 +259,8 @@ class CudaEngine(Engine):
             gained = cupy.zeros(1, np.int64)
             launch.move_cut_off(state, self._scratch, deficits, gained)
             state.value += int(gained[0])
-        return {name: int(result[name]) for name in COUNTERS}
+        counters = {name: int(result[name]) for name in COUNTERS}
+        return {**of_preset, "left_pushes": counters["pushes"]} if of_preset else counters
 
     def _wait(self, control: Control, told: Array) -> None:
         """Until the kernel has ended; passes a cancel on to it."""
