@@ -44,7 +44,8 @@ class PresetDrain:
 
     @cached_property
     def _reversed_rows(self) -> ReversedRows | None:
-        return ReversedRows.of(self._topology) if self._preset.reversed_rows else None
+        wanted = self._preset.reversed_rows and len(self._topology.head) > 0
+        return ReversedRows.of(self._topology) if wanted else None
 
     @cached_property
     def _streams(self) -> tuple[Any, Any]:
