@@ -1,32 +1,25 @@
 """Run a preset on flow states: on one region, or on both sides of an old cut at once."""
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import cupy
+import numpy as np
 
-from gpu_engine.cuda.launch import Array, Topology
+from gpu_engine.cuda import launch
+from gpu_engine.cuda.launch import State, Topology
 from gpu_engine.cuda.presets import PRESETS, Preset, Steps
-from gpu_engine.cuda.side import ReversedRows, Side
+from gpu_engine.cuda.side import AWAY, ReversedRows, Side
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
+from gpu_engine.free import ORDINARY, SINK
 
 STEP_LIMIT: Final = 1 << 30
 """Host iterations of one drain; at 10 us each, hours. What is left then is the default drain's."""
-
-
-class Drained(Protocol):
-    """What a flow state must have."""
-
-    @property
-    def arcs(self) -> Array: ...
-    @property
-    def excess(self) -> Array: ...
-    @property
-    def wide(self) -> bool: ...
 
 
 class PresetDrain:
@@ -35,32 +28,29 @@ class PresetDrain:
     def __init__(self, name: str, topology: Topology) -> None:
         self._preset: Preset = PRESETS[name]
         self._topology = topology
+        self._reversed_rows: ReversedRows | None = None
         self.spent_ms = 0.0
         """Wall-clock time in schedules since the caller last reset it."""
-
-    @property
-    def both_sides(self) -> bool:
-        return self._preset.both_sides
-
-    @cached_property
-    def _reversed_rows(self) -> ReversedRows | None:
-        wanted = self._preset.reversed_rows and len(self._topology.head) > 0
-        return ReversedRows.of(self._topology) if wanted else None
 
     @cached_property
     def _streams(self) -> tuple[Any, Any]:
         return cupy.cuda.Stream(), cupy.cuda.Stream()
 
-    def _side(self, state: Drained, region: Array, mirrored: bool) -> Side:
-        return Side(self._topology, state.arcs, state.excess, region, state.wide, mirrored, self._reversed_rows)
+    def _side(self, state: State, deficits: bool) -> Side:
+        """S as the region of its deficits, or T; what is free there takes or gives everything."""
+        free = (state.role != ORDINARY).astype(np.int8) * np.int8(SINK)
+        region = cupy.where(state.source_side != deficits, np.int8(AWAY), free)
+        if self._preset.reversed_rows and self._reversed_rows is None and self._topology.n_arcs:
+            self._reversed_rows = ReversedRows.of(self._topology, *launch.columns(state.arcs))
+        return Side(self._topology, state.arcs, state.excess, region, state.wide, deficits, self._reversed_rows)
 
-    def one(self, state: Drained, region: Array, mirrored: bool, control: Control) -> dict[str, int]:
-        """Drain a region, roles int8[n], on the current stream; returns the counters.
+    def one(self, state: State, deficits: bool, control: Control) -> dict[str, int]:
+        """Drain S of its deficits, or T of its excess, on the current stream; returns the counters.
 
         Raises `Cancelled`; the state is then a pseudoflow.
         """
         began = perf_counter()
-        side = self._side(state, region, mirrored)
+        side = self._side(state, deficits)
         if side.n_arcs:
             with closing(self._preset.schedule(side)) as steps:
                 for _ in zip(range(STEP_LIMIT), steps, strict=False):
@@ -69,17 +59,21 @@ class PresetDrain:
         self.spent_ms += (perf_counter() - began) * 1e3
         return counters
 
-    def both(self, state: Drained, lacking: Array, holding: Array, control: Control) -> list[dict[str, int]]:
-        """Pull in the region ``lacking`` and push in the region ``holding``, which are disjoint, on a stream each."""
+    def both(self, state: State, control: Control) -> dict[str, int]:
+        """If the preset does so, pull in S and push in T at once, on a stream each: they share no residual."""
+        if not self._preset.both_sides:
+            return {}
         began = perf_counter()
-        sides = [self._side(state, lacking, True), self._side(state, holding, False)]
+        sides = [self._side(state, deficits) for deficits in (True, False)]
         cupy.cuda.get_current_stream().synchronize()
         try:
             _run_at_once([self._preset.schedule(side) for side in sides], self._streams, control)
         finally:
             for stream in self._streams:
                 stream.synchronize()
-        counters = [side.work.counters() for side in sides]
+        counters: Counter[str] = Counter()
+        for side in sides:
+            counters.update(side.work.counters())
         self.spent_ms += (perf_counter() - began) * 1e3
         return counters
 

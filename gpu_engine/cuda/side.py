@@ -10,7 +10,7 @@ from typing import Any, Final
 import cupy
 import numpy as np
 
-from gpu_engine.cuda.launch import BLOCK, MAX_BLOCKS, Array, Topology
+from gpu_engine.cuda.launch import BLOCK, MAX_BLOCKS, Array, Topology, residual
 from gpu_engine.cuda.module import kernel
 from gpu_engine.free import SINK
 
@@ -38,14 +38,14 @@ class ReversedRows:
     entry: Array
 
     @classmethod
-    def of(cls, topology: Topology) -> "ReversedRows":
-        n_arcs, reverse = len(topology.head), topology.reverse_arc
-        carries = cupy.zeros(n_arcs, np.bool_)
+    def of(cls, topology: Topology, heads: Array, reverse: Array) -> "ReversedRows":
+        """From the columns of any state's records."""
+        carries = cupy.zeros(topology.n_arcs, np.bool_)
         carries[topology.edge_arc[topology.edge_arc >= 0]] = True
-        arc = cupy.arange(n_arcs, dtype=np.int32)
+        arc = cupy.arange(topology.n_arcs, dtype=np.int32)
         forward = arc[carries & (~carries[reverse] | (arc < reverse))]
         backward = reverse[forward]
-        tail, head = topology.head[backward], topology.head[forward]
+        tail, head = heads[backward], heads[forward]
         entry = cupy.argsort(head).astype(np.int32)
         starts = cupy.arange(topology.n + 1, dtype=np.int32)
         row_offsets = cupy.searchsorted(tail, starts).astype(np.int32)  # arcs are sorted by tail
@@ -68,7 +68,8 @@ class Work:
 
 @dataclass(frozen=True)
 class Side:
-    """A region during a drain. ``role`` int8[n] as `DrainScratch.region`; a mirrored side moves deficits backwards."""
+    """A region during a drain. ``role`` int8[n]: 0 ordinary, 1 target, 2 outside. A mirrored side moves deficits
+    backwards."""
 
     topology: Topology
     arcs: Array
@@ -86,7 +87,7 @@ class Side:
 
     @property
     def n_arcs(self) -> int:
-        return len(self.topology.head)
+        return self.topology.n_arcs
 
     @cached_property
     def height(self) -> Array:
@@ -147,7 +148,7 @@ class Side:
         """
         rows = self.reversed_rows
         assert rows is not None
-        column = self.arcs[:, 1] if self.wide else self.arcs[:, 2]
+        column = residual(self.arcs, self.wide)
         forward, backward = (rows.backward, rows.forward) if self.mirrored else (rows.forward, rows.backward)
         ahead, against = column[forward], column[backward]
         try:

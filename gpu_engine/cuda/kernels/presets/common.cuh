@@ -63,7 +63,7 @@ struct Records {
     __device__ int degree(int u) const { return row_offsets[u + 1] - row_offsets[u]; }
     __device__ Neighbour at(int u, int i) const {
         int a = row_offsets[u] + i;
-        Arc arc = load(arcs + a);
+        Arc arc = load_now(arcs + a);
         Units with = arc.residual, against = (Units)arc.pair_sum - arc.residual;
         return {arc.head, a, sign > 0 ? with : against, sign > 0 ? against : with};
     }
