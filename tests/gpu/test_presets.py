@@ -14,6 +14,7 @@ from gpu_engine.cuda.presets import PRESETS  # noqa: E402
 from gpu_engine.engine import Control, SolveReport  # noqa: E402
 from gpu_engine.errors import Cancelled  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402
+from gpu_engine.matching import maximum_matching  # noqa: E402
 from gpu_engine.network import Network  # noqa: E402
 from gpu_engine.terminals import Terminals  # noqa: E402
 from gpu_engine.types import INFINITE  # noqa: E402
@@ -88,6 +89,14 @@ def test_the_same_grid_five_times(largest: int, preset: str) -> None:
         check_work(report, preset)
 
 
+def test_bipartite_matching(preset: str) -> None:
+    rng = np.random.default_rng(3)
+    left, right = rng.integers(0, 200, 700).astype(np.int32), rng.integers(0, 150, 700).astype(np.int32)
+    matching = maximum_matching(200, 150, left, right, partial(CudaEngine, preset=preset))
+    assert matching.failures(left, right) == []
+    assert matching.size == maximum_matching(200, 150, left, right).size
+
+
 def test_a_cancelled_solve_can_be_solved_again(preset: str) -> None:
     edges = generate("grid", seed=1, rows=20, columns=20)
     engine = CudaEngine(Network(edges), preset)
@@ -96,6 +105,6 @@ def test_a_cancelled_solve_can_be_solved_again(preset: str) -> None:
     control.cancel()
     with pytest.raises(Cancelled):
         engine.solve(state, control)
-    report = engine.solve(state)
-    assert report.value == CpuEngine(Network(edges)).solve(CpuEngine(Network(edges)).open(state.terminals)).value
+    judge = CpuEngine(Network(edges))
+    assert engine.solve(state).value == judge.solve(judge.open(state.terminals)).value
     assert engine.certificate(state).valid
