@@ -97,14 +97,32 @@ def test_bipartite_matching(preset: str) -> None:
     assert matching.size == maximum_matching(200, 150, left, right).size
 
 
-def test_a_cancelled_solve_can_be_solved_again(preset: str) -> None:
+class Impatient(Control):
+    """Is cancelled from the given look on."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self.left = looks
+
+    @property
+    def cancelled(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize("looks", [0, 1, 7])
+def test_cancelled_solves_can_be_solved_again(looks: int, preset: str) -> None:
+    """Cold and warm, in the middle of a schedule; a copied layout is written back."""
     edges = generate("grid", seed=1, rows=20, columns=20)
-    engine = CudaEngine(Network(edges), preset)
-    state = engine.open(Terminals.of([edges.source], [edges.sink]))
-    control = Control()
-    control.cancel()
-    with pytest.raises(Cancelled):
-        engine.solve(state, control)
-    judge = CpuEngine(Network(edges))
-    assert engine.solve(state).value == judge.solve(judge.open(state.terminals)).value
-    assert engine.certificate(state).valid
+    judge, engine = CpuEngine(Network(edges)), CudaEngine(Network(edges), preset)
+    terminals = Terminals.of([edges.source], [edges.sink])
+    expected, state = judge.open(terminals), engine.open(terminals)
+    finite = np.flatnonzero(edges.capacity != INFINITE)
+    for factor in (2, 1, 3):
+        with pytest.raises(Cancelled):
+            engine.solve(state, Impatient(looks))
+        assert engine.solve(state).value == judge.solve(expected).value
+        assert engine.certificate(state).valid
+        capacity = np.where(finite % 3 == 0, edges.capacity[finite] // factor, 2 * edges.capacity[finite])
+        judge.update(finite, capacity)
+        engine.update(finite, capacity)
