@@ -1,15 +1,14 @@
 """Which engine a network gets, and where it is built."""
 
-from typing import Final, Literal
+from typing import Final
 
 from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.cuda.presets import DEFAULT, find
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Engine
-from gpu_engine.errors import EngineError
+from gpu_engine.errors import EngineError, UnknownEngine
 from gpu_engine.network import Network
 from gpu_engine.trial import TrialEngine
-
-Choice = Literal["auto", "cpu", "cuda"]
 
 TRIAL_FROM_ARCS: Final = 50_000
 """Below this a solve is over on the CPU before a device has been told of it."""
@@ -17,7 +16,7 @@ TRIAL_FROM_ARCS: Final = 50_000
 BUILT_ON_DEVICE_FROM_EDGES: Final = 1_000_000
 
 
-def load_network(edges: EdgeList, choice: Choice = "auto") -> Network:
+def load_network(edges: EdgeList, choice: str = "auto") -> Network:
     """The network of these edges, its rows sorted on a device if there is one and it pays. Raises as `Network`."""
     if choice != "cpu" and edges.n_edges >= BUILT_ON_DEVICE_FROM_EDGES and not missing_device():
         import cupy
@@ -33,21 +32,33 @@ def load_network(edges: EdgeList, choice: Choice = "auto") -> Network:
     return Network(edges)
 
 
-def open_engine(network: Network, choice: Choice = "auto") -> Engine:
-    """An engine for the network; "auto" lets CPU and device try the first solve, unless the network is small.
+def open_engine(network: Network, choice: str = "auto") -> Engine:
+    """An engine for the network: "cpu", "cuda", "cuda:PRESET" (`gpu_engine.cuda.presets`) or "auto".
 
-    Raises `EngineError` if "cuda" is asked for and cannot be had.
+    "auto" lets CPU and device try the first solve, unless the network is small.
+
+    Raises `UnknownEngine`, and `EngineError` if "cuda" is asked for and cannot be had.
     """
-    if choice == "cpu" or (choice == "auto" and network.n_arcs < TRIAL_FROM_ARCS):
+    kind, preset = _parse(choice)
+    if kind == "cpu" or (kind == "auto" and network.n_arcs < TRIAL_FROM_ARCS):
         return CpuEngine(network)
     missing = missing_device()
-    if missing and choice == "cuda":
+    if missing and kind == "cuda":
         raise EngineError(f"the CUDA engine cannot run here: {missing}")
     if missing:
         return CpuEngine(network)
-    if choice == "cuda":
-        return _cuda(network)
+    if kind == "cuda":
+        return _cuda(network, preset)
     return TrialEngine(CpuEngine(network), _cuda)
+
+
+def _parse(choice: str) -> tuple[str, str]:
+    """Engine and preset. Raises `UnknownEngine`."""
+    kind, _, preset = choice.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (preset and kind != "cuda"):
+        raise UnknownEngine(f"no engine {choice!r}; there are auto, cpu, cuda and cuda:PRESET")
+    find(preset or DEFAULT)
+    return kind, preset or DEFAULT
 
 
 def missing_device() -> str:
@@ -59,7 +70,7 @@ def missing_device() -> str:
     return "" if device_available() else "no CUDA device can be used"
 
 
-def prepare(choice: Choice = "auto") -> str:
+def prepare(choice: str = "auto") -> str:
     """Make ready what `open_engine` may need, kernels compiled; returns what there is. Seconds, the first time ever."""
     if choice == "cpu" or missing_device():
         return "cpu"
@@ -69,7 +80,7 @@ def prepare(choice: Choice = "auto") -> str:
     return f"{choice} ({device_name()})"
 
 
-def _cuda(network: Network) -> Engine:
+def _cuda(network: Network, preset: str = DEFAULT) -> Engine:
     from gpu_engine.cuda.engine import CudaEngine
 
-    return CudaEngine(network)
+    return CudaEngine(network, preset)

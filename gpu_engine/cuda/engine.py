@@ -6,6 +6,7 @@ the cut are derived on the host from a copy of the state, so they do not disturb
 """
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
@@ -18,6 +19,8 @@ from gpu_engine.checks import Certificate, own_supply, verdict
 from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
 from gpu_engine.cuda import launch
 from gpu_engine.cuda.launch import Array, Batch, Drains, LoadedBatch, Topology
+from gpu_engine.cuda.preset_drain import PresetDrain
+from gpu_engine.cuda.presets import DEFAULT, find
 from gpu_engine.engine import Control, Cut, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, InvalidNetwork
 from gpu_engine.free import SOURCE, free_vertices
@@ -59,11 +62,18 @@ class CudaFlowState(FlowState):
 
 
 class CudaEngine(Engine):
-    """One device, the current one of the calling thread."""
+    """One device, the current one of the calling thread.
+
+    ``preset`` names a published system that does the drains (`gpu_engine.cuda.presets`); what it leaves, and the proof
+    that nothing is left, is the default drain's. Reports then count the preset's work, and ``left_pushes``.
+    Raises `UnknownEngine`.
+    """
 
     name = "cuda"
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, preset: str = DEFAULT) -> None:
+        named = find(preset) is not None
+        self.name = f"cuda:{preset}" if named else "cuda"
         self.network = network
         self._states: list[CudaFlowState] = []
         self._topology = Topology(
@@ -74,6 +84,7 @@ class CudaEngine(Engine):
             capacity=cupy.asarray(network.capacity),
             undirected=cupy.asarray(network.undirected),
         )
+        self._preset = PresetDrain(preset, self._topology) if named else None
         self._batch = Batch()
         self._infinite_arcs = network.infinite_arcs()
         loops = int((network.edge_arc < 0).sum())
@@ -168,14 +179,18 @@ class CudaEngine(Engine):
         assert isinstance(state, CudaFlowState)
         control = control or Control()
         began = perf_counter()
+        if self._preset is not None:
+            self._preset.spent_ms = 0.0
         if cold or not state.solved:
             mode, reason = Mode.COLD, "asked for" if cold else "no earlier flow to start from"
             counters = self._solve_cold(state, control)
         else:
             mode, reason, counters = self._solve_warm(state, control)
         state.settled_value, state.touched = state.value, False
-        elapsed_ms = (perf_counter() - began) * 1e3
-        return SolveReport(mode, state.value, self.name, counters, {"solve": elapsed_ms}, reason)
+        timings_ms = {"solve": (perf_counter() - began) * 1e3}
+        if self._preset is not None:
+            timings_ms["preset"] = self._preset.spent_ms
+        return SolveReport(mode, state.value, self.name, counters, timings_ms, reason)
 
     def _solve_cold(self, state: CudaFlowState, control: Control) -> dict[str, int]:
         state.solved = False
@@ -208,16 +223,25 @@ class CudaEngine(Engine):
     def _settle(self, state: CudaFlowState, control: Control, sides: list[bool]) -> dict[str, int]:
         """Drain S (True: its deficits) or T; raises `Cancelled` with a pseudoflow that can be settled later."""
         drains = Drains(self.network.n_vertices, self.network.n_arcs)
-        for deficits in sides:
-            drains.start(self._topology.row_offsets, state, deficits=deficits)
-        self._wait(control, drains)
-        counters: dict[str, int] = dict.fromkeys(COUNTERS, 0)
+        counters = Counter(dict.fromkeys(COUNTERS, 0))
         cancelled = False
+        try:
+            if self._preset is not None and state.holding and len(sides) == 2:
+                counters.update(self._preset.both(state, control))
+            for deficits in sides:
+                if self._preset is not None:
+                    counters.update(self._preset.one(state, deficits, control))
+                drains.start(self._topology.row_offsets, state, deficits=deficits)
+        except Cancelled:
+            cancelled = True  # in a preset; what the drains before it did counts all the same
+        self._wait(control, drains)
         for told in drains.outcomes():
             cancelled |= told["status"] != 0
             state.value += int(told["gained"])
-            for name in COUNTERS:
-                counters[name] += int(told[name])
+            if self._preset is None:
+                counters.update({name: int(told[name]) for name in COUNTERS})
+            else:
+                counters["left_pushes"] += int(told["pushes"])
         if cancelled:
             state.holding = True
             raise Cancelled("the solve was cancelled")

@@ -1,6 +1,7 @@
 """Compile the kernels, once for each width and device; CuPy keeps the cubins on disk (CUPY_CACHE_DIR)."""
 
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,11 +55,22 @@ def kernel(file: str, name: str, *, wide: bool, tile: int = 0) -> Any:
     Compiled on first use: seconds, once.
     """
     options = ["--std=c++17", f"-I{KERNELS}", f"-DTHREADS={THREADS}", f"-DCLUSTER={cluster_size()}"]
+    options.append(f"-DHEADERS=0x{_headers()}")
     if wide:
         options.append("-DWIDE")
     if tile:
         options.append(f"-DTILE={tile}")
     return _module(file, tuple(options), bool(tile)).get_function(name)
+
+
+@cache
+def _headers() -> str:
+    """Digest of all headers, as an option of every compilation: CuPy's cache on disk looks at the main file only, and
+    would go on with cubins of older headers."""
+    digest = sha256()
+    for path in sorted(KERNELS.rglob("*.cuh")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 @cache
