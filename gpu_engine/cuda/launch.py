@@ -106,9 +106,8 @@ class Drains:
 
     def start(self, row_offsets: Array, state: State, *, deficits: bool) -> None:
         """Queue the persistent kernel on one side of the state's cut; as many blocks as fit at once."""
-        function = kernel(
-            "drain.cu", "drain_mirrored" if deficits else "drain_forward", wide=state.wide, tile=self._tile(state)
-        )
+        name = "drain_mirrored" if deficits else "drain_forward"
+        function = kernel("drain.cu", name, wide=state.wide, cooperative=True)
         i = self._started
         self._started += 1
         flow = (np.int32(len(state.excess)), row_offsets, state.arcs, state.excess, state.role, state.source_side)
