@@ -18,7 +18,6 @@ from benchmarks.timing import repeat, timed
 from gpu_engine import select
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Engine, FlowState
-from gpu_engine.select import Choice
 from gpu_engine.terminals import Terminals
 from gpu_engine.types import INFINITE
 
@@ -51,7 +50,7 @@ def warm_up() -> None:
 
 
 def measure(
-    instance: Instance, edges: EdgeList, engines: Sequence[Choice], peers: dict[str, Peer], effort: Effort
+    instance: Instance, edges: EdgeList, engines: Sequence[str], peers: dict[str, Peer], effort: Effort
 ) -> list[Row]:
     """One row for each solver, ours first. Raises `WrongAnswer` if a certificate fails or two values differ."""
     rows = [{"solver": f"headrace-{choice}"} | measure_engine(edges, choice, effort) for choice in engines]
@@ -79,7 +78,7 @@ def describe(instance: Instance, edges: EdgeList) -> Row:
     }
 
 
-def measure_engine(edges: EdgeList, choice: Choice, effort: Effort) -> Row:
+def measure_engine(edges: EdgeList, choice: str, effort: Effort) -> Row:
     """Build, solve and certificate times of one of our engines."""
     (engine, state), build_ms = timed(lambda: open_engine(edges, choice))
     first = engine.solve(state, cold=True)
@@ -109,7 +108,7 @@ def measure_engine(edges: EdgeList, choice: Choice, effort: Effort) -> Row:
     }
 
 
-def open_engine(edges: EdgeList, choice: Choice = "cpu") -> tuple[Engine, FlowState]:
+def open_engine(edges: EdgeList, choice: str = "cpu") -> tuple[Engine, FlowState]:
     """The engine with its one flow state, not solved."""
     assert edges.source is not None
     assert edges.sink is not None

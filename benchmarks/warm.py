@@ -23,7 +23,6 @@ from benchmarks.results import Row
 from benchmarks.timing import timed
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Engine, FlowState
-from gpu_engine.select import Choice
 from gpu_engine.types import EdgeArray, UnitArray
 
 
@@ -34,7 +33,7 @@ class Plan:
     batches: int = 20
     cold_batches: int = 5
     seed: int = 1
-    engine: Choice = "cpu"
+    engine: str = "cpu"
     drawn: tuple[Drawn, ...] = tuple(Drawn)
     changes: tuple[Change, ...] = tuple(Change)
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import cupy
-import cupyx
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.cuda.module import THREADS, TILES, cluster_size, kernel
+from gpu_engine.cuda.module import THREADS, cluster_size, kernel
 from gpu_engine.types import ArcArray, EdgeArray, UnitArray, VertexArray
 
 Array = Any
@@ -107,18 +106,13 @@ class Drains:
 
     def start(self, row_offsets: Array, state: State, *, deficits: bool) -> None:
         """Queue the persistent kernel on one side of the state's cut; as many blocks as fit at once."""
-        function = kernel(
-            "drain.cu", "drain_mirrored" if deficits else "drain_forward", wide=state.wide, tile=self._tile(state)
-        )
+        name = "drain_mirrored" if deficits else "drain_forward"
+        function = kernel("drain.cu", name, wide=state.wide, cooperative=True)
         i = self._started
         self._started += 1
         flow = (np.int32(len(state.excess)), row_offsets, state.arcs, state.excess, state.role, state.source_side)
         scratch = (self._region, self._label, *self._entries, self._work[i], self.controls[i])
         _cooperative(function, (*flow, *scratch, PATIENCE, SMALL, ROUND_LIMIT))
-
-    def _tile(self, state: State) -> int:
-        """The fewest lanes that an average row keeps busy."""
-        return next((tile for tile in TILES if len(state.arcs) <= tile * len(state.excess)), TILES[-1])
 
     def cancel(self) -> None:
         """By a copy on a stream of its own: a kernel might find no room beside the drain."""
@@ -181,7 +175,7 @@ def largest_sum(topology: Topology) -> int:
     """The most that the edges of one direction of a link carry together, all finite. Scratch: 8 bytes an arc."""
     sums = cupy.zeros(topology.n_arcs, np.int64)
     kept = topology.edge_arc >= 0
-    cupyx.scatter_add(sums, topology.edge_arc[kept], topology.capacity[kept])
+    cupy.add.at(sums, topology.edge_arc[kept], topology.capacity[kept])
     return int(sums.max()) if len(sums) else 0
 
 

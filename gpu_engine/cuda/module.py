@@ -15,10 +15,6 @@ CLUSTER: Final = 8
 """Blocks of the leading cluster: the largest size every device with clusters allows."""
 
 
-TILES: Final = (4, 8)
-"""Lanes that visit a row together: by the average length of rows."""
-
-
 def device_available() -> bool:
     """True if a CUDA device can be used from this process."""
     try:
@@ -41,26 +37,20 @@ def device_name() -> str:
 def compile_all() -> None:
     """Compile what a solve may need, so that none waits for it."""
     for wide in (False, True):
-        for tile in TILES:
-            for name in ("drain_forward", "drain_mirrored"):
-                kernel("drain.cu", name, wide=wide, tile=tile)
+        for name in ("drain_forward", "drain_mirrored"):
+            kernel("drain.cu", name, wide=wide, cooperative=True)
         kernel("state.cu", "apply", wide=wide)
         kernel("certify.cu", "certify_arcs", wide=wide)
 
 
 @cache
-def kernel(file: str, name: str, *, wide: bool, tile: int = 0) -> Any:
-    """The function ``name`` of ``file``, for int64 residuals if ``wide``; a ``tile`` makes it a cooperative one.
-
-    Compiled on first use: seconds, once.
-    """
+def kernel(file: str, name: str, *, wide: bool, cooperative: bool = False) -> Any:
+    """The function ``name`` of ``file``, for int64 residuals if ``wide``. Compiled on first use: seconds, once."""
     options = ["--std=c++17", f"-I{KERNELS}", f"-DTHREADS={THREADS}", f"-DCLUSTER={cluster_size()}"]
     options.append(f"-DHEADERS=0x{_headers()}")
     if wide:
         options.append("-DWIDE")
-    if tile:
-        options.append(f"-DTILE={tile}")
-    return _module(file, tuple(options), bool(tile)).get_function(name)
+    return _module(file, tuple(options), cooperative).get_function(name)
 
 
 @cache
