@@ -131,15 +131,8 @@ class Network:
     def check_update(self, rows: EdgeArray, capacity: UnitArray) -> "CapacityChange":
         """What an update of distinct rows would do; raises `CapacityOverflow` before anything changes. O(k)."""
         change = CapacityChange.of(survey_change(rows, capacity, self.capacity, self.undirected, INFINITE))
-        self._check_total(change, rows, capacity)
+        _check_total(self.finite_total + change.total, rows, capacity)
         return change
-
-    def _check_total(self, change: "CapacityChange", rows: EdgeArray, capacity: UnitArray) -> None:
-        if self.finite_total + change.total > MAX_TOTAL:
-            raise CapacityOverflow(
-                f"the capacities would add up to {self.finite_total + change.total} units; the limit is {MAX_TOTAL}",
-                rows[np.argsort(capacity)[::-1][:10]].tolist(),
-            )
 
     def set_capacity(self, rows: EdgeArray, capacity: UnitArray) -> None:
         """Store new capacities of distinct edge rows. O(k). Flow states are the engine's to adjust."""
@@ -150,18 +143,18 @@ class Network:
 
     def exchange(self, rows: EdgeArray, capacity: UnitArray) -> "CapacityChange":
         """`check_update` and `set_capacity` in one pass. What touches infinite edges is told but not stored."""
-        before = np.empty(len(rows), np.int64)
+        total, before = self.finite_total, np.empty(len(rows), np.int64)
         sums = swap_capacity(rows, capacity, self.capacity, before, self.undirected, INFINITE)
         change = CapacityChange.of(sums)
         try:
-            self._check_total(change, rows, capacity)
+            _check_total(total + change.total, rows, capacity)
         except CapacityOverflow:
             self.capacity[rows] = before
             raise
         if change.touches_infinite:
             self.capacity[rows] = before
         else:
-            self.finite_total += change.total
+            self.finite_total = total + change.total
         return change
 
     def edge_list(self) -> EdgeList:
@@ -179,6 +172,14 @@ class Network:
             vertex_labels=self.vertex_labels.column,
             source=self.source,
             sink=self.sink,
+        )
+
+
+def _check_total(total: int, rows: EdgeArray, capacity: UnitArray) -> None:
+    if total > MAX_TOTAL:
+        raise CapacityOverflow(
+            f"the capacities would add up to {total} units; the limit is {MAX_TOTAL}",
+            rows[np.argsort(capacity)[::-1][:10]].tolist(),
         )
 
 

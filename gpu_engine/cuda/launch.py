@@ -6,6 +6,7 @@ share the first word), one `Arc` record a row.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Protocol
 
 import cupy
@@ -106,13 +107,12 @@ class Drains:
 
     def start(self, row_offsets: Array, state: State, *, deficits: bool) -> None:
         """Queue the persistent kernel on one side of the state's cut; as many blocks as fit at once."""
-        name = "drain_mirrored" if deficits else "drain_forward"
-        function = kernel("drain.cu", name, wide=state.wide, cooperative=True)
+        drain = _drain("drain_mirrored" if deficits else "drain_forward", state.wide)
         i = self._started
         self._started += 1
         flow = (np.int32(len(state.excess)), row_offsets, state.arcs, state.excess, state.role, state.source_side)
         scratch = (self._region, self._label, *self._entries, self._work[i], self.controls[i])
-        _cooperative(function, (*flow, *scratch, PATIENCE, SMALL, ROUND_LIMIT))
+        drain(*flow, *scratch, PATIENCE, SMALL, ROUND_LIMIT)
 
     def cancel(self) -> None:
         """By a copy on a stream of its own: a kernel might find no room beside the drain."""
@@ -127,18 +127,31 @@ class Drains:
             yield np.frombuffer(raw.tobytes()[: CONTROL.itemsize], CONTROL)[0]
 
 
-def _cooperative(function: Any, arguments: tuple[Any, ...]) -> None:
+@dataclass(slots=True)
+class Cooperative:
+    """A kernel whose blocks must all run at once, and how many of them the device has room for."""
+
+    function: Any
+    blocks: int
+    step: int
+
+    def __call__(self, *arguments: Any) -> None:
+        while True:
+            try:
+                self.function((self.blocks,), (THREADS,), arguments)
+                return
+            except cupy.cuda.driver.CUDADriverError as error:
+                # Clusters do not always pack onto all multiprocessors: the device says so by refusing.
+                if "COOPERATIVE_LAUNCH_TOO_LARGE" not in str(error) or self.blocks <= self.step:
+                    raise
+                self.blocks -= self.step
+
+
+@cache
+def _drain(name: str, wide: bool) -> Cooperative:
     cluster = cluster_size()
     blocks = cupy.cuda.Device().attributes["MultiProcessorCount"] // cluster * cluster
-    while True:
-        try:
-            function((blocks,), (THREADS,), arguments)
-            return
-        except cupy.cuda.driver.CUDADriverError as error:
-            # Clusters do not always pack onto all multiprocessors: the device says so by refusing.
-            if "COOPERATIVE_LAUNCH_TOO_LARGE" not in str(error) or blocks <= cluster:
-                raise
-            blocks -= cluster
+    return Cooperative(kernel("drain.cu", name, wide=wide, cooperative=True), blocks, cluster)
 
 
 def _over(count: int) -> tuple[int]:

@@ -187,18 +187,19 @@ __device__ __forceinline__ void search_row(const Graph& g, Label* label, Entry r
     }
 }
 
-// Up to ITEMS arcs of a row for each thread of a group, as a round sees them.
-template <bool MIRROR, class Group> struct Slice {
+// Up to ITEMS arcs of a row for each thread of a group, as a round sees them. Neighbours in the row stay neighbours: the
+// order in which a row's arcs are filled matters (interleaved, acyclic dense networks take eight times the rounds).
+template <class Group> struct Slice {
     static constexpr int ITEMS = Group::ITEMS;
-    int first, stride, end;
+    int first;
     Arc arc[ITEMS];
 
     __device__ __forceinline__ Slice(const Graph& g, const Group& group, int base, int end)
-        : first(base + group.rank()), stride(Group::size()), end(end) {
+        : first(base + group.rank() * ITEMS) {
 #pragma unroll
         for (int i = 0; i < ITEMS; i++) arc[i] = at(i) < end ? load_now(g.arcs + at(i)) : NO_ARC;
     }
-    __device__ __forceinline__ int at(int i) const { return first + i * stride; }
+    __device__ __forceinline__ int at(int i) const { return first + i; }
 };
 
 template <bool MIRROR>
@@ -224,7 +225,7 @@ __device__ __forceinline__ void discharge(const Graph& g, const Group& group, La
         if (group.rank() == 0) *dropped = 1;
         return;
     }
-    Slice<MIRROR, Group> slice(g, group, e.begin, e.end);
+    Slice<Group> slice(g, group, e.begin, e.end);
     Units left = group.same(held<MIRROR>(g, e.vertex)), rest = 1;       // others may add to it meanwhile
     for (int base = e.begin; base < e.end && left > 0;) {
         int far[ITEMS];
@@ -251,7 +252,7 @@ __device__ __forceinline__ void discharge(const Graph& g, const Group& group, La
         }
         left -= sent;
         base += ITEMS * Group::size();
-        if (base < e.end && left > 0) slice = Slice<MIRROR, Group>(g, group, base, e.end);
+        if (base < e.end && left > 0) slice = Slice<Group>(g, group, base, e.end);
     }
     if (left > 0) lowest = group.lowest(lowest);
     if (group.rank() != 0) return;
