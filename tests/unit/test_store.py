@@ -227,3 +227,11 @@ def test_a_commit_is_not_made_again(store: Store) -> None:
     with pytest.raises(Fenced, match="w1"):
         store.registry.remove("g", "a job of before", "w0")
     assert store.registry.hold("g", new)[0] == new
+
+
+def test_a_snapshot_of_what_redis_lost_is_refused(store: Store) -> None:
+    """Found by seed 723: the end of the log was lost, and a copy in memory was ahead of it."""
+    store.append(2)
+    with pytest.raises(Fenced, match="version 2"):
+        store.save(3)
+    assert store.snapshots.listed(store.id) == []
