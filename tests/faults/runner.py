@@ -50,11 +50,19 @@ def run_history(house: House, seed: int, faults: list[str] | None = None) -> Out
         last.ask("capacities", graph)
     for client in (*clients, last):
         client.close()
-    with house.append_only_file.open("rb") as file:
-        file.seek(house.history_start)
-        verdict = check(history, read_committed(file.read(), house.keys, LOAD_UNIT))
+    verdict = _judge(house, history)
     verdict.faults += errors + house.deaths
     return Outcome(history, verdict, time.monotonic() - began)
+
+
+def _judge(house: House, history: History) -> Verdict:
+    with house.append_only_file.open("rb") as file:
+        file.seek(house.history_start)
+        data = file.read()
+    try:
+        return check(history, read_committed(data, house.keys, LOAD_UNIT))
+    except ValueError as error:
+        return Verdict([f"wrong: the append-only file: {error}"])
 
 
 def _side_by_side(work: list[tuple[Any, tuple[Any, ...]]]) -> list[str]:
