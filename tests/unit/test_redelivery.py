@@ -4,13 +4,14 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import redis
 import redis.asyncio
+import uvloop
 
 from service.errors import ServiceError
 from service.graphs import Graphs
@@ -28,7 +29,7 @@ from service.protocol import (
 from service.queue.consumer import Consumer, Task
 from service.queue.dispatcher import digest_of
 from service.settings import Settings
-from service.store.connection import connect
+from service.store.connection import connect, connect_async
 from service.store.keys import Keys
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of
@@ -306,3 +307,25 @@ def test_a_worker_starts_while_redis_comes_and_goes(
     start_worker()
     caller.wait_ready()
     assert not failures
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_connection_closed_before_it_is_written_to(
+    settings: Settings, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """Found by seed 99 of the soak: uvloop's own error was answered with 500."""
+
+    async def ask() -> bool:
+        client = connect_async(settings)
+        connection = await client.connection_pool.get_connection()
+        connection._writer.transport.abort()
+        await asyncio.sleep(0.01)
+        with pytest.raises(redis.ConnectionError):
+            await connection.send_command("PING")
+        await client.connection_pool.release(connection)
+        answer = await client.ping()
+        await client.aclose()
+        return bool(answer)
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        assert runner.run(ask())
