@@ -3,6 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help demo test faults serve bench fuzz audit lint format
 CASES := 10000
+SEEDS := 0:1000
 BIN := .venv/bin
 
 help: ## what there is
@@ -20,8 +21,8 @@ test: .venv/.dev ## all tests, on all cores
 bench: .venv/.bench ## the benchmarks, each checking its answers
 	$(BIN)/python -m benchmarks $(ARGS)
 
-faults: .venv/.dev ## fifty histories with kills, pauses, full disks and cut connections, each checked against the log
-	$(BIN)/pytest -m faults $(ARGS)
+faults: .venv/.dev ## SEEDS [0:1000] histories with kills, pauses, full disks and torn logs, each checked; half an hour
+	$(BIN)/python -m tests.faults --seeds $(SEEDS) $(ARGS)
 
 fuzz: .venv/.fuzz ## invented and damaged requests and files, CASES of each kind [10000]; finds no 5xx, no hang
 	$(BIN)/python -m tests.fuzz formats --cases $(CASES) $(ARGS)

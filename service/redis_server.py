@@ -15,12 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import redis
+import structlog
 
-from service import redis_acl
+from service import aof, redis_acl
 from service.settings import Settings
 
 START_TIMEOUT_S = 60.0
 """Reading a long append-only file takes a while: about a second for each 100 MB."""
+
+
+log = structlog.get_logger(__name__)
 
 
 class NoRedisServer(RuntimeError):
@@ -46,10 +50,12 @@ def find_server() -> str:
 def start(settings: Settings, **options: Any) -> "subprocess.Popen[bytes]":
     """Start the server on `settings.redis_socket`; its log is ``redis.log`` beside its data. Not yet ready.
 
-    `options` go to Popen.
+    The one before it must be down: what it left unfinished is mended. `options` go to Popen.
     """
     data = settings.data_dir.absolute() / "redis"
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if removed := aof.mend(data):
+        log.warning("unfinished_transaction_removed", bytes=removed)
     _private_directory(settings.redis_socket.parent)
     command = [find_server(), "--port", "0", "--unixsocket", str(settings.redis_socket), "--unixsocketperm", "700"]
     command += ["--dir", str(data), "--logfile", str(data / "redis.log"), "--daemonize", "no"]

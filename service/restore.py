@@ -41,7 +41,8 @@ class Restorer:
         worker_unavailable if no way leads to that version: nothing is answered from less.
         """
         failures: list[str] = []
-        for snapshot in [*self._snapshots.listed(held.graph_id), None]:
+        listed = [s for s in self._snapshots.listed(held.graph_id) if s.version <= held.version]
+        for snapshot in [*listed, None]:
             try:
                 graph = self._restore_from(name, held, snapshot)
             except (BrokenBlob, BrokenLog) as error:

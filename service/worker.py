@@ -9,8 +9,9 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import redis
@@ -37,6 +38,8 @@ from service.tracing import NoTracing, Tracing, open_tracing
 
 NAME_TAKEN: Final = 3
 """Exit status when another process has started under the same name."""
+
+Answer = TypeVar("Answer")
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +68,7 @@ class Worker:
 
     def run(self) -> int:
         """Until `stop`; returns the process's exit status."""
-        self._acquire_lease()
+        self._ask_redis(self._lease.acquire)
         if self._consumer.stopping:
             return 0
         self._lease.start(self._report, self._on_beat, self._on_lost)
@@ -85,21 +88,21 @@ class Worker:
         """From any thread. What runs is let go of, and is pending for whoever has the name next."""
         self._consumer.stop()
 
-    def _acquire_lease(self) -> None:
-        """As soon as Redis is there and takes writes."""
+    def _ask_redis(self, question: Callable[[], Answer]) -> Answer | None:
+        """Again until Redis is there and takes writes; None if the worker is stopped before."""
         delay_s = 0.01
         while not self._consumer.stopping:
             try:
-                self._lease.acquire()
-                return
+                return question()
             except redis.RedisError as error:
                 log.debug("redis_awaited", worker=self.name, error=str(error))
                 time.sleep(delay_s)
                 delay_s = min(2 * delay_s, 0.5)
+        return None
 
     def _restore_all(self) -> None:
         """In the graphs' own lanes, before their commands; ready when all are there."""
-        names = self.graphs.owned()
+        names = self._ask_redis(self.graphs.owned) or []
         self._to_restore = len(names) + 1
         for name in names:
             self._consumer.lanes.put(name, partial(self._restore, name))

@@ -283,6 +283,7 @@ class Consumer:
         """Another delivery of the command has ended it, and what it was about may have changed since."""
         with task.lock, self._redis.pipeline() as pipe:
             self._remove(pipe, task)
+            pipe.expire(self._keys.job(task.command.id), self._settings.job_ttl_s)
             pipe.execute()
             task.ended = True
 
@@ -389,11 +390,16 @@ class Consumer:
                 continue
 
     def _report(self, task: Task) -> None:
+        """Not for a job that Redis has lost: one that seems to run, and never ends, would be waited for."""
         progress = json.dumps(task.control.progress())
         job, events = self._keys.job(task.command.id), self._keys.events(task.command.id)
         with task.lock, self._redis.pipeline() as pipe:
             if task.ended:
                 return
+            pipe.watch(job)
+            if not pipe.exists(job):
+                return
+            pipe.multi()
             running = {"status": Status.RUNNING.value, "started_at": task.started_at, "progress": progress}
             pipe.hset(job, mapping=running)
             pipe.xadd(events, {"event": "progress", "data": progress}, maxlen=EVENTS_KEPT, approximate=True)

@@ -35,6 +35,7 @@ CANCELS_KEPT: Final = 1000
 RETRY_AFTER_S: Final = 1.0
 RETRY_S: Final = 0.05
 MAX_TRIES: Final = 20
+LOST: Final = "Redis lost the command; send it again"
 
 
 class Dispatcher:
@@ -184,7 +185,7 @@ class Dispatcher:
         """Until the job has ended.
 
         The subscriber makes the stream, then looks at the job: an end before that is seen in the job, a later
-        one in the stream.
+        one in the stream. A Redis that lost the stream tells by the job, looked at again when nothing comes.
         """
         stream = self.keys.events(job_id)
         async with self._redis.pipeline() as pipe:
@@ -211,6 +212,11 @@ class Dispatcher:
             if ended:
                 yield JobEvent(id=last, event="done", data={"status": status.decode()})
                 return
+            if not answer:
+                status = await self._redis.hget(self.keys.job(job_id), "status")
+                if status is None:
+                    raise ServiceError("worker_unavailable", LOST, retry_after_s=RETRY_AFTER_S)
+                ended = Status(status.decode()) in TERMINAL_STATUSES
 
     async def workers(self) -> list[WorkerInfo]:
         """All workers ever seen and not replaced, by name."""
@@ -323,7 +329,7 @@ class Dispatcher:
         finally:
             if job_id != command.id:
                 self._pending.pop(command.id, None)
-        if job_id == command.id:
+        if job_id in self._pending:  # not if the reply was faster
             self._queued.add(job_id)
         self._submitted += 1
         if self._submitted % TRIM_EVERY == 0:
@@ -346,13 +352,15 @@ class Dispatcher:
         """The job that has the key now. A lost connection is a WatchError as well: the key tells what came of it."""
         name = self.keys.idempotency(command.graph, key)
         value = json.dumps({"job": command.id, "digest": command.body_digest})
-        for _ in range(MAX_TRIES):
+        for tried in range(MAX_TRIES):
             async with self._redis.pipeline() as pipe:
                 with suppress(redis.WatchError):
                     await pipe.watch(name)
                     known = await pipe.get(name)
                     if known is not None:
                         return _same_job(known, command.body_digest)
+                    if tried and await pipe.exists(self.keys.job(command.id)):
+                        return command.id  # written after all, and ended by now with its key set free
                     pipe.multi()
                     pipe.set(name, value, ex=self.settings.job_ttl_s)
                     self._write_job(pipe, command, owner)
@@ -367,10 +375,11 @@ class Dispatcher:
             "kind": command.kind.value,
             "graph": command.graph,
             "worker": owner,
-            "status": Status.QUEUED.value,
             "created_at": command.created_at,
         }
         pipe.hset(job, mapping=fields)
+        # The client repeats this after a lost answer; by then the command may have been refused, and stays so.
+        pipe.hsetnx(job, "status", Status.QUEUED.value)
         pipe.expire(job, QUEUED_TTL_S)
         pipe.zadd(self.keys.jobs, {command.id: command.created_at})
         pipe.zadd(self.keys.waiting(owner), {command.id: command.created_at})
@@ -416,7 +425,7 @@ class Dispatcher:
         for job_id in list(self._pending):
             row = await self._redis.hgetall(self.keys.job(job_id))
             if not row and job_id in self._queued:
-                lost = Problem(code="worker_unavailable", detail="Redis lost the command; send it again")
+                lost = Problem(code="worker_unavailable", detail=LOST)
                 row = {b"reply": Reply(id=job_id, status=Status.FAILED, problem=lost).model_dump_json().encode()}
             if b"reply" in row:
                 await self._resolve(job_id, row)

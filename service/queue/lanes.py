@@ -5,11 +5,15 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import structlog
+
 Work = Callable[[], None]
+
+log = structlog.get_logger(__name__)
 
 
 class Lanes:
-    """One lane per graph. A lane gives way to others after each piece of work. Work must not raise."""
+    """One lane per graph. A lane gives way to others after each piece of work. Work should not raise."""
 
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="lane")
@@ -33,7 +37,10 @@ class Lanes:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _run_next(self, lane: str) -> None:
-        self._queues[lane][0]()
+        try:
+            self._queues[lane][0]()
+        except Exception:  # what waits behind it must not wait for ever
+            log.exception("work_failed", lane=lane)
         with self._lock:
             queue = self._queues[lane]
             queue.popleft()

@@ -57,7 +57,7 @@ class Lease:
         try:
             if self._redis.get(self._keys.lease(self.worker)) == self.token:
                 self._redis.delete(self._keys.lease(self.worker))
-        except AWAY:
+        except redis.RedisError:
             log.warning("lease_not_released", worker=self.worker)
 
     def _beat(self, report: Report, on_beat: Action, on_lost: Action) -> None:

@@ -113,7 +113,7 @@ class Registry:
         """Put a graph at version 1 under its name, and drop the one that had it, in one MULTI.
 
         True if there was one. Raises `Fenced` if the blob has expired, another load was faster, the name is another
-        worker's, or this load is already committed: after a lost connection, or by who took the graph over.
+        worker's, this load is lost, or already committed: after a lost connection, or by who took the graph over.
         """
         with self._redis.pipeline() as pipe:
             pipe.watch(self._keys.names, self._keys.blob(base))
@@ -191,13 +191,19 @@ class Registry:
                     pipe.execute()
 
     def _watch_command(self, pipe: Any, name: str, worker: str, job_id: str) -> None:
-        """A worker that was paused, or lost its connection in a commit, must not do again what is done."""
+        """A worker that was paused, or lost its connection in a commit, must not do again what is done.
+
+        Nor what Redis has lost: its client was told so, and sends it again.
+        """
         pipe.watch(self._keys.owners, self._keys.job(job_id))
         owner = pipe.hget(self._keys.owners, name)
         if owner not in (None, worker.encode()):
             raise Fenced(f"{name} is served by {owner.decode()}")
-        if pipe.hexists(self._keys.job(job_id), "committed"):
+        status, committed = pipe.hmget(self._keys.job(job_id), "status", "committed")
+        if committed is not None:
             raise Fenced("the command is committed")
+        if status is None:
+            raise Fenced("the command is lost")
 
     def _keys_of(self, pipe: Any, graph_id: str) -> list[str]:
         """Every key of a graph. The pipe is watching: reads run at once."""

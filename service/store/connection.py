@@ -1,9 +1,12 @@
 """Redis clients, for the blocking and the asynchronous side."""
 
 import time
+from collections.abc import Iterable
+from typing import Final
 
 import redis
 import redis.asyncio
+from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import ExponentialBackoff, NoBackoff
 from redis.retry import Retry
@@ -29,6 +32,32 @@ API_RETRIES = 6
 """An API process sits out about two seconds without Redis before it says so."""
 
 
+class _ClosedIsAway(AbstractConnection):
+    """uvloop refuses to write to a connection that was closed meanwhile with a RuntimeError of its own."""
+
+    async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
+        try:
+            await super().send_packed_command(command, check_health)
+        except RuntimeError as error:
+            raise redis.ConnectionError(str(error)) from error
+
+
+class _Tcp(_ClosedIsAway, Connection): ...
+
+
+class _Tls(_ClosedIsAway, SSLConnection): ...
+
+
+class _Unix(_ClosedIsAway, UnixDomainSocketConnection): ...
+
+
+CLOSED_IS_AWAY: Final[dict[type[AbstractConnection], type[AbstractConnection]]] = {
+    Connection: _Tcp,
+    SSLConnection: _Tls,
+    UnixDomainSocketConnection: _Unix,
+}
+
+
 def connect(settings: Settings) -> redis.Redis:
     """A thread-safe client that never retries: a worker must know when the outcome of a write is unknown."""
     retry = Retry(NoBackoff(), 0)
@@ -38,7 +67,10 @@ def connect(settings: Settings) -> redis.Redis:
 def connect_async(settings: Settings) -> redis.asyncio.Redis:
     """A client that sits out short absences. Everything an API process writes may safely be written twice."""
     retry = AsyncRetry(ExponentialBackoff(cap=0.5, base=0.05), API_RETRIES)
-    return redis.asyncio.Redis.from_url(settings.redis_location, protocol=2, retry=retry, socket_timeout=TIMEOUT_S)
+    client = redis.asyncio.Redis.from_url(settings.redis_location, protocol=2, retry=retry, socket_timeout=TIMEOUT_S)
+    pool = client.connection_pool
+    pool.connection_class = CLOSED_IS_AWAY[pool.connection_class]
+    return client
 
 
 def wait_written(client: redis.Redis, timeout_s: float = 10.0) -> None:

@@ -92,8 +92,11 @@ class Snapshots:
         graph, listed_key, blob = self._keys.graph(graph_id), self._keys.snapshots(graph_id), self._keys.blob(info.blob)
         with self._redis.pipeline() as pipe:
             pipe.watch(graph, listed_key, blob)
-            if pipe.hget(graph, "epoch") != b"%d" % epoch or not pipe.exists(blob):
+            version, held_epoch = pipe.hmget(graph, "version", "epoch")
+            if held_epoch != b"%d" % epoch or not pipe.exists(blob):
                 raise Fenced("the graph changed hands")
+            if int(version) < info.version:  # Redis came back from before it: what we hold was never kept
+                raise Fenced(f"the graph is at version {int(version)}, the snapshot at {info.version}")
             before = read_listed(pipe.get(listed_key))
             kept = [info, *(s for s in before if s.version != info.version)][:KEEP]
             dropped = [self._keys.blob(s.blob) for s in before if s not in kept]

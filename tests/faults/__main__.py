@@ -7,9 +7,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.results import Results
 from tests.faults.house import House
 from tests.faults.injector import FAULTS
-from tests.faults.runner import Outcome, run_history, save_failure, total
+from tests.faults.runner import Outcome, run_history, save_failure, summary, total
 
 HISTORIES_PER_HOUSE = 100
 """Then the service starts on an empty directory again, so that the append-only file stays short."""
@@ -20,6 +21,7 @@ def main() -> int:
     parser.add_argument("--seeds", default="0:10", help="FIRST:END, END not included")
     parser.add_argument("--faults", help=f"these instead of the seed's own, with commas: {', '.join(FAULTS)}")
     parser.add_argument("--failures", type=Path, default=Path("fault-failures"), help="where failing histories go")
+    parser.add_argument("--out", type=Path, help="a JSON file for the counts")
     options = parser.parse_args()
     first, _, end = options.seeds.partition(":")
     seeds = range(int(first), int(end or int(first) + 1))
@@ -34,15 +36,24 @@ def main() -> int:
                 for seed in part:
                     outcomes.append(run_history(house, seed, options.faults and options.faults.split(",")))
                     _tell(outcomes[-1], options.faults, options.failures)
-                    if any(text.startswith("hung") for text in outcomes[-1].verdict.faults):
-                        (options.failures / f"seed-{seed}.log").write_bytes((house.folder / "service.log").read_bytes())
+                    if outcomes[-1].verdict.faults:
+                        _keep(house, options.failures / f"seed-{seed}")
             finally:
                 house.close()
+        if options.out is not None:
+            results = Results("faults", {"seeds": options.seeds, "faults": options.faults}, options.out)
+            results.extend([summary(outcomes) | {"seconds": round(time.monotonic() - began)}])
     for name, counts in total(outcomes).items():
         print(f"{name}: {', '.join(f'{key} {count}' for key, count in sorted(counts.items())) or 'none'}")
     failed = sum(bool(outcome.verdict.faults) for outcome in outcomes)
     print(f"{len(outcomes)} histories in {time.monotonic() - began:.0f} s, {failed} failed")
     return 1 if failed else 0
+
+
+def _keep(house: House, path: Path) -> None:
+    """The service's log and the append-only file, beside the history."""
+    path.with_suffix(".log").write_bytes((house.folder / "service.log").read_bytes())
+    path.with_suffix(".aof").write_bytes(house.append_only_file.read_bytes())
 
 
 def _tell(outcome: Outcome, faults: str | None, folder: Path) -> None:

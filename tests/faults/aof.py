@@ -66,7 +66,10 @@ def read_commands(data: bytes) -> Iterator[list[bytes]]:
 
 
 def read_committed(data: bytes, keys: Keys, unit: int) -> Committed:
-    """Every load, log entry and removal; `unit` is what a load's number was multiplied by in its first edge."""
+    """Every load, log entry and removal; `unit` is what a load's number was multiplied by in its first edge.
+
+    Raises ValueError if the file is not what Redis wrote, and would read, in whole transactions.
+    """
     found = Committed()
     blobs: dict[str, dict[bytes, bytes]] = {}
     named: dict[str, Load] = {}
@@ -99,11 +102,16 @@ def read_committed(data: bytes, keys: Keys, unit: int) -> Committed:
 
 
 def _transactions(data: bytes) -> Iterator[list[bytes]]:
-    """Commands outside of MULTI and those of complete ones: the others never happened."""
+    """Commands outside of MULTI and those of complete ones: the others never happened.
+
+    Raises ValueError for a MULTI within another: Redis, when it starts, would do part of the first.
+    """
     held: list[list[bytes]] | None = None
     for words in read_commands(data):
         verb = words[0].upper()
         if verb == b"MULTI":
+            if held is not None:
+                raise ValueError(f"a transaction never came to its end: {held[:2]}")
             held = []
         elif verb == b"EXEC":
             yield from held or []

@@ -31,6 +31,7 @@ def check(history: History, committed: Committed) -> Verdict:
     for op in history.ops:
         verdict.counts["questions"] += 1
         verdict.counts["acknowledged"] += op.acknowledged
+        verdict.counts[f"acknowledged {op.kind}"] += op.acknowledged
         _check_done(op, model, history, verdict)
     _check_deletes(history, committed, verdict)
     for graph in sorted({op.graph for op in history.ops}):

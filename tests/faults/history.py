@@ -4,6 +4,7 @@ import itertools
 import json
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -84,6 +85,8 @@ class History:
     seed: int
     ops: list[Op] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    began: list[float] = field(default_factory=list)
+    """When each of them did."""
     cuts: list[Cut] = field(default_factory=list)
     started: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
@@ -102,6 +105,13 @@ class History:
             self.ops.append(op)
         self.started.release()
         return op
+
+    def outages(self) -> Iterator[tuple[str, float]]:
+        """Each fault, and seconds from its beginning to the first answer to a question asked since."""
+        for name, began in zip(self.faults, self.began, strict=True):
+            answered = [op.answered_at for op in self.ops if op.acknowledged and op.invoked_at > began]
+            if answered:
+                yield name, min(answered) - began
 
     def save(self, path: Path) -> None:
         """For people: one line for each question, in order of asking."""

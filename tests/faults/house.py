@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +26,8 @@ LEASE_S = 0.6
 POLL_S = 0.02
 PATIENCE_S = 180.0
 """Includes the first compilation of the solvers on a machine that has not cached them."""
+MARK = "bench:history"
+TAIL_BYTES = 1 << 20
 WORKERS = ("w0", "w1")
 APIS = ("api0", "api1")
 
@@ -64,8 +67,24 @@ class House:
         """Byte of the append-only file at which the present history begins."""
 
     def begin_history(self) -> None:
+        """From behind a mark of our own: the size of a file that is being written may end within a command."""
         self.deaths.clear()
-        self.history_start = self.append_only_file.stat().st_size
+        mark = uuid.uuid4().hex.encode()
+        self.redis.set(MARK, mark)
+        self.history_start = self._end_of(mark)
+
+    def _end_of(self, mark: bytes) -> int:
+        """Where the command that ends with `mark` does, once it is in the append-only file."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            with self.append_only_file.open("rb") as file:
+                start = max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES)
+                file.seek(start)
+                found = file.read().rfind(mark + b"\r\n")
+            if found >= 0:
+                return start + found + len(mark) + 2
+            time.sleep(POLL_S / 4)
+        raise RuntimeError("what Redis was told is not in its append-only file")
 
     def _environment(self) -> dict[str, str]:
         names = {

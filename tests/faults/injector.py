@@ -35,6 +35,7 @@ class Injector:
                     break
             time.sleep(self.rng.uniform(0, 0.004))
             self.history.faults.append(name)
+            self.history.began.append(time.monotonic())
             FAULTS[name](self)
 
     def kill_worker(self) -> None:

@@ -3,9 +3,10 @@
 import random
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 from tests.faults.aof import read_committed
@@ -16,6 +17,7 @@ from tests.faults.house import WORKERS, House
 from tests.faults.injector import Injector, draw
 
 GRAPHS: Final = 2
+KINDS: Final = ("lost", "doubled", "wrong", "refused", "hung", "died")
 JOIN_S: Final = 120.0
 
 
@@ -50,11 +52,19 @@ def run_history(house: House, seed: int, faults: list[str] | None = None) -> Out
         last.ask("capacities", graph)
     for client in (*clients, last):
         client.close()
-    with house.append_only_file.open("rb") as file:
-        file.seek(house.history_start)
-        verdict = check(history, read_committed(file.read(), house.keys, LOAD_UNIT))
+    verdict = _judge(house, history)
     verdict.faults += errors + house.deaths
     return Outcome(history, verdict, time.monotonic() - began)
+
+
+def _judge(house: House, history: History) -> Verdict:
+    with house.append_only_file.open("rb") as file:
+        file.seek(house.history_start)
+        data = file.read()
+    try:
+        return check(history, read_committed(data, house.keys, LOAD_UNIT))
+    except ValueError as error:
+        return Verdict([f"wrong: the append-only file: {error}"])
 
 
 def _side_by_side(work: list[tuple[Any, tuple[Any, ...]]]) -> list[str]:
@@ -93,6 +103,26 @@ def total(outcomes: list[Outcome]) -> dict[str, Counter[str]]:
     faults = Counter(name for outcome in outcomes for name in outcome.history.faults)
     verdicts = Counter(text.partition(":")[0] for outcome in outcomes for text in outcome.verdict.faults)
     return {"counts": counts, "faults": faults, "verdicts": verdicts}
+
+
+def summary(outcomes: list[Outcome]) -> dict[str, Any]:
+    """One row of results: verdicts, counts, and how long each kind of fault was felt."""
+    counts = total(outcomes)
+    felt: dict[str, list[float]] = defaultdict(list)
+    for outcome in outcomes:
+        for name, seconds in outcome.history.outages():
+            felt[name].append(seconds)
+    return {
+        "histories": len(outcomes),
+        "failed": sum(bool(outcome.verdict.faults) for outcome in outcomes),
+        "verdicts": {kind: counts["verdicts"][kind] for kind in KINDS},
+        "counts": dict(sorted(counts["counts"].items())),
+        "faults": dict(sorted(counts["faults"].items())),
+        "to_next_answer_s": {
+            name: {"median": round(median(times), 3), "max": round(max(times), 3)}
+            for name, times in sorted(felt.items())
+        },
+    }
 
 
 def save_failure(outcome: Outcome, folder: Path) -> Path:

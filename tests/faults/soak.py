@@ -17,8 +17,9 @@ from typing import Any, Final
 
 import httpx
 
+from benchmarks.results import Results
 from tests.faults.house import House
-from tests.faults.runner import Outcome, run_history, total
+from tests.faults.runner import Outcome, run_history, summary, total
 
 SOFT: Final = (
     "pause_worker",
@@ -64,6 +65,11 @@ def _rss_mib(pid: int) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
 
+def _row(sample: Sample) -> dict[str, Any]:
+    rss = {name: round(mib, 1) for name, mib in sample.rss_mib.items()}
+    return {"at_s": round(sample.at_s), "rss_mib": rss, "keys": sample.keys, "lasting_keys": sample.lasting.total()}
+
+
 def _delete(house: House, outcome: Outcome) -> None:
     with httpx.Client(base_url=house.urls[0], trust_env=False, timeout=30) as http:
         for graph in {op.graph for op in outcome.history.ops}:
@@ -95,7 +101,7 @@ def soak(house: House, minutes: float, first_seed: int) -> tuple[list[Sample], l
 
 
 def growth(samples: list[Sample]) -> list[str]:
-    """What has grown between the middle third and the last, beyond the bounds."""
+    """What has grown between the middle third and the last, beyond the bounds. Printed as well."""
     third = len(samples) // 3
     middle, end = samples[third : 2 * third], samples[2 * third :]
     found = []
@@ -114,6 +120,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="a JSON file for the samples and counts")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
@@ -125,6 +132,9 @@ def main() -> int:
     for name, counts in total(outcomes).items():
         print(f"{name}: {', '.join(f'{key} {count}' for key, count in sorted(counts.items())) or 'none'}")
     grown = growth(samples)
+    if options.out is not None:
+        results = Results("soak", {"minutes": options.minutes, "seed": options.seed}, options.out)
+        results.extend([_row(sample) for sample in samples] + [summary(outcomes) | {"grown": grown}])
     print(f"grown: {', '.join(grown) or 'nothing'}")
     failed = any(outcome.verdict.faults for outcome in outcomes)
     return 1 if grown or failed else 0

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults.aof import Commit, Committed, Load, read_commands
+from service.store.keys import Keys
+from tests.faults.aof import Commit, Committed, Load, read_commands, read_committed
 from tests.faults.checker import check
 from tests.faults.history import BATCH_UNIT, LOAD_UNIT, Cut, Edges, History, Op
 
@@ -127,3 +128,15 @@ def test_an_incomplete_command_is_left_out() -> None:
     assert list(read_commands(whole + whole[:-3])) == [[b"GET", b"a"]]
     with pytest.raises(ValueError, match="no command"):
         list(read_commands(b"garbage"))
+
+
+def test_a_transaction_within_another_is_seen() -> None:
+    """Redis would do the first one's part at its next start."""
+    multi, set_, execute = (
+        b"*1\r\n$5\r\nMULTI\r\n",
+        b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n",
+        b"*1\r\n$4\r\nEXEC\r\n",
+    )
+    read_committed(multi + set_ + execute + multi + set_, Keys(""), LOAD_UNIT)
+    with pytest.raises(ValueError, match="never came to its end"):
+        read_committed(multi + set_ + multi + set_ + execute, Keys(""), LOAD_UNIT)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.house import House
+from tests.faults.aof import read_commands
+from tests.faults.house import WORKERS, House
 from tests.faults.injector import FAULTS
 from tests.faults.runner import run_history, save_failure
 
@@ -19,6 +20,16 @@ def house() -> Iterator[House]:
         house = House(Path(folder))
         yield house
         house.close()
+
+
+def test_a_history_begins_between_commands(house: House) -> None:
+    """Found by seed 133, whose history began within what a worker was writing just then."""
+    house.wait_ready(len(WORKERS))
+    for _ in range(200):
+        house.begin_history()
+        with house.append_only_file.open("rb") as file:
+            file.seek(house.history_start)
+            list(read_commands(file.read()))
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -1,17 +1,35 @@
 """Commands delivered again, refused by a full Redis, or lost with its last second."""
 
+import asyncio
 import json
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import redis
+import redis.asyncio
+import uvloop
 
-from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Message, Operation, PatchArgs
+from service.errors import ServiceError
+from service.graphs import Graphs
+from service.protocol import (
+    CapacitiesArgs,
+    Command,
+    EmptyArgs,
+    Kind,
+    LoadArgs,
+    MaxFlowArgs,
+    Message,
+    Operation,
+    PatchArgs,
+)
+from service.queue.consumer import Consumer, Task
+from service.queue.dispatcher import digest_of
 from service.settings import Settings
-from service.store.connection import connect
+from service.store.connection import connect, connect_async
 from service.store.keys import Keys
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of
@@ -155,3 +173,159 @@ def test_a_graph_that_another_took_over_is_forgotten(
     caller.load("h", diamond().edges)
     redelivery.client.hset(redelivery.keys.owners, "g", "w1")
     eventually(lambda: [graph.name for graph in worker.graphs.resident] == ["h"])
+
+
+def command_of(caller: Caller, args: Message, key: str | None = None) -> Command:
+    """A PATCH of g, as the dispatcher queues it."""
+    return Command(
+        id=uuid.uuid4().hex,
+        kind=Kind.PATCH,
+        graph="g",
+        args=args.model_dump(mode="json"),
+        reply_to=caller.dispatcher.id,
+        idempotency_key=key,
+        body_digest=key and digest_of(b"body"),
+        created_at=time.time(),
+    )
+
+
+def test_what_was_refused_stays_refused(caller: Caller, start_worker: StartWorker, redelivery: Redelivery) -> None:
+    """Found by seed 427: an answer from Redis was cut, and the client queued a command again that had been refused."""
+    start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    command = command_of(caller, ADD_1.model_copy(update={"if_match": 2}))
+    caller.run(caller.dispatcher._enqueue(command, "w0"))
+    assert code_of(lambda: caller.run(caller.dispatcher.wait(command.id, 20))) == "version_conflict"
+    caller.ask(Kind.PATCH, "g", ADD_1)
+    caller.run(caller.dispatcher._enqueue_always(command, "w0"))
+    eventually(lambda: not redelivery.client.xlen(redelivery.keys.commands("w0")))
+    assert caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs())["version"] == 2
+    assert code_of(lambda: caller.run(caller.dispatcher.wait(command.id, 20))) == "version_conflict"
+    assert redelivery.client.ttl(redelivery.keys.job(command.id)) <= redelivery.settings.job_ttl_s
+    assert not redelivery.client.zcard(redelivery.keys.waiting("w0"))
+
+
+def test_a_key_set_free_is_not_taken_again_for_the_work_that_failed(
+    caller: Caller, start_worker: StartWorker, redelivery: Redelivery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer to its queueing was lost, and the command has failed, for now, before it is queued again."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    base = redelivery.client.hget(redelivery.keys.graph(worker.graphs.resident[0].graph_id), "base").decode()
+    redelivery.client.rename(redelivery.keys.blob(base), "aside")
+    worker.graphs._drop("g")
+    command = command_of(caller, ADD_1, "key")
+    execute, lost = redis.asyncio.client.Pipeline.execute, []
+
+    async def lose_the_answer(pipe: Any, *args: Any) -> Any:
+        answer = await execute(pipe, *args)
+        if not lost:
+            lost.append(answer)
+            while not redelivery.client.hexists(redelivery.keys.job(command.id), "reply"):
+                await asyncio.sleep(0.01)
+            raise redis.WatchError
+        return answer
+
+    monkeypatch.setattr(redis.asyncio.client.Pipeline, "execute", lose_the_answer)
+    caller.run(caller.dispatcher._enqueue(command, "w0"))
+    assert code_of(lambda: caller.run(caller.dispatcher.wait(command.id, 20))) == "worker_unavailable"
+    redelivery.client.rename("aside", redelivery.keys.blob(base))
+    again = caller.reply(Kind.PATCH, "g", ADD_1, "key", command.body_digest)
+    assert again.id != command.id
+    assert json.loads(again.result_json or "")["version"] == 2
+
+
+def test_a_job_that_redis_lost_does_not_seem_to_run(caller: Caller, redelivery: Redelivery) -> None:
+    consumer = Consumer(redelivery.client, redelivery.keys, "w0", redelivery.settings, lambda _: "{}")
+    command = command_of(caller, ADD_1)
+    task = Task(b"1-0", command, redelivered=False, started_at=time.time())
+    consumer._report(task)
+    assert not redelivery.client.exists(redelivery.keys.job(command.id), redelivery.keys.events(command.id))
+    redelivery.client.hset(redelivery.keys.job(command.id), "status", "queued")
+    consumer._report(task)
+    assert redelivery.client.hget(redelivery.keys.job(command.id), "status") == b"running"
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_who_follows_a_job_is_not_left_waiting(caller: Caller, redelivery: Redelivery, lost: bool) -> None:
+    """Redis lost the stream of events that the follower had made, with the job or without."""
+    redelivery.client.hset(redelivery.keys.job("j"), "status", "running")
+
+    async def follow() -> list[str]:
+        return [event.event async for event in caller.dispatcher.events("j", None)]
+
+    async def lose() -> None:
+        while not redelivery.client.delete(redelivery.keys.events("j")):
+            await asyncio.sleep(0.01)
+        redelivery.client.hset(redelivery.keys.job("j"), "status", "succeeded")
+        if lost:
+            redelivery.client.delete(redelivery.keys.job("j"))
+
+    async def both() -> list[str]:
+        return (await asyncio.gather(asyncio.wait_for(follow(), 20), lose()))[0]
+
+    if lost:
+        with pytest.raises(ServiceError, match="lost the command"):
+            caller.run(both())
+    else:
+        assert caller.run(both()) == ["done"]
+
+
+def test_a_graph_is_restored_to_what_redis_kept(
+    caller: Caller, start_worker: StartWorker, redelivery: Redelivery
+) -> None:
+    """Found by seed 723: a snapshot lay ahead of the catalogue, whose end was lost."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    caller.ask(Kind.PATCH, "g", ADD_1)
+    kept = caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs())
+    caller.ask(Kind.PATCH, "g", ADD_1)
+    caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
+    graph_id = worker.graphs.resident[0].graph_id
+    redelivery.client.delete(redelivery.keys.log(graph_id))
+    redelivery.client.hset(redelivery.keys.graph(graph_id), "version", 1)
+    assert caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs())["version"] == 1
+    assert caller.ask(Kind.PATCH, "g", ADD_1)["version"] == 2
+    assert caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs()) == kept
+
+
+def test_a_worker_starts_while_redis_comes_and_goes(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by seeds 548, 650 and 799: Redis went away between the lease and the list of graphs."""
+    owned, failures = Graphs.owned, [redis.ConnectionError(), redis.ResponseError("MISCONF"), redis.TimeoutError()]
+
+    def fail_first(graphs: Graphs) -> list[str]:
+        if failures:
+            raise failures.pop()
+        return owned(graphs)
+
+    monkeypatch.setattr(Graphs, "owned", fail_first)
+    start_worker()
+    caller.wait_ready()
+    assert not failures
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_connection_closed_before_it_is_written_to(
+    settings: Settings, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """Found by seed 99 of the soak: uvloop's own error was answered with 500."""
+
+    async def ask() -> bool:
+        client = connect_async(settings)
+        connection = await client.connection_pool.get_connection()
+        connection._writer.transport.abort()
+        await asyncio.sleep(0.01)
+        with pytest.raises(redis.ConnectionError):
+            await connection.send_command("PING")
+        await client.connection_pool.release(connection)
+        answer = await client.ping()
+        await client.aclose()
+        return bool(answer)
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        assert runner.run(ask())
