@@ -53,10 +53,10 @@ class Settings(BaseSettings):
     """Commands that may wait for one worker."""
     graph_queue_limit: int = Field(default=64, gt=0)
     """Commands for one graph, unfinished, that one API process lets in."""
-    graph_queue_short: int = Field(default=16, gt=0)
-    """The same, of callers that wait for the answer, when commands take long ..."""
+    graph_queue_short: int = Field(default=8, gt=0)
+    """The same, of callers that wait for the answer, when commands take long; two once it has been full ..."""
     queue_target_s: float = Field(default=0.1, ge=0)
-    """... and as many more as are over within this time when they do not."""
+    """... and as many more as are over within this time, a fifth of it once it has been full."""
     key_queue_limit: int = Field(default=32, gt=0)
     """The same for one API key."""
     max_requests: int = Field(default=1024, gt=0)
