@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
 import redis
 import structlog
@@ -23,7 +23,8 @@ from gpu_engine.updates import CapacityTable, Change
 from service import answers, exact_json
 from service.errors import ServiceError
 from service.metrics import Residency, WorkerMetrics
-from service.protocol import CapacitiesArgs, Command, Kind, LoadArgs, MaxFlowArgs, PatchArgs
+from service.models.graphs import LoadedInfo
+from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MaxFlowArgs, PatchArgs
 from service.queue.consumer import Forward, Task
 from service.resident import Answer, Graph, OpenEngine, Solved, time_limit
 from service.restore import Restorer
@@ -80,7 +81,7 @@ class Graphs:
             case Kind.LOAD:
                 return self._load(command, LoadArgs.model_validate(command.args))
             case Kind.DELETE:
-                return self._delete(command)
+                return self._delete(command, DeleteArgs.model_validate(command.args))
             case Kind.PATCH:
                 return self._patch(command, PatchArgs.model_validate(command.args), task.control)
             case Kind.MAX_FLOW:
@@ -179,16 +180,28 @@ class Graphs:
         graph_id, owner, _ = self._registry.hold(command.graph, None)
         if owner is not None and owner != self._worker:
             raise Forward(owner)
+        if graph_id == command.id:
+            raise Fenced("the load is committed")  # since the command was looked at: its job has the answer
         try:
-            graph = self.ensure(command.graph) if graph_id == command.id else self._build(command, args)
+            self._match(command.graph, graph_id, args.if_match)
+            graph = self._build(command, args)
         except (EngineError, ServiceError):
             self._registry.disown(command.graph)
             raise
         info = answers.graph_info(graph, self._worker, command.created_at)
-        if graph_id != command.id:
-            self._create(info, graph, args.blob)
+        loaded = LoadedInfo(**info.model_dump(), replaced=graph_id is not None)
+        self._create(loaded, graph, args.blob)
         wait_written(self._redis)
-        return info.model_dump_json()
+        return loaded.model_dump_json()
+
+    def _match(self, name: str, graph_id: str | None, if_match: int | Literal["*"] | None) -> None:
+        """Raises version_conflict unless the graph is there as the caller wants it. At most one round trip."""
+        if if_match is None:
+            return
+        held = None if graph_id is None else self._registry.hold(name, graph_id)[2]
+        if held is None or if_match not in ("*", held.version):
+            has = "there is no such graph" if held is None else f"it is at version {held.version}"
+            raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
 
     def _build(self, command: Command, args: LoadArgs) -> Graph:
         try:
@@ -205,10 +218,11 @@ class Graphs:
         with self._lock:
             self._resident[graph.name] = graph
 
-    def _delete(self, command: Command) -> str:
-        _, owner, _ = self._registry.hold(command.graph, None)
+    def _delete(self, command: Command, args: DeleteArgs) -> str:
+        graph_id, owner, _ = self._registry.hold(command.graph, None)
         if owner is not None and owner != self._worker:
             raise Forward(owner)
+        self._match(command.graph, graph_id, args.if_match)
         self._drop(command.graph)
         if not self._registry.remove(command.graph, command.id, self._worker):
             raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")

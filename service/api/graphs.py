@@ -1,6 +1,8 @@
 """/v1/graphs: load, list, describe, delete, estimate."""
 
+import re
 from functools import partial
+from typing import Final, Literal
 
 import anyio.to_thread
 from fastapi import APIRouter, Request
@@ -17,13 +19,15 @@ from service.api.headers import idempotency_key, if_match, media_type, require_j
 from service.api.openapi import ACCEPTED, GRAPH_MEDIA, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
 from service.errors import ServiceError
 from service.models.body import parse_body
-from service.models.graphs import EXAMPLE, EstimateBody, EstimateInfo, GraphBody, GraphList
-from service.protocol import EmptyArgs, Kind, LoadArgs
+from service.models.graphs import EXAMPLE, EstimateBody, EstimateInfo, GraphBody, GraphList, LoadedInfo
+from service.protocol import DeleteArgs, Kind, LoadArgs
 from service.settings import Settings
 from service.store.catalogue import GraphInfo
 
 router = APIRouter(prefix="/v1", tags=["graphs"], responses=PROBLEMS)
-MAX_SMALL_BODY_BYTES = 64 * 1024
+MAX_SMALL_BODY_BYTES: Final = 64 * 1024
+REPLACED: Final = re.compile(r'"replaced": ?true')
+"""As with `answers.VERSION`, only a member can look like this."""
 
 
 @router.get("/graphs", response_model=GraphList)
@@ -34,16 +38,15 @@ async def list_graphs(backend: Context, caller: CallerOf) -> Response:
 
 @router.put(
     "/graphs/{name}",
-    response_model=GraphInfo,
-    responses={201: {"description": "Created", "model": GraphInfo}, **ACCEPTED},
+    response_model=LoadedInfo,
+    responses={201: {"description": "Created", "model": LoadedInfo}, **ACCEPTED},
     openapi_extra=request_body(
         GraphBody, {"four edges": {"value": EXAMPLE}}, PREFER, IDEMPOTENCY_KEY, IF_MATCH, media=GRAPH_MEDIA
     ),
 )
 async def put_graph(name: GraphName, request: Request, backend: Context) -> Response:
     """Create or replace a graph; nothing changes unless the whole body is well-formed."""
-    await _check_version(request, backend, name)
-    existed = await backend.catalogue.get(name) is not None
+    wanted = await _check_version(request, backend, name)
     key = idempotency_key(request.headers)
     kind_of_body = media_type(request.headers)
     if kind_of_body not in formats.MEDIA_TYPES:
@@ -55,11 +58,11 @@ async def put_graph(name: GraphName, request: Request, backend: Context) -> Resp
         hashed = None
         if key is not None:
             hashed = await anyio.to_thread.run_sync(digest, Kind.LOAD, kind_of_body.encode(), body)
-    args = LoadArgs(blob=await backend.blobs.put(packed))
+    args = LoadArgs(blob=await backend.blobs.put(packed), if_match=wanted)
     reply = await ask(request, backend, Kind.LOAD, name, args, hashed)
     if isinstance(reply, Response):
         return reply
-    return success(reply, 200 if existed else 201)
+    return success(reply, 200 if REPLACED.search(reply.result_json or "") else 201)
 
 
 @router.get("/graphs/{name}", response_model=GraphInfo)
@@ -76,8 +79,8 @@ async def get_graph(name: GraphName, backend: Context) -> Response:
 )
 async def delete_graph(name: GraphName, request: Request, backend: Context) -> Response:
     """Forget the graph, its updates and its snapshots."""
-    await _check_version(request, backend, name)
-    reply = await ask(request, backend, Kind.DELETE, name, EmptyArgs())
+    wanted = await _check_version(request, backend, name)
+    reply = await ask(request, backend, Kind.DELETE, name, DeleteArgs(if_match=wanted))
     return reply if isinstance(reply, Response) else Response(status_code=204)
 
 
@@ -103,12 +106,18 @@ def _read_and_pack(body: bytearray, media_type: str, settings: Settings) -> byte
     return formats.pack(edges)
 
 
-async def _check_version(request: Request, backend: Backend, name: str) -> None:
-    """`If-Match` on PUT and DELETE: checked when the request comes in, before it queues."""
+async def _check_version(request: Request, backend: Backend, name: str) -> int | Literal["*"] | None:
+    """The version `If-Match` wants, which the worker checks; refused here at once if it cannot hold.
+
+    A repeated Idempotency-Key is not: it gets its first answer, whatever has become of the graph.
+    """
     if "if-match" not in request.headers:
-        return
-    wanted = if_match(request.headers)
-    info = await backend.catalogue.get(name)
-    if info is None or wanted not in (None, info.version):
-        has = "there is no such graph" if info is None else f"it is at version {info.version}"
-        raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
+        return None
+    wanted: int | Literal["*"] = if_match(request.headers) or "*"
+    key = idempotency_key(request.headers)
+    if key is None or not await backend.dispatcher.knows(name, key):
+        info = await backend.catalogue.get(name)
+        if info is None or wanted not in ("*", info.version):
+            has = "there is no such graph" if info is None else f"it is at version {info.version}"
+            raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
+    return wanted

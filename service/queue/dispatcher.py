@@ -107,6 +107,13 @@ class Dispatcher:
         except AWAY as error:
             raise _away(error) from error
 
+    async def knows(self, graph: str, idempotency_key: str) -> bool:
+        """Whether the key has been used on this graph."""
+        try:
+            return bool(await self._redis.exists(self.keys.idempotency(graph, idempotency_key)))
+        except AWAY as error:
+            raise _away(error) from error
+
     def when_done(self, job_id: str, act: Callable[[], None]) -> None:
         """Call `act` once this job has ended; at once if it is not of this process, or has ended already."""
         future = self._pending.get(job_id)

@@ -119,6 +119,9 @@ class FakeDispatcher:
         self.jobs_by_id[job_id] = job
         return job_id
 
+    async def knows(self, graph: str, idempotency_key: str) -> bool:
+        return any((sent.graph, sent.idempotency_key) == (graph, idempotency_key) for sent in self.sent)
+
     def when_done(self, job_id: str, act: Callable[[], None]) -> None:
         if self.jobs_by_id[job_id].status is not Status.RUNNING:
             act()
