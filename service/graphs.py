@@ -26,7 +26,7 @@ from service.metrics import Residency, WorkerMetrics
 from service.models.graphs import LoadedInfo
 from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MaxFlowArgs, PatchArgs
 from service.queue.consumer import Forward, Task
-from service.resident import Answer, Graph, OpenEngine, Solved, time_limit
+from service.resident import Answer, Graph, OpenEngine, Solved, least_bytes, time_limit
 from service.restore import Restorer
 from service.settings import Settings
 from service.store.blobs import Blobs, BrokenBlob
@@ -167,14 +167,18 @@ class Graphs:
     def _make_room(self, name: str, needed: int) -> None:
         """Drop the least recently used graphs until `needed` bytes fit beside the rest; they come back when used."""
         budget = self._settings.memory_budget_bytes
-        if needed > budget:
-            raise OutOfMemory(f"the graph needs {needed} bytes; the worker may use {budget}")
+        self._refuse_hopeless(needed)
         for graph in self.resident:
             if self.nbytes + needed <= budget:
                 return
             if graph.name != name:
                 self._drop(graph.name)
                 self.count("graphs_spilled")
+
+    def _refuse_hopeless(self, needed: int) -> None:
+        budget = self._settings.memory_budget_bytes
+        if needed > budget:
+            raise OutOfMemory(f"the graph needs {needed} bytes; the worker may use {budget}")
 
     def _load(self, command: Command, args: LoadArgs) -> str:
         graph_id, owner, _ = self._registry.hold(command.graph, None)
@@ -208,6 +212,7 @@ class Graphs:
             edges = unpack(self._blobs.get(args.blob))
         except BrokenBlob as error:
             raise ServiceError("worker_unavailable", f"the edges are gone, send them again: {error}") from error
+        self._refuse_hopeless(least_bytes(edges.n_vertices, len(edges.tail)))
         network = Network(edges)
         graph = Graph(command.graph, command.id, 1, 1, network, self._open_engine(network), CapacityTable(network))
         self._make_room(command.graph, graph.nbytes)
@@ -317,6 +322,8 @@ class Graphs:
         ended = time.perf_counter()
         if len(graph.states) != states_before:
             self._make_room(graph.name, 0)
+            while self.nbytes > self._settings.memory_budget_bytes and len(graph.states) > 1:
+                graph.close_oldest()
             self._registry.note(graph.graph_id, flow_states=len(graph.states), bytes=graph.nbytes)
         queued_s = (task.started_at or command.created_at) - command.created_at
         timings_ms = {"queue": max(0.0, 1e3 * queued_s), "solve": answer.solve_ms, "certificate": answer.certificate_ms}

@@ -19,11 +19,20 @@ from service.store.snapshots import KnownKey
 
 OpenEngine = Callable[[Network], Engine]
 
+WORKING_BYTES: Final = 60
+"""Of one vertex, while a flow state is solved: see `gpu_engine.cpu.scratch`."""
+
 MAX_STATES: Final = 16
 """Flow states kept for one graph; the least recently asked for goes first."""
 
 MAX_KNOWN: Final = 10_000
 """Idempotency keys remembered for one graph, far more than commands may wait for a worker."""
+
+
+def least_bytes(n_vertices: int, n_edges: int) -> int:
+    """What a graph needs to be of use, known before any of it is built: its network if all edges shared one link, the
+    vertices of one flow state, and the working memory of its solve."""
+    return 14 * n_edges + (4 + 10 + WORKING_BYTES) * n_vertices
 
 
 class NotProven(EngineError):
@@ -82,10 +91,14 @@ class Graph:
             solved = Solved(self.engine.open(terminals), terminals)
             self.states[terminals.key] = solved
             while len(self.states) > MAX_STATES:
-                _, oldest = self.states.popitem(last=False)
-                self.engine.close(oldest.state)
+                self.close_oldest()
         self.states.move_to_end(terminals.key)
         return solved
+
+    def close_oldest(self) -> None:
+        """Forget the flow state that was not asked for the longest."""
+        _, oldest = self.states.popitem(last=False)
+        self.engine.close(oldest.state)
 
     def remember(self, version: int, applied: Applied) -> None:
         self.known[applied.key] = KnownKey(version=version, applied=applied)

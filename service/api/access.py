@@ -152,7 +152,10 @@ def _is_for_this_machine(scope: RequestScope, headers: Headers) -> bool:
     local = (scope.get("server") or ("", None))[0]
     if not _is_loopback(local):
         return True  # bound to be reached from elsewhere, on purpose
-    host = headers.get("host", "")
+    return all(_names_this_machine(host) for host in headers.getlist("host") or [""])
+
+
+def _names_this_machine(host: str) -> bool:
     bare = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
     return bare == "localhost" or _is_loopback(bare.strip("[]"))
 

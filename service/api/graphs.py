@@ -1,11 +1,14 @@
 """/v1/graphs: load, list, describe, delete, estimate."""
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, Literal
 
 import anyio.to_thread
+import numpy as np
 from fastapi import APIRouter, Request
+from numpy.typing import NDArray
 from starlette.responses import Response
 
 from gpu_engine import formats
@@ -19,6 +22,7 @@ from service.api.headers import idempotency_key, if_match, media_type, require_j
 from service.api.openapi import ACCEPTED, GRAPH_MEDIA, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
 from service.errors import ServiceError
 from service.models.body import parse_body
+from service.models.columns import MAX_LABEL_CHARS
 from service.models.graphs import EXAMPLE, EstimateBody, EstimateInfo, GraphBody, GraphList, LoadedInfo
 from service.protocol import DeleteArgs, Kind, LoadArgs
 from service.settings import Settings
@@ -103,7 +107,17 @@ def _read_and_pack(body: bytearray, media_type: str, settings: Settings) -> byte
     limits = formats.Limits(settings.max_vertices, settings.max_edges, settings.max_body_bytes)
     edges = formats.read(body, media_type, limits)
     check(edges)
+    for names in (edges.vertex_labels, edges.edge_ids):
+        _check_names(names)
     return formats.pack(edges)
+
+
+def _check_names(names: Sequence[str] | NDArray[np.int64] | None) -> None:
+    """Each must be one that a question or a PATCH can name."""
+    if names is None or isinstance(names, np.ndarray):
+        return
+    if max(map(len, names), default=0) > MAX_LABEL_CHARS:
+        raise ServiceError("too_large", f"a label or an edge id has at most {MAX_LABEL_CHARS} characters")
 
 
 async def _check_version(request: Request, backend: Backend, name: str) -> int | Literal["*"] | None:

@@ -9,6 +9,7 @@ import pytest
 from service import http_protocol
 from service.api import admission, bodies, flows, graphs, headers
 from service.app import create_app
+from service.models import columns, exact_json
 from service.queue import consumer, dispatcher
 from service.resident import MAX_STATES
 from service.settings import Settings
@@ -21,6 +22,8 @@ FIXED = {
     "body of `max-flow`, `min-cut`": flows.MAX_FLOW_BODY_BYTES,
     "body of `:estimate`": graphs.MAX_SMALL_BODY_BYTES,
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
+    "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
+    "members of a JSON object": exact_json.MAX_MEMBERS,
     "zstd window": bodies.MAX_WINDOW_BYTES,
     "flow states kept of one graph": MAX_STATES,
     "the same once it has been full, until the graph is idle at times": admission.BUSY,
