@@ -1,6 +1,7 @@
 """Redis clients, for the blocking and the asynchronous side."""
 
 import time
+from typing import Any
 
 import redis
 import redis.asyncio
@@ -25,6 +26,9 @@ AWAY = (
 TIMEOUT_S = 30.0
 """For one answer; longer than any blocking read, than an fsync on a busy disk, or a chunk of a blob."""
 
+CONNECTIONS = 64
+"""Of one API process, for commands; each is in use for a fraction of a millisecond."""
+
 API_RETRIES = 6
 """An API process sits out about two seconds without Redis before it says so."""
 
@@ -36,9 +40,25 @@ def connect(settings: Settings) -> redis.Redis:
 
 
 def connect_async(settings: Settings) -> redis.asyncio.Redis:
-    """A client that sits out short absences. Everything an API process writes may safely be written twice."""
+    """A client that sits out short absences. Everything an API process writes may safely be written twice.
+
+    Its commands are short: what finds `CONNECTIONS` busy waits for one.
+    """
+    pool = redis.asyncio.BlockingConnectionPool.from_url(
+        settings.redis_location, max_connections=CONNECTIONS, timeout=TIMEOUT_S, **_patient()
+    )
+    return redis.asyncio.Redis.from_pool(pool)
+
+
+def connect_listeners(settings: Settings) -> redis.asyncio.Redis:
+    """The same for blocking reads, which hold a connection each: as many as requests may be open."""
+    limit = settings.max_event_streams + settings.max_requests
+    return redis.asyncio.Redis.from_url(settings.redis_location, max_connections=limit, **_patient())
+
+
+def _patient() -> dict[str, Any]:
     retry = AsyncRetry(ExponentialBackoff(cap=0.5, base=0.05), API_RETRIES)
-    return redis.asyncio.Redis.from_url(settings.redis_location, protocol=2, retry=retry, socket_timeout=TIMEOUT_S)
+    return {"protocol": 2, "retry": retry, "socket_timeout": TIMEOUT_S}
 
 
 def wait_written(client: redis.Redis, timeout_s: float = 10.0) -> None:
