@@ -37,6 +37,8 @@ class Settings(BaseSettings):
     default_wait_s: float = Field(default=30, ge=0)
     max_wait_s: float = Field(default=300, ge=0)
     max_body_bytes: int = Field(default=1 << 30, gt=0)
+    max_json_bytes: int = Field(default=256 << 20, gt=0)
+    """Of a JSON body, decoded. Parsing takes twenty times as much memory for a while."""
     max_edges: int = Field(default=2**30 - 1, gt=0)
     max_vertices: int = Field(default=2**31 - 2, gt=0)
     max_patch_rows: int = Field(default=1_000_000, gt=0)

@@ -15,7 +15,7 @@ from fastapi import Request
 from service.errors import ServiceError
 
 INLINE_BYTES: Final = 64 * 1024
-"""Bodies up to this size are decoded on the event loop: cheaper than a thread."""
+"""Bodies up to this size are decoded and parsed on the event loop: cheaper than a thread."""
 
 SLICE_BYTES: Final = 1024
 """Fed to a decoder at a time, so that what one step can blow up to stays small (zstd: 32 MiB)."""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import Final, Literal
 
 import anyio.to_thread
@@ -20,6 +19,7 @@ from service.api.bodies import read_body
 from service.api.estimate import estimate
 from service.api.headers import idempotency_key, if_match, media_type, require_json
 from service.api.openapi import ACCEPTED, GRAPH_MEDIA, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
+from service.api.parsing import limit_of
 from service.errors import ServiceError
 from service.models.body import parse_body
 from service.models.columns import MAX_LABEL_CHARS
@@ -56,9 +56,8 @@ async def put_graph(name: GraphName, request: Request, backend: Context) -> Resp
     if kind_of_body not in formats.MEDIA_TYPES:
         known = ", ".join(sorted(formats.MEDIA_TYPES))
         raise ServiceError("unsupported_media_type", f"we read {known}")
-    async with read_body(request, backend.settings.max_body_bytes, backend.budget) as body:
-        pack = partial(_read_and_pack, body, kind_of_body, backend.settings)
-        packed = await anyio.to_thread.run_sync(pack)
+    async with read_body(request, limit_of(kind_of_body, backend.settings), backend.budget) as body:
+        packed = await backend.parsers.apart(kind_of_body, body, _read_and_pack, body, kind_of_body, backend.settings)
         hashed = None
         if key is not None:
             hashed = await anyio.to_thread.run_sync(digest, Kind.LOAD, kind_of_body.encode(), body)

@@ -22,7 +22,7 @@ from service.queue.models import RedisInfo
 
 router = APIRouter(tags=["service"], responses=PROBLEMS)
 LIMITS: Final = (
-    *("max_body_bytes", "max_edges", "max_vertices", "max_patch_rows", "queue_limit", "max_wait_s"),
+    *("max_body_bytes", "max_json_bytes", "max_edges", "max_vertices", "max_patch_rows", "queue_limit", "max_wait_s"),
     *("graph_queue_limit", "key_queue_limit", "max_requests", "max_event_streams"),
 )
 PATIENCE_S: Final = 2.0

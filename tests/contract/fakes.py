@@ -17,6 +17,7 @@ from service.api.admission import Admission
 from service.api.backend import Backend
 from service.api.bodies import ByteBudget
 from service.api.metrics import Metrics
+from service.api.parsing import Parsers
 from service.errors import ServiceError
 from service.protocol import Kind, Message, Problem, Reply, Status
 from service.queue.models import JobEvent, JobInfo, RedisInfo, WorkerInfo
@@ -235,7 +236,7 @@ class Fakes:
         parts: Any = (self.dispatcher, self.catalogue, self.blobs)
         self.key_table = KeyTable(self.api_keys.fetch, settings.require_keys)
         budget = ByteBudget(2 * settings.max_body_bytes)
-        yield Backend(settings, *parts, metrics, budget, self.key_table, Admission(settings))
+        yield Backend(settings, *parts, metrics, budget, self.key_table, Admission(settings), Parsers())
 
 
 @dataclass

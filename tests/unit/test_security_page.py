@@ -10,6 +10,7 @@ from service import http_protocol
 from service.api import admission, bodies, flows, graphs, headers
 from service.app import create_app
 from service.models import columns, exact_json
+from service.models import flows as models
 from service.queue import consumer, dispatcher
 from service.resident import MAX_STATES
 from service.settings import Settings
@@ -23,6 +24,7 @@ FIXED = {
     "body of `:estimate`": graphs.MAX_SMALL_BODY_BYTES,
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
+    "sources, and sinks, of one question": models.MAX_TERMINALS,
     "members of a JSON object": exact_json.MAX_MEMBERS,
     "zstd window": bodies.MAX_WINDOW_BYTES,
     "flow states kept of one graph": MAX_STATES,
