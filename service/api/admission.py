@@ -26,9 +26,9 @@ BUSY: Final = 2
 CROWDED_SHARE: Final = 0.2
 """Of `queue_target_s`, for the queue of a crowded lane."""
 
-CALM_S: Final = 0.5
+CALM_S: Final = 0.25
 CALM_COMMANDS: Final = 10
-CALM_IDLE: Final = 0.25
+CALM_IDLE: Final = 0.15
 """A crowded lane is watched for so long, or so many commands; it is calm if it was idle for this share of the time."""
 
 LANES_KEPT: Final = 10_000
