@@ -1,4 +1,4 @@
-"""How soon work stops once it is cancelled: ``python -m benchmarks.cancel``, on graphs of millions of arcs.
+"""How soon work stops once it is cancelled: ``python -m benchmarks.cancel``, on graphs of millions of edges.
 
 Each kind of work is cancelled at many random moments; counted from the raised flag to the end, which is an exception,
 or the answer if that was as near. The kinds: cold solves of a deep network (genrmf, King & Rao's family) and of a wide
@@ -112,7 +112,7 @@ def measure(edges: EdgeList, name: str, moments: int) -> Iterator[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cancel", description=__doc__)
     parser.add_argument("--moments", type=int, default=100)
-    parser.add_argument("--scale", type=int, default=2, help="side lengths grow with it; 2: some 8 M edges")
+    parser.add_argument("--scale", type=int, default=1, help="side lengths grow with it; 1: 1 to 2 M edges, 2: 8 M")
     parser.add_argument("--out", type=Path, default=DIRECTORY / "cancel.json")
     options = parser.parse_args()
     k = options.scale

@@ -57,7 +57,8 @@ def connect_listeners(settings: Settings) -> redis.asyncio.Redis:
 
 
 def _patient() -> dict[str, Any]:
-    retry = AsyncRetry(ExponentialBackoff(cap=0.5, base=0.05), API_RETRIES)
+    backoff = ExponentialBackoff(cap=0.5, base=0.05)
+    retry = AsyncRetry(backoff, API_RETRIES, supported_errors=(redis.ConnectionError,))  # who waited once has waited
     return {"protocol": 2, "retry": retry, "socket_timeout": TIMEOUT_S}
 
 
