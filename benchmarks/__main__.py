@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from benchmarks import cold, http, instances, memory, warm
+from benchmarks.batches import Change, Drawn
 from benchmarks.instances import Instance
 from benchmarks.peers import installed
 from benchmarks.results import Results, Row, read
@@ -14,14 +15,15 @@ from benchmarks.serve import service
 from benchmarks.tables import render
 from gpu_engine.edgelist import EdgeList
 
-KINDS = ("cold", "warm", "memory", "http")
+KINDS = ("cold", "warm", "drift", "memory", "http")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Exit status 0 if every answer was right."""
     options = parser().parse_args(arguments)
     if options.command == "table":
-        print("\n\n".join(render(read(path), options.brief) for path in options.files))
+        beside = [row for path in options.beside for row in read(path)["rows"]]
+        print("\n\n".join(render(read(path), options.brief, beside) for path in options.files))
         return 0
     for kind in KINDS if options.command == "all" else [options.command]:
         results = Results(kind, settings(options), options.out if options.command != "all" else None)
@@ -43,6 +45,10 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("--only", type=names, default=[], help="instance names, separated by commas")
         command.add_argument("--real", type=Path, help="directory with the real networks (npz)")
         command.add_argument("--out", type=Path, help="the JSON file; benchmarks/results/KIND-SIZE.json if absent")
+        command.add_argument("--engines", type=names, default=["cpu"], help="ours: cpu, cuda, auto; warm: the first")
+        command.add_argument("--no-peers", action="store_true", help="cold: ours only")
+        command.add_argument("--drawn", type=names, default=list(Drawn), help="warm: where edges come from")
+        command.add_argument("--changes", type=names, default=list(Change), help="warm: what happens to them")
         command.add_argument("--repeats", type=int, default=5, help="cold: runs of each solver, the best counts")
         command.add_argument("--limit-s", type=float, default=20.0, help="cold: no further run after these seconds")
         command.add_argument("--batches", type=int, default=20, help="warm: batches in each cell")
@@ -50,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("--url", help="http: a service that runs already, else one is started")
     table = commands.add_parser("table")
     table.add_argument("--brief", action="store_true", help="warm: one line for the three kinds of change")
+    table.add_argument("--beside", type=Path, nargs="*", default=[], help="cold: files with figures of others")
     table.add_argument("files", type=Path, nargs="+")
     return top
 
@@ -61,7 +68,9 @@ def names(text: str) -> list[str]:
 
 def settings(options: argparse.Namespace) -> Row:
     """The options that a figure depends on."""
-    return {key: getattr(options, key) for key in ("size", "only", "repeats", "limit_s", "batches", "requests")}
+    return {
+        key: getattr(options, key) for key in ("size", "only", "engines", "repeats", "limit_s", "batches", "requests")
+    }
 
 
 def loaded(options: argparse.Namespace, default: Iterable[str]) -> Iterator[tuple[Instance, EdgeList]]:
@@ -77,16 +86,26 @@ def loaded(options: argparse.Namespace, default: Iterable[str]) -> Iterator[tupl
 
 def run_cold(options: argparse.Namespace) -> Iterator[list[Row]]:
     effort = cold.Effort(options.repeats, options.limit_s)
-    peers = installed()
+    peers = {} if options.no_peers else installed()
     for instance, edges in loaded(options, []):
-        yield cold.measure(instance, edges, peers, effort)
+        yield cold.measure(instance, edges, options.engines, peers, effort)
 
 
 def run_warm(options: argparse.Namespace) -> Iterator[list[Row]]:
-    plan = warm.Plan(batches=options.batches)
     for instance, edges in loaded(options, instances.WARM):
-        for row in warm.measure(instance, edges, plan):
+        for row in warm.measure(instance, edges, warm_plan(options)):
             yield [row]
+
+
+def run_drift(options: argparse.Namespace) -> Iterator[list[Row]]:
+    for instance, edges in loaded(options, instances.DRIFT):
+        yield [warm.measure_drift(instance, edges, warm_plan(options))]
+
+
+def warm_plan(options: argparse.Namespace) -> warm.Plan:
+    drawn = tuple(Drawn(name) for name in options.drawn)
+    changes = tuple(Change(name) for name in options.changes)
+    return warm.Plan(batches=options.batches, engine=options.engines[0], drawn=drawn, changes=changes)
 
 
 def run_memory(options: argparse.Namespace) -> Iterator[list[Row]]:
@@ -101,7 +120,7 @@ def run_http(options: argparse.Namespace) -> Iterator[list[Row]]:
         yield http.measure(instance, edges, url, http.Load(requests=options.requests))
 
 
-RUNNERS = {"cold": run_cold, "warm": run_warm, "memory": run_memory, "http": run_http}
+RUNNERS = {"cold": run_cold, "warm": run_warm, "drift": run_drift, "memory": run_memory, "http": run_http}
 
 if __name__ == "__main__":
     raise SystemExit(main())

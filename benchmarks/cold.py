@@ -4,6 +4,7 @@ Solve time is `Engine.solve(state, cold=True)` with network and flow state resid
 counted. The certificate of every solve must hold, and every solver must give the same value.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -14,10 +15,9 @@ from benchmarks.instances import Instance
 from benchmarks.peers import Directed, Peer
 from benchmarks.results import Row
 from benchmarks.timing import repeat, timed
-from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine import select
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Engine, FlowState
-from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
 from gpu_engine.types import INFINITE
 
@@ -35,6 +35,7 @@ class Effort:
 
 def warm_up() -> None:
     """Call everything once that is measured later."""
+    select.prepare()
     for instance in WARM_UPS:
         edges = instance.load()
         assert edges is not None
@@ -48,10 +49,14 @@ def warm_up() -> None:
         engine.flow(state)
 
 
-def measure(instance: Instance, edges: EdgeList, peers: dict[str, Peer], effort: Effort) -> list[Row]:
-    """One row for each solver. Raises `WrongAnswer` if a certificate fails or two values differ."""
-    ours = measure_engine(edges, effort)
-    rows = [{"solver": "headrace-cpu"} | ours]
+def measure(
+    instance: Instance, edges: EdgeList, engines: Sequence[str], peers: dict[str, Peer], effort: Effort
+) -> list[Row]:
+    """One row for each solver, ours first. Raises `WrongAnswer` if a certificate fails or two values differ."""
+    rows = [{"solver": f"headrace-{choice}"} | measure_engine(edges, choice, effort) for choice in engines]
+    ours = rows[0]
+    for row in rows:
+        check(row["value"] == ours["value"], f"{instance.name}: {row} and {ours}")
     network = Directed.of(edges, ours["value"])
     for name, peer in peers.items():
         reason = peer.refuses(network)
@@ -73,9 +78,9 @@ def describe(instance: Instance, edges: EdgeList) -> Row:
     }
 
 
-def measure_engine(edges: EdgeList, effort: Effort) -> Row:
-    """Build, solve and certificate times of the CPU engine."""
-    (engine, state), build_ms = timed(lambda: open_engine(edges))
+def measure_engine(edges: EdgeList, choice: str, effort: Effort) -> Row:
+    """Build, solve and certificate times of one of our engines."""
+    (engine, state), build_ms = timed(lambda: open_engine(edges, choice))
     first = engine.solve(state, cold=True)
     certificate_ms = []
 
@@ -98,14 +103,16 @@ def measure_engine(edges: EdgeList, effort: Effort) -> Row:
         "certificate_ms_median": median(certificate_ms),
         "certificate_valid": True,
         "counters": dict(first.counters),
+        "engine": engine.name,
+        "engine_bytes_per_arc": engine.nbytes / engine.network.n_arcs,
     }
 
 
-def open_engine(edges: EdgeList) -> tuple[Engine, FlowState]:
+def open_engine(edges: EdgeList, choice: str = "cpu") -> tuple[Engine, FlowState]:
     """The engine with its one flow state, not solved."""
     assert edges.source is not None
     assert edges.sink is not None
-    engine = CpuEngine(Network(edges))
+    engine = select.open_engine(select.load_network(edges, choice), choice)
     return engine, engine.open(Terminals.of([edges.source], [edges.sink]))
 
 

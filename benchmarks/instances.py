@@ -81,8 +81,37 @@ LARGE = _drawn(
     rgg=("rgg", {"n_vertices": 800_000}),
     road=("road", {"rows": 850, "columns": 850, "terminals": 600}),
 )
-SIZES: Mapping[str, tuple[Instance, ...]] = {"small": SMALL, "medium": MEDIUM, "large": LARGE}
-"""About 40 thousand, one million and eight million arcs."""
+DEVICE = _drawn(
+    genrmf_long=("genrmf-long", {"a": 32}),
+    genrmf_wide=("genrmf-wide", {"a": 64}),
+    rlg_long=("rlg-long", {"rows": 512}),
+    rlg_wide=("rlg-wide", {"rows": 1024}),
+    ac=("ac", {"n_vertices": 4000}),
+    grid=("grid", {"rows": 1024, "columns": 1024}),
+    vision=("vision", {"rows": 1024, "columns": 1024}),
+    road=("road", {}),
+    rmat_18=("rmat", {"scale": 18}),
+    rmat_20=("rmat", {"scale": 20}),
+    delaunay=("delaunay", {"n_vertices": 1 << 20}),
+)
+LARGE_DEVICE = _drawn(
+    genrmf_long_64=("genrmf-long", {"a": 64}),
+    genrmf_wide_128=("genrmf-wide", {"a": 128}),
+    rlg_long_1280=("rlg-long", {"rows": 1280}),
+    rlg_wide_2048=("rlg-wide", {"rows": 2048}),
+    ac_10000=("ac", {"n_vertices": 10_000}),
+    grid_2048=("grid", {"rows": 2048, "columns": 2048}),
+    vision_2048=("vision", {"rows": 2048, "columns": 2048}),
+    road_850=("road", {"rows": 850, "columns": 850, "terminals": 600}),
+)
+SIZES: Mapping[str, tuple[Instance, ...]] = {
+    "small": SMALL,
+    "medium": MEDIUM,
+    "large": LARGE,
+    "device": DEVICE,
+    "large-device": LARGE_DEVICE,
+}
+"""About 40 thousand, one million and eight million arcs; and the sizes in which the papers measured GPU codes."""
 
 REAL = tuple(
     Instance(name, "real", file=f"{name}.npz")
@@ -97,6 +126,9 @@ REAL = tuple(
 )
 WARM = ("osm-heidelberg", "genrmf-wide", "grid", "rmat-hub", "rmat-sets")
 """Names of the instances of the warm table."""
+
+DRIFT = ("genrmf-wide", "grid", "rmat-hub")
+"""Names of the instances on which a state is repaired a thousand times."""
 
 
 def choose(size: str, only: list[str]) -> list[Instance]:

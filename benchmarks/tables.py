@@ -1,13 +1,16 @@
 """Results as Markdown tables."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
 from benchmarks.results import Row
 
 
-def render(document: Row, brief: bool = False) -> str:
-    """The table of one results document, with the machine above; ``brief`` shortens the warm one."""
+def render(document: Row, brief: bool = False, beside: Sequence[Row] = ()) -> str:
+    """The table of one results document, with the machine above; ``brief`` shortens the warm one.
+
+    ``beside`` are rows of other solvers on some of the instances, from other files.
+    """
     machine = document["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     head = (
@@ -16,7 +19,9 @@ def render(document: Row, brief: bool = False) -> str:
     )
     kind = document["kind"]
     table = BRIEF.get(kind, TABLES[kind]) if brief else TABLES[kind]
-    return f"{head}\n\n{table(document['rows'])}"
+    rows = document["rows"]
+    drawn = {row.get("instance") for row in rows}
+    return f"{head}\n\n{table([*rows, *(row for row in beside if row['instance'] in drawn)])}"
 
 
 def markdown(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
@@ -42,7 +47,8 @@ def cold(rows: list[Row]) -> str:
     for instance in dict.fromkeys(row["instance"] for row in rows):
         found = {row["solver"]: row for row in rows if row["instance"] == instance}
         ours, *others = (found[solver] for solver in solvers if solver in found)
-        best = min((row["solve_ms_best"] for row in others if "value" in row), default=None)
+        peers = [row for row in others if "value" in row and not row["solver"].startswith("headrace")]
+        best = min((row["solve_ms_best"] for row in peers), default=None)
         times = [three(found[solver].get("solve_ms_best")) if solver in found else "" for solver in solvers]
         line = [instance, *(str(ours[key]) for key in ("n", "m", "arcs", "value")), *times]
         line.append(three(best and ours["solve_ms_best"] / best))
@@ -77,6 +83,17 @@ def warm_brief(rows: list[Row]) -> str:
     return markdown(["instance", "drawn", "size", "edges", "cold ms", *(f"{c} us" for c in changes), "worst"], lines)
 
 
+def drift(rows: list[Row]) -> str:
+    """One line an instance."""
+    header = ["instance", "engine", "batches", "edges", "first tenth us", "last tenth us", "last / first", "modes"]
+    keys = ("first_us_median", "last_us_median", "late_over_early")
+    lines = []
+    for row in rows:
+        line = [row["instance"], row["engine"], str(row["batches"]), str(row["k"]), *(three(row[key]) for key in keys)]
+        lines.append([*line, ", ".join(f"{count} {mode}" for mode, count in row["modes"].items())])
+    return markdown(header, lines)
+
+
 def http(rows: list[Row]) -> str:
     """One line a request kind."""
     header = ["instance", "request", "clients", "requests", "p50 ms", "p90 ms", "p99 ms", "requests / s"]
@@ -99,5 +116,11 @@ def memory(rows: list[Row]) -> str:
     return markdown(header, lines)
 
 
-TABLES: dict[str, Callable[[list[Row]], str]] = {"cold": cold, "warm": warm, "http": http, "memory": memory}
+TABLES: dict[str, Callable[[list[Row]], str]] = {
+    "cold": cold,
+    "warm": warm,
+    "drift": drift,
+    "http": http,
+    "memory": memory,
+}
 BRIEF = {"warm": warm_brief}

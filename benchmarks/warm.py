@@ -16,7 +16,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.answers import check, check_certificate
-from benchmarks.batches import Change, Drawn, batch_sizes, new_capacities, populations
+from benchmarks.batches import Change, Drawn, Population, batch_sizes, new_capacities, populations
 from benchmarks.cold import describe, open_engine
 from benchmarks.instances import Instance
 from benchmarks.results import Row
@@ -33,6 +33,9 @@ class Plan:
     batches: int = 20
     cold_batches: int = 5
     seed: int = 1
+    engine: str = "cpu"
+    drawn: tuple[Drawn, ...] = tuple(Drawn)
+    changes: tuple[Change, ...] = tuple(Change)
 
 
 @dataclass(slots=True)
@@ -70,20 +73,22 @@ class Cell:
 
 def measure(instance: Instance, edges: EdgeList, plan: Plan) -> Iterator[Row]:
     """One row for each cell (drawn, change, size). Raises `WrongAnswer` for a wrong value or certificate."""
-    warm = Pair(*open_engine(edges))
-    cold = Pair(*open_engine(edges))
+    warm = Pair(*open_engine(edges, plan.engine))
+    cold = Pair(*open_engine(edges, plan.engine))
     for pair in (warm, cold):
         pair.engine.solve(pair.state, cold=True)
     drawn_from = populations(warm.engine, warm.state)
-    for drawn in Drawn:
-        rows = drawn_from[drawn]
-        for label, size in batch_sizes(edges.n_edges, len(rows)).items():
-            for change in Change:
-                cell = measure_cell(warm, cold, rows, size, change, plan)
+    for drawn in plan.drawn:
+        population = drawn_from[drawn]
+        sizes = batch_sizes(edges.n_edges, len(population.rows), fine=plan.engine != "cpu")
+        for label, size in sizes.items():
+            for change in plan.changes:
+                cell = measure_cell(warm, cold, population, size, change, plan)
                 yield (
                     describe(instance, edges)
                     | {
                         "arcs": warm.engine.network.n_arcs,
+                        "engine": warm.engine.name,
                         "drawn": str(drawn),
                         "change": str(change),
                         "size": label,
@@ -101,12 +106,12 @@ class Pair:
     state: FlowState
 
 
-def measure_cell(warm: Pair, cold: Pair, rows: EdgeArray, size: int, change: Change, plan: Plan) -> Cell:
+def measure_cell(warm: Pair, cold: Pair, population: Population, size: int, change: Change, plan: Plan) -> Cell:
     """All batches of a cell; the capacities are the same after it as before."""
     rng = np.random.default_rng([plan.seed, size, list(Change).index(change)])
     cell = Cell()
     for i in range(plan.batches):
-        batch = np.sort(rng.choice(rows, size, replace=False))
+        batch = population.draw(rng, size)
         before = warm.engine.network.capacity[batch]
         after = new_capacities(rng, change, before)
         update_us, solve_us, mode, value = apply(warm, batch, after, cell)
@@ -138,3 +143,31 @@ def solve_twin(cold: Pair, batch: EdgeArray, before: UnitArray, after: UnitArray
     check(report.value == value, f"cold says {report.value}, warm {value}")
     cold.engine.update(batch, before)
     return elapsed_ms
+
+
+def measure_drift(instance: Instance, edges: EdgeList, plan: Plan, batches: int = 1000, size: int = 100) -> Row:
+    """One row: does a state that has been repaired ``batches`` times still repair as fast? No inverses here."""
+    warm = Pair(*open_engine(edges, plan.engine))
+    warm.engine.solve(warm.state)
+    population = populations(warm.engine, warm.state)[Drawn.FAVOURED]
+    rng = np.random.default_rng([plan.seed, batches])
+    first = np.array(warm.engine.network.capacity)
+    cell = Cell()
+    for _ in range(batches):
+        batch = population.draw(rng, min(size, len(population.rows)))
+        # From the first capacities, so that they do not wander off.
+        update_us, solve_us, mode, _ = apply(warm, batch, new_capacities(rng, Change.MIXED, first[batch]), cell)
+        cell.update_us.append(update_us + solve_us)
+        cell.modes[mode] += 1
+    hundred = max(1, batches // 10)
+    early, late = median(cell.update_us[:hundred]), median(cell.update_us[-hundred:])
+    return describe(instance, edges) | {
+        "engine": warm.engine.name,
+        "batches": batches,
+        "k": size,
+        "first_us_median": early,
+        "last_us_median": late,
+        "late_over_early": late / early,
+        "modes": dict(cell.modes),
+        "certificates_valid": len(cell.certificate_ms),
+    }

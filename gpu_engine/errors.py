@@ -11,6 +11,7 @@ EngineError
  +-- Cancelled             the caller's flag was raised            cancelled
  +-- TimedOut              the caller's time limit passed          timeout
  +-- OutOfMemory           needed bytes exceed the budget          out_of_memory
+ +-- UnknownEngine         no engine or preset of that name        unknown_engine
 """
 
 from collections.abc import Sequence
@@ -96,3 +97,9 @@ class OutOfMemory(EngineError):
     """The network does not fit into the memory budget."""
 
     code = "out_of_memory"
+
+
+class UnknownEngine(EngineError):
+    """There is no engine or preset of this name."""
+
+    code = "unknown_engine"

@@ -4,6 +4,7 @@ Edges keep their rows, ids and capacities; the topology is a bidirectional CSR o
 and every flow state shares. Nothing here knows a solver.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +26,9 @@ from gpu_engine.types import (
 )
 from gpu_engine.validate import check, exact_total
 
+CsrBuilder = Callable[[int, VertexArray, VertexArray], tuple[ArcArray, VertexArray, ArcArray, ArcArray]]
+"""What `gpu_engine.links.build_csr` does; another device may do it faster."""
+
 
 class Network:
     """A checked network. Topology is fixed; `capacity` changes through `set_capacity` only.
@@ -36,7 +40,7 @@ class Network:
     Raises `InvalidNetwork`, `TooLarge` or `CapacityOverflow`, naming the edge rows. Cost: O(n + m) time.
     """
 
-    def __init__(self, edges: EdgeList) -> None:
+    def __init__(self, edges: EdgeList, build: CsrBuilder = build_csr) -> None:
         check(edges)
         self.n_vertices = edges.n_vertices
         self.n_edges = edges.n_edges
@@ -46,7 +50,7 @@ class Network:
         self.edge_ids = Names(edges.edge_ids, edges.n_edges, "edge id")
         self.vertex_labels = Names(edges.vertex_labels, edges.n_vertices, "vertex label")
         self.source, self.sink = edges.source, edges.sink
-        self.row_offsets, self.head, self.reverse_arc, self.edge_arc = build_csr(
+        self.row_offsets, self.head, self.reverse_arc, self.edge_arc = build(
             edges.n_vertices,
             np.ascontiguousarray(edges.tail, dtype=np.int32),
             np.ascontiguousarray(edges.head, dtype=np.int32),
@@ -135,9 +139,12 @@ class Network:
             )
         return change
 
-    def set_capacity(self, rows: EdgeArray, capacity: UnitArray) -> None:
-        """Store new capacities of distinct edge rows. O(k). Flow states are the engine's to adjust."""
-        change = self.check_update(rows, capacity)
+    def set_capacity(self, rows: EdgeArray, capacity: UnitArray, change: "CapacityChange | None" = None) -> None:
+        """Store new capacities of distinct edge rows. O(k). Flow states are the engine's to adjust.
+
+        ``change`` is what `check_update` said of them, if the caller has asked it.
+        """
+        change = change or self.check_update(rows, capacity)
         self.n_infinite += change.to_infinite
         self.finite_total += change.total
         self.capacity[rows] = capacity

@@ -1,35 +1,86 @@
-"""Which engine a network gets."""
+"""Which engine a network gets, and where it is built."""
 
-from typing import Final, Literal
+from typing import Final
 
 from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.cuda.presets import DEFAULT, find
+from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Engine
-from gpu_engine.errors import EngineError
+from gpu_engine.errors import EngineError, UnknownEngine
 from gpu_engine.network import Network
+from gpu_engine.trial import TrialEngine
 
-Choice = Literal["auto", "cpu", "cuda"]
+TRIAL_FROM_ARCS: Final = 50_000
+"""Below this a solve is over on the CPU before a device has been told of it."""
 
-CUDA_FROM_ARCS: Final = 2_000_000
-"""Below this the CPU engine's cold solves are about as fast, and its small updates faster: no launch, no transfer."""
+BUILT_ON_DEVICE_FROM_EDGES: Final = 1_000_000
 
 
-def open_engine(network: Network, choice: Choice = "auto") -> Engine:
-    """An engine for the network; "auto" takes the CUDA engine for large ones if there is a device.
+def load_network(edges: EdgeList, choice: str = "auto") -> Network:
+    """The network of these edges, its rows sorted on a device if there is one and it pays. Raises as `Network`."""
+    if choice != "cpu" and edges.n_edges >= BUILT_ON_DEVICE_FROM_EDGES and not missing_device():
+        import cupy
 
-    Raises `EngineError` if "cuda" is asked for and cannot be had.
+        from gpu_engine.cuda.build import build_csr
+
+        try:
+            return Network(edges, build_csr)
+        except cupy.cuda.memory.OutOfMemoryError:
+            pass  # the host has more memory, if less speed
+        finally:
+            cupy.get_default_memory_pool().free_all_blocks()
+    return Network(edges)
+
+
+def open_engine(network: Network, choice: str = "auto") -> Engine:
+    """An engine for the network: "cpu", "cuda", "cuda:PRESET" (`gpu_engine.cuda.presets`) or "auto".
+
+    "auto" lets CPU and device try the first solve, unless the network is small.
+
+    Raises `UnknownEngine`, and `EngineError` if "cuda" is asked for and cannot be had.
     """
-    if choice == "cpu" or (choice == "auto" and network.n_arcs < CUDA_FROM_ARCS):
+    kind, preset = _parse(choice)
+    if kind == "cpu" or (kind == "auto" and network.n_arcs < TRIAL_FROM_ARCS):
         return CpuEngine(network)
+    missing = missing_device()
+    if missing and kind == "cuda":
+        raise EngineError(f"the CUDA engine cannot run here: {missing}")
+    if missing:
+        return CpuEngine(network)
+    if kind == "cuda":
+        return _cuda(network, preset)
+    return TrialEngine(CpuEngine(network), _cuda)
+
+
+def _parse(choice: str) -> tuple[str, str]:
+    """Engine and preset. Raises `UnknownEngine`."""
+    kind, _, preset = choice.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (preset and kind != "cuda"):
+        raise UnknownEngine(f"no engine {choice!r}; there are auto, cpu, cuda and cuda:PRESET")
+    find(preset or DEFAULT)
+    return kind, preset or DEFAULT
+
+
+def missing_device() -> str:
+    """Why there is no CUDA device to use; empty if there is one."""
     try:
         from gpu_engine.cuda.module import device_available
-
-        if device_available():
-            from gpu_engine.cuda.engine import CudaEngine
-
-            return CudaEngine(network)
-        missing = "no CUDA device can be used"
     except ImportError:
-        missing = "CuPy is not installed (extra gpu12 or gpu13)"
-    if choice == "cuda":
-        raise EngineError(f"the CUDA engine cannot run here: {missing}")
-    return CpuEngine(network)
+        return "CuPy is not installed (extra gpu12 or gpu13)"
+    return "" if device_available() else "no CUDA device can be used"
+
+
+def prepare(choice: str = "auto") -> str:
+    """Make ready what `open_engine` may need, kernels compiled; returns what there is. Seconds, the first time ever."""
+    if choice == "cpu" or missing_device():
+        return "cpu"
+    from gpu_engine.cuda.module import compile_all, device_name
+
+    compile_all()
+    return f"{choice} ({device_name()})"
+
+
+def _cuda(network: Network, preset: str = DEFAULT) -> Engine:
+    from gpu_engine.cuda.engine import CudaEngine
+
+    return CudaEngine(network, preset)

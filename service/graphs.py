@@ -18,7 +18,7 @@ import structlog
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
 from gpu_engine.formats import unpack
-from gpu_engine.network import Network
+from gpu_engine.select import load_network
 from gpu_engine.updates import CapacityTable, Change
 from service import answers, exact_json
 from service.errors import ServiceError
@@ -213,7 +213,7 @@ class Graphs:
         except BrokenBlob as error:
             raise ServiceError("worker_unavailable", f"the edges are gone, send them again: {error}") from error
         self._refuse_hopeless(least_bytes(edges.n_vertices, len(edges.tail)))
-        network = Network(edges)
+        network = load_network(edges, self._settings.engine)
         graph = Graph(command.graph, command.id, 1, 1, network, self._open_engine(network), CapacityTable(network))
         self._make_room(command.graph, graph.nbytes)
         return graph

@@ -46,7 +46,8 @@ class Settings(BaseSettings):
     workers: int = Field(default=1, ge=1)
     threads: int = Field(default=2, ge=1)
     """Solver threads of one worker; each graph uses one at a time."""
-    engine: Literal["auto", "cpu", "cuda"] = "auto"
+    engine: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:[a-z-]+)?)$")
+    """`cuda:NAME` drains by a published system, for comparisons; the worker refuses unknown names."""
     memory_budget_bytes: int = Field(default=8 << 30, gt=0)
     """For the graphs and flow states of one worker."""
     lease_s: float = Field(default=5, gt=0)

@@ -18,7 +18,7 @@ import structlog
 
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.network import Network
-from gpu_engine.select import open_engine
+from gpu_engine.select import open_engine, prepare
 from gpu_engine.terminals import Terminals
 from gpu_engine.types import INFINITE
 from service import logs
@@ -69,7 +69,8 @@ class Worker:
         if self._consumer.stopping:
             return 0
         self._lease.start(self._report, self._on_beat, self._on_lost)
-        self._engine_name = warm_up(self._open_engine)
+        warm_up(self._open_engine)
+        self._engine_name = prepare(self._settings.engine)
         self._metrics.engine_is(self._engine_name)
         self._restore_all()
         log.info("started", worker=self.name, engine=self._engine_name)
@@ -151,8 +152,8 @@ class Worker:
         self.stop()
 
 
-def warm_up(open_engine: OpenEngine) -> str:
-    """Compile every kernel on a tiny network; returns the engine's name. Seconds at first, then from the cache."""
+def warm_up(open_engine: OpenEngine) -> None:
+    """Compile every host kernel on a tiny network. Seconds at first, then from the cache."""
     tail, head = np.array([0, 0, 1, 2], np.int32), np.array([1, 2, 3, 3], np.int32)
     network = Network(EdgeList(4, tail, head, np.array([3, 2, 2, 3], np.int64)))
     engine = open_engine(network)
@@ -165,7 +166,6 @@ def warm_up(open_engine: OpenEngine) -> str:
     engine.flow(state)
     engine.certificate(state)
     engine.close(state)
-    return engine.name
 
 
 def main() -> int:

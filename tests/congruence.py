@@ -1,5 +1,7 @@
 """What every engine must do on a random network: agree with the judge after every update."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gpu_engine.checks import flow_value, is_flow
@@ -10,7 +12,7 @@ from tests.oracle import maximum_flow
 from tests.random_networks import random_edges, random_terminals, random_update
 
 
-def check_sequence(make_engine: type[Engine], seed: int, steps: int, largest: int = 30) -> None:
+def check_sequence(make_engine: Callable[[Network], Engine], seed: int, steps: int, largest: int = 30) -> None:
     """Solve, compare with the judge, update, and again; what fails names its seed and step."""
     rng = np.random.default_rng(seed)
     edges = random_edges(rng, largest)

@@ -6,10 +6,10 @@ the cut are derived on the host from a copy of the state, so they do not disturb
 """
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 import cupy
 import numpy as np
@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from gpu_engine.checks import Certificate, own_supply, verdict
 from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
 from gpu_engine.cuda import launch
-from gpu_engine.cuda.launch import CONTROL, FINDINGS, Array, DrainScratch, Topology
+from gpu_engine.cuda.launch import Array, Batch, Drains, LoadedBatch, Topology
+from gpu_engine.cuda.preset_drain import PresetDrain
+from gpu_engine.cuda.presets import DEFAULT, find
 from gpu_engine.engine import Control, Cut, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, InvalidNetwork
 from gpu_engine.free import SOURCE, free_vertices
@@ -60,24 +62,30 @@ class CudaFlowState(FlowState):
 
 
 class CudaEngine(Engine):
-    """One device, the current one of the calling thread."""
+    """One device, the current one of the calling thread.
+
+    ``preset`` names a published system that does the drains (`gpu_engine.cuda.presets`); what it leaves, and the proof
+    that nothing is left, is the default drain's. Reports then count the preset's work, and ``left_pushes``.
+    Raises `UnknownEngine`.
+    """
 
     name = "cuda"
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, preset: str = DEFAULT) -> None:
+        named = find(preset) is not None
+        self.name = f"cuda:{preset}" if named else "cuda"
         self.network = network
         self._states: list[CudaFlowState] = []
         self._topology = Topology(
             n=network.n_vertices,
+            n_arcs=network.n_arcs,
             row_offsets=cupy.asarray(network.row_offsets),
-            head=cupy.asarray(network.head),
-            reverse_arc=cupy.asarray(network.reverse_arc),
             edge_arc=cupy.asarray(network.edge_arc),
             capacity=cupy.asarray(network.capacity),
             undirected=cupy.asarray(network.undirected),
         )
-        self._scratch: DrainScratch | None = None
-        self._stale_capacity: list[tuple[EdgeArray, UnitArray]] = []
+        self._preset = PresetDrain(preset, self._topology) if named else None
+        self._batch = Batch()
         self._infinite_arcs = network.infinite_arcs()
         loops = int((network.edge_arc < 0).sum())
         self._parallel = network.n_arcs != 2 * (network.n_edges - loops)
@@ -87,20 +95,24 @@ class CudaEngine(Engine):
         role = free_vertices(self.network, terminals).role
         n = self.network.n_vertices
         excess, side = cupy.empty(n, np.int64), cupy.empty(n, np.bool_)
-        state = CudaFlowState(terminals, cupy.asarray(role), excess, side, self._needs_wide())
+        wide = self._needs_wide()
+        arcs = self._new_arcs(wide)
+        state = CudaFlowState(terminals, cupy.asarray(role), excess, side, wide, arcs)
         self._states.append(state)
         return state
 
     def _needs_wide(self) -> bool:
         """Narrow if every pair sum and the whole flow stay below 2**30."""
-        largest = self.network.capacity[self.network.capacity != INFINITE]
-        if self.network.n_infinite:
-            return bool(self.network.finite_total >= NARROW_LIMIT)
         if self.network.finite_total < NARROW_LIMIT:
+            return False
+        if self.network.n_infinite:
+            return True
+        # A pair sum has the capacities of two arcs, twice where edges are undirected. Mostly this bound will do.
+        if 4 * launch.largest_sum(self._topology) < NARROW_LIMIT:
             return False
         capacity = self.network.arc_capacity()
         pairs = capacity + capacity[self.network.reverse_arc]
-        return bool(len(largest)) and int(pairs.max(initial=0)) >= NARROW_LIMIT
+        return int(pairs.max(initial=0)) >= NARROW_LIMIT
 
     def update(self, rows: EdgeArray, capacity: UnitArray) -> None:
         network = self.network
@@ -108,17 +120,28 @@ class CudaEngine(Engine):
         if change.touches_infinite:
             self._update_infinite(rows, capacity)
             return
-        solved = [state for state in self._states if state.solved]
-        if solved and self._beside_infinite(rows):
-            for state in solved:
+        if len(rows) == 0:
+            return
+        batch = self._batch.load(rows, capacity)
+        beside_infinite = self._beside_infinite(rows)
+        for state in self._states:
+            if beside_infinite:
                 state.solved = False  # rare enough to be left to a cold solve
-        elif solved and len(rows):
-            links = self._links(rows)
-            packed = launch.pack(rows, capacity - network.capacity[rows], links)
-            for state in solved:
-                self._apply(state, packed, len(rows), len(links))
-        network.set_capacity(rows, capacity)
-        self._stale_capacity.append((rows, capacity))
+            elif state.solved:
+                self._apply(state, batch)
+        batch.store(self._topology)
+        network.set_capacity(rows, capacity, change)
+        self._check_width()
+        cupy.cuda.get_current_stream().synchronize()  # the batch is read before it is written again
+
+    def _check_width(self) -> None:
+        """States that were not there to be asked, or hold infinite arcs, may have to become wide."""
+        if self.network.finite_total < NARROW_LIMIT:
+            return
+        narrow = [state for state in self._states if not state.wide and (not state.solved or self.network.n_infinite)]
+        if narrow and self._needs_wide():
+            for state in narrow:
+                state.solved, state.wide, state.arcs = False, True, None
 
     def _beside_infinite(self, rows: EdgeArray) -> bool:
         """A finite edge of the batch shares its link with an infinite one."""
@@ -128,34 +151,14 @@ class CudaEngine(Engine):
         arcs = arcs[arcs >= 0]
         return bool((self._infinite_arcs[arcs] | self._infinite_arcs[self.network.reverse_arc[arcs]]).any())
 
-    def _links(self, rows: EdgeArray) -> NDArray[np.int64]:
-        """One arc of each link that carries these edges."""
-        arcs = self.network.edge_arc[rows]
-        arcs = arcs[arcs >= 0]
-        if not self._parallel:
-            return arcs.astype(np.int64)
-        arcs = np.minimum(arcs, self.network.reverse_arc[arcs])
-        if len(arcs) > launch.ONE_BLOCK_ROWS:
-            unique: NDArray[np.int64] = cupy.unique(cupy.asarray(arcs)).get().astype(np.int64)
-            return unique
-        return np.unique(arcs).astype(np.int64)
-
-    def _apply(self, state: CudaFlowState, packed: Array, k: int, n_links: int) -> None:
-        told = launch.apply(self._topology, packed, k, n_links, state)
+    def _apply(self, state: CudaFlowState, batch: LoadedBatch) -> None:
+        told = batch.apply(self._topology, state)
         state.touched = True
         if told["overflow"]:
             state.solved, state.wide, state.arcs = False, True, None
         state.value += int(told["gained"])
         state.lacking |= bool(told["lacking"])
         state.holding |= bool(told["holding"])
-
-    def _capacity(self) -> Array:
-        """int64[m] on the device, with all updates so far; only cold solves and certificates need it."""
-        device = self._topology.capacity
-        for rows, capacity in self._stale_capacity:
-            device[cupy.asarray(rows)] = cupy.asarray(capacity)
-        self._stale_capacity.clear()
-        return device
 
     def _update_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
         """As in the CPU engine: the free vertices may change, so every state goes cold."""
@@ -166,7 +169,7 @@ class CudaEngine(Engine):
         except Exception:
             self.network.set_capacity(rows, old)
             raise
-        self._stale_capacity.append((rows, capacity))
+        self._topology.capacity[cupy.asarray(rows)] = cupy.asarray(capacity)
         self._infinite_arcs = self.network.infinite_arcs()
         for state, role in zip(self._states, roles, strict=True):
             state.role, state.solved, state.arcs = cupy.asarray(role), False, None
@@ -176,22 +179,28 @@ class CudaEngine(Engine):
         assert isinstance(state, CudaFlowState)
         control = control or Control()
         began = perf_counter()
+        if self._preset is not None:
+            self._preset.spent_ms = 0.0
         if cold or not state.solved:
             mode, reason = Mode.COLD, "asked for" if cold else "no earlier flow to start from"
             counters = self._solve_cold(state, control)
         else:
             mode, reason, counters = self._solve_warm(state, control)
         state.settled_value, state.touched = state.value, False
-        elapsed_ms = (perf_counter() - began) * 1e3
-        return SolveReport(mode, state.value, self.name, counters, {"solve": elapsed_ms}, reason)
+        timings_ms = {"solve": (perf_counter() - began) * 1e3}
+        if self._preset is not None:
+            timings_ms["preset"] = self._preset.spent_ms
+        return SolveReport(mode, state.value, self.name, counters, timings_ms, reason)
 
     def _solve_cold(self, state: CudaFlowState, control: Control) -> dict[str, int]:
         state.solved = False
-        state.arcs = launch.zero_flow(self._topology, self._capacity(), state.wide)
+        if state.arcs is None:
+            state.arcs = self._new_arcs(state.wide)
+        launch.zero_flow(self._topology, state.arcs, state.wide)
         state.excess[:] = cupy.asarray(own_supply(self.network.n_vertices, state.terminals))
         state.source_side[:] = state.role == SOURCE
-        launch.saturate(state.arcs, state.excess, state.source_side, state.wide)
-        counters = self._settle(state, control, deficits=False)
+        launch.saturate(state)
+        counters = self._settle(state, control, [False])
         demand = state.terminals.demand
         on_sink_side = int(cupy.where(state.source_side, 0, state.excess).sum())
         state.value = int(demand[demand != INFINITE].sum()) + on_sink_side
@@ -201,64 +210,67 @@ class CudaEngine(Engine):
 
     def _solve_warm(self, state: CudaFlowState, control: Control) -> tuple[Mode, str, dict[str, int]]:
         counters: dict[str, int] = dict.fromkeys(COUNTERS, 0)
-        if state.lacking:
-            counters = self._settle(state, control, deficits=True)
-            state.lacking, state.holding = False, True
-        if state.holding:
-            for name, count in self._settle(state, control, deficits=False).items():
-                counters[name] += count
-            state.holding = False
+        if state.lacking or state.holding:
+            # What deficits do not find in S they take from T, which may then hold excess for them.
+            counters = self._settle(state, control, [True, False] if state.lacking else [False])
+            state.lacking = state.holding = False
             return Mode.WARM, "repaired from the last flow", counters
         if state.value != state.settled_value:
             return Mode.WARM, "the cut is still minimum, its capacity changed", counters
         reason = "flow and cut are still optimal" if state.touched else "no change since the last solve"
         return Mode.UNCHANGED, reason, counters
 
-    def _settle(self, state: CudaFlowState, control: Control, *, deficits: bool) -> dict[str, int]:
-        """Drain one side; raises `Cancelled` with the state a pseudoflow that can be settled later."""
-        if self._scratch is None:
-            self._scratch = DrainScratch.of(self.network.n_vertices, self.network.n_arcs)
-        launch.region(state, deficits, self._scratch.region)
-        told = cupy.zeros(CONTROL.itemsize, np.uint8)
-        launch.drain(
-            self._topology.row_offsets, state.arcs, state.excess, self._scratch, told, state.wide, mirrored=deficits
-        )
-        self._wait(control, told)
-        result = np.frombuffer(told.get().tobytes(), CONTROL)[0]
-        if result["status"] != 0:
+    def _settle(self, state: CudaFlowState, control: Control, sides: list[bool]) -> dict[str, int]:
+        """Drain S (True: its deficits) or T; raises `Cancelled` with a pseudoflow that can be settled later."""
+        drains = Drains(self.network.n_vertices, self.network.n_arcs)
+        counters = Counter(dict.fromkeys(COUNTERS, 0))
+        cancelled = False
+        try:
+            if self._preset is not None and state.holding and len(sides) == 2:
+                counters.update(self._preset.both(state, control))
+            for deficits in sides:
+                if self._preset is not None:
+                    counters.update(self._preset.one(state, deficits, control))
+                drains.start(self._topology.row_offsets, state, deficits=deficits)
+        except Cancelled:
+            cancelled = True  # in a preset; what the drains before it did counts all the same
+        self._wait(control, drains)
+        for told in drains.outcomes():
+            cancelled |= told["status"] != 0
+            state.value += int(told["gained"])
+            if self._preset is None:
+                counters.update({name: int(told[name]) for name in COUNTERS})
+            else:
+                counters["left_pushes"] += int(told["pushes"])
+        if cancelled:
+            state.holding = True
             raise Cancelled("the solve was cancelled")
-        if result["cut_off"]:
-            gained = cupy.zeros(1, np.int64)
-            launch.move_cut_off(state, self._scratch, deficits, gained)
-            state.value += int(gained[0])
-        return {name: int(result[name]) for name in COUNTERS}
+        return counters
 
-    def _wait(self, control: Control, told: Array) -> None:
-        """Until the kernel has ended; passes a cancel on to it."""
+    def _wait(self, control: Control, drains: Drains) -> None:
+        """Until the kernels have ended; passes a cancel on to them."""
         event = cupy.cuda.Event(disable_timing=True)
         event.record()
         began = perf_counter()
         sent = False
         while not event.done:
             if control.cancelled and not sent:
-                with cupy.cuda.Stream(non_blocking=True) as stream:
-                    told[:4].set(np.ones(1, np.int32).view(np.uint8), stream=stream)
-                    stream.synchronize()
+                drains.cancel()
                 sent = True
             if perf_counter() - began > SPIN_S:
                 time.sleep(POLL_S)
 
+    def _new_arcs(self, wide: bool) -> Array:
+        """Arc records; heads and reverses come from another state, if one has them."""
+        for state in self._states:
+            if state.arcs is not None:
+                return launch.new_arcs(*launch.columns(state.arcs), wide)
+        return launch.new_arcs(self.network.head, self.network.reverse_arc, wide)
+
     def certificate(self, state: FlowState) -> Certificate:
         assert isinstance(state, CudaFlowState)
-        role = state.role  # what is free is an input: no kernel writes it
         own = cupy.asarray(own_supply(self.network.n_vertices, state.terminals))
-        fresh = launch.zero_flow(self._topology, self._capacity(), state.wide)
-        blank = np.zeros(1, FINDINGS)
-        for name in ("residual", "balance", "terminal", "crossing", "side"):
-            blank[name] = -1
-        findings = cupy.asarray(blank.view(np.uint8))
-        launch.certify(state, fresh, own, role, findings)
-        found = np.frombuffer(findings.get().tobytes(), FINDINGS)[0]
+        found = launch.certify(self._topology, state, own)
         first = [int(found[name]) for name in ("residual", "balance", "terminal", "crossing", "side")]
         side = self._terminal_sides(state)
         return verdict(state.terminals, *side, int(found["across"]), int(found["cut_capacity"]), first)
@@ -290,11 +302,9 @@ class CudaEngine(Engine):
 
     def _residual(self, state: CudaFlowState) -> UnitArray:
         """int64[arcs] on the host, in the CPU engine's terms for infinite arcs."""
-        column = state.arcs[:, 1] if state.wide else state.arcs[:, 2]
-        residual: UnitArray = column.get().astype(np.int64)
+        residual: UnitArray = launch.residual(state.arcs, state.wide).get().astype(np.int64)
         if self.network.n_infinite:
-            fresh = launch.zero_flow(self._topology, self._capacity(), state.wide)
-            base = (fresh[:, 1] if state.wide else fresh[:, 2]).get().astype(np.int64)
+            base = launch.arc_capacity(self._topology, state.arcs, state.wide).get().astype(np.int64)
             residual += self.network.arc_capacity() - base
         return residual
 
@@ -310,8 +320,9 @@ class CudaEngine(Engine):
         if not arrays:
             return state
         try:
-            state.arcs = launch.zero_flow(self._topology, self._capacity(), state.wide)
-            column: Any = state.arcs[:, 1] if state.wide else state.arcs[:, 2]
+            state.arcs = self._new_arcs(state.wide)
+            launch.zero_flow(self._topology, state.arcs, state.wide)
+            column = launch.residual(state.arcs, state.wide)
             column -= cupy.asarray(arrays["flow"].astype(column.dtype))
             state.excess[:] = cupy.asarray(arrays["excess"])
             state.source_side[:] = cupy.asarray(arrays["source_side"])

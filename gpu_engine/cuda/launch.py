@@ -4,22 +4,24 @@ Arrays are CuPy arrays on the current device. ``arcs`` int32[arcs, 4] or int64[a
 share the first word), one `Arc` record a row.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import cupy
 import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.cuda.module import THREADS, cluster_size, kernel
+from gpu_engine.types import ArcArray, EdgeArray, UnitArray, VertexArray
 
 Array = Any
 """A cupy.ndarray; CuPy has no generic array type that a checker could use."""
 
 BLOCK: Final = 256
 MAX_BLOCKS: Final = 4096
-ONE_BLOCK_ROWS: Final = 8192
-"""Updates up to this size are applied by a single block, in one launch."""
+ONE_BLOCK_ROWS: Final = 4096
+"""Updates up to this size are applied by a single block, in one launch, and read from host memory."""
 
 OUTCOME = np.dtype([("gained", "i8"), ("lacking", "i4"), ("holding", "i4"), ("overflow", "i4"), ("pad", "i4")])
 FINDINGS = np.dtype(
@@ -27,140 +29,105 @@ FINDINGS = np.dtype(
     + [("across", "i8"), ("cut_capacity", "i8")]
 )
 CONTROL = np.dtype(
-    [("cancel", "i4"), ("status", "i4"), ("cut_off", "i4"), ("pad", "i4")]
+    [("cancel", "i4"), ("status", "i4"), ("cut_off", "i4"), ("pad", "i4"), ("gained", "i8")]
     + [(n, "i8") for n in ("pushes", "relabels", "global_relabels", "arcs_scanned", "rounds", "levels")]
     + [("grid_steps", "i8"), ("cluster_steps", "i8")]
 )
 WORK_BYTES: Final = 256
+LONG_ROW: Final = 128
+"""Arcs from which a row is visited by a whole block, and in pieces by a search (frontier.cuh)."""
+
 PATIENCE: Final = np.float32(0.5)
-SMALL: Final = np.int32(2048)
+SMALL: Final = np.int32(256)
 ROUND_LIMIT: Final = np.int32(1 << 30)
+
+
+class State(Protocol):
+    """What the kernels need of a flow state; see `gpu_engine.cuda.engine.CudaFlowState`."""
+
+    role: Array
+    excess: Array
+    source_side: Array
+    arcs: Array
+    wide: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What all states of a network share on the device."""
+    """What all states of a network share on the device. Heads and reverse arcs lie in the states' records only."""
 
     n: int
+    n_arcs: int
     row_offsets: Array
-    head: Array
-    reverse_arc: Array
     edge_arc: Array
     capacity: Array
     undirected: Array
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.row_offsets, self.head, self.reverse_arc, self.edge_arc, self.capacity, self.undirected)
+        arrays = (self.row_offsets, self.edge_arc, self.capacity, self.undirected)
         return sum(int(array.nbytes) for array in arrays)
 
-
-@dataclass(frozen=True, slots=True)
-class DrainScratch:
-    """Working memory of a drain: about 105 bytes a vertex, shared by all states of a device."""
-
-    label: Array
-    stamp: Array
-    rows: tuple[Array, Array]
-    active: tuple[Array, Array]
-    long_active: tuple[Array, Array]
-    region: Array
-
-    @classmethod
-    def of(cls, n: int, n_arcs: int) -> "DrainScratch":
-        def entries(count: int) -> tuple[Array, Array]:
-            return cupy.empty((count, 4), np.int32), cupy.empty((count, 4), np.int32)
-
-        flat = [cupy.empty(n, np.int32) for _ in range(2)]
-        pieces = n + n_arcs // 128 + 16
-        return cls(flat[0], flat[1], entries(pieces), entries(n), entries(n), cupy.empty(n, np.int8))
+    @property
+    def edges(self) -> tuple[Any, ...]:
+        """The arguments by which kernels find an edge's arc."""
+        return self.edge_arc, self.undirected, np.int32(len(self.undirected))
 
 
-def _over(count: int) -> tuple[int]:
-    return (max(1, min(MAX_BLOCKS, -(-count // BLOCK))),)
+class Carver:
+    """Consecutive arrays in one buffer, each aligned to 256 bytes."""
+
+    def __init__(self, buffer: Array) -> None:
+        self._buffer, self._at = buffer, 0
+
+    def take(self, count: int, dtype: type[np.generic], width: int = 1) -> Array:
+        size = count * width * np.dtype(dtype).itemsize
+        piece = self._buffer[self._at : self._at + size].view(dtype)
+        self._at += -(-size // 256) * 256
+        return piece if width == 1 else piece.reshape(count, width)
 
 
-def _run(file: str, name: str, count: int, wide: bool, *arguments: Any) -> None:
-    kernel(file, name, wide=wide)(_over(count), (BLOCK,), arguments)
+class Drains:
+    """The drains of one solve: their working memory, about 75 bytes a vertex, and what they report."""
+
+    MOST = 2
+
+    def __init__(self, n: int, n_arcs: int) -> None:
+        pieces = n_arcs // LONG_ROW + 1
+        counts = (n + pieces, n + pieces, n, n, min(n, pieces), min(n, pieces))
+        size = self.MOST * 512 + 9 * n + sum(counts) * 16 + 16 * 256
+        carve = Carver(cupy.empty(size, np.uint8))
+        self.controls = carve.take(self.MOST * 256, np.uint8).reshape(self.MOST, 256)
+        self._work = carve.take(self.MOST * WORK_BYTES, np.uint8).reshape(self.MOST, WORK_BYTES)
+        self._label, self._region = carve.take(n, np.int64), carve.take(n, np.int8)
+        self._entries = [carve.take(count, np.int32, 4) for count in counts]
+        carve._buffer[: self.MOST * 512].fill(0)
+        self._started = 0
+
+    def start(self, row_offsets: Array, state: State, *, deficits: bool) -> None:
+        """Queue the persistent kernel on one side of the state's cut; as many blocks as fit at once."""
+        name = "drain_mirrored" if deficits else "drain_forward"
+        function = kernel("drain.cu", name, wide=state.wide, cooperative=True)
+        i = self._started
+        self._started += 1
+        flow = (np.int32(len(state.excess)), row_offsets, state.arcs, state.excess, state.role, state.source_side)
+        scratch = (self._region, self._label, *self._entries, self._work[i], self.controls[i])
+        _cooperative(function, (*flow, *scratch, PATIENCE, SMALL, ROUND_LIMIT))
+
+    def cancel(self) -> None:
+        """By a copy on a stream of its own: a kernel might find no room beside the drain."""
+        with cupy.cuda.Stream(non_blocking=True) as stream:
+            for control in self.controls[: self._started]:
+                control[:4].set(np.ones(1, np.int32).view(np.uint8), stream=stream)
+            stream.synchronize()
+
+    def outcomes(self) -> Iterator[NDArray[np.void]]:
+        """A `CONTROL` record of each drain, in order; waits for them."""
+        for raw in self.controls[: self._started].get():
+            yield np.frombuffer(raw.tobytes()[: CONTROL.itemsize], CONTROL)[0]
 
 
-def zero_flow(topology: Topology, capacity: Array, wide: bool) -> Array:
-    """Arcs at zero flow for ``capacity`` int64[m]. O(n + m)."""
-    n_arcs = len(topology.head)
-    arcs = cupy.zeros((n_arcs, 3), np.int64) if wide else cupy.zeros((n_arcs, 4), np.int32)
-    words = arcs.view(np.int32)
-    words[:, 0], words[:, 1] = topology.head, topology.reverse_arc
-    m = len(capacity)
-    edges = (np.int32(m), topology.edge_arc, capacity, topology.undirected, np.int32(len(topology.undirected)))
-    _run("state.cu", "fill", m, wide, *edges, arcs)
-    _run("state.cu", "fill_infinite", m, wide, *edges, arcs)
-    _run("state.cu", "pair_sums", n_arcs, wide, np.int32(n_arcs), arcs)
-    return arcs
-
-
-def saturate(arcs: Array, excess: Array, source_side: Array, wide: bool) -> None:
-    _run("state.cu", "saturate", len(arcs), wide, np.int32(len(arcs)), arcs, excess, source_side)
-
-
-def pack(rows: NDArray[np.int64], change: NDArray[np.int64], links: NDArray[np.int64]) -> Array:
-    """An update in one transfer: int64[outcome + k + k + links], the outcome zero."""
-    blank = np.zeros(OUTCOME.itemsize // 8, np.int64)
-    return cupy.asarray(np.concatenate((blank, rows, change, links)))
-
-
-def apply(topology: Topology, packed: Array, k: int, n_links: int, state: Any) -> NDArray[np.void]:
-    """Change the capacities of ``k`` rows in one state and say what came of it; ``packed`` as by `pack`."""
-    start = OUTCOME.itemsize // 8
-    outcome, rows, change = packed[:start], packed[start : start + k], packed[start + k : start + 2 * k]
-    links, wide = packed[start + 2 * k :], state.wide
-    outcome.fill(0)
-    undirected = (topology.undirected, np.int32(len(topology.undirected)))
-    batch, on = (np.int32(k), rows, change), (np.int32(n_links), links)
-    if k <= ONE_BLOCK_ROWS:
-        flow = (state.arcs, state.excess, state.role, state.source_side, outcome)
-        kernel("state.cu", "apply", wide=wide)((1,), (1024,), (*batch, *on, topology.edge_arc, *undirected, *flow))
-    else:
-        _run("state.cu", "apply_change", k, wide, *batch, topology.edge_arc, *undirected, state.arcs, outcome)
-        _run("state.cu", "apply_mend", n_links, wide, *on, state.arcs, state.excess, state.source_side, outcome)
-        looked = (state.arcs, state.excess, state.role, state.source_side, outcome)
-        _run("state.cu", "apply_look", n_links, wide, *on, *looked)
-    told: NDArray[np.void] = outcome.get().view(OUTCOME)[0]
-    return told
-
-
-def region(state: Any, deficits: bool, out: Array) -> None:
-    n = len(state.role)
-    _run("state.cu", "region", n, state.wide, np.int32(n), state.role, state.source_side, np.bool_(deficits), out)
-
-
-def move_cut_off(state: Any, scratch: DrainScratch, deficits: bool, gained: Array) -> None:
-    n = len(state.role)
-    arguments = (np.int32(n), scratch.label, scratch.region, np.bool_(deficits), state.excess)
-    _run("state.cu", "move_cut_off", n, state.wide, *arguments, state.source_side, gained)
-
-
-def drain(
-    row_offsets: Array, arcs: Array, excess: Array, scratch: DrainScratch, control: Array, wide: bool, mirrored: bool
-) -> None:
-    """Start the persistent kernel on ``scratch.region``; as many blocks as fit at once."""
-    function = kernel("drain.cu", "drain_mirrored" if mirrored else "drain_forward", wide=wide, cooperative=True)
-    arguments = (
-        np.int32(len(excess)),
-        row_offsets,
-        arcs,
-        excess,
-        scratch.region,
-        scratch.label,
-        scratch.stamp,
-        *scratch.rows,
-        *scratch.active,
-        *scratch.long_active,
-        cupy.zeros(WORK_BYTES, np.uint8),
-        control,
-        PATIENCE,
-        SMALL,
-        ROUND_LIMIT,
-    )
+def _cooperative(function: Any, arguments: tuple[Any, ...]) -> None:
     cluster = cluster_size()
     blocks = cupy.cuda.Device().attributes["MultiProcessorCount"] // cluster * cluster
     while True:
@@ -174,12 +141,165 @@ def drain(
             blocks -= cluster
 
 
-def certify(state: Any, fresh: Array, own: Array, role: Array, findings: Array) -> None:
+def _over(count: int) -> tuple[int]:
+    return (max(1, min(MAX_BLOCKS, -(-count // BLOCK))),)
+
+
+def _run(file: str, name: str, count: int, wide: bool, *arguments: Any) -> None:
+    kernel(file, name, wide=wide)(_over(count), (BLOCK,), arguments)
+
+
+# ---- arcs at zero flow ----------------------------------------------------------------------------------------
+
+
+def new_arcs(head: VertexArray | Array, reverse_arc: ArcArray | Array, wide: bool) -> Array:
+    """Arc records without capacities, from host or device columns."""
+    arcs = cupy.empty((len(head), 3), np.int64) if wide else cupy.empty((len(head), 4), np.int32)
+    words = arcs.view(np.int32)
+    words[:, 0], words[:, 1] = cupy.asarray(head), cupy.asarray(reverse_arc)
+    return arcs
+
+
+def columns(arcs: Array) -> tuple[Array, Array]:
+    """int32[arcs] each: heads and reverse arcs, views of the records."""
+    words = arcs.view(np.int32)
+    return words[:, 0], words[:, 1]
+
+
+def residual(arcs: Array, wide: bool) -> Array:
+    """The residuals, a view of the records."""
+    return arcs[:, 1] if wide else arcs[:, 2]
+
+
+def largest_sum(topology: Topology) -> int:
+    """The most that the edges of one direction of a link carry together, all finite. Scratch: 8 bytes an arc."""
+    sums = cupy.zeros(topology.n_arcs, np.int64)
+    kept = topology.edge_arc >= 0
+    cupy.add.at(sums, topology.edge_arc[kept], topology.capacity[kept])
+    return int(sums.max()) if len(sums) else 0
+
+
+def zero_flow(topology: Topology, arcs: Array, wide: bool) -> None:
+    """Set residuals and pair sums to the capacities. O(n + m)."""
+    n_arcs = len(arcs)
+    _run("state.cu", "clear", n_arcs, wide, np.int32(n_arcs), arcs)
+    _fill(topology, arcs, residual(arcs, wide), 3 if wide else 4, wide)
+    _run("state.cu", "pair_sums", n_arcs, wide, np.int32(n_arcs), arcs)
+
+
+def arc_capacity(topology: Topology, arcs: Array, wide: bool) -> Array:
+    """The arcs' capacities in the units of the records, an infinite one as the state holds it. O(n + m)."""
+    capacity = cupy.zeros(len(arcs), np.int64 if wide else np.int32)
+    _fill(topology, arcs, capacity, 1, wide)
+    return capacity
+
+
+def _fill(topology: Topology, arcs: Array, out: Array, stride: int, wide: bool) -> None:
+    m = len(topology.capacity)
+    for infinite in (False, True):
+        edges = (np.int32(m), topology.edge_arc, topology.capacity, *topology.edges[1:], np.bool_(infinite))
+        _run("state.cu", "fill", m, wide, *edges, arcs, out, np.int32(stride))
+
+
+def saturate(state: State) -> None:
+    """Fill every arc from S to T."""
+    n_arcs = len(state.arcs)
+    arguments = (np.int32(n_arcs), state.arcs, state.excess, state.source_side)
+    _run("state.cu", "saturate", n_arcs, state.wide, *arguments)
+
+
+# ---- updates --------------------------------------------------------------------------------------------------
+
+
+class Batch:
+    """Host memory that the device reads and writes itself, for one update at a time. Grows, is never shrunk."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._pinned: Any = None
+
+    def load(self, rows: EdgeArray, capacity: UnitArray) -> "LoadedBatch":
+        """Lay an update out; small ones are read in place by the kernel, large ones copied in one transfer."""
+        k = len(rows)
+        size = 256 + 8 * k + 4 * k
+        if size > self._size:
+            self._size = max(2 * size, 1 << 16)
+            self._pinned = cupy.cuda.alloc_pinned_memory(self._size)
+        host = np.frombuffer(self._pinned, np.uint8, size)
+        host[256 : 256 + 8 * k].view(np.int64)[:] = capacity
+        host[256 + 8 * k :].view(np.int32)[:] = rows
+        if k > ONE_BLOCK_ROWS:
+            device = cupy.empty(size, np.uint8)
+            device.set(host)
+            device[:256].fill(0)
+        else:
+            memory = cupy.cuda.UnownedMemory(self._pinned.ptr, size, self, cupy.cuda.Device().id)
+            device = cupy.ndarray(size, np.uint8, cupy.cuda.MemoryPointer(memory, 0))
+        columns = device[256 + 8 * k :].view(np.int32), device[256 : 256 + 8 * k].view(np.int64)
+        return LoadedBatch(k, *columns, cupy.empty(k, np.int64), device[: OUTCOME.itemsize], host)
+
+
+@dataclass(slots=True)
+class LoadedBatch:
+    """``rows`` int32[k], ``capacity`` and ``change`` int64[k] as the device sees them."""
+
+    k: int
+    rows: Array
+    capacity: Array
+    change: Array
+    outcome: Array
+    host: NDArray[np.uint8]
+    stored: bool = False
+
+    def store(self, topology: Topology) -> None:
+        """Keep the new capacities, unless a flow state's update did."""
+        if not self.stored:
+            arguments = (np.int32(self.k), self.rows, self.capacity, topology.capacity, self.change)
+            _run_all("store", self.k, False, *arguments)
+            self.stored = True
+
+    def apply(self, topology: Topology, state: State) -> NDArray[np.void]:
+        """Change the capacities in one state and say what came of it, as an `OUTCOME` record. Waits."""
+        k, wide = np.int32(self.k), state.wide
+        flow = (state.arcs, state.excess, state.role, state.source_side, self.outcome)
+        if self.k <= ONE_BLOCK_ROWS:
+            batch = (k, self.rows, self.capacity, topology.capacity, self.change, np.bool_(not self.stored))
+            threads = min(1024, -(-self.k // 32) * 32)
+            kernel("state.cu", "apply", wide=wide)((1,), (threads,), (*batch, *topology.edges, *flow))
+            self.stored = True
+            cupy.cuda.get_current_stream().synchronize()
+            told: NDArray[np.void] = self.host[: OUTCOME.itemsize].view(OUTCOME)[0]
+            return told
+        self.store(topology)
+        self.outcome.fill(0)
+        changed = (k, self.rows, self.change, *topology.edges, state.arcs, self.outcome)
+        _run_all("apply_change", self.k, wide, *changed)
+        mended = (state.arcs, state.excess, state.source_side, self.outcome)
+        _run_all("apply_mend", self.k, wide, k, self.rows, *topology.edges, *mended)
+        _run_all("apply_look", self.k, wide, k, self.rows, *topology.edges, *flow)
+        told = self.outcome.get().view(OUTCOME)[0]
+        return told
+
+
+def _run_all(name: str, count: int, wide: bool, *arguments: Any) -> None:
+    """A thread for each item."""
+    kernel("state.cu", name, wide=wide)((-(-count // BLOCK),), (BLOCK,), arguments)
+
+
+# ---- certificates ---------------------------------------------------------------------------------------------
+
+
+def certify(topology: Topology, state: State, own: Array) -> NDArray[np.void]:
+    """A `FINDINGS` record for excesses ``own`` int64[n] at zero flow. O(n + m), waits."""
     n, n_arcs = len(own), len(state.arcs)
-    outflow = cupy.zeros(n, np.int64)
-    side = (state.source_side,)
-    _run(
-        "certify.cu", "certify_arcs", n_arcs, state.wide, np.int32(n_arcs), state.arcs, fresh, *side, outflow, findings
-    )
-    vertices = (np.int32(n), own, outflow, state.excess, role, *side, findings)
+    blank = np.zeros(1, FINDINGS)
+    for name in ("residual", "balance", "terminal", "crossing", "side"):
+        blank[name] = -1
+    findings, outflow = cupy.asarray(blank.view(np.uint8)), cupy.zeros(n, np.int64)
+    capacity = arc_capacity(topology, state.arcs, state.wide)
+    arcs = (np.int32(n_arcs), state.arcs, capacity, state.source_side, outflow, findings)
+    _run("certify.cu", "certify_arcs", n_arcs, state.wide, *arcs)
+    vertices = (np.int32(n), own, outflow, state.excess, state.role, state.source_side, findings)
     _run("certify.cu", "certify_vertices", n, state.wide, *vertices)
+    found: NDArray[np.void] = np.frombuffer(findings.get().tobytes(), FINDINGS)[0]
+    return found

@@ -1,6 +1,7 @@
 """Compile the kernels, once for each width and device; CuPy keeps the cubins on disk (CUPY_CACHE_DIR)."""
 
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,13 +28,39 @@ def cluster_size() -> int:
     return CLUSTER if int(cupy.cuda.Device().compute_capability) >= 90 else 1
 
 
+def device_name() -> str:
+    """Of the current device."""
+    name: bytes = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"]
+    return name.decode()
+
+
+def compile_all() -> None:
+    """Compile what a solve may need, so that none waits for it."""
+    for wide in (False, True):
+        for name in ("drain_forward", "drain_mirrored"):
+            kernel("drain.cu", name, wide=wide, cooperative=True)
+        kernel("state.cu", "apply", wide=wide)
+        kernel("certify.cu", "certify_arcs", wide=wide)
+
+
 @cache
 def kernel(file: str, name: str, *, wide: bool, cooperative: bool = False) -> Any:
     """The function ``name`` of ``file``, for int64 residuals if ``wide``. Compiled on first use: seconds, once."""
     options = ["--std=c++17", f"-I{KERNELS}", f"-DTHREADS={THREADS}", f"-DCLUSTER={cluster_size()}"]
+    options.append(f"-DHEADERS=0x{_headers()}")
     if wide:
         options.append("-DWIDE")
     return _module(file, tuple(options), cooperative).get_function(name)
+
+
+@cache
+def _headers() -> str:
+    """Digest of all headers, as an option of every compilation: CuPy's cache on disk looks at the main file only, and
+    would go on with cubins of older headers."""
+    digest = sha256()
+    for path in sorted(KERNELS.rglob("*.cuh")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 @cache

@@ -8,6 +8,13 @@ typedef long long Capacity;
 #endif
 typedef long long Units;
 
+// Label of a vertex during a drain (drain.cu says what the low half of the word is for).
+typedef long long Label;
+constexpr int UNSEEN = 0x3fffffff;      // not reached by the last search
+constexpr int OUTSIDE = -2;             // of the region
+constexpr int CUT_OFF = -3;             // from all targets, for good
+__device__ __forceinline__ int label_of(Label x) { return (int)(x >> 32); }
+
 enum Role : signed char { ORDINARY = 0, SINK = 1, AWAY = 2 };
 
 struct __align__(sizeof(Capacity) == 4 ? 16 : 8) Arc { int head, reverse; Capacity residual, pair_sum; };
@@ -16,12 +23,21 @@ __device__ __forceinline__ int load(const int* p) { return __ldcg(p); }
 __device__ __forceinline__ void store(int* p, int x) { __stcg(p, x); }
 __device__ __forceinline__ void add(int* p, int x) { atomicAdd(p, x); }
 __device__ __forceinline__ void add(Units* p, Units x) { atomicAdd((unsigned long long*)p, (unsigned long long)x); }
-__device__ __forceinline__ Arc load(const Arc* p) {
+// Volatile: a load is issued where it is written, not where its value is first needed.
+__device__ __forceinline__ int load_now(const int* p) {
+    int x;
+    asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(x) : "l"(p));
+    return x;
+}
+__device__ __forceinline__ Arc load_now(const Arc* p) {
+    Arc x;
 #ifndef WIDE
-    int4 x = __ldcg((const int4*)p);
-    return {x.x, x.y, x.z, x.w};
+    asm volatile("ld.global.cg.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.head), "=r"(x.reverse), "=r"(x.residual), "=r"(x.pair_sum) : "l"(p));
 #else
-    int2 x = __ldcg((const int2*)p);
-    return {x.x, x.y, __ldcg(&p->residual), __ldcg(&p->pair_sum)};
+    asm volatile("ld.global.cg.v2.b32 {%0, %1}, [%2];" : "=r"(x.head), "=r"(x.reverse) : "l"(p));
+    asm volatile("ld.global.cg.b64 %0, [%1];" : "=l"(x.residual) : "l"(&p->residual));
+    asm volatile("ld.global.cg.b64 %0, [%1];" : "=l"(x.pair_sum) : "l"(&p->pair_sum));
 #endif
+    return x;
 }

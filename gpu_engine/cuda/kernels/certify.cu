@@ -9,9 +9,9 @@ struct Findings {           // -1: none; else an offending arc or vertex
     Units across, cut_capacity;
 };
 
-// One thread an arc. `fresh` holds the capacities at zero flow in its residuals. What flows out of a vertex is
+// One thread an arc. `fresh` holds the arcs' capacities. What flows out of a vertex is
 // gathered in `outflow`, one atomic for each run of lanes with the same tail.
-extern "C" __global__ void certify_arcs(int n_arcs, const Arc* arcs, const Arc* fresh, const bool* source_side,
+extern "C" __global__ void certify_arcs(int n_arcs, const Arc* arcs, const Capacity* fresh, const bool* source_side,
                                         Units* outflow, Findings* found) {
     int stride = gridDim.x * blockDim.x;
     for (int base = blockIdx.x * blockDim.x; base < n_arcs; base += stride) {
@@ -21,9 +21,9 @@ extern "C" __global__ void certify_arcs(int n_arcs, const Arc* arcs, const Arc* 
             Arc arc = arcs[a];
             int r = arc.reverse;
             u = arcs[r].head;
-            capacity = fresh[a].residual;
+            capacity = fresh[a];
             flow = capacity - (Units)arc.residual;
-            if (arc.residual < 0 || (Units)arc.residual + arcs[r].residual != capacity + (Units)fresh[r].residual)
+            if (arc.residual < 0 || (Units)arc.residual + arcs[r].residual != capacity + (Units)fresh[r])
                 found->residual = a;
             if (source_side[u] && !source_side[arc.head]) {
                 across = flow;

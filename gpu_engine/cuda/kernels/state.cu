@@ -5,7 +5,8 @@
 
 constexpr long long INFINITE = 0x7fffffffffffffffLL;
 #ifndef WIDE
-constexpr Capacity PLENTY = (1 << 30) - 1;      // an infinite edge: more than the state's whole flow
+constexpr Units NARROW_LIMIT = 1LL << 30;
+constexpr Capacity PLENTY = NARROW_LIMIT - 1;      // an infinite edge: more than the state's whole flow
 #else
 constexpr Capacity PLENTY = 1LL << 61;
 #endif
@@ -18,31 +19,30 @@ struct Outcome {            // read by the host after an update
 };
 
 struct Edges {
-    int k; const int* edge_arc; const bool* undirected; int n_undirected;
+    const int* edge_arc; const bool* undirected; int n_undirected;
     __device__ bool both(int row) const { return undirected[n_undirected > 1 ? row : 0]; }
 };
 
-// Residuals at zero flow. The arcs' heads and reverses are in place, their residuals zero.
+// Capacities as residuals, `stride` apart: of the arcs themselves, or of a plain array for a certificate. They are
+// zero before; infinite edges come second, their amount replaces what others on the link have.
 extern "C" __global__ void fill(int n_edges, const int* edge_arc, const Units* capacity, const bool* undirected,
-                                int n_undirected, Arc* arcs) {
-    Edges edges{n_edges, edge_arc, undirected, n_undirected};
+                                int n_undirected, bool infinite, const Arc* arcs, Capacity* residual, int stride) {
+    Edges edges{edge_arc, undirected, n_undirected};
     for (int row = blockIdx.x * blockDim.x + threadIdx.x; row < n_edges; row += gridDim.x * blockDim.x) {
         int a = edge_arc[row];
-        if (a < 0 || capacity[row] == INFINITE) continue;
-        add(&arcs[a].residual, (Capacity)capacity[row]);
-        if (edges.both(row)) add(&arcs[arcs[a].reverse].residual, (Capacity)capacity[row]);
+        if (a < 0 || (capacity[row] == INFINITE) != infinite) continue;
+        Capacity* ways[2] = {residual + (long long)a * stride, nullptr};
+        if (edges.both(row)) ways[1] = residual + (long long)arcs[a].reverse * stride;
+        for (Capacity* way : ways) {
+            if (way == nullptr) continue;
+            if (infinite) *way = PLENTY;
+            else add(way, (Capacity)capacity[row]);
+        }
     }
 }
 
-extern "C" __global__ void fill_infinite(int n_edges, const int* edge_arc, const Units* capacity, const bool* undirected,
-                                         int n_undirected, Arc* arcs) {
-    Edges edges{n_edges, edge_arc, undirected, n_undirected};
-    for (int row = blockIdx.x * blockDim.x + threadIdx.x; row < n_edges; row += gridDim.x * blockDim.x) {
-        int a = edge_arc[row];
-        if (a < 0 || capacity[row] != INFINITE) continue;
-        arcs[a].residual = PLENTY;
-        if (edges.both(row)) arcs[arcs[a].reverse].residual = PLENTY;
-    }
+extern "C" __global__ void clear(int n_arcs, Arc* arcs) {
+    for (int a = blockIdx.x * blockDim.x + threadIdx.x; a < n_arcs; a += gridDim.x * blockDim.x) arcs[a].residual = 0;
 }
 
 extern "C" __global__ void pair_sums(int n_arcs, Arc* arcs) {
@@ -66,25 +66,49 @@ extern "C" __global__ void saturate(int n_arcs, Arc* arcs, Units* excess, const 
 
 // ---- updates --------------------------------------------------------------------------------------------------
 
-__device__ void change_capacity(const Edges& edges, int i, const Units* rows, const Units* change, Arc* arcs,
-                                Outcome* outcome) {
-    int row = (int)rows[i], a = edges.edge_arc[row];
-    if (a < 0) return;
-    int r = arcs[a].reverse;
-    Units x = change[i], both = edges.both(row) ? x : 0;
-    Units sum = (Units)arcs[a].pair_sum + x + both;
-    if (sum > (sizeof(Capacity) == 4 ? (1LL << 30) : INFINITE)) outcome->overflow = 1;
-    add(&arcs[a].residual, (Capacity)x);
-    add(&arcs[a].pair_sum, (Capacity)(x + both));
-    add(&arcs[r].pair_sum, (Capacity)(x + both));
-    if (both) add(&arcs[r].residual, (Capacity)both);
+// Several edges may share a link, which must be mended once, after all of them have changed: the top bit of its first
+// arc's pair sum, which no sum reaches, says that it waits for that.
+__device__ __forceinline__ bool take_mark(Capacity* pair_sum) {
+#ifndef WIDE
+    return atomicAnd((unsigned*)pair_sum, 0x7fffffffu) >> 31;
+#else
+    return atomicAnd((unsigned long long*)pair_sum, 0x7fffffffffffffffULL) >> 63;
+#endif
+}
+__device__ __forceinline__ void mark(Capacity* pair_sum) {
+#ifndef WIDE
+    atomicOr((unsigned*)pair_sum, 0x80000000u);
+#else
+    atomicOr((unsigned long long*)pair_sum, 0x8000000000000000ULL);
+#endif
 }
 
-// One thread a link: `links` holds one arc of each.
-__device__ void mend(int a, Arc* arcs, Units* excess, const bool* source_side, Outcome* outcome) {
-    int r = arcs[a].reverse, u = arcs[r].head, v = arcs[a].head;
+__device__ void change_capacity(const Edges& edges, int row, Units x, Arc* arcs, Outcome* outcome) {
+    int a = edges.edge_arc[row];
+    if (a < 0) return;
+    int r = arcs[a].reverse;
+    Units both = edges.both(row) ? x : 0;
+#ifndef WIDE
+    Units old = atomicAdd(&arcs[a].pair_sum, (Capacity)(x + both)) & 0x7fffffff;
+    if (old + x + both > NARROW_LIMIT) outcome->overflow = 1;
+#else
+    add(&arcs[a].pair_sum, x + both);
+#endif
+    add(&arcs[r].pair_sum, (Capacity)(x + both));
+    add(&arcs[a].residual, (Capacity)x);
+    if (both) add(&arcs[r].residual, (Capacity)both);
+    mark(&arcs[min(a, r)].pair_sum);
+}
+
+__device__ void mend(const Edges& edges, int row, Arc* arcs, Units* excess, const bool* source_side, Outcome* outcome) {
+    int a = edges.edge_arc[row];
+    if (a < 0) return;
+    int r = arcs[a].reverse;
+    if (!take_mark(&arcs[min(a, r)].pair_sum)) return;
+    a = min(a, r), r = arcs[a].reverse;
+    int u = arcs[r].head, v = arcs[a].head;
     bool u_in_s = source_side[u], v_in_s = source_side[v];
-    Capacity forward = arcs[a].residual, backward = arcs[r].residual;
+    Capacity forward = __ldcg(&arcs[a].residual), backward = __ldcg(&arcs[r].residual);
     Capacity pushed = min(forward, (Capacity)0) - min(backward, (Capacity)0);   // cancels flow above a capacity
     if (u_in_s && !v_in_s) pushed = forward;
     else if (v_in_s && !u_in_s) pushed = -backward;
@@ -102,59 +126,68 @@ __device__ void look(int v, const Units* excess, const signed char* role, const 
     if (source_side[v] && e < 0) outcome->lacking = 1;
     if (!source_side[v] && e > 0) outcome->holding = 1;
 }
+__device__ void look_at_ends(const Edges& edges, int row, const Arc* arcs, const Units* excess, const signed char* role,
+                             const bool* source_side, Outcome* outcome) {
+    int a = edges.edge_arc[row];
+    if (a < 0) return;
+    look(arcs[a].head, excess, role, source_side, outcome);
+    look(arcs[arcs[a].reverse].head, excess, role, source_side, outcome);
+}
 
-// The whole update by one block: for batches of up to some thousands of rows.
-extern "C" __global__ void apply(int k, const Units* rows, const Units* change, int n_links, const Units* links,
+// A row's new capacity is stored; returns what it changes.
+__device__ Units store_capacity(int row, Units capacity, Units* stored) {
+    Units x = capacity - stored[row];
+    stored[row] = capacity;
+    return x;
+}
+
+// New capacities of distinct finite edges; `change` is kept for the flow states. `rows` and `capacity` may lie in host
+// memory.
+extern "C" __global__ void store(int k, const int* rows, const Units* capacity, Units* stored, Units* change) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < k) change[i] = store_capacity(rows[i], capacity[i], stored);
+}
+
+// The whole update of a flow state by one block: for batches of up to some thousands of rows. The first state to be
+// updated also stores the capacities. `outcome` may lie in host memory.
+extern "C" __global__ void apply(int k, const int* rows, const Units* capacity, Units* stored, Units* change, bool first,
                                  const int* edge_arc, const bool* undirected, int n_undirected, Arc* arcs, Units* excess,
                                  const signed char* role, const bool* source_side, Outcome* outcome) {
-    Edges edges{k, edge_arc, undirected, n_undirected};
-    for (int i = threadIdx.x; i < k; i += blockDim.x) change_capacity(edges, i, rows, change, arcs, outcome);
-    __threadfence();
+    __shared__ Outcome found;
+    Edges edges{edge_arc, undirected, n_undirected};
+    if (threadIdx.x == 0) found = {0, 0, 0, 0, 0};
     __syncthreads();
-    for (int i = threadIdx.x; i < n_links; i += blockDim.x) mend(links[i], arcs, excess, source_side, outcome);
-    __threadfence();
-    __syncthreads();
-    for (int i = threadIdx.x; i < n_links; i += blockDim.x) {
-        look(arcs[links[i]].head, excess, role, source_side, outcome);
-        look(arcs[arcs[links[i]].reverse].head, excess, role, source_side, outcome);
+    for (int i = threadIdx.x; i < k; i += blockDim.x) {
+        int row = rows[i];
+        Units x = first ? store_capacity(row, capacity[i], stored) : change[i];
+        if (first) change[i] = x;
+        change_capacity(edges, row, x, arcs, &found);
     }
+    __threadfence();
+    __syncthreads();
+    for (int i = threadIdx.x; i < k; i += blockDim.x) mend(edges, rows[i], arcs, excess, source_side, &found);
+    __threadfence();
+    __syncthreads();
+    for (int i = threadIdx.x; i < k; i += blockDim.x)
+        look_at_ends(edges, rows[i], arcs, excess, role, source_side, &found);
+    __syncthreads();
+    if (threadIdx.x == 0) *outcome = found;
 }
 
 // The same in three launches, for larger ones.
-extern "C" __global__ void apply_change(int k, const Units* rows, const Units* change, const int* edge_arc,
+extern "C" __global__ void apply_change(int k, const int* rows, const Units* change, const int* edge_arc,
                                         const bool* undirected, int n_undirected, Arc* arcs, Outcome* outcome) {
-    Edges edges{k, edge_arc, undirected, n_undirected};
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < k) change_capacity(edges, i, rows, change, arcs, outcome);
+    if (i < k) change_capacity({edge_arc, undirected, n_undirected}, rows[i], change[i], arcs, outcome);
 }
-extern "C" __global__ void apply_mend(int n_links, const Units* links, Arc* arcs, Units* excess, const bool* source_side,
-                                      Outcome* outcome) {
+extern "C" __global__ void apply_mend(int k, const int* rows, const int* edge_arc, const bool* undirected, int n_undirected,
+                                      Arc* arcs, Units* excess, const bool* source_side, Outcome* outcome) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n_links) mend(links[i], arcs, excess, source_side, outcome);
+    if (i < k) mend({edge_arc, undirected, n_undirected}, rows[i], arcs, excess, source_side, outcome);
 }
-extern "C" __global__ void apply_look(int n_links, const Units* links, const Arc* arcs, const Units* excess,
-                                      const signed char* role, const bool* source_side, Outcome* outcome) {
+extern "C" __global__ void apply_look(int k, const int* rows, const int* edge_arc, const bool* undirected, int n_undirected,
+                                      const Arc* arcs, const Units* excess, const signed char* role,
+                                      const bool* source_side, Outcome* outcome) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n_links) return;
-    look(arcs[links[i]].head, excess, role, source_side, outcome);
-    look(arcs[arcs[links[i]].reverse].head, excess, role, source_side, outcome);
-}
-
-// ---- regions --------------------------------------------------------------------------------------------------
-
-// Roles for a drain of one side: T towards sinks, or (deficits) S from sources.
-extern "C" __global__ void region(int n, const signed char* role, const bool* source_side, bool deficits,
-                                  signed char* out) {
-    for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < n; v += gridDim.x * blockDim.x)
-        out[v] = source_side[v] != deficits ? AWAY : role[v] != ORDINARY ? SINK : ORDINARY;
-}
-
-// After a drain that cut something off: that moves to the other side.
-extern "C" __global__ void move_cut_off(int n, const int* label, const signed char* region, bool deficits,
-                                        const Units* excess, bool* source_side, Units* gained) {
-    for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < n; v += gridDim.x * blockDim.x) {
-        if (region[v] == AWAY || label[v] <= n) continue;
-        source_side[v] = !deficits;
-        if (excess[v] != 0) add(gained, deficits ? excess[v] : -excess[v]);
-    }
+    if (i < k) look_at_ends({edge_arc, undirected, n_undirected}, rows[i], arcs, excess, role, source_side, outcome);
 }

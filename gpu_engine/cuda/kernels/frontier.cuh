@@ -1,0 +1,139 @@
+// The vertices that a step visits. A block keeps up to ROOM of those it finds in shared memory and visits them itself
+// in the next step: they need no trip to L2 and no atomic on a shared counter. ROOM is what the block's tiles visit at
+// once; the rest goes to lists that all blocks share evenly.
+#pragma once
+
+#include "arc.cuh"
+#include "team.cuh"
+
+#ifndef TILE
+#define TILE 8
+#endif
+#ifndef ROOM
+#define ROOM (THREADS / TILE)
+#endif
+constexpr int LONG_ROW = 128;   // rows from this length on are visited by a whole block
+constexpr int PIECE = 128;      // longest stretch of a row that one tile visits in a search
+
+struct __align__(16) Entry { int vertex, begin, end, label; };
+
+__device__ __forceinline__ Entry load(const Entry* p) {
+    int4 x = __ldcg((const int4*)p);
+    return {x.x, x.y, x.z, x.w};
+}
+__device__ __forceinline__ void store(Entry* p, Entry e) { __stcg((int4*)p, make_int4(e.vertex, e.begin, e.end, e.label)); }
+
+__device__ __forceinline__ int reserve_one(int* tail) {
+    cg::coalesced_group lanes = cg::coalesced_threads();
+    int base = 0;
+    if (lanes.thread_rank() == 0) base = atomicAdd(tail, lanes.size());
+    return lanes.shfl(base, 0) + lanes.thread_rank();
+}
+
+struct Kept {               // shared by a block
+    Entry rows[2][ROOM];
+    int count[2];           // may exceed ROOM by what went to the shared list
+    int pieces, long_rows;  // went to the shared lists directly, in this step
+};
+
+struct Lists {              // shared by all blocks, device memory; lengths rotate by step
+    Entry *even, *odd, *long_even, *long_odd;
+    int* tails;             // [0..2] of rows, [3..5] of long rows, [6..8] rows added by `gather`; zero at first
+    __device__ __forceinline__ Entry* rows(int parity) const { return parity ? odd : even; }
+    __device__ __forceinline__ Entry* long_rows(int parity) const { return parity ? long_odd : long_even; }
+};
+
+struct Frontier {
+    Kept& kept_here;
+    Lists lists;
+    int step;               // parity picks the buffers
+    int total, rows, long_rows;     // of this step: all, and the lengths of the shared lists
+    bool gathered;          // only the leading cluster keeps entries
+    bool spare_used;        // the lists of the step before had entries
+
+    __device__ __forceinline__ int now() const { return step & 1; }
+    __device__ __forceinline__ int here() const { return min(kept_here.count[now()], ROOM); }
+
+    __device__ __forceinline__ void append(Entry e) const {     // to the next step
+        int slot = atomicAdd(kept_here.count + (now() ^ 1), 1);
+        if (slot < ROOM) kept_here.rows[now() ^ 1][slot] = e;
+        else store(lists.rows(now() ^ 1) + reserve_one(lists.tails + (step + 1) % 3), e);
+    }
+    __device__ __forceinline__ void append_long(Entry e) const {
+        store(lists.long_rows(now() ^ 1) + reserve_one(lists.tails + 3 + (step + 1) % 3), e);
+        atomicAdd(&kept_here.long_rows, 1);
+    }
+    // A row in pieces of at most PIECE arcs.
+    __device__ __forceinline__ void append_pieces(int v, int begin, int end) const {
+        if (end - begin <= PIECE) {
+            if (end > begin) append({v, begin, end, 0});
+            return;
+        }
+        int pieces = (end - begin + PIECE - 1) / PIECE;
+        int slot = atomicAdd(lists.tails + (step + 1) % 3, pieces);
+        for (int i = 0; i < pieces; i++)
+            store(lists.rows(now() ^ 1) + slot + i, {v, begin + i * PIECE, min(begin + (i + 1) * PIECE, end), 0});
+        atomicAdd(&kept_here.pieces, pieces);
+    }
+
+    // Visit this block's rows, those it keeps and its share of the list, by `stride` groups; this one is the `rank`-th.
+    template <class Visit>
+    __device__ __forceinline__ void each_row(const Team& team, int rank, int stride, Visit visit) const {
+        int mine = here();
+        for (int i = rank;; i += stride) {
+            Entry* at = &kept_here.rows[now()][i];
+            if (i >= mine) {
+                int far = (i - mine) * team.blocks + team.block;
+                if (far >= rows) break;
+                at = lists.rows(now()) + far;
+            }
+            visit(at, i < mine);
+        }
+    }
+
+    // The lengths that the step after next will use: nobody reads or adds to them in this step.
+    __device__ __forceinline__ void clear_spare(const Team& team) const {
+        if (team.rank != 0 || !spare_used) return;
+        for (int i = 0; i < 9; i += 3) store(lists.tails + i + (step + 2) % 3, 0);
+    }
+
+    // The barrier that ends a step; afterwards the frontier is that of the next. `found` is the block's own count of
+    // active vertices reached, shared; `wrote` says that others must see plain writes. Returns the sum of the reports.
+    __device__ __forceinline__ Report turn_over(const Team& team, Gate& gate, Meeting& meeting, int& meetings, int& found,
+                                                bool wrote, bool stop) {
+        __syncthreads();
+        Report own{0, 0};
+        if (threadIdx.x < 32) {     // the same in each of these threads
+            int next = kept_here.count[now() ^ 1], excess = max(next - ROOM, 0);
+            own = Report::of(kept_here.pieces + excess, kept_here.long_rows, next - excess, found, stop);
+            wrote = wrote || own.has_spilled() || spare_used;
+            __syncwarp();
+            if (threadIdx.x == 0) kept_here.count[now()] = kept_here.pieces = kept_here.long_rows = found = 0;
+        }
+        step++;
+        Report all = team.whole ? gate.pass(meeting, own, wrote, lists.tails + step % 3)
+                                : meet_in_cluster(meeting, own, wrote, meetings);
+        spare_used = rows | long_rows;
+        rows = all.rows(), long_rows = all.long_rows();
+        total = all.kept() + rows + long_rows;
+        gathered = !team.whole;
+        return all;
+    }
+
+    // Move what the other blocks keep into the shared list, so that the leading cluster can go on alone. Not through
+    // the tail of the rows: a block still behind in `turn_over` would read it too high.
+    __device__ __forceinline__ void gather(bool leads, Gate& gate, Meeting& meeting) {
+        __shared__ int base;
+        int mine = here();
+        if (!leads && mine > 0) {
+            if (threadIdx.x == 0) base = rows + atomicAdd(lists.tails + 6 + step % 3, mine);
+            __syncthreads();
+            for (int i = threadIdx.x; i < mine; i += THREADS) store(lists.rows(now()) + base + i, kept_here.rows[now()][i]);
+            __syncthreads();
+            if (threadIdx.x == 0) kept_here.count[now()] = 0;
+        }
+        gate.wait(meeting);
+        rows += load(lists.tails + 6 + step % 3);
+        gathered = true;
+    }
+};

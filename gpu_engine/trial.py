@@ -1,0 +1,150 @@
+"""The engine that finds out: its first solve is run by two engines at once, and the faster one stays.
+
+No rule on size and shape told the faster engine reliably: deep networks of a million arcs suit a CPU core, shallow ones
+of a tenth of that a GPU (benchmarks/NOTES.md). So the choice is measured, on the network it is for. Until then the
+host engine does all else; once decided, calls go straight to the engine that won and the other's memory is free.
+"""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.checks import Certificate
+from gpu_engine.engine import Control, Cut, Engine, FlowState, SolveReport
+from gpu_engine.errors import Cancelled
+from gpu_engine.network import Network
+from gpu_engine.terminals import Terminals
+from gpu_engine.types import EdgeArray, UnitArray
+
+WATCH_S: Final = 0.002
+"""How often a trial looks for a cancel."""
+
+
+@dataclass(eq=False, slots=True)
+class TrialState(FlowState):
+    """A flow state of whichever engine has it now."""
+
+    terminals: Terminals
+    inner: FlowState
+
+
+class TrialEngine(Engine):
+    """``host`` until the first cold solve, then the faster of it and what ``rival`` opens on the same network."""
+
+    def __init__(self, host: Engine, rival: Callable[[Network], Engine]) -> None:
+        self.network = host.network
+        self._engine = host
+        self._rival: Callable[[Network], Engine] | None = rival
+        self._states: list[TrialState] = []
+        self._verdict = ""
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Of the engine that has the states now."""
+        return self._engine.name
+
+    def open(self, terminals: Terminals) -> TrialState:
+        return self._keep(terminals, self._engine.open(terminals))
+
+    def restore(self, terminals: Terminals, arrays: Mapping[str, NDArray[np.generic]]) -> TrialState:
+        return self._keep(terminals, self._engine.restore(terminals, arrays))
+
+    def _keep(self, terminals: Terminals, inner: FlowState) -> TrialState:
+        state = TrialState(terminals, inner)
+        self._states.append(state)
+        return state
+
+    def update(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        self._engine.update(rows, capacity)
+
+    def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
+        control = control or Control()
+        if self._rival is None:
+            report = self._engine.solve(_inner(state), control, cold=cold)
+        else:
+            report = self._try_both(state, self._rival, control)
+        return replace(report, reason=f"{report.reason}; {self._verdict}") if self._verdict else report
+
+    def _try_both(self, state: FlowState, open_rival: Callable[[Network], Engine], control: Control) -> SolveReport:
+        """Solve cold on both; the state and all others move to the engine that ends first.
+
+        Raises `Cancelled`; nothing is decided then. A rival that cannot be opened, or fails, has lost.
+        """
+        host = self._engine
+        try:
+            rival = open_rival(self.network)
+            rival_states = [rival.open(other.terminals) for other in self._states]
+        except (MemoryError, RuntimeError) as error:
+            self._rival, self._verdict = None, f"{host.name} alone can hold the network: {error}"
+            return host.solve(_inner(state), control, cold=True)
+        at = self._states.index(_own(state))
+        controls = [Control(), Control()]
+        with ThreadPoolExecutor(2, "trial") as pool:
+            runs = [
+                pool.submit(host.solve, _inner(state), controls[0], cold=True),
+                pool.submit(rival.solve, rival_states[at], controls[1], cold=True),
+            ]
+            first = _first_to_end(runs, control, controls)
+        if first is None:
+            raise Cancelled("the solve was cancelled")
+        report: SolveReport = runs[first].result()
+        lost = (rival, host)[first].name
+        self._verdict = f"{report.engine} was faster than {lost} in a trial"
+        self._rival = None
+        if first == 1:
+            self._engine = rival
+            for other, inner in zip(self._states, rival_states, strict=True):
+                host.close(other.inner)
+                other.inner = inner
+        return report
+
+    def cut(self, state: FlowState, control: Control | None = None) -> Cut:
+        return self._engine.cut(_inner(state), control)
+
+    def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
+        return self._engine.flow(_inner(state), control)
+
+    def certificate(self, state: FlowState) -> Certificate:
+        return self._engine.certificate(_inner(state))
+
+    def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
+        return self._engine.export(_inner(state))
+
+    def close(self, state: FlowState) -> None:
+        own = _own(state)
+        self._states.remove(own)
+        self._engine.close(own.inner)
+
+    @property
+    def nbytes(self) -> int:
+        return self._engine.nbytes
+
+
+def _own(state: FlowState) -> TrialState:
+    assert isinstance(state, TrialState)
+    return state
+
+
+def _inner(state: FlowState) -> FlowState:
+    return _own(state).inner
+
+
+def _first_to_end(runs: list[Future[SolveReport]], control: Control, controls: list[Control]) -> int | None:
+    """Index of the first run with an answer, the other one cancelled; None if the caller cancelled. Waits for both.
+
+    A run that failed does not count, unless both did: then its error is raised.
+    """
+    while True:
+        ended, running = wait(runs, WATCH_S, FIRST_COMPLETED)
+        good = [i for i, run in enumerate(runs) if run in ended and run.exception() is None]
+        if good or control.cancelled:
+            for each in controls:
+                each.cancel()
+            wait(runs)
+            return good[0] if good else None
+        if not running:
+            runs[0].result()

@@ -1,0 +1,44 @@
+"""Every kernel compiles for each architecture we name; no device is needed, only nvcc or NVRTC."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+KERNELS = Path(__file__).parents[2] / "gpu_engine" / "cuda" / "kernels"
+SOURCES = sorted(str(path.relative_to(KERNELS)) for path in KERNELS.rglob("*.cu"))
+
+
+def by_nvcc(source: str, options: list[str], tmp_path: Path) -> bytes:
+    out = tmp_path / "out.cubin"
+    command = ["nvcc", "-cubin", *options, str(KERNELS / source), "-o", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out.read_bytes()
+
+
+def by_nvrtc(source: str, options: list[str]) -> bytes:
+    """Through CuPy, which also knows where the CUDA headers are."""
+    nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc", reason="neither nvcc nor CuPy's NVRTC is here")
+    core = pytest.importorskip("cupy._core.core")
+    compiler = pytest.importorskip("cupy.cuda.compiler")
+    try:
+        nvrtc.getVersion()
+    except (RuntimeError, OSError) as error:
+        pytest.skip(f"no nvcc on PATH, and NVRTC cannot be loaded: {error}")
+    program = compiler._NVRTCProgram((KERNELS / source).read_text(), Path(source).name, method="cubin")
+    cubin, _ = program.compile(core.assemble_cupy_compiler_options(tuple(options)))
+    return bytes(cubin)
+
+
+@pytest.mark.parametrize("width", ["narrow", "wide"])
+@pytest.mark.parametrize("architecture", [80, 90, 100])
+@pytest.mark.parametrize("source", SOURCES)
+def test_compiles_to_a_cubin(source: str, architecture: int, width: str, tmp_path: Path) -> None:
+    cluster = 8 if architecture >= 90 else 1  # as in gpu_engine.cuda.module
+    options = ["-std=c++17", f"-I{KERNELS}", f"-arch=sm_{architecture}", f"-DCLUSTER={cluster}", "-DTHREADS=512"]
+    if width == "wide":
+        options.append("-DWIDE")
+    cubin = by_nvcc(source, options, tmp_path) if shutil.which("nvcc") else by_nvrtc(source, options)
+    assert cubin.startswith(b"\x7fELF")

@@ -1,0 +1,99 @@
+"""The trial of two engines, with two CPU engines: what a device would add is speed."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.engine import Control, Engine, FlowState, SolveReport
+from gpu_engine.errors import Cancelled
+from gpu_engine.generators import generate
+from gpu_engine.network import Network
+from gpu_engine.terminals import Terminals
+from gpu_engine.trial import TrialEngine
+from tests.congruence import check_sequence
+
+
+class Slow(CpuEngine):
+    """Ends only when cancelled."""
+
+    name = "slow"
+
+    def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
+        assert control is not None
+        while not control.cancelled:
+            threading.Event().wait(0.001)
+        raise Cancelled("too late")
+
+
+class Fast(CpuEngine):
+    name = "fast"
+
+
+class Failing(CpuEngine):
+    name = "failing"
+
+    def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
+        raise RuntimeError("the device fell off the bus")
+
+
+def small() -> tuple[Network, Terminals]:
+    edges = generate("genrmf-wide", seed=1, a=6)
+    return Network(edges), Terminals.of([edges.source], [edges.sink])
+
+
+@pytest.mark.parametrize(
+    ("host", "rival", "winner"), [(Slow, Fast, "fast"), (Fast, Slow, "fast"), (Fast, Failing, "fast")]
+)
+def test_the_first_to_end_stays(host: type[Engine], rival: type[Engine], winner: str) -> None:
+    network, terminals = small()
+    engine = TrialEngine(host(network), rival)
+    states = [engine.open(terminals), engine.open(Terminals.of([1], [network.n_vertices - 1]))]
+    report = engine.solve(states[0])
+    assert engine.name == winner
+    assert "faster than" in report.reason
+    wanted = CpuEngine(Network(network.edge_list()))
+    for state in states:
+        value = wanted.solve(wanted.open(state.terminals)).value
+        assert engine.solve(state).value == value
+        assert engine.certificate(state).value == value
+    engine.close(states[1])
+    assert len(engine.flow(states[0])) == network.n_edges
+
+
+def test_a_rival_that_cannot_be_opened_has_lost() -> None:
+    def rival(network: Network) -> Engine:
+        raise MemoryError("80 GB wanted")
+
+    network, terminals = small()
+    engine = TrialEngine(CpuEngine(network), rival)
+    report = engine.solve(engine.open(terminals))
+    assert "80 GB wanted" in report.reason
+    assert engine.name == "cpu"
+
+
+def test_a_cancel_reaches_both_and_decides_nothing() -> None:
+    network, terminals = small()
+    engine = TrialEngine(Slow(network), Slow)
+    state, control = engine.open(terminals), Control()
+    threading.Timer(0.05, control.cancel).start()
+    with pytest.raises(Cancelled):
+        engine.solve(state, control)
+    assert "trial" not in engine.name
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_updates_before_and_after_the_trial(seed: int) -> None:
+    """Also those that open and close infinite edges."""
+    check_sequence(lambda network: TrialEngine(CpuEngine(network), Fast), seed, steps=6)
+
+
+def test_rows_keep_their_order_in_the_report() -> None:
+    network, terminals = small()
+    engine = TrialEngine(CpuEngine(network), Slow)
+    state = engine.open(terminals)
+    before = engine.solve(state).value
+    rows = np.flatnonzero(network.capacity < 1 << 40)[:5]
+    engine.update(rows, np.zeros(5, np.int64))
+    assert engine.solve(state).value <= before
