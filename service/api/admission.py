@@ -97,15 +97,10 @@ class Admission:
         """
         lane, entered = self._lane(graph), time.monotonic()
         lane.begin(entered)
-        limit = self._settings.graph_queue_limit
-        if waits:
-            limit = min(limit, lane.room(self._settings))
-        if lane.unfinished >= limit:
-            if lane.crowded_since is None:
-                lane.crowded_since = entered
+        if waits and lane.unfinished >= min(self._settings.graph_queue_limit, lane.room(self._settings)):
+            lane.crowded_since = lane.crowded_since or entered
             raise _too_much(f"{lane.unfinished} commands for graph {graph!r} are unfinished", lane.command_s)
-        if key_id is not None and self._of_key[key_id] >= self._settings.key_queue_limit:
-            raise _too_much(f"{self._of_key[key_id]} commands of this API key are unfinished", lane.command_s)
+        self.check(graph, key_id)
         lane.unfinished += 1
         if key_id is not None:
             self._of_key[key_id] += 1
@@ -116,6 +111,14 @@ class Admission:
                 self._take_one(key_id)
 
         return leave
+
+    def check(self, graph: str, key_id: str | None) -> None:
+        """Raises rate_limited if there is no room, were it but for work nobody waits for."""
+        lane = self._lane(graph)
+        if lane.unfinished >= self._settings.graph_queue_limit:
+            raise _too_much(f"{lane.unfinished} commands for graph {graph!r} are unfinished", lane.command_s)
+        if key_id is not None and self._of_key[key_id] >= self._settings.key_queue_limit:
+            raise _too_much(f"{self._of_key[key_id]} commands of this API key are unfinished", lane.command_s)
 
     @contextmanager
     def stream(self) -> Iterator[None]:

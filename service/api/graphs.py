@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, Literal
 
 import anyio.to_thread
@@ -27,6 +28,7 @@ from service.models.graphs import EXAMPLE, EstimateBody, EstimateInfo, GraphBody
 from service.protocol import DeleteArgs, Kind, LoadArgs
 from service.settings import Settings
 from service.store.catalogue import GraphInfo
+from service.store.connection import AWAY
 
 router = APIRouter(prefix="/v1", tags=["graphs"], responses=PROBLEMS)
 MAX_SMALL_BODY_BYTES: Final = 64 * 1024
@@ -51,6 +53,7 @@ async def list_graphs(backend: Context, caller: CallerOf) -> Response:
 async def put_graph(name: GraphName, request: Request, backend: Context) -> Response:
     """Create or replace a graph; nothing changes unless the whole body is well-formed."""
     wanted = await _check_version(request, backend, name)
+    backend.admission.check(name, request.state.caller.key_id)  # before gigabytes are read
     key = idempotency_key(request.headers)
     kind_of_body = media_type(request.headers)
     if kind_of_body not in formats.MEDIA_TYPES:
@@ -61,8 +64,15 @@ async def put_graph(name: GraphName, request: Request, backend: Context) -> Resp
         hashed = None
         if key is not None:
             hashed = await anyio.to_thread.run_sync(digest, Kind.LOAD, kind_of_body.encode(), body)
-    args = LoadArgs(blob=await backend.blobs.put(packed), if_match=wanted)
-    reply = await ask(request, backend, Kind.LOAD, name, args, hashed)
+    repeated = key is not None and await backend.dispatcher.knows(name, key)  # then its edges are there already
+    blob = "" if repeated else await backend.blobs.put(packed)
+    try:
+        reply = await ask(request, backend, Kind.LOAD, name, LoadArgs(blob=blob, if_match=wanted), hashed)
+    except ServiceError as error:
+        if blob and error.code != "worker_unavailable":  # else it may yet be loaded
+            with suppress(*AWAY):
+                await backend.blobs.delete(blob)
+        raise
     if isinstance(reply, Response):
         return reply
     return success(reply, 200 if REPLACED.search(reply.result_json or "") else 201)

@@ -207,10 +207,14 @@ class FakeKeys:
 class FakeBlobs:
     def __init__(self) -> None:
         self.blobs: list[bytes] = []
+        self.deleted: list[str] = []
 
     async def put(self, data: bytes, ttl_s: int = 3600) -> str:
         self.blobs.append(data)
         return f"blob-{len(self.blobs)}"
+
+    async def delete(self, *names: str) -> None:
+        self.deleted += names
 
 
 def reply_of(job: JobInfo) -> Reply:
