@@ -23,14 +23,13 @@ from gpu_engine.updates import CapacityTable, Change
 from service import answers, exact_json
 from service.errors import ServiceError
 from service.metrics import Residency, WorkerMetrics
-from service.models.graphs import LoadedInfo
 from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MaxFlowArgs, PatchArgs
 from service.queue.consumer import Forward, Task
 from service.resident import Answer, Graph, OpenEngine, Solved, least_bytes, time_limit
 from service.restore import Restorer
 from service.settings import Settings
 from service.store.blobs import Blobs, BrokenBlob
-from service.store.catalogue import GraphInfo, Registry
+from service.store.catalogue import GraphInfo, LoadedInfo, Registry
 from service.store.connection import wait_written
 from service.store.keys import Keys
 from service.store.log import Applied, Entry, Fenced, Log

@@ -13,14 +13,12 @@ from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, EngineError, TimedOut
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
+from gpu_engine.types import WORKING_BYTES
 from gpu_engine.updates import CapacityTable
 from service.store.log import Applied
 from service.store.snapshots import KnownKey
 
 OpenEngine = Callable[[Network], Engine]
-
-WORKING_BYTES: Final = 60
-"""Of one vertex, while a flow state is solved: see `gpu_engine.cpu.scratch`."""
 
 MAX_STATES: Final = 16
 """Flow states kept for one graph; the least recently asked for goes first."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from gpu_engine.types import WORKING_BYTES
 from service.models.graphs import EstimateBody, EstimateInfo
 from service.queue.models import WorkerInfo
-from service.resident import WORKING_BYTES
 
 
 def estimate(body: EstimateBody, workers: Sequence[WorkerInfo], budget_bytes: int) -> EstimateInfo:

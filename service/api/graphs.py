@@ -24,10 +24,10 @@ from service.api.parsing import limit_of
 from service.errors import ServiceError
 from service.models.body import parse_body
 from service.models.columns import MAX_LABEL_CHARS
-from service.models.graphs import EXAMPLE, EstimateBody, EstimateInfo, GraphBody, GraphList, LoadedInfo
+from service.models.graphs import EXAMPLE, EstimateBody, EstimateInfo, GraphBody, GraphList
 from service.protocol import DeleteArgs, Kind, LoadArgs
 from service.settings import Settings
-from service.store.catalogue import GraphInfo
+from service.store.catalogue import GraphInfo, LoadedInfo
 from service.store.connection import AWAY
 
 router = APIRouter(prefix="/v1", tags=["graphs"], responses=PROBLEMS)

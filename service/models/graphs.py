@@ -49,13 +49,6 @@ class EstimateInfo(BaseModel):
     free_bytes: int
 
 
-class LoadedInfo(GraphInfo):
-    """What PUT answers."""
-
-    replaced: bool
-    """There was a graph of this name before."""
-
-
 class GraphList(BaseModel):
     graphs: list[GraphInfo]
 

@@ -234,6 +234,8 @@ class Fakes:
     def reset(self) -> None:
         for part in (self.dispatcher, self.catalogue, self.blobs, self.api_keys):
             part.__init__()  # type: ignore[misc]  # the running application holds on to these very objects
+        if self.key_table is not None:
+            self.key_table._try_at = 0.0
 
     @asynccontextmanager
     async def open(self, settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:
