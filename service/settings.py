@@ -58,7 +58,7 @@ class Settings(BaseSettings):
     """Commands for one graph, unfinished, that one API process lets in."""
     graph_queue_short: int = Field(default=8, gt=0)
     """The same, of callers that wait for the answer, when commands take long; two once it has been full ..."""
-    queue_target_s: float = Field(default=0.1, ge=0)
+    queue_target_s: float = Field(default=0.2, ge=0)
     """... and as many more as are over within this time, a fifth of it once it has been full."""
     key_queue_limit: int = Field(default=32, gt=0)
     """The same for one API key."""
