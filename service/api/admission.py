@@ -31,6 +31,10 @@ CALM_COMMANDS: Final = 10
 CALM_IDLE: Final = 0.15
 """A crowded lane is watched for so long, or so many commands; it is calm if it was idle for this share of the time."""
 
+CROWDED_S: Final = 2.0
+CROWDED_COMMANDS: Final = 100
+"""After so long it is tried whether the crowd is still there: a few callers that never pause may look like one."""
+
 LANES_KEPT: Final = 10_000
 LONGEST_RETRY_S: Final = 10.0
 
@@ -41,8 +45,8 @@ class Lane:
 
     Callers may queue for a while, so that a burst is served and not refused. Once the queue has been full the lane is
     *crowded*: it lets in what keeps the worker busy and no more, so that what is accepted is answered about as soon as
-    ever, until the lane has stood idle for a good part of a second. (The queue of CoDel, Nichols & Jacobson 2012: a
-    queue that comes and goes is good, one that stays only adds delay.)
+    ever, until the lane stands idle at times. (The insight of CoDel, Nichols & Jacobson 2012: a queue that comes and
+    goes is good, one that stays only adds delay.)
     """
 
     unfinished: int = 0
@@ -50,7 +54,9 @@ class Lane:
     command_s: float = 0.0
     """What one takes, smoothed; 0: none has ended yet."""
     crowded_since: float | None = None
-    """Beginning of the time `idle_s` is counted over; None: the lane is not crowded."""
+    """None: the lane is not crowded."""
+    watched_since: float = 0.0
+    """Beginning of the time `idle_s` is counted over."""
     idle_s: float = 0.0
 
     def begin(self, now: float) -> None:
@@ -58,13 +64,21 @@ class Lane:
         if self.crowded_since is None:
             return
         if self.unfinished == 0:
-            self.idle_s += now - max(self.last_end, self.crowded_since)
+            self.idle_s += now - max(self.last_end, self.watched_since)
             self.last_end = now
-        watched_s = now - self.crowded_since
+        watched_s = now - self.watched_since
         if watched_s < max(CALM_S, CALM_COMMANDS * self.command_s):
             return
-        self.crowded_since = None if self.idle_s > CALM_IDLE * watched_s else now
-        self.idle_s = 0.0
+        long = now - self.crowded_since > max(CROWDED_S, CROWDED_COMMANDS * self.command_s)
+        if long or self.idle_s > CALM_IDLE * watched_s:
+            self.crowded_since = None
+        self.watched_since, self.idle_s = now, 0.0
+
+    def crowd(self, now: float) -> None:
+        """The queue is full."""
+        if self.crowded_since is None:
+            self.crowded_since = self.watched_since = now
+            self.idle_s = 0.0
 
     def end(self, entered: float) -> None:
         now = time.monotonic()
@@ -98,7 +112,7 @@ class Admission:
         lane, entered = self._lane(graph), time.monotonic()
         lane.begin(entered)
         if waits and lane.unfinished >= min(self._settings.graph_queue_limit, lane.room(self._settings)):
-            lane.crowded_since = lane.crowded_since or entered
+            lane.crowd(entered)
             raise _too_much(f"{lane.unfinished} commands for graph {graph!r} are unfinished", lane.command_s)
         self.check(graph, key_id)
         lane.unfinished += 1

@@ -89,11 +89,17 @@ def test_a_queue_that_was_full_is_kept_short_until_the_graph_has_been_idle(monke
     clock = Clock(monkeypatch, graph_queue_short=8)
     clock.take("a", 0.1)
     assert clock.fill("a") == 8
-    for _ in range(100):  # always somebody at the door
+    for _ in range(80):  # always somebody at the door
         clock.finish_one(0.1)
         clock.fill("a")
         assert len(clock.inside) <= 8
     assert len(clock.inside) == 2
+    inside = []
+    for _ in range(40):  # after a hundred commands it is tried again
+        clock.finish_one(0.1)
+        clock.fill("a")
+        inside.append(len(clock.inside))
+    assert (max(inside), inside[-1]) == (8, 2)
     while clock.inside:
         clock.finish_one(0.1)
     clock.take("a", 0.1)  # busy half of the time
