@@ -137,3 +137,20 @@ def survey_change(
         high += times * ((after >> 32) - (before >> 32))
         low += times * ((after & 0xFFFFFFFF) - (before & 0xFFFFFFFF))
     return high, low, to_infinite, touches
+
+
+@njit(cache=True, nogil=True)
+def swap_capacity(
+    rows: EdgeArray, new: UnitArray, capacity: UnitArray, before: UnitArray, undirected: BoolArray, infinite: int
+) -> tuple[int, int, int, bool]:
+    """Store ``new`` in ``capacity`` and what was there in ``before``; returns what `survey_change` does.
+
+    One pass: of a large network each row is a cache miss.
+    """
+    for i in range(len(rows)):
+        before[i] = capacity[rows[i]]
+        capacity[rows[i]] = new[i]
+    places = np.arange(len(rows))
+    if len(undirected) > 1:
+        return survey_change(places, new, before, undirected[rows], infinite)
+    return survey_change(places, new, before, undirected, infinite)

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import CapacityOverflow
-from gpu_engine.links import build_csr, sum_arc_capacity, survey_change
+from gpu_engine.links import build_csr, sum_arc_capacity, survey_change, swap_capacity
 from gpu_engine.names import Names
 from gpu_engine.types import (
     INFINITE,
@@ -130,24 +130,39 @@ class Network:
 
     def check_update(self, rows: EdgeArray, capacity: UnitArray) -> "CapacityChange":
         """What an update of distinct rows would do; raises `CapacityOverflow` before anything changes. O(k)."""
-        high, low, to_infinite, touches = survey_change(rows, capacity, self.capacity, self.undirected, INFINITE)
-        change = CapacityChange((high << 32) + low, to_infinite, touches)
+        change = CapacityChange.of(survey_change(rows, capacity, self.capacity, self.undirected, INFINITE))
+        self._check_total(change, rows, capacity)
+        return change
+
+    def _check_total(self, change: "CapacityChange", rows: EdgeArray, capacity: UnitArray) -> None:
         if self.finite_total + change.total > MAX_TOTAL:
             raise CapacityOverflow(
                 f"the capacities would add up to {self.finite_total + change.total} units; the limit is {MAX_TOTAL}",
                 rows[np.argsort(capacity)[::-1][:10]].tolist(),
             )
-        return change
 
-    def set_capacity(self, rows: EdgeArray, capacity: UnitArray, change: "CapacityChange | None" = None) -> None:
-        """Store new capacities of distinct edge rows. O(k). Flow states are the engine's to adjust.
-
-        ``change`` is what `check_update` said of them, if the caller has asked it.
-        """
-        change = change or self.check_update(rows, capacity)
+    def set_capacity(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        """Store new capacities of distinct edge rows. O(k). Flow states are the engine's to adjust."""
+        change = self.check_update(rows, capacity)
         self.n_infinite += change.to_infinite
         self.finite_total += change.total
         self.capacity[rows] = capacity
+
+    def exchange(self, rows: EdgeArray, capacity: UnitArray) -> "CapacityChange":
+        """`check_update` and `set_capacity` in one pass. What touches infinite edges is told but not stored."""
+        before = np.empty(len(rows), np.int64)
+        sums = swap_capacity(rows, capacity, self.capacity, before, self.undirected, INFINITE)
+        change = CapacityChange.of(sums)
+        try:
+            self._check_total(change, rows, capacity)
+        except CapacityOverflow:
+            self.capacity[rows] = before
+            raise
+        if change.touches_infinite:
+            self.capacity[rows] = before
+        else:
+            self.finite_total += change.total
+        return change
 
     def edge_list(self) -> EdgeList:
         """The network as columns again, with its present capacities. O(m)."""
@@ -177,3 +192,9 @@ class CapacityChange:
     """Edges that become infinite, less those that cease to be."""
     touches_infinite: bool
     """Some edge becomes infinite or ceases to be."""
+
+    @classmethod
+    def of(cls, sums: tuple[int, int, int, bool]) -> "CapacityChange":
+        """From what `gpu_engine.links.survey_change` adds up."""
+        high, low, to_infinite, touches = sums
+        return cls((high << 32) + low, to_infinite, touches)

@@ -1,6 +1,6 @@
 """Which engine a network gets, and where it is built."""
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cuda.presets import DEFAULT, find
@@ -10,13 +10,16 @@ from gpu_engine.errors import EngineError, UnknownEngine
 from gpu_engine.network import Network
 from gpu_engine.trial import TrialEngine
 
+Choice: TypeAlias = str
+"""auto, cpu, cuda, or cuda:PRESET for a name of `gpu_engine.cuda.presets`."""
+
 TRIAL_FROM_ARCS: Final = 50_000
 """Below this a solve is over on the CPU before a device has been told of it."""
 
 BUILT_ON_DEVICE_FROM_EDGES: Final = 1_000_000
 
 
-def load_network(edges: EdgeList, choice: str = "auto") -> Network:
+def load_network(edges: EdgeList, choice: Choice = "auto") -> Network:
     """The network of these edges, its rows sorted on a device if there is one and it pays. Raises as `Network`."""
     if choice != "cpu" and edges.n_edges >= BUILT_ON_DEVICE_FROM_EDGES and not missing_device():
         import cupy
@@ -32,7 +35,7 @@ def load_network(edges: EdgeList, choice: str = "auto") -> Network:
     return Network(edges)
 
 
-def open_engine(network: Network, choice: str = "auto") -> Engine:
+def open_engine(network: Network, choice: Choice = "auto") -> Engine:
     """An engine for the network: "cpu", "cuda", "cuda:PRESET" (`gpu_engine.cuda.presets`) or "auto".
 
     "auto" lets CPU and device try the first solve, unless the network is small.
@@ -52,7 +55,7 @@ def open_engine(network: Network, choice: str = "auto") -> Engine:
     return TrialEngine(CpuEngine(network), _cuda)
 
 
-def _parse(choice: str) -> tuple[str, str]:
+def _parse(choice: Choice) -> tuple[str, str]:
     """Engine and preset. Raises `UnknownEngine`."""
     kind, _, preset = choice.partition(":")
     if kind not in ("auto", "cpu", "cuda") or (preset and kind != "cuda"):
@@ -70,7 +73,7 @@ def missing_device() -> str:
     return "" if device_available() else "no CUDA device can be used"
 
 
-def prepare(choice: str = "auto") -> str:
+def prepare(choice: Choice = "auto") -> str:
     """Make ready what `open_engine` may need, kernels compiled; returns what there is. Seconds, the first time ever."""
     if choice == "cpu" or missing_device():
         return "cpu"

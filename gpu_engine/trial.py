@@ -1,13 +1,14 @@
-"""The engine that finds out: its first solve is run by two engines at once, and the faster one stays.
+"""The engine that finds out: two engines run its first solve at once, and the faster one stays.
 
 No rule on size and shape told the faster engine reliably: deep networks of a million arcs suit a CPU core, shallow ones
 of a tenth of that a GPU (benchmarks/NOTES.md). So the choice is measured, on the network it is for. Until then the
 host engine does all else; once decided, calls go straight to the engine that won and the other's memory is free.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,9 @@ from gpu_engine.types import EdgeArray, UnitArray
 
 WATCH_S: Final = 0.002
 """How often a trial looks for a cancel."""
+
+PATIENCE: Final = 1.0
+"""An engine that takes longer than twice the other's first time has lost."""
 
 
 @dataclass(eq=False, slots=True)
@@ -81,26 +85,19 @@ class TrialEngine(Engine):
         except (MemoryError, RuntimeError) as error:
             self._rival, self._verdict = None, f"{host.name} alone can hold the network: {error}"
             return host.solve(_inner(state), control, cold=True)
-        at = self._states.index(_own(state))
-        controls = [Control(), Control()]
-        with ThreadPoolExecutor(2, "trial") as pool:
-            runs = [
-                pool.submit(host.solve, _inner(state), controls[0], cold=True),
-                pool.submit(rival.solve, rival_states[at], controls[1], cold=True),
-            ]
-            first = _first_to_end(runs, control, controls)
-        if first is None:
-            raise Cancelled("the solve was cancelled")
-        report: SolveReport = runs[first].result()
-        lost = (rival, host)[first].name
-        self._verdict = f"{report.engine} was faster than {lost} in a trial"
+        inner = [_inner(state), rival_states[self._states.index(_own(state))]]
+        race = Race([host, rival], inner, control)
+        first, close = race.run(patience=PATIENCE)
+        if close:  # first solves touch new memory: the next ones tell which is faster
+            first, _ = race.run(patience=0)
+        self._verdict = f"{(host, rival)[first].name} was faster than {(rival, host)[first].name} in a trial"
         self._rival = None
         if first == 1:
             self._engine = rival
-            for other, inner in zip(self._states, rival_states, strict=True):
+            for other, moved in zip(self._states, rival_states, strict=True):
                 host.close(other.inner)
-                other.inner = inner
-        return report
+                other.inner = moved
+        return race.report
 
     def cut(self, state: FlowState, control: Control | None = None) -> Cut:
         return self._engine.cut(_inner(state), control)
@@ -133,18 +130,45 @@ def _inner(state: FlowState) -> FlowState:
     return _own(state).inner
 
 
-def _first_to_end(runs: list[Future[SolveReport]], control: Control, controls: list[Control]) -> int | None:
-    """Index of the first run with an answer, the other one cancelled; None if the caller cancelled. Waits for both.
+class Race:
+    """Engines that solve the same state cold, at the same time."""
 
-    A run that failed does not count, unless both did: then its error is raised.
-    """
-    while True:
-        ended, running = wait(runs, WATCH_S, FIRST_COMPLETED)
-        good = [i for i, run in enumerate(runs) if run in ended and run.exception() is None]
-        if good or control.cancelled:
-            for each in controls:
-                each.cancel()
-            wait(runs)
-            return good[0] if good else None
-        if not running:
-            runs[0].result()
+    def __init__(self, engines: Sequence[Engine], states: Sequence[FlowState], control: Control) -> None:
+        self._entries = list(zip(engines, states, strict=True))
+        self._control = control
+        self.report: SolveReport
+        """Of the winner of the last run."""
+
+    def run(self, patience: float) -> tuple[int, bool]:
+        """Which engine is first, and whether another ends within ``patience`` times its time; then all are cancelled.
+
+        Raises `Cancelled` if the caller cancelled, and a solve's error if none succeeds.
+        """
+        controls = [Control() for _ in self._entries]
+        began = perf_counter()
+        with ThreadPoolExecutor(len(controls), "trial") as pool:
+            runs = [
+                pool.submit(engine.solve, state, own, cold=True)
+                for (engine, state), own in zip(self._entries, controls, strict=True)
+            ]
+            first = self._first(runs)
+            if first is not None:
+                wait(runs, patience * (perf_counter() - began))
+            for own in controls:
+                own.cancel()
+        if first is None:
+            raise Cancelled("the solve was cancelled")
+        self.report = runs[first].result()
+        return first, all(run.exception() is None for run in runs)
+
+    def _first(self, runs: Sequence[Future[SolveReport]]) -> int | None:
+        """Index of the first to succeed; None once the caller cancels."""
+        pending = set(runs)
+        while not self._control.cancelled:
+            ended, pending = wait(pending, WATCH_S, FIRST_COMPLETED)
+            good = [i for i, run in enumerate(runs) if run in ended and run.exception() is None]
+            if good:
+                return good[0]
+            if not pending:
+                runs[0].result()
+        return None

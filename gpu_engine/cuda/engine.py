@@ -115,12 +115,10 @@ class CudaEngine(Engine):
         return int(pairs.max(initial=0)) >= NARROW_LIMIT
 
     def update(self, rows: EdgeArray, capacity: UnitArray) -> None:
-        network = self.network
-        change = network.check_update(rows, capacity)
-        if change.touches_infinite:
-            self._update_infinite(rows, capacity)
-            return
         if len(rows) == 0:
+            return
+        if self.network.exchange(rows, capacity).touches_infinite:
+            self._update_infinite(rows, capacity)
             return
         batch = self._batch.load(rows, capacity)
         beside_infinite = self._beside_infinite(rows)
@@ -130,7 +128,6 @@ class CudaEngine(Engine):
             elif state.solved:
                 self._apply(state, batch)
         batch.store(self._topology)
-        network.set_capacity(rows, capacity, change)
         self._check_width()
         cupy.cuda.get_current_stream().synchronize()  # the batch is read before it is written again
 

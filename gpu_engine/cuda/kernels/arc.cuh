@@ -19,6 +19,8 @@ enum Role : signed char { ORDINARY = 0, SINK = 1, AWAY = 2 };
 
 struct __align__(sizeof(Capacity) == 4 ? 16 : 8) Arc { int head, reverse; Capacity residual, pair_sum; };
 
+__device__ constexpr Arc NO_ARC = {0, 0, 0, 0};
+
 __device__ __forceinline__ int load(const int* p) { return __ldcg(p); }
 __device__ __forceinline__ void store(int* p, int x) { __stcg(p, x); }
 __device__ __forceinline__ void add(int* p, int x) { atomicAdd(p, x); }

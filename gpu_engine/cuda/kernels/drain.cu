@@ -98,6 +98,7 @@ __device__ __forceinline__ int meaning(int label, int unseen) { return label == 
 // ---- groups of threads that visit a row together --------------------------------------------------------------
 
 struct Tile {               // TILE neighbouring lanes
+    static constexpr int ITEMS = 1;
     cg::thread_block_tile<TILE> lanes;
     __device__ Tile() : lanes(cg::tiled_partition<TILE>(cg::this_thread_block())) {}
     __device__ int rank() const { return lanes.thread_rank(); }
@@ -112,6 +113,7 @@ struct Tile {               // TILE neighbouring lanes
 };
 
 struct Block {              // all threads of a block
+    static constexpr int ITEMS = 4;
     Units* sums;            // shared, one for each warp
     __device__ int rank() const { return threadIdx.x; }
     __device__ static constexpr int size() { return THREADS; }
@@ -152,60 +154,104 @@ struct Block {              // all threads of a block
 
 struct Tally { Units pushes, relabels, scanned; };
 
-// Search: the vertices from which `row.vertex` is reached get the label `level` + 1.
+// Search: a vertex from which a labelled one is reached gets the label `level` + 1, unless it has one.
+__device__ __forceinline__ void reach(const Graph& g, Label* label, int w, int level, const Frontier& frontier, int* found) {
+    int begin = load_now(g.row_offsets + w), end = load_now(g.row_offsets + w + 1);
+    Label old = atomicMin(label + w, settled(level + 1));
+    if (label_of(old) != UNSEEN) return;
+    frontier.append_pieces(w, begin, end);
+    if ((old & 3) == ACTIVE) atomicAdd(found, 1);
+}
+
 template <bool MIRROR>
 __device__ __forceinline__ void search_row(const Graph& g, Label* label, Entry row, int level, const Frontier& frontier,
                                            int* found) {
-    for (int a = row.begin + threadIdx.x % TILE; a < row.end; a += TILE) {
+    int a = row.begin + threadIdx.x % TILE;
+    if (row.end - row.begin <= TILE) {      // most arcs of sparse graphs lead on: straight to the atomic
+        if (a >= row.end) return;
         Arc arc = load_now(g.arcs + a);
-        if (backward<MIRROR>(arc) <= 0) continue;
-        int w = arc.head, begin = load_now(g.row_offsets + w), end = load_now(g.row_offsets + w + 1);
-        Label old = atomicMin(label + w, settled(level + 1));
-        if (label_of(old) != UNSEEN) continue;
-        frontier.append_pieces(w, begin, end);
-        if ((old & 3) == ACTIVE) atomicAdd(found, 1);
+        if (backward<MIRROR>(arc) > 0) reach(g, label, arc.head, level, frontier, found);
+        return;
     }
+    constexpr int BATCH = 4;                // most arcs of dense ones lead to labelled vertices: look before
+    for (; a < row.end; a += BATCH * TILE) {
+        Arc arc[BATCH];
+        Label seen[BATCH];
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) arc[i] = a + i * TILE < row.end ? load_now(g.arcs + a + i * TILE) : NO_ARC;
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) seen[i] = backward<MIRROR>(arc[i]) > 0 ? load(label + arc[i].head) : 0;
+#pragma unroll
+        for (int i = 0; i < BATCH; i++)
+            if (label_of(seen[i]) == UNSEEN) reach(g, label, arc[i].head, level, frontier, found);
+    }
+}
+
+// Up to ITEMS arcs of a row for each thread of a group, as a round sees them.
+template <bool MIRROR, class Group> struct Slice {
+    static constexpr int ITEMS = Group::ITEMS;
+    int first, stride, end;
+    Arc arc[ITEMS];
+
+    __device__ __forceinline__ Slice(const Graph& g, const Group& group, int base, int end)
+        : first(base + group.rank()), stride(Group::size()), end(end) {
+#pragma unroll
+        for (int i = 0; i < ITEMS; i++) arc[i] = at(i) < end ? load_now(g.arcs + at(i)) : NO_ARC;
+    }
+    __device__ __forceinline__ int at(int i) const { return first + i * stride; }
+};
+
+template <bool MIRROR>
+__device__ __forceinline__ void push(const Graph& g, int a, const Arc& arc, Units amount, int label, const Frontier& frontier) {
+    int w = arc.head, begin = load_now(g.row_offsets + w), end = load_now(g.row_offsets + w + 1);
+    signed char role = g.role[w];
+    Units old = give<MIRROR>(g, w, amount);
+    Capacity moved = (Capacity)(MIRROR ? -amount : amount);
+    __stcg(&g.arcs[a].residual, (Capacity)(arc.residual - moved));
+    add(&g.arcs[arc.reverse].residual, moved);
+    if (old > 0 || old + amount <= 0 || role != ORDINARY) return;
+    if (end - begin < LONG_ROW) frontier.append({w, begin, end, label});
+    else frontier.append_long({w, begin, end, label});
 }
 
 // Round: push the excess of e.vertex, relabel it if some is left. `e.label` is its label at the round's beginning.
 template <bool MIRROR, class Group>
 __device__ __forceinline__ void discharge(const Graph& g, const Group& group, Label* label, int unseen, Entry e,
                                           const Frontier& frontier, int* dropped, Tally& tally) {
+    constexpr int ITEMS = Group::ITEMS;
     int own = e.label, lowest = UNSEEN - 1, round = frontier.step;
     if (own < 0) {          // an exhausted search did not see it
         if (group.rank() == 0) *dropped = 1;
         return;
     }
-    const Arc none{0, 0, 0, 0};
-    int a = e.begin + group.rank();
-    Arc arc = a < e.end ? load_now(g.arcs + a) : none;
+    Slice<MIRROR, Group> slice(g, group, e.begin, e.end);
     Units left = group.same(held<MIRROR>(g, e.vertex)), rest = 1;       // others may add to it meanwhile
-    for (int base = e.begin; base < e.end && left > 0; base += Group::size()) {
-        if (base != e.begin) {
-            a = base + group.rank();
-            arc = a < e.end ? load_now(g.arcs + a) : none;
+    for (int base = e.begin; base < e.end && left > 0;) {
+        int far[ITEMS];
+        Units room[ITEMS], mine = 0, total;
+#pragma unroll
+        for (int i = 0; i < ITEMS; i++) {
+            far[i] = slice.at(i) < e.end ? meaning(at_begin(load(label + slice.arc[i].head), round), unseen) : OUTSIDE;
+            room[i] = far[i] == own - 1 ? (Units)forward<MIRROR>(slice.arc[i]) : 0;
+            mine += room[i];
         }
-        int far = a < e.end ? meaning(at_begin(load(label + arc.head), round), unseen) : OUTSIDE;
-        Units room = far == own - 1 ? (Units)forward<MIRROR>(arc) : 0, total;
-        Units through = group.scan(room, total);
-        Units amount = min(room, max(left - (through - room), (Units)0)), sent = min(left, total);
+        Units through = group.scan(mine, total), sent = min(left, total);
+        Units share = max(left - (through - mine), (Units)0);
         if (group.rank() == 0 && sent > 0) rest = give<MIRROR>(g, e.vertex, -sent) - sent;
-        bool gained = far == own + 1 && backward<MIRROR>(arc) > 0;     // by a push to us, perhaps
-        if (far >= 0 && (forward<MIRROR>(arc) > amount || gained)) lowest = min(lowest, far);
-        if (amount > 0) {
-            int w = arc.head, begin = load_now(g.row_offsets + w), end = load_now(g.row_offsets + w + 1);
-            signed char role = g.role[w];
-            Units old = give<MIRROR>(g, w, amount);
-            Capacity moved = (Capacity)(MIRROR ? -amount : amount);
-            __stcg(&g.arcs[a].residual, (Capacity)(arc.residual - moved));
-            add(&g.arcs[arc.reverse].residual, moved);
-            if (old <= 0 && old + amount > 0 && role == ORDINARY) {
-                if (end - begin < LONG_ROW) frontier.append({w, begin, end, own - 1});
-                else frontier.append_long({w, begin, end, own - 1});
-            }
+#pragma unroll
+        for (int i = 0; i < ITEMS; i++) {
+            const Arc& arc = slice.arc[i];
+            Units amount = min(room[i], share);
+            share -= amount;
+            bool gained = far[i] == own + 1 && backward<MIRROR>(arc) > 0;      // by a push to us, perhaps
+            if (far[i] >= 0 && (forward<MIRROR>(arc) > amount || gained)) lowest = min(lowest, far[i]);
+            if (amount <= 0) continue;
+            push<MIRROR>(g, slice.at(i), arc, amount, own - 1, frontier);
             tally.pushes++;
         }
         left -= sent;
+        base += ITEMS * Group::size();
+        if (base < e.end && left > 0) slice = Slice<MIRROR, Group>(g, group, base, e.end);
     }
     if (left > 0) lowest = group.lowest(lowest);
     if (group.rank() != 0) return;
