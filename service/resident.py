@@ -13,6 +13,7 @@ from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, EngineError, TimedOut
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
+from gpu_engine.types import WORKING_BYTES
 from gpu_engine.updates import CapacityTable
 from service.store.log import Applied
 from service.store.snapshots import KnownKey
@@ -24,6 +25,12 @@ MAX_STATES: Final = 16
 
 MAX_KNOWN: Final = 10_000
 """Idempotency keys remembered for one graph, far more than commands may wait for a worker."""
+
+
+def least_bytes(n_vertices: int, n_edges: int) -> int:
+    """What a graph needs to be of use, known before any of it is built: its network if all edges shared one link, the
+    vertices of one flow state, and the working memory of its solve."""
+    return 14 * n_edges + (4 + 10 + WORKING_BYTES) * n_vertices
 
 
 class NotProven(EngineError):
@@ -82,10 +89,14 @@ class Graph:
             solved = Solved(self.engine.open(terminals), terminals)
             self.states[terminals.key] = solved
             while len(self.states) > MAX_STATES:
-                _, oldest = self.states.popitem(last=False)
-                self.engine.close(oldest.state)
+                self.close_oldest()
         self.states.move_to_end(terminals.key)
         return solved
+
+    def close_oldest(self) -> None:
+        """Forget the flow state that was not asked for the longest."""
+        _, oldest = self.states.popitem(last=False)
+        self.engine.close(oldest.state)
 
     def remember(self, version: int, applied: Applied) -> None:
         self.known[applied.key] = KnownKey(version=version, applied=applied)

@@ -37,6 +37,8 @@ class Settings(BaseSettings):
     default_wait_s: float = Field(default=30, ge=0)
     max_wait_s: float = Field(default=300, ge=0)
     max_body_bytes: int = Field(default=1 << 30, gt=0)
+    max_json_bytes: int = Field(default=256 << 20, gt=0)
+    """Of a JSON body, decoded. Parsing takes twenty times as much memory for a while."""
     max_edges: int = Field(default=2**30 - 1, gt=0)
     max_vertices: int = Field(default=2**31 - 2, gt=0)
     max_patch_rows: int = Field(default=1_000_000, gt=0)
@@ -54,10 +56,10 @@ class Settings(BaseSettings):
     """Commands that may wait for one worker."""
     graph_queue_limit: int = Field(default=64, gt=0)
     """Commands for one graph, unfinished, that one API process lets in."""
-    graph_queue_short: int = Field(default=16, gt=0)
-    """The same, of callers that wait for the answer, when commands take long ..."""
-    queue_target_s: float = Field(default=0.1, ge=0)
-    """... and as many more as are over within this time when they do not."""
+    graph_queue_short: int = Field(default=8, gt=0)
+    """The same, of callers that wait for the answer, when commands take long; two once it has been full ..."""
+    queue_target_s: float = Field(default=0.2, ge=0)
+    """... and as many more as are over within this time, a fifth of it once it has been full."""
     key_queue_limit: int = Field(default=32, gt=0)
     """The same for one API key."""
     max_requests: int = Field(default=1024, gt=0)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks import Certificate, certify, own_supply
-from gpu_engine.cpu import repair
+from gpu_engine.cpu import cuts, repair
 from gpu_engine.cpu.decompose import distribute, flow_residual
 from gpu_engine.cpu.drain import OUTSIDE, drain
 from gpu_engine.cpu.scratch import Scratch
@@ -169,6 +169,7 @@ class CpuEngine(Engine):
         began = perf_counter()
         state.solved, state.touched, state.interrupted = False, [], False
         state.residual[:] = self.network.arc_capacity()
+        _go_on(control)
         state.excess[:] = own_supply(self.network.n_vertices, state.terminals)
         state.source_side[:] = state.role == SOURCE
         sources = np.flatnonzero(state.source_side).astype(np.int32)
@@ -273,32 +274,31 @@ class CpuEngine(Engine):
     def _csr(self) -> tuple[VertexArray, VertexArray, VertexArray]:
         return self.network.row_offsets, self.network.head, self.network.reverse_arc
 
-    def cut(self, state: FlowState) -> Cut:
+    def cut(self, state: FlowState, control: Control | None = None) -> Cut:
         assert isinstance(state, CpuFlowState)
-        side = state.source_side
+        side, slots = state.source_side, (control or Control()).slots
         least, takes = (
-            repair.reachable(*self._csr, state.residual, state.excess, state.role, side, forward)
+            cuts.reachable(*self._csr, state.residual, state.excess, state.role, side, forward, slots)
             for forward in (True, False)
         )
-        edges = self._crossing(side)
-        unique = np.array_equal(edges, self._crossing(least)) and np.array_equal(edges, self._crossing(~takes))
+        network = self.network
+        columns = network.edge_arc, network.head, network.reverse_arc, network.capacity, network.undirected
+        edges, of_least, of_greatest = (cuts.crossing(*columns, s, slots) for s in (side, least, ~takes))
+        _go_on(control)
+        unique = np.array_equal(edges, of_least) and np.array_equal(edges, of_greatest)
         return Cut(side.copy(), edges, state.value, unique)
 
-    def _crossing(self, side: BoolArray) -> EdgeArray:
-        """Rows of the edges with capacity that lead out of ``side``."""
-        rows = np.flatnonzero(self.network.capacity)
-        leaves, enters = side[self.network.edge_tail(rows)], side[self.network.edge_head(rows)]
-        return rows[(leaves & ~enters) | (enters & ~leaves & self.network.is_undirected(rows))]
-
-    def flow(self, state: FlowState) -> UnitArray:
+    def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
         assert isinstance(state, CpuFlowState)
+        control = control or Control()
         free = free_vertices(self.network, state.terminals)
         capacity = self.network.arc_capacity()
+        _go_on(control)
         residual, excess = state.residual.copy(), state.excess.copy()
-        control = Control()
         for deficits in (False, True):
             self._return(state, capacity, residual, excess, control, deficits)
         route_free_flow(self.network, free, residual, excess)
+        _go_on(control)
         return distribute(self.network, capacity - residual)
 
     def _return(
@@ -323,9 +323,11 @@ class CpuEngine(Engine):
         other = state.source_side == deficits
         role = np.where(other, OUTSIDE, state.role == free_role).astype(np.int8)
         back = flow_residual(self.network.reverse_arc, capacity, residual)
+        _go_on(control)
         given = back.copy()
         excess -= shift
         drain(self.network, back, excess, role, control, _SCRATCH, mirrored=deficits)
+        _go_on(control)
         excess += shift
         residual += back - given
 
@@ -369,3 +371,9 @@ class CpuEngine(Engine):
     @property
     def nbytes(self) -> int:
         return self.network.nbytes + sum(state.nbytes for state in self._states)
+
+
+def _go_on(control: Control | None) -> None:
+    """Between passes over all arcs: raises `Cancelled` if the flag is up."""
+    if control is not None and control.cancelled:
+        raise Cancelled("cancelled between two passes over the arcs")

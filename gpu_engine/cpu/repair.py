@@ -28,6 +28,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from gpu_engine.cpu.pseudoflow import POLL_MASK
 from gpu_engine.free import ORDINARY
 from gpu_engine.types import ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
 
@@ -160,6 +161,7 @@ def search(
                 stamp,
                 via,
                 queue,
+                slots,
                 reach,
             )
             work += scanned
@@ -194,17 +196,18 @@ def _nearest(
     stamp: NDArray[np.int32],
     via: ArcArray,
     queue: VertexArray,
+    slots: NDArray[np.int64],
     reach: int,
 ) -> tuple[int, int, int]:
     """Breadth-first search on x's side; return (target, vertices visited, arcs scanned). The target is NOWHERE if
-    there is none, PUT_OFF if ``reach`` arcs were scanned first."""
+    there is none, PUT_OFF if ``reach`` arcs were scanned first, or the search is cancelled."""
     stamp[x] = epoch
     queue[0] = x
     tail, k, scanned = 1, 0, 0
     while k < tail:
         v = queue[k]
         k += 1
-        if scanned > reach:
+        if scanned > reach or (k & POLL_MASK == 0 and slots[0] != 0):
             return PUT_OFF, tail, scanned
         scanned += row_offsets[v + 1] - row_offsets[v]
         for a in range(row_offsets[v], row_offsets[v + 1]):
@@ -272,39 +275,3 @@ def saturate(
                 excess[v] -= residual[a]
                 residual[reverse_arc[a]] += residual[a]
                 residual[a] = 0
-
-
-@njit(cache=True, nogil=True)
-def reachable(
-    row_offsets: ArcArray,
-    head: VertexArray,
-    reverse_arc: ArcArray,
-    residual: UnitArray,
-    excess: UnitArray,
-    role: NDArray[np.int8],
-    source_side: BoolArray,
-    forward: bool,
-) -> BoolArray:
-    """What the excesses and sources of S reach by residual arcs, or (not ``forward``) what reaches T's deficits and
-    sinks: bool[n]. The least and the greatest minimum cut; between them they cover all vertices if it is unique.
-    O(n + m).
-    """
-    n = len(source_side)
-    found = np.zeros(n, np.bool_)
-    queue = np.empty(n, np.int32)
-    tail, k = 0, 0
-    for v in range(n):
-        if source_side[v] == forward and (role[v] != ORDINARY or (excess[v] > 0 if forward else excess[v] < 0)):
-            found[v] = True
-            queue[tail] = v
-            tail += 1
-    while k < tail:
-        v = queue[k]
-        k += 1
-        for a in range(row_offsets[v], row_offsets[v + 1]):
-            w = head[a]
-            if not found[w] and residual[a if forward else reverse_arc[a]] > 0:
-                found[w] = True
-                queue[tail] = w
-                tail += 1
-    return found

@@ -277,13 +277,13 @@ class CudaEngine(Engine):
         sources, sinks = (cupy.asarray(v) for v in (state.terminals.sources, state.terminals.sinks))
         return state.source_side[sources].get(), state.source_side[sinks].get()
 
-    def cut(self, state: FlowState) -> Cut:
+    def cut(self, state: FlowState, control: Control | None = None) -> Cut:
         engine, copy = self._on_host(state)
-        return engine.cut(copy)
+        return engine.cut(copy, control)
 
-    def flow(self, state: FlowState) -> UnitArray:
+    def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
         engine, copy = self._on_host(state)
-        return engine.flow(copy)
+        return engine.flow(copy, control)
 
     def _on_host(self, state: FlowState) -> tuple[CpuEngine, CpuFlowState]:
         assert isinstance(state, CudaFlowState)

@@ -5,7 +5,7 @@ Without a stated number of decimals the fewest that hold every capacity exactly 
 """
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ EXACT_FLOAT = 2.0**53
 """Below this every integer has its own float64, and so every amount of units."""
 WIDEST = 38
 """Digits of an Arrow decimal128."""
+EXACT = Context(prec=WIDEST)
+"""Far more digits than an amount that was not refused has, its trailing zeros aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def check_decimals(decimals: object) -> int | None:
 def from_text(strings: pa.StringArray, place: Place, decimals: int | None = None) -> Amounts:
     """Numbers as written (``7``, ``1.25``, ``1e-3``) or ``inf``; no binary float in between."""
     infinite = pc.equal(strings, INFINITE_TEXT)
-    finite = pc.if_else(infinite, "0", strings)
+    finite = _plain(pc.if_else(infinite, "0", strings), place)
     try:
         values = pc.cast(finite, pa.decimal128(WIDEST, MAX_DECIMALS))
     except pa.ArrowInvalid:
@@ -51,6 +53,21 @@ def from_text(strings: pa.StringArray, place: Place, decimals: int | None = None
     amounts = from_decimals(values, place, decimals)
     amounts.units[infinite.to_numpy(zero_copy_only=False)] = INFINITE
     return amounts
+
+
+def _plain(strings: pa.StringArray, place: Place) -> pa.StringArray:
+    """The same with numbers of unusual length or exponent written out, or refused.
+
+    Arrow wraps around, unsaid, where a number has more than `WIDEST` digits or an exponent far from zero.
+    """
+    long = pc.greater(pc.binary_length(strings), WIDEST)
+    unusual = pc.or_(long, pc.match_substring_regex(strings, "[eE][+-]?0*[1-9][0-9]"))
+    rows = np.flatnonzero(unusual.to_numpy(zero_copy_only=False))
+    if not len(rows):
+        return strings
+    _refuse_text(strings, place)
+    written = [f"{Decimal(text).normalize(EXACT):f}" for text in strings.take(rows).to_pylist()]
+    return pc.replace_with_mask(strings, unusual, pa.array(written, strings.type))
 
 
 def from_decimals(values: pa.Decimal128Array, place: Place, decimals: int | None = None) -> Amounts:
@@ -152,8 +169,6 @@ def _refuse_text(strings: pa.StringArray, place: Place) -> None:
     place.refuse(large, "is too large", CapacityOverflow, what="capacity")
     long = np.array([number is not None and _n_decimals(number) > MAX_DECIMALS for number in numbers])
     place.refuse(long, f"has more than {MAX_DECIMALS} decimals", what="capacity")
-    wide = np.array([number is not None and len(number.as_tuple().digits) > WIDEST for number in numbers])
-    place.refuse(wide, f"is written with more than {WIDEST} digits", what="capacity")
 
 
 def _number(text: str) -> Decimal | None:

@@ -8,6 +8,7 @@ sink are vertex indices if they are integers and there are no ``vertex_labels``;
 of ``vertex_labels``, or, if they are strings without it, numbered in the order they first appear.
 """
 
+import codecs
 import json
 from collections.abc import Mapping
 from decimal import Decimal
@@ -32,13 +33,20 @@ OPTIONAL = ("n_vertices", "undirected", "decimals", "edge_ids", "vertex_labels",
 
 def read_json(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
     """Read columnar JSON; `InvalidNetwork` names the column and row. About a second for a million edges."""
-    with refusing("not JSON that can be read", ValueError, RecursionError, ArithmeticError):
-        body = json.loads(
-            bytes(load(source)),
-            parse_float=Decimal,
-            parse_constant=Decimal,
-            object_pairs_hook=_without_repeats,
-        )
+    with refusing("not JSON that can be read", ValueError, ArithmeticError):
+        try:
+            body = json.loads(
+                bytes(load(source)).removeprefix(codecs.BOM_UTF8),
+                parse_float=Decimal,
+                parse_constant=Decimal,
+                object_pairs_hook=_without_repeats,
+            )
+        except RecursionError:
+            raise InvalidNetwork("not JSON that can be read: nested too deep") from None
+        except ValueError as error:
+            if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+                raise
+            raise InvalidNetwork("not JSON that can be read: an integer of thousands of digits") from None
     if not isinstance(body, dict):
         raise InvalidNetwork("a JSON object with the columns tail, head, capacity is expected")
     return from_columns(body, limits)

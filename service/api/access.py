@@ -25,6 +25,10 @@ FRESH_S: Final = 2.0
 STALE_S: Final = 5.0
 """How long they are used while Redis does not answer; then nobody is let in."""
 
+FETCH_S: Final = 2.0
+RETRY_S: Final = 0.25
+"""How long Redis may take to answer, and when it is asked again if it did not."""
+
 OPEN: Final = frozenset({"/livez", "/readyz"})
 """Probes: they say nothing but yes or no."""
 
@@ -75,6 +79,7 @@ class KeyTable:
         self._required = required
         self._keys: Mapping[str, ApiKey] | None = None
         self._read_at = 0.0
+        self._try_at = 0.0
         self._lock = asyncio.Lock()
 
     async def caller(self, token: str | None, *, stale_ok: bool = False) -> Caller:
@@ -96,12 +101,15 @@ class KeyTable:
             if self._keys is not None and time.monotonic() - self._read_at < FRESH_S:
                 return self._keys  # read by another request meanwhile
             asked_at = time.monotonic()
-            try:
-                self._keys = await self._fetch()
-                self._read_at = asked_at
-            except AWAY:
-                if self._keys is None or not (stale_ok or time.monotonic() - self._read_at < STALE_S):
-                    raise
+            if asked_at >= self._try_at:
+                try:
+                    async with asyncio.timeout(FETCH_S):
+                        self._keys = await self._fetch()
+                    self._read_at = asked_at
+                except (*AWAY, TimeoutError):
+                    self._try_at = time.monotonic() + RETRY_S  # those who wait here need not find out one by one
+            if self._keys is None or not (stale_ok or time.monotonic() - self._read_at < STALE_S):
+                raise ServiceError("worker_unavailable", "the API keys cannot be read: Redis is away", retry_after_s=1)
             return self._keys
 
 
@@ -144,7 +152,10 @@ def _is_for_this_machine(scope: RequestScope, headers: Headers) -> bool:
     local = (scope.get("server") or ("", None))[0]
     if not _is_loopback(local):
         return True  # bound to be reached from elsewhere, on purpose
-    host = headers.get("host", "")
+    return all(_names_this_machine(host) for host in headers.getlist("host") or [""])
+
+
+def _names_this_machine(host: str) -> bool:
     bare = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
     return bare == "localhost" or _is_loopback(bare.strip("[]"))
 

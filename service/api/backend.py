@@ -13,6 +13,7 @@ from service.api.access import KeyTable
 from service.api.admission import Admission
 from service.api.bodies import ByteBudget
 from service.api.metrics import Metrics
+from service.api.parsing import Parsers
 from service.errors import ServiceError
 from service.queue.dispatcher import Dispatcher
 from service.settings import Settings
@@ -38,6 +39,7 @@ class Backend:
     budget: ByteBudget
     key_table: KeyTable
     admission: Admission
+    parsers: Parsers
     started_at: float = field(default_factory=time.time)
 
 
@@ -54,7 +56,8 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
         budget = ByteBudget(BODIES_IN_FLIGHT * settings.max_body_bytes)
         key_table = KeyTable(partial(fetch_keys, dispatcher.client, dispatcher.keys), settings.require_keys)
         admission = Admission(settings)
-        yield Backend(settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget, key_table, admission)
+        blobs, parsers = dispatcher.blobs, Parsers()
+        yield Backend(settings, dispatcher, catalogue, blobs, metrics, budget, key_table, admission, parsers)
     finally:
         await dispatcher.close()
 

@@ -1,5 +1,7 @@
 """Request bodies with bounds: counted as they stream in, decoded with a bound on what comes out."""
 
+import asyncio
+import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -13,10 +15,14 @@ from fastapi import Request
 from service.errors import ServiceError
 
 INLINE_BYTES: Final = 64 * 1024
-"""Bodies up to this size are decoded on the event loop: cheaper than a thread."""
+"""Bodies up to this size are decoded and parsed on the event loop: cheaper than a thread."""
 
 SLICE_BYTES: Final = 1024
 """Fed to a decoder at a time, so that what one step can blow up to stays small (zstd: 32 MiB)."""
+
+GRACE_S: Final = 30.0
+MIN_BYTES_PER_S: Final = 1024
+"""Slower bodies are given up: each holds one of the requests that may be open."""
 
 MAX_WINDOW_BYTES: Final = 128 * 1024 * 1024
 
@@ -57,7 +63,7 @@ async def read_body(request: Request, limit_bytes: int, budget: ByteBudget) -> A
     raw = bytearray()
     taken = 0
     try:
-        async for chunk in request.stream():
+        async for chunk in _chunks(request):
             if len(raw) + len(chunk) > limit_bytes:
                 raise _too_large(limit_bytes)
             budget.take(len(chunk))
@@ -74,6 +80,23 @@ async def read_body(request: Request, limit_bytes: int, budget: ByteBudget) -> A
         yield decoded
     finally:
         budget.give_back(taken)
+
+
+async def _chunks(request: Request) -> AsyncIterator[bytes]:
+    """The body as it comes, at `MIN_BYTES_PER_S` at least after the first `GRACE_S`. Raises invalid_request."""
+    stream, late_at = request.stream(), time.monotonic() + GRACE_S
+    while True:
+        try:
+            async with asyncio.timeout(late_at - time.monotonic()):
+                chunk = await anext(stream, None)
+        except TimeoutError:
+            error = ServiceError("invalid_request", f"a body comes at {MIN_BYTES_PER_S} bytes a second at least")
+            error.unread = True
+            raise error from None
+        if chunk is None:
+            return
+        yield chunk
+        late_at += len(chunk) / MIN_BYTES_PER_S
 
 
 def _too_large(limit_bytes: int) -> ServiceError:

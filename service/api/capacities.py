@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 from fastapi import APIRouter, Query, Request
@@ -11,7 +11,7 @@ from starlette.responses import Response
 from service.api.answers import answer, ask, etag, success
 from service.api.arrow import ARROW_STREAM, capacities_to_arrow, patch_from_arrow
 from service.api.backend import Context, GraphName, known_graph
-from service.api.bodies import INLINE_BYTES, read_body
+from service.api.bodies import read_body
 from service.api.headers import accepts, if_match, media_type
 from service.api.openapi import (
     ACCEPTED,
@@ -22,13 +22,14 @@ from service.api.openapi import (
     PROBLEMS,
     request_body,
 )
+from service.api.parsing import JSON, limit_of
 from service.errors import ServiceError
 from service.models.body import parse_body
 from service.models.capacities import EXAMPLES, PatchBody
 from service.models.exact_json import loads_exact
 from service.models.flows import PatchInfo
 from service.models.graphs import CapacitiesInfo
-from service.protocol import CapacitiesArgs, Kind
+from service.protocol import CapacitiesArgs, Kind, PatchArgs
 
 router = APIRouter(prefix="/v1/graphs/{name}/capacities", tags=["capacities"], responses=PROBLEMS)
 MAX_OFFSET = 2**31 - 1
@@ -72,14 +73,20 @@ async def patch_capacities(
 ) -> Response:
     """A batch of changes, all or nothing, durable when answered."""
     readers: dict[str, Callable[[bytearray], PatchBody]] = {
-        "application/json": partial(parse_body, PatchBody),
+        JSON: partial(parse_body, PatchBody),
         ARROW_STREAM: patch_from_arrow,
     }
-    reader = readers.get(media_type(request.headers))
+    kind = media_type(request.headers)
+    reader = readers.get(kind)
     if reader is None:
         raise ServiceError("unsupported_media_type", f"we read {', '.join(readers)}")
     version = if_match(request.headers)
-    async with read_body(request, backend.settings.max_body_bytes, backend.budget) as raw:
-        body = reader(raw) if len(raw) <= INLINE_BYTES else await anyio.to_thread.run_sync(reader, raw)
-    args = body.args(if_match=version, solve=solve, max_rows=backend.settings.max_patch_rows)
+    async with read_body(request, limit_of(kind, backend.settings), backend.budget) as raw:
+        options = {"if_match": version, "solve": solve, "max_rows": backend.settings.max_patch_rows}
+        args = await backend.parsers.run(kind, raw, _read, reader, raw, options)
     return await answer(request, backend, Kind.PATCH, name, args)
+
+
+def _read(reader: Callable[[bytearray], PatchBody], raw: bytearray, options: dict[str, Any]) -> PatchArgs:
+    """Counted where it is read, so that no more rows than are allowed are handed on."""
+    return reader(raw).args(**options)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from gpu_engine.types import WORKING_BYTES
 from service.models.graphs import EstimateBody, EstimateInfo
 from service.queue.models import WorkerInfo
 
@@ -11,6 +12,7 @@ def estimate(body: EstimateBody, workers: Sequence[WorkerInfo], budget_bytes: in
 
     Network: per edge capacity 8, arc 4, undirected and closed 2; per arc head 4 and reverse 4; per vertex an offset 4.
     Flow state: per arc residual 8; per vertex excess 8, height 4, first arc and queue 8.
+    To fit, the working memory of a solve needs room as well.
     """
     n, m = body.n_vertices, body.n_edges
     graph_bytes = 14 * m + 16 * m + 4 * (n + 1) + 1
@@ -19,6 +21,6 @@ def estimate(body: EstimateBody, workers: Sequence[WorkerInfo], budget_bytes: in
     return EstimateInfo(
         bytes=graph_bytes,
         bytes_per_flow_state=state_bytes,
-        fits=graph_bytes + state_bytes <= free_bytes,
+        fits=graph_bytes + state_bytes + WORKING_BYTES * n <= free_bytes,
         free_bytes=max(0, free_bytes),
     )

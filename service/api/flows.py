@@ -10,6 +10,7 @@ from service.api.backend import Backend, Context, GraphName
 from service.api.bodies import read_body
 from service.api.headers import require_json
 from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, request_body
+from service.api.parsing import JSON, limit_of
 from service.models.body import parse_body
 from service.models.flows import EXAMPLES, FlowField, MaxFlowBody, MaxFlowInfo
 from service.protocol import Kind
@@ -35,9 +36,11 @@ async def min_cut(name: GraphName, request: Request, backend: Context) -> Respon
 
 
 async def _flow(name: str, request: Request, backend: Backend, fields: frozenset[FlowField]) -> Response:
-    limit_bytes = min(MAX_FLOW_BODY_BYTES, backend.settings.max_body_bytes)
+    limit_bytes = min(MAX_FLOW_BODY_BYTES, limit_of(JSON, backend.settings))
     async with read_body(request, limit_bytes, backend.budget) as raw:
         if raw:
             require_json(request)
-        body = parse_body(MaxFlowBody, raw) if raw else MaxFlowBody()
+        body = MaxFlowBody()
+        if raw:
+            body = await backend.parsers.run(JSON, raw, parse_body, MaxFlowBody, raw)
     return await answer(request, backend, Kind.MAX_FLOW, name, body.args(fields))

@@ -1,9 +1,14 @@
 """/v1/graphs: load, list, describe, delete, estimate."""
 
-from functools import partial
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, Literal
 
 import anyio.to_thread
+import numpy as np
 from fastapi import APIRouter, Request
+from numpy.typing import NDArray
 from starlette.responses import Response
 
 from gpu_engine import formats
@@ -15,15 +20,20 @@ from service.api.bodies import read_body
 from service.api.estimate import estimate
 from service.api.headers import idempotency_key, if_match, media_type, require_json
 from service.api.openapi import ACCEPTED, GRAPH_MEDIA, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
+from service.api.parsing import limit_of
 from service.errors import ServiceError
 from service.models.body import parse_body
+from service.models.columns import MAX_LABEL_CHARS
 from service.models.graphs import EXAMPLE, EstimateBody, EstimateInfo, GraphBody, GraphList
-from service.protocol import EmptyArgs, Kind, LoadArgs
+from service.protocol import DeleteArgs, Kind, LoadArgs
 from service.settings import Settings
-from service.store.catalogue import GraphInfo
+from service.store.catalogue import GraphInfo, LoadedInfo
+from service.store.connection import AWAY
 
 router = APIRouter(prefix="/v1", tags=["graphs"], responses=PROBLEMS)
-MAX_SMALL_BODY_BYTES = 64 * 1024
+MAX_SMALL_BODY_BYTES: Final = 64 * 1024
+REPLACED: Final = re.compile(r'"replaced": ?true')
+"""As with `answers.VERSION`, only a member can look like this."""
 
 
 @router.get("/graphs", response_model=GraphList)
@@ -34,32 +44,38 @@ async def list_graphs(backend: Context, caller: CallerOf) -> Response:
 
 @router.put(
     "/graphs/{name}",
-    response_model=GraphInfo,
-    responses={201: {"description": "Created", "model": GraphInfo}, **ACCEPTED},
+    response_model=LoadedInfo,
+    responses={201: {"description": "Created", "model": LoadedInfo}, **ACCEPTED},
     openapi_extra=request_body(
         GraphBody, {"four edges": {"value": EXAMPLE}}, PREFER, IDEMPOTENCY_KEY, IF_MATCH, media=GRAPH_MEDIA
     ),
 )
 async def put_graph(name: GraphName, request: Request, backend: Context) -> Response:
     """Create or replace a graph; nothing changes unless the whole body is well-formed."""
-    await _check_version(request, backend, name)
-    existed = await backend.catalogue.get(name) is not None
+    wanted = await _check_version(request, backend, name)
+    backend.admission.check(name, request.state.caller.key_id)  # before gigabytes are read
     key = idempotency_key(request.headers)
     kind_of_body = media_type(request.headers)
     if kind_of_body not in formats.MEDIA_TYPES:
         known = ", ".join(sorted(formats.MEDIA_TYPES))
         raise ServiceError("unsupported_media_type", f"we read {known}")
-    async with read_body(request, backend.settings.max_body_bytes, backend.budget) as body:
-        pack = partial(_read_and_pack, body, kind_of_body, backend.settings)
-        packed = await anyio.to_thread.run_sync(pack)
+    async with read_body(request, limit_of(kind_of_body, backend.settings), backend.budget) as body:
+        packed = await backend.parsers.apart(kind_of_body, body, _read_and_pack, body, kind_of_body, backend.settings)
         hashed = None
         if key is not None:
             hashed = await anyio.to_thread.run_sync(digest, Kind.LOAD, kind_of_body.encode(), body)
-    args = LoadArgs(blob=await backend.blobs.put(packed))
-    reply = await ask(request, backend, Kind.LOAD, name, args, hashed)
+    repeated = key is not None and await backend.dispatcher.knows(name, key)  # then its edges are there already
+    blob = "" if repeated else await backend.blobs.put(packed)
+    try:
+        reply = await ask(request, backend, Kind.LOAD, name, LoadArgs(blob=blob, if_match=wanted), hashed)
+    except ServiceError as error:
+        if blob and error.code != "worker_unavailable":  # else it may yet be loaded
+            with suppress(*AWAY):
+                await backend.blobs.delete(blob)
+        raise
     if isinstance(reply, Response):
         return reply
-    return success(reply, 200 if existed else 201)
+    return success(reply, 200 if REPLACED.search(reply.result_json or "") else 201)
 
 
 @router.get("/graphs/{name}", response_model=GraphInfo)
@@ -76,8 +92,8 @@ async def get_graph(name: GraphName, backend: Context) -> Response:
 )
 async def delete_graph(name: GraphName, request: Request, backend: Context) -> Response:
     """Forget the graph, its updates and its snapshots."""
-    await _check_version(request, backend, name)
-    reply = await ask(request, backend, Kind.DELETE, name, EmptyArgs())
+    wanted = await _check_version(request, backend, name)
+    reply = await ask(request, backend, Kind.DELETE, name, DeleteArgs(if_match=wanted))
     return reply if isinstance(reply, Response) else Response(status_code=204)
 
 
@@ -100,15 +116,31 @@ def _read_and_pack(body: bytearray, media_type: str, settings: Settings) -> byte
     limits = formats.Limits(settings.max_vertices, settings.max_edges, settings.max_body_bytes)
     edges = formats.read(body, media_type, limits)
     check(edges)
+    for names in (edges.vertex_labels, edges.edge_ids):
+        _check_names(names)
     return formats.pack(edges)
 
 
-async def _check_version(request: Request, backend: Backend, name: str) -> None:
-    """`If-Match` on PUT and DELETE: checked when the request comes in, before it queues."""
-    if "if-match" not in request.headers:
+def _check_names(names: Sequence[str] | NDArray[np.int64] | None) -> None:
+    """Each must be one that a question or a PATCH can name."""
+    if names is None or isinstance(names, np.ndarray):
         return
-    wanted = if_match(request.headers)
-    info = await backend.catalogue.get(name)
-    if info is None or wanted not in (None, info.version):
-        has = "there is no such graph" if info is None else f"it is at version {info.version}"
-        raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
+    if max(map(len, names), default=0) > MAX_LABEL_CHARS:
+        raise ServiceError("too_large", f"a label or an edge id has at most {MAX_LABEL_CHARS} characters")
+
+
+async def _check_version(request: Request, backend: Backend, name: str) -> int | Literal["*"] | None:
+    """The version `If-Match` wants, which the worker checks; refused here at once if it cannot hold.
+
+    A repeated Idempotency-Key is not: it gets its first answer, whatever has become of the graph.
+    """
+    if "if-match" not in request.headers:
+        return None
+    wanted: int | Literal["*"] = if_match(request.headers) or "*"
+    key = idempotency_key(request.headers)
+    if key is None or not await backend.dispatcher.knows(name, key):
+        info = await backend.catalogue.get(name)
+        if info is None or wanted not in ("*", info.version):
+            has = "there is no such graph" if info is None else f"it is at version {info.version}"
+            raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
+    return wanted

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -20,11 +22,11 @@ from service.queue.models import RedisInfo
 
 router = APIRouter(tags=["service"], responses=PROBLEMS)
 LIMITS: Final = (
-    *("max_body_bytes", "max_edges", "max_vertices", "max_patch_rows", "queue_limit", "max_wait_s"),
+    *("max_body_bytes", "max_json_bytes", "max_edges", "max_vertices", "max_patch_rows", "queue_limit", "max_wait_s"),
     *("graph_queue_limit", "key_queue_limit", "max_requests", "max_event_streams"),
 )
-SCRAPE_S: Final = 3.0
-"""How long a scrape waits for Redis; Prometheus itself gives up after ten seconds."""
+PATIENCE_S: Final = 2.0
+"""How long Redis has to answer here: a probe, a person and a scrape want to know just then that it does not."""
 
 PROMETHEUS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -38,8 +40,9 @@ async def livez() -> dict[str, str]:
 @router.get("/readyz")
 async def readyz(backend: Context) -> dict[str, str]:
     """Redis answers and at least one worker is ready; else 503 worker_unavailable."""
-    await _ping(backend)
-    workers = await backend.dispatcher.workers()
+    async with _patience():
+        await _ping(backend)
+        workers = await backend.dispatcher.workers()
     if not any(worker.alive and worker.ready for worker in workers):
         raise ServiceError("worker_unavailable", "no worker is ready yet", retry_after_s=1)
     return {"status": "ready"}
@@ -51,9 +54,10 @@ async def status(request: Request, backend: Context, caller: CallerOf) -> Respon
 
     A page for people with `Accept: text/html`.
     """
-    redis, workers, graphs = await asyncio.gather(
-        backend.dispatcher.ping(), backend.dispatcher.workers(), backend.catalogue.list()
-    )
+    async with _patience():
+        redis, workers, graphs = await asyncio.gather(
+            backend.dispatcher.ping(), backend.dispatcher.workers(), backend.catalogue.list()
+        )
     graphs = [graph for graph in graphs if caller.sees(graph.name)]
     if caller.prefix:  # notes name graphs
         workers = [worker.model_copy(update={"notes": []}) for worker in workers]
@@ -75,14 +79,25 @@ async def status(request: Request, backend: Context, caller: CallerOf) -> Respon
 async def metrics(backend: Context) -> Response:
     """Prometheus text: of this process, of Redis, and of all workers as of their last heartbeats."""
     try:
-        async with asyncio.timeout(SCRAPE_S):
+        async with _patience():
             redis, workers, texts = await asyncio.gather(
                 _ping(backend), backend.dispatcher.workers(), backend.dispatcher.worker_metrics()
             )
         text = scrape(backend.metrics, redis, workers, texts)
-    except (ServiceError, TimeoutError):  # the process's own figures are worth having just then
+    except ServiceError:  # the process's own figures are worth having just then
         text = scrape(backend.metrics, None, [], {})
     return Response(text, media_type=PROMETHEUS_TEXT)
+
+
+@asynccontextmanager
+async def _patience() -> AsyncIterator[None]:
+    """Raises worker_unavailable if what is inside takes longer than `PATIENCE_S`."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield
+    except TimeoutError:
+        detail = f"Redis has not answered for {PATIENCE_S:g} s"
+        raise ServiceError("worker_unavailable", detail, retry_after_s=1) from None
 
 
 async def _ping(backend: Backend) -> RedisInfo:

@@ -101,4 +101,7 @@ class Requests:
             return
         told = {name: value for name, value in known.items() if value is not None}
         ms = round(elapsed_s * 1e3, 2)
-        log.info("request", method=scope["method"], path=scope["path"], status=status, ms=ms, **told)
+        path = scope["path"]
+        if not path.isprintable():  # a terminal would obey it
+            path = path.encode("unicode_escape").decode()
+        log.info("request", method=scope["method"], path=path, status=status, ms=ms, **told)

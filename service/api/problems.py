@@ -43,8 +43,8 @@ def problem_response(error: ServiceError, request_id: str | None = None) -> Resp
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
     if error.code == "unauthorised":
         headers["WWW-Authenticate"] = "Bearer"
-    if error.code == "too_large":
-        headers["Connection"] = "close"  # the rest of the body is not read
+    if error.unread or error.code == "too_large":
+        headers["Connection"] = "close"
     return Response(to_json(body, serialize_unknown=True), error.status, headers, PROBLEM_JSON)
 
 

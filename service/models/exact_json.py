@@ -5,9 +5,12 @@ A float literal becomes a `Number`, its own text; integers stay Python integers.
 """
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from service.errors import ServiceError
+
+MAX_MEMBERS: Final = 64
+"""Of one object; no body of ours has half as many, and each that is unknown would be reported."""
 
 
 class Number(str):
@@ -19,7 +22,7 @@ class Number(str):
 def loads_exact(body: bytes | bytearray) -> Any:
     """Parse UTF-8 JSON; raises `ServiceError` invalid_body with the place of the fault. 30 ms for 100k decimals."""
     try:
-        text = body.decode("utf-8")
+        text = body.decode("utf-8-sig")
         value = json.loads(text, parse_float=Number, parse_constant=_refuse_constant, object_pairs_hook=_unique)
         if "\\u" in text:  # an escape may name half a surrogate pair, which no UTF-8 answer could repeat
             json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -30,8 +33,12 @@ def loads_exact(body: bytes | bytearray) -> Any:
         ) from None
     except RecursionError:
         raise ServiceError("invalid_body", "not JSON we read: nested too deep") from None
-    except ValueError as error:  # not UTF-8 (UnicodeError), or an integer of thousands of digits
-        raise ServiceError("invalid_body", f"not JSON we read: {error}") from None
+    except UnicodeDecodeError as error:
+        raise ServiceError("invalid_body", f"not JSON: it is no UTF-8 at byte {error.start}") from None
+    except UnicodeEncodeError:
+        raise ServiceError("invalid_body", "not JSON we read: an escape names half a surrogate pair") from None
+    except ValueError:
+        raise ServiceError("invalid_body", "not JSON we read: an integer of thousands of digits") from None
 
 
 def _refuse_constant(name: str) -> Any:
@@ -39,6 +46,8 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > MAX_MEMBERS:
+        raise ServiceError("invalid_body", f"an object has at most {MAX_MEMBERS} members")
     members = dict(pairs)
     if len(members) != len(pairs):
         seen: set[str] = set()

@@ -1,6 +1,6 @@
 """The body of max-flow and min-cut, and the shape of the answer."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -9,6 +9,9 @@ from service.models.columns import Amounts, Ids, Seconds, refuse_negative
 from service.protocol import MaxFlowArgs
 
 FlowField = Literal["value", "cut", "flow"]
+
+MAX_TERMINALS: Final = 1_000_000
+"""Sources, and sinks, of one question."""
 
 EXAMPLES: dict[str, Any] = {
     "the graph's own terminals": {"value": {}},
@@ -41,8 +44,8 @@ class MaxFlowBody(Body):
             (self.supply, self.sources, ("supply", "sources")),
             (self.demand, self.sinks, ("demand", "sinks")),
         ):
-            if terminals is not None and not terminals:
-                raise ValueError(f"`{names[1]}` is empty")
+            if terminals is not None and not 0 < len(terminals) <= MAX_TERMINALS:
+                raise ValueError(f"`{names[1]}` has 1 to {MAX_TERMINALS} vertices")
             if caps is None:
                 continue
             if terminals is None or len(caps) != len(terminals):

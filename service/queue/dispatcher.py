@@ -21,7 +21,7 @@ from service.protocol import TERMINAL_STATUSES, Command, Kind, Message, Problem,
 from service.queue.models import JobEvent, JobInfo, RedisInfo, WorkerInfo, WorkerReport, at
 from service.settings import Settings
 from service.store.blobs import AsyncBlobs, BrokenBlob
-from service.store.connection import AWAY, connect_async
+from service.store.connection import AWAY, connect_async, connect_listeners
 from service.store.keys import Keys
 
 BLOCK_MS: Final = 2000
@@ -48,6 +48,8 @@ class Dispatcher:
         self.client = connect_async(settings)
         self.blobs = AsyncBlobs(self.client, self.keys)
         self._redis: Any = self.client
+        self._listeners: Any = connect_listeners(settings)
+        """For reads that block."""
         self._pending: dict[str, asyncio.Future[Reply]] = {}
         self._done: OrderedDict[str, Reply] = OrderedDict()
         """The latest replies, for waits that begin after the end."""
@@ -68,6 +70,7 @@ class Dispatcher:
             future.cancel()
         with suppress(redis.RedisError):
             await self._redis.unlink(self.keys.replies(self.id))
+        await self._listeners.aclose()
         await self.client.aclose()
 
     async def submit(
@@ -105,6 +108,13 @@ class Dispatcher:
                     return await self._known_job(known, body_digest)
             owner = await self._find_owner(kind, graph)
             return await self._enqueue(command, owner)
+        except AWAY as error:
+            raise _away(error) from error
+
+    async def knows(self, graph: str, idempotency_key: str) -> bool:
+        """Whether the key has been used on this graph."""
+        try:
+            return bool(await self._redis.exists(self.keys.idempotency(graph, idempotency_key)))
         except AWAY as error:
             raise _away(error) from error
 
@@ -200,7 +210,7 @@ class Dispatcher:
             last = "0"  # of another stream, or of one that Redis lost: what comes would never be after it
         ended = Status(status.decode()) in TERMINAL_STATUSES
         while True:
-            answer = await self._redis.xread({stream: last}, block=None if ended else BLOCK_MS)
+            answer = await self._listeners.xread({stream: last}, block=None if ended else BLOCK_MS)
             for entry_id, fields in answer[0][1] if answer else []:
                 last = entry_id.decode()
                 if fields[b"event"] == b"subscribed":
@@ -412,7 +422,7 @@ class Dispatcher:
                 if time.monotonic() - caught_up_at > BLOCK_MS / 1000:
                     await self._catch_up()
                     caught_up_at = time.monotonic()
-                answer = await self._redis.xread({stream: last}, block=BLOCK_MS)
+                answer = await self._listeners.xread({stream: last}, block=BLOCK_MS)
                 for entry_id, fields in answer[0][1] if answer else []:
                     last = entry_id.decode()
                     await self._resolve(fields[b"id"].decode(), fields)

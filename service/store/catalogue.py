@@ -37,6 +37,13 @@ class GraphInfo(BaseModel):
     flow_states: int = 0
 
 
+class LoadedInfo(GraphInfo):
+    """What PUT answers."""
+
+    replaced: bool
+    """There was a graph of this name before."""
+
+
 class Held(BaseModel):
     """What a worker must agree with before it touches a graph it holds."""
 

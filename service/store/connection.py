@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import redis
 import redis.asyncio
@@ -27,6 +27,9 @@ AWAY = (
 
 TIMEOUT_S = 30.0
 """For one answer; longer than any blocking read, than an fsync on a busy disk, or a chunk of a blob."""
+
+CONNECTIONS = 64
+"""Of one API process, for commands; each is in use for a fraction of a millisecond."""
 
 API_RETRIES = 6
 """An API process sits out about two seconds without Redis before it says so."""
@@ -65,12 +68,32 @@ def connect(settings: Settings) -> redis.Redis:
 
 
 def connect_async(settings: Settings) -> redis.asyncio.Redis:
-    """A client that sits out short absences. Everything an API process writes may safely be written twice."""
-    retry = AsyncRetry(ExponentialBackoff(cap=0.5, base=0.05), API_RETRIES)
-    client = redis.asyncio.Redis.from_url(settings.redis_location, protocol=2, retry=retry, socket_timeout=TIMEOUT_S)
+    """A client that sits out short absences. Everything an API process writes may safely be written twice.
+
+    Its commands are short: what finds `CONNECTIONS` busy waits for one.
+    """
+    pool = redis.asyncio.BlockingConnectionPool.from_url(
+        settings.redis_location, max_connections=CONNECTIONS, timeout=TIMEOUT_S, **_patient()
+    )
+    return _closed_is_away(redis.asyncio.Redis.from_pool(pool))
+
+
+def connect_listeners(settings: Settings) -> redis.asyncio.Redis:
+    """The same for blocking reads, which hold a connection each: as many as requests may be open."""
+    limit = settings.max_event_streams + settings.max_requests
+    return _closed_is_away(redis.asyncio.Redis.from_url(settings.redis_location, max_connections=limit, **_patient()))
+
+
+def _closed_is_away(client: redis.asyncio.Redis) -> redis.asyncio.Redis:
     pool = client.connection_pool
     pool.connection_class = CLOSED_IS_AWAY[pool.connection_class]
     return client
+
+
+def _patient() -> dict[str, Any]:
+    backoff = ExponentialBackoff(cap=0.5, base=0.05)
+    retry = AsyncRetry(backoff, API_RETRIES, supported_errors=(redis.ConnectionError,))  # who waited once has waited
+    return {"protocol": 2, "retry": retry, "socket_timeout": TIMEOUT_S}
 
 
 def wait_written(client: redis.Redis, timeout_s: float = 10.0) -> None:

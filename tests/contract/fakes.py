@@ -17,6 +17,7 @@ from service.api.admission import Admission
 from service.api.backend import Backend
 from service.api.bodies import ByteBudget
 from service.api.metrics import Metrics
+from service.api.parsing import Parsers
 from service.errors import ServiceError
 from service.protocol import Kind, Message, Problem, Reply, Status
 from service.queue.models import JobEvent, JobInfo, RedisInfo, WorkerInfo
@@ -119,6 +120,9 @@ class FakeDispatcher:
         self.jobs_by_id[job_id] = job
         return job_id
 
+    async def knows(self, graph: str, idempotency_key: str) -> bool:
+        return any((sent.graph, sent.idempotency_key) == (graph, idempotency_key) for sent in self.sent)
+
     def when_done(self, job_id: str, act: Callable[[], None]) -> None:
         if self.jobs_by_id[job_id].status is not Status.RUNNING:
             act()
@@ -203,10 +207,14 @@ class FakeKeys:
 class FakeBlobs:
     def __init__(self) -> None:
         self.blobs: list[bytes] = []
+        self.deleted: list[str] = []
 
     async def put(self, data: bytes, ttl_s: int = 3600) -> str:
         self.blobs.append(data)
         return f"blob-{len(self.blobs)}"
+
+    async def delete(self, *names: str) -> None:
+        self.deleted += names
 
 
 def reply_of(job: JobInfo) -> Reply:
@@ -226,13 +234,15 @@ class Fakes:
     def reset(self) -> None:
         for part in (self.dispatcher, self.catalogue, self.blobs, self.api_keys):
             part.__init__()  # type: ignore[misc]  # the running application holds on to these very objects
+        if self.key_table is not None:
+            self.key_table._try_at = 0.0
 
     @asynccontextmanager
     async def open(self, settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:
         parts: Any = (self.dispatcher, self.catalogue, self.blobs)
         self.key_table = KeyTable(self.api_keys.fetch, settings.require_keys)
         budget = ByteBudget(2 * settings.max_body_bytes)
-        yield Backend(settings, *parts, metrics, budget, self.key_table, Admission(settings))
+        yield Backend(settings, *parts, metrics, budget, self.key_table, Admission(settings), Parsers())
 
 
 @dataclass

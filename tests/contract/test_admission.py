@@ -1,5 +1,7 @@
 """What is over a limit is told at once to come back, and what was let in is not touched."""
 
+from collections.abc import Callable
+
 import pytest
 
 from service.api.admission import Admission
@@ -30,37 +32,84 @@ def test_a_graph_at_its_limit_leaves_room_for_others() -> None:
     assert not refused(admission, "a", None)
 
 
-def test_those_who_wait_are_let_in_while_the_queue_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fast commands may queue up to the limit, slow ones up to a few; jobs always up to the limit."""
-    clock = [0.0]
-    monkeypatch.setattr("service.api.admission.time.monotonic", lambda: clock[0])
-    admission = Admission(Settings(graph_queue_limit=10, graph_queue_short=2, queue_target_s=0.1))
+class Clock:
+    """A lane at work, in a time of its own."""
 
-    def room(graph: str, *, waits: bool) -> int:
-        leave = []
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: float) -> None:
+        self.now = 100.0
+        monkeypatch.setattr("service.api.admission.time.monotonic", lambda: self.now)
+        self.admission = Admission(Settings(**settings))
+        self.inside: list[Callable[[], None]] = []
+
+    def enter(self, graph: str, *, waits: bool = True) -> bool:
         try:
-            while True:
-                leave.append(admission.enter(graph, None, waits=waits))
+            self.inside.append(self.admission.enter(graph, None, waits=waits))
         except ServiceError:
-            return len(leave)
-        finally:
-            for act in leave:
-                act()
+            return False
+        return True
 
-    def take(graph: str, seconds: float) -> None:
-        for _ in range(50):
-            leave = admission.enter(graph, None)
-            clock[0] += seconds
-            leave()
+    def fill(self, graph: str, *, waits: bool = True) -> int:
+        """How many there is room for."""
+        return sum(1 for _ in iter(lambda: self.enter(graph, waits=waits), False))
 
-    take("fast", 0.001)
-    take("middling", 0.02)
-    take("slow", 10)
-    assert [room(graph, waits=False) for graph in ("fast", "middling", "slow", "new")] == [10, 10, 10, 10]
-    assert [room(graph, waits=True) for graph in ("fast", "new")] == [10, 10]
-    take("middling", 0.02)
-    take("slow", 10)
-    assert [room(graph, waits=True) for graph in ("middling", "slow")] == [5, 2]
+    def finish_one(self, seconds: float) -> None:
+        self.now += seconds
+        self.inside.pop(0)()
+
+    def take(self, graph: str, seconds: float) -> None:
+        """A few commands, one at a time, with as long a pause after each."""
+        for _ in range(20):
+            assert self.enter(graph)
+            self.finish_one(seconds)
+            self.now += seconds
+
+    def leave(self) -> None:
+        while self.inside:
+            self.inside.pop()()
+
+
+@pytest.mark.parametrize(("seconds", "room"), [(0.001, 10), (0.02, 5), (10, 2)])
+def test_those_who_wait_find_room_while_the_queue_is_short(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, room: int
+) -> None:
+    """Fast commands may queue up to the limit, slow ones up to a few; jobs always up to the limit."""
+    clock = Clock(monkeypatch, graph_queue_limit=10, graph_queue_short=2, queue_target_s=0.1)
+    clock.take("a", seconds)
+    assert clock.fill("a", waits=False) == 10
+    clock.leave()
+    clock.take("b", seconds)
+    assert clock.fill("b") == room
+
+
+def test_nobody_knows_how_long_the_first_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Clock(monkeypatch, graph_queue_short=8).fill("new") == 8
+
+
+def test_a_queue_that_was_full_is_kept_short_until_the_graph_has_been_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, graph_queue_short=8)
+    clock.take("a", 0.1)
+    assert clock.fill("a") == 8
+    for _ in range(80):  # always somebody at the door
+        clock.finish_one(0.1)
+        clock.fill("a")
+        assert len(clock.inside) <= 8
+    assert len(clock.inside) == 2
+    inside = []
+    for _ in range(40):  # after a hundred commands it is tried again
+        clock.finish_one(0.1)
+        clock.fill("a")
+        inside.append(len(clock.inside))
+    assert (max(inside), inside[-1]) == (8, 2)
+    while clock.inside:
+        clock.finish_one(0.1)
+    clock.take("a", 0.1)  # busy half of the time
+    assert clock.fill("a") == 8
+
+
+def test_a_graph_with_too_much_work_does_not_crowd_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, graph_queue_short=8)
+    assert clock.fill("a") == 8
+    assert clock.fill("b") == 8
 
 
 def test_a_key_at_its_limit_leaves_room_for_others() -> None:

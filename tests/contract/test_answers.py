@@ -55,6 +55,7 @@ GRAPHS = {
 @pytest.mark.parametrize("media_type", list(GRAPHS))
 @pytest.mark.parametrize(("name", "status"), [("new", 201), ("city", 200)])
 def test_put_in_every_format(api: Api, media_type: str, name: str, status: int) -> None:
+    api.fakes.dispatcher.answer = lambda sent: {"version": 1, "replaced": sent.graph == "city"}
     response = api.http.put(f"/v1/graphs/{name}", content=GRAPHS[media_type], headers={"Content-Type": media_type})
     assert response.status_code == status, response.text
     assert response.headers["etag"] == '"1"'
@@ -67,9 +68,11 @@ def test_put_in_every_format(api: Api, media_type: str, name: str, status: int) 
 
 
 def test_put_gzipped_and_with_its_version(api: Api) -> None:
+    api.fakes.dispatcher.answer = lambda _: {"version": 1, "replaced": True}
     headers = JSON | {"Content-Encoding": "gzip", "If-Match": '"7"'}
     response = api.http.put("/v1/graphs/city", content=gzip.compress(json.dumps(EDGES).encode()), headers=headers)
     assert response.status_code == 200
+    assert api.fakes.dispatcher.sent[0].args.if_match == 7  # the worker has the last word
 
 
 def test_graphs(api: Api) -> None:

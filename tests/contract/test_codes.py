@@ -254,3 +254,23 @@ def test_not_ready(api: Api) -> None:
         check_problem(api.http.get(path), "worker_unavailable")
     assert api.http.get("/livez").status_code == 200
     assert "headrace_redis_up 0" in api.http.get("/metrics").text
+
+
+@pytest.mark.parametrize(
+    ("code", "kept"), [("rate_limited", False), ("out_of_memory", False), ("worker_unavailable", True)]
+)
+@pytest.mark.parametrize("when", ["queued", "run"])
+def test_the_edges_of_a_refused_load_do_not_stay(api: Api, code: str, kept: bool, when: str) -> None:
+    """In Redis, for an hour: uploads that are refused would fill it. One whose outcome is unknown may yet be loaded."""
+    refusal = ServiceError(code, "no") if when == "queued" else Problem(code=code, detail="no")
+    api.fakes.dispatcher.answer = lambda _: refusal
+    edges = {"tail": [0], "head": [1], "capacity": [3]}
+    check_problem(api.http.put("/v1/graphs/new", json=edges), code)
+    assert (api.fakes.blobs.deleted == []) is kept
+
+
+def test_a_repeated_load_is_not_uploaded_again(api: Api) -> None:
+    edges, headers = {"tail": [0], "head": [1], "capacity": [3]}, {"Idempotency-Key": "k"}
+    for _ in range(2):
+        assert api.http.put("/v1/graphs/new", json=edges, headers=headers).status_code == 201
+    assert len(api.fakes.blobs.blobs) == 1

@@ -157,3 +157,25 @@ def test_a_cancelled_job_ends_its_streams(running: Running) -> None:
     eventually(lambda: bool(running.http.delete(job).json()["status"]))
     listener.join(PATIENCE_S)
     assert (heard[-1].name, '"cancelled"' in heard[-1].data) == ("done", True)
+
+
+def test_many_listeners_leave_room_for_all_else(running: Running) -> None:
+    """Found by hand: from a hundred on, the process said that Redis was away. Each listener waits in Redis."""
+    location = running.slow_job()
+    url = running.http.base_url
+    listeners = []
+    for _ in range(150):
+        listener = socket.create_connection((url.host, url.port or 80), timeout=30)
+        listener.sendall(f"GET {location}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        listeners.append(listener)
+    assert {listener.recv(12) for listener in listeners} == {b"HTTP/1.1 200"}
+    assert running.http.get("/status").status_code == 200
+    assert running.http.get(location).json()["status"] == "running"
+    running.may_end.set()
+    for listener in listeners:
+        text = b""
+        while b"event: done" not in text:
+            piece = listener.recv(65536)
+            assert piece, text
+            text += piece
+        listener.close()

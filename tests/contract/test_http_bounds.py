@@ -10,6 +10,7 @@ import pytest
 import uvicorn
 
 from service import http_protocol
+from service.api import bodies
 from service.http_protocol import MAX_HEAD_BYTES
 from service.http_server import config
 from service.settings import Settings
@@ -80,6 +81,16 @@ def test_a_slow_head_is_cut_off(address: Address, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_S", 0.3)
     assert exchange(address, b"GET /livez HT") == (b"", b"")
     assert exchange(address) == (b"", b"")
+
+
+def test_a_slow_body_is_cut_off(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that stops, and one that drips: each byte earns it a thousandth of a second."""
+    monkeypatch.setattr(bodies, "GRACE_S", 0.3)
+    head = b"POST /v1/graphs/x/max-flow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n"
+    for pieces in ([head + b"{"], [head, *(400 * [b"{"])]):
+        status, body = exchange(address, *pieces)
+        assert status.startswith(b"HTTP/1.1 400 ")
+        assert json.loads(body)["code"] == "invalid_request"
 
 
 def test_too_many_connections(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +173,48 @@ def test_amounts_are_exact_to_the_last_digit(http: httpx.Client) -> None:
     change = b'{"edges": [0], "add": [0.000000001]}'
     assert http.patch("/v1/graphs/fine/capacities", content=change, headers=JSON).status_code == 200
     assert "900000000.12345679" in http.get("/v1/graphs/fine/capacities").text
+
+
+def test_a_repeated_key_gets_the_first_answer(http: httpx.Client) -> None:
+    """Status, headers and body, on every call that changes something, also when the graph is another by now."""
+    edges = {"tail": [0, 1], "head": [1, 2], "capacity": [3, 2], "n_vertices": 3, "source": 0, "sink": 2}
+    path = "/v1/graphs/again"
+    calls: list[tuple[str, str, dict[str, Any] | None, dict[str, str], int]] = [
+        ("PUT", path, edges, {}, 201),
+        ("PUT", path, edges | {"capacity": [4, 4]}, {"If-Match": '"1"'}, 200),
+        ("PATCH", f"{path}/capacities", {"edges": [0], "add": [1]}, {"If-Match": '"1"'}, 200),
+        ("POST", f"{path}/snapshots", None, {}, 200),
+        ("POST", f"{path}/max-flow", {"fields": ["value"]}, {}, 200),
+        ("DELETE", path, None, {"If-Match": '"2"'}, 204),
+    ]
+
+    def ask(number: int) -> httpx.Response:
+        method, url, body, headers, _ = calls[number]
+        return http.request(method, url, json=body, headers=headers | {"Idempotency-Key": f"again-{number}"})
+
+    first = [ask(number) for number in range(len(calls))]
+    assert [response.status_code for response in first] == [status for *_, status in calls]
+    assert http.put(path, json=edges).json()["replaced"] is False
+    for number, response in enumerate(first):
+        again = ask(number)
+        assert (again.status_code, again.content) == (response.status_code, response.content), calls[number]
+        assert again.headers.get("etag") == response.headers.get("etag")
+    assert http.get(path).json()["version"] == 1
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+def test_if_match_holds_at_the_moment_of_the_change(http: httpx.Client, city: str, method: str) -> None:
+    """Ten callers have seen the same version: one of them may act on it."""
+    edges = {"tail": [0], "head": [1], "capacity": [3], "n_vertices": 2}
+    body = {"PUT": edges, "PATCH": {"edges": ["a"], "add": [1]}, "DELETE": None}[method]
+    path = f"{city}/capacities" if method == "PATCH" else city
+    http.patch(f"{city}/capacities", json={"edges": ["a"], "set": [5]}).raise_for_status()
+
+    def act(_: int) -> int:
+        return http.request(method, path, json=body, headers={"If-Match": '"2"'}).status_code
+
+    with ThreadPoolExecutor(10) as pool:
+        statuses = sorted(pool.map(act, range(10)))
+    missing = {404} if method == "DELETE" else set()
+    assert statuses[0] in (200, 204)
+    assert set(statuses[1:]) <= {412} | missing

@@ -64,6 +64,13 @@ def test_secrets_never_reach_the_log(written: io.StringIO) -> None:
     assert "redis.example:6379" in text
 
 
+def test_a_path_cannot_write_to_a_terminal(api: Api) -> None:
+    with structlog.testing.capture_logs() as lines:
+        api.http.get("/v1/%1b%5b31mred%0aforged")
+    (line,) = lines
+    assert line["path"] == r"/v1/\x1b[31mred\nforged"
+
+
 def test_a_redis_that_is_away_is_not_described_to_callers(api: Api) -> None:
     assert "Redis is away" not in api.http.get("/v1/graphs/away").text
 

@@ -2,12 +2,15 @@
 
 `formats` needs nothing but this checkout. `api` starts `headrace serve` with an embedded Redis and lets schemathesis
 follow the OpenAPI document and its links; it needs the dependency group `fuzz`. Exit status 0: nothing was found.
+With `--out FILE` the counts are kept, one row a round or reader.
 """
 
 import argparse
 import os
 import sys
+from pathlib import Path
 
+from benchmarks.results import Results
 from tests.fuzz import api, formats
 
 
@@ -16,11 +19,23 @@ def main() -> int:
     parser.add_argument("what", choices=["formats", "api"])
     parser.add_argument("--cases", type=int, default=20_000, help="about so many in all")
     parser.add_argument("--seed", type=int, default=None, help="a run can be repeated with the seed it printed")
+    parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(4), "little")
     print(f"{options.what}: seed {seed}", flush=True)
+    results = Results(
+        "fuzz", {"what": options.what, "cases": options.cases, "seed": seed}, options.out or Path(os.devnull)
+    )
     run = formats.run if options.what == "formats" else api.run
-    return run(options.cases, seed)
+    failed = 0
+    for row in run(options.cases, seed):
+        failed += row["failed"]
+        print(row, flush=True)
+        results.rows.append(row)
+        if options.out is not None:
+            results.extend([])
+    print(f"{options.what}: {sum(row['cases'] for row in results.rows)} cases, {failed} failed", flush=True)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

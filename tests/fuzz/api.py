@@ -1,13 +1,16 @@
 """schemathesis against a real service: every operation of the OpenAPI document, and what its links lead to."""
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from benchmarks.results import Row
 from tests.serving import serving
 
 CHECKS: Final = "answered_or_refused,response_schema_conformance,content_type_conformance,status_code_conformance"
@@ -17,6 +20,7 @@ EXAMPLES: Final = 250
 
 EDGES: Final = {"tail": [0, 0, 1, 2], "head": [1, 2, 3, 3], "capacity": [3, 2.5, "inf", 2], "source": 0, "sink": 3}
 LIMITS: Final = {
+    "HEADRACE_ACCESS_LOG": "false",
     "HEADRACE_DEFAULT_WAIT_S": "5",
     "HEADRACE_MAX_WAIT_S": "5",
     "HEADRACE_MAX_BODY_BYTES": str(16 << 20),
@@ -25,25 +29,21 @@ LIMITS: Final = {
 """So that neither a wait nor a large body of the fuzzer's is the service's time."""
 
 
-def run(cases: int, seed: int) -> int:
-    """About `cases` requests, in rounds of a seed each; 0 if every check held."""
-    counts: Counter[str] = Counter()
-    failed = 0
-    with tempfile.TemporaryDirectory(prefix="headrace-fuzz-") as folder:
-        os.environ.update(LIMITS)
-        with serving(Path(folder) / "data") as service:
-            while counts.total() < cases:
-                service.http.put("/v1/graphs/city", json=EDGES).raise_for_status()  # it lives, and still works
-                seen = Path(folder) / "seen"
-                failed += _schemathesis(service.url, seed, seen) != 0
-                before = counts.total()
-                for line in seen.read_text().splitlines():
-                    number, name = line.split(" ", 1)
-                    counts[name] += int(number)
-                print(f"api: seed {seed}: {counts.total() - before} cases, {failed} failed rounds", flush=True)
-                seed += 1
-    print(f"api: {counts.total()} cases: {dict(sorted(counts.items()))}")
-    return 1 if failed else 0
+def run(cases: int, seed: int) -> Iterator[Row]:
+    """About `cases` requests, in rounds of a seed each: one row a round, `failed` if a check did not hold."""
+    done = 0
+    folder = tempfile.TemporaryDirectory(prefix="headrace-fuzz-")
+    with folder as name, serving(Path(name) / "data", environment=LIMITS) as service:
+        children, seen = service.children(), Path(name) / "seen.json"
+        while done < cases:
+            began = time.perf_counter()
+            service.http.put("/v1/graphs/city", json=EDGES).raise_for_status()  # it lives, and still works
+            failed = _schemathesis(service.url, seed, seen) != 0
+            row: Row = {"what": "api", "seed": seed, "failed": int(failed)} | json.loads(seen.read_text())
+            yield row | {"minutes": round((time.perf_counter() - began) / 60, 2)}
+            if (now := service.children()) != children:
+                raise RuntimeError(f"a process died: {children} are {now}")
+            done, seed = done + row["cases"], seed + 1
 
 
 def _schemathesis(url: str, seed: int, seen: Path) -> int:

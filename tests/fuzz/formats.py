@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, seed
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from benchmarks.results import Row
 from gpu_engine import formats
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import EngineError
@@ -158,19 +159,15 @@ def checker(media_type: str, cases: int, seed_: int, seen: Counter[str]) -> Call
     return reads_or_refuses
 
 
-def run(cases: int, seed_: int) -> int:
-    """All readers, about `cases` in all; 0 if none of them failed."""
-    failed = 0
-    total = 0
+def run(cases: int, seed_: int) -> Iterator[Row]:
+    """All readers, about `cases` in all: one row each, `failed` if it did neither read nor refuse."""
     for media_type in SEEDS:
         seen: Counter[str] = Counter()
         began = time.perf_counter()
+        row: Row = {"what": media_type, "seed": seed_, "failed": 0}
         try:
             checker(media_type, cases // len(SEEDS), seed_, seen)()
         except Exception as error:
-            failed += 1
-            print(f"{media_type}: {type(error).__name__}: {error}\n{getattr(error, '__notes__', '')}", flush=True)
-        total += seen.total()
-        print(f"{media_type}: {seen.total()} cases in {time.perf_counter() - began:.0f} s: {dict(seen)}", flush=True)
-    print(f"formats: {total} cases, {failed} readers failed")
-    return 1 if failed else 0
+            row |= {"failed": 1, "error": f"{type(error).__name__}: {error} {getattr(error, '__notes__', '')}"}
+        minutes = round((time.perf_counter() - began) / 60, 2)
+        yield row | {"cases": seen.total(), "minutes": minutes, "answers": dict(seen)}

@@ -1,6 +1,7 @@
 """What schemathesis checks beside its own: loaded by the child process of `tests.fuzz.api`."""
 
 import atexit
+import json
 import os
 import zlib
 from collections import Counter
@@ -14,6 +15,9 @@ from service.errors import STATUS
 SEEN: Counter[str] = Counter()
 """Responses by status and code; of the child process, which ends with the run."""
 
+TIMES_S = [0.0]
+"""The slowest answer so far, alone."""
+
 ASKED_FOR = {"timeout": b"time_limit_s", "out_of_memory": b"n_vertices"}
 """A 5xx that is no fault: the caller set the limit, or loads a graph larger than the memory."""
 
@@ -22,13 +26,14 @@ ASKED_FOR = {"timeout": b"time_limit_s", "out_of_memory": b"n_vertices"}
 def after_call(context: Any, case: Any, response: Any) -> None:
     code = response.json().get("code", "?") if "problem+json" in str(response.headers.get("content-type")) else "-"
     SEEN[f"{response.status_code} {code}"] += 1
+    TIMES_S[0] = max(TIMES_S[0], response.elapsed)
     if SEEN.total() % 500 == 0:
         write()
 
 
 def write() -> None:
-    lines = [f"{count} {name}\n" for name, count in sorted(SEEN.items())]
-    Path(os.environ["HEADRACE_FUZZ_SEEN"]).write_text("".join(lines))
+    found = {"cases": SEEN.total(), "slowest_s": round(TIMES_S[0], 2), "answers": dict(sorted(SEEN.items()))}
+    Path(os.environ["HEADRACE_FUZZ_SEEN"]).write_text(json.dumps(found))
 
 
 @schemathesis.hook

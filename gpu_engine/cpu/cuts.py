@@ -1,0 +1,80 @@
+"""What a cut consists of, and whether it is the only minimum one."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gpu_engine.cpu.pseudoflow import POLL_MASK
+from gpu_engine.free import ORDINARY
+from gpu_engine.types import ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
+
+
+@njit(cache=True, nogil=True)
+def reachable(
+    row_offsets: ArcArray,
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    residual: UnitArray,
+    excess: UnitArray,
+    role: NDArray[np.int8],
+    source_side: BoolArray,
+    forward: bool,
+    slots: NDArray[np.int64],
+) -> BoolArray:
+    """What the excesses and sources of S reach by residual arcs, or (not ``forward``) what reaches T's deficits and
+    sinks: bool[n]. The least and the greatest minimum cut; between them they cover all vertices if it is unique.
+    O(n + m). Breaks off when ``slots[0]`` (cancel) is raised.
+    """
+    n = len(source_side)
+    found = np.zeros(n, np.bool_)
+    queue = np.empty(n, np.int32)
+    tail, k = 0, 0
+    for v in range(n):
+        if source_side[v] == forward and (role[v] != ORDINARY or (excess[v] > 0 if forward else excess[v] < 0)):
+            found[v] = True
+            queue[tail] = v
+            tail += 1
+    while k < tail:
+        v = queue[k]
+        k += 1
+        if k & POLL_MASK == 0 and slots[0] != 0:
+            break
+        for a in range(row_offsets[v], row_offsets[v + 1]):
+            w = head[a]
+            if not found[w] and residual[a if forward else reverse_arc[a]] > 0:
+                found[w] = True
+                queue[tail] = w
+                tail += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def crossing(
+    edge_arc: ArcArray,
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    capacity: UnitArray,
+    undirected: BoolArray,
+    side: BoolArray,
+    slots: NDArray[np.int64],
+) -> EdgeArray:
+    """Rows of the edges with capacity that lead out of ``side``, int64[...] rising. ``undirected`` is bool[m], or
+    bool[1] when all edges agree. O(m). Breaks off when ``slots[0]`` (cancel) is raised.
+    """
+    count = 0
+    found = np.empty(1024, np.int64)
+    same = len(undirected) == 1
+    for row in range(len(edge_arc)):
+        if row & POLL_MASK == 0 and slots[0] != 0:
+            break
+        arc = edge_arc[row]
+        if arc < 0 or capacity[row] == 0:
+            continue
+        leaves, enters = side[head[reverse_arc[arc]]], side[head[arc]]
+        if leaves == enters or not (leaves or undirected[0 if same else row]):
+            continue
+        if count == len(found):
+            found = np.concatenate((found, np.empty(count, np.int64)))
+        found[count] = row
+        count += 1
+    return found[:count].copy()

@@ -1,0 +1,36 @@
+"""What does not fit is refused before any of it is built, and flow states give way to newer ones."""
+
+import numpy as np
+import pytest
+
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.formats import pack
+from gpu_engine.generators import grid
+from gpu_engine.types import MAX_VERTICES
+from service.protocol import Kind, LoadArgs, MaxFlowArgs
+from service.resident import least_bytes
+from tests.service_fixtures import Caller, StartWorker, code_of
+
+
+@pytest.mark.parametrize("n_vertices", [MAX_VERTICES, 200_000_000])
+def test_many_vertices_in_a_few_bytes_are_refused(caller: Caller, start_worker: StartWorker, n_vertices: int) -> None:
+    """Found by hand: a body of 70 bytes had the kernel kill the worker, time after time."""
+    start_worker()
+    caller.wait_ready()
+    ends = np.array([0], np.int32), np.array([1], np.int32)
+    blob = caller.run(caller.dispatcher.blobs.put(pack(EdgeList(n_vertices, *ends, np.array([1], np.int64)))))
+    assert code_of(lambda: caller.reply(Kind.LOAD, "g", LoadArgs(blob=blob))) == "out_of_memory"
+    assert code_of(lambda: caller.reply(Kind.MAX_FLOW, "g", MaxFlowArgs())) == "unknown_graph"
+
+
+def test_flow_states_give_way_when_memory_is_short(caller: Caller, start_worker: StartWorker) -> None:
+    edges = grid(rows=60, columns=60, seed=1)
+    budget = least_bytes(edges.n_vertices, len(edges.tail)) * 3
+    worker = start_worker(memory_budget_bytes=budget)
+    caller.wait_ready()
+    caller.load("g", edges)
+    for source in range(12):
+        caller.value("g", sources=[source], sinks=[3599])
+    (graph,) = worker.graphs.resident
+    assert 1 <= len(graph.states) < 12
+    assert worker.graphs.nbytes <= budget

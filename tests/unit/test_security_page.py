@@ -1,0 +1,105 @@
+"""docs/security.md is true: its tests are there, its limits are those of the code."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service import http_protocol
+from service.api import admission, bodies, flows, graphs, headers
+from service.app import create_app
+from service.models import columns, exact_json
+from service.models import flows as models
+from service.queue import consumer, dispatcher
+from service.resident import MAX_STATES
+from service.settings import Settings
+from service.store.api_keys import MAX_KEYS
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "security.md").read_text()
+
+FIXED = {
+    "body of `max-flow`, `min-cut`": flows.MAX_FLOW_BODY_BYTES,
+    "body of `:estimate`": graphs.MAX_SMALL_BODY_BYTES,
+    "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
+    "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
+    "sources, and sinks, of one question": models.MAX_TERMINALS,
+    "members of a JSON object": exact_json.MAX_MEMBERS,
+    "zstd window": bodies.MAX_WINDOW_BYTES,
+    "flow states kept of one graph": MAX_STATES,
+    "the same once it has been full, until the graph is idle at times": admission.BUSY,
+    "connections of one API process": http_protocol.MAX_CONNECTIONS,
+    "head of a request": http_protocol.MAX_HEAD_BYTES,
+    "time for a head": http_protocol.HEAD_TIMEOUT_S,
+    "jobs kept": dispatcher.JOBS_KEPT,
+    "bytes of results kept by one worker": consumer.RESULTS_BYTES,
+    "progress events of a job": consumer.EVENTS_KEPT,
+    "deliveries of a command": consumer.MAX_ATTEMPTS,
+    "API keys, revoked included": MAX_KEYS,
+}
+NO_LIMITS = {"port", "workers", "threads", "lease_s", "snapshot_every_updates", "snapshot_every_s"}
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the first table below a heading."""
+    lines = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0].splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in rows[2:]]
+
+
+def amount(text: str) -> float:
+    found = re.match(r"([\d,.]+)(?: (KiB|MiB|GiB))?", text)
+    assert found is not None, text
+    return float(found[1].replace(",", "")) * UNITS.get(found[2], 1)
+
+
+def test_every_test_it_names_is_there() -> None:
+    for threat, _, shown in (row for row in table("Threats") if len(row) == 3):
+        file = ""
+        for name in re.findall(r"`([^`]+)`", shown):
+            if name.startswith("make "):
+                assert re.search(rf"^{name.removeprefix('make ')}:", (ROOT / "Makefile").read_text(), re.M), threat
+                continue
+            if "::" not in name:
+                assert (ROOT / name).is_file(), name
+                continue
+            file, test = name.split("::")[0] or file, name.split("::")[1]
+            (path,) = (ROOT / "tests").rglob(file)
+            assert re.search(rf"^def {test}\(", path.read_text(), re.M), name
+
+
+def test_each_threat_is_shown() -> None:
+    rows = table("Threats")
+    assert len(rows) > 20
+    assert [row[0] for row in rows if "`" not in row[-1]] == []
+
+
+@pytest.mark.parametrize("row", table("Limits"), ids=lambda row: row[0])
+def test_each_limit_has_the_default_it_says(row: list[str]) -> None:
+    what, setting, default, _ = row
+    if setting != "fixed":
+        assert amount(default) == Settings.model_fields[setting.strip("`")].default
+    elif what in FIXED:
+        assert amount(default) == FIXED[what]
+
+
+def test_what_is_fixed_elsewhere() -> None:
+    """In a pattern, in a schema, or as a multiple."""
+    rows = {row[0]: row[2] for row in table("Limits") if row[1] == "fixed" and row[0] not in FIXED}
+    parameters: list[dict[str, Any]] = create_app(Settings()).openapi()["paths"]["/v1/graphs/{name}/capacities"]["get"][
+        "parameters"
+    ]
+    (limit,) = (parameter for parameter in parameters if parameter["name"] == "limit")
+    assert amount(rows.pop("page of capacities")) == limit["schema"]["maximum"]
+    characters = int(amount(rows.pop("characters of an Idempotency-Key, which is kept `job_ttl_s`")))
+    assert headers.IDEMPOTENCY_KEY.fullmatch("x" * characters)
+    assert not headers.IDEMPOTENCY_KEY.fullmatch("x" * (characters + 1))
+    assert rows == {"bodies in flight in one API process": "2 x `max_body_bytes`"}
+
+
+def test_every_limit_of_the_settings_is_listed() -> None:
+    listed = {row[1].strip("`") for row in table("Limits")} - {"fixed"}
+    numbers = {name for name, field in Settings.model_fields.items() if field.annotation in (int, float)}
+    assert listed == numbers - NO_LIMITS
