@@ -30,7 +30,7 @@ from gpu_engine.types import INFINITE
 
 GRAPH = "/v1/graphs/benchmark"
 CLIENTS = 8
-JSON_EDGES = 1_000_000
+JSON_EDGES = 100_000
 ARROW = "application/vnd.apache.arrow.stream"
 TIMEOUT_S = 120.0
 
