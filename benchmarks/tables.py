@@ -121,6 +121,7 @@ TABLES: dict[str, Callable[[list[Row]], str]] = {
     "warm": warm,
     "drift": drift,
     "http": http,
+    "fleet": http,
     "memory": memory,
 }
 BRIEF = {"warm": warm_brief}

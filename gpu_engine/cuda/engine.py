@@ -15,7 +15,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.checks import Certificate, own_supply, verdict
+from gpu_engine.checks import Certificate, verdict
 from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
 from gpu_engine.cuda import launch
 from gpu_engine.cuda.launch import Array, Batch, Drains, LoadedBatch, Topology
@@ -194,7 +194,7 @@ class CudaEngine(Engine):
         if state.arcs is None:
             state.arcs = self._new_arcs(state.wide)
         launch.zero_flow(self._topology, state.arcs, state.wide)
-        state.excess[:] = cupy.asarray(own_supply(self.network.n_vertices, state.terminals))
+        state.excess[:] = self._own_supply(state.terminals)
         state.source_side[:] = state.role == SOURCE
         launch.saturate(state)
         counters = self._settle(state, control, [False])
@@ -266,11 +266,19 @@ class CudaEngine(Engine):
 
     def certificate(self, state: FlowState) -> Certificate:
         assert isinstance(state, CudaFlowState)
-        own = cupy.asarray(own_supply(self.network.n_vertices, state.terminals))
-        found = launch.certify(self._topology, state, own)
+        found = launch.certify(self._topology, state, self._own_supply(state.terminals))
         first = [int(found[name]) for name in ("residual", "balance", "terminal", "crossing", "side")]
         side = self._terminal_sides(state)
         return verdict(state.terminals, *side, int(found["across"]), int(found["cut_capacity"]), first)
+
+    def _own_supply(self, terminals: Terminals) -> Array:
+        """`gpu_engine.checks.own_supply`, without sending a vector of zeros."""
+        own = cupy.zeros(self.network.n_vertices, np.int64)
+        for vertices, caps in ((terminals.sources, terminals.supply), (terminals.sinks, -terminals.demand)):
+            capped = np.abs(caps) != INFINITE
+            if capped.any():
+                own[cupy.asarray(vertices[capped])] += cupy.asarray(caps[capped])
+        return own
 
     def _terminal_sides(self, state: CudaFlowState) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which sources and which sinks lie in S."""

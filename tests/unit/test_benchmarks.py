@@ -32,7 +32,7 @@ def drawn(instance: Instance) -> EdgeList:
 
 @pytest.mark.parametrize("instance", TINY, ids=lambda instance: instance.name)
 def test_cold_rows_agree_and_have_their_fields(instance: Instance) -> None:
-    rows = cold.measure(instance, drawn(instance), PEERS, EFFORT)
+    rows = cold.measure(instance, drawn(instance), ["cpu"], PEERS, EFFORT)
     assert [row["solver"] for row in rows] == ["headrace-cpu", *PEERS]
     assert len({row["value"] for row in rows if "value" in row}) == 1
     times = {"value", "build_ms", "solve_ms_best", "solve_ms_median", "repeats"}
@@ -44,12 +44,12 @@ def test_cold_rows_agree_and_have_their_fields(instance: Instance) -> None:
 def test_a_peer_with_another_value_is_an_error() -> None:
     wrong = {"wrong": Peer(lambda network: Timing(network.max_flow + 1, 0.0, 0.0))}
     with pytest.raises(WrongAnswer, match="wrong"):
-        cold.measure(TINY[0], drawn(TINY[0]), wrong, EFFORT)
+        cold.measure(TINY[0], drawn(TINY[0]), ["cpu"], wrong, EFFORT)
 
 
 def test_a_peer_is_left_out_with_the_reason() -> None:
     narrow = {"narrow": Peer(lambda network: Timing(0, 0.0, 0.0), max_edges=1)}
-    rows = cold.measure(TINY[0], drawn(TINY[0]), narrow, EFFORT)
+    rows = cold.measure(TINY[0], drawn(TINY[0]), ["cpu"], narrow, EFFORT)
     assert rows[1]["skipped"] == "more than 1 edges"
 
 
@@ -101,7 +101,7 @@ def test_an_absent_file_is_no_row(tmp_path: Path) -> None:
     assert memory.measure_here(Instance("absent", "real", file="absent.npz"), tmp_path) is None
 
 
-@pytest.mark.parametrize("size", instances.SIZES)
+@pytest.mark.parametrize("size", ["small", "medium", "large"])
 def test_the_sizes_have_the_same_instances(size: str) -> None:
     names = [instance.name for instance in instances.SIZES[size]]
     assert names == [instance.name for instance in instances.SMALL]
@@ -124,8 +124,9 @@ def test_every_kind_has_a_table(tmp_path: Path) -> None:
     edges = drawn(TINY[0])
     (memory_row,) = memory.measure(TINY[0], None)
     rows = {
-        "cold": cold.measure(TINY[0], edges, {}, EFFORT),
+        "cold": cold.measure(TINY[0], edges, ["cpu", "auto"], {}, EFFORT),
         "warm": list(warm.measure(TINY[0], edges, warm.Plan(batches=1, cold_batches=1))),
+        "drift": [warm.measure_drift(TINY[0], edges, warm.Plan(), batches=10, size=2)],
         "memory": [memory_row],
         "http": [latency],
     }

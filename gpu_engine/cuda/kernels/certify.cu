@@ -9,36 +9,42 @@ struct Findings {           // -1: none; else an offending arc or vertex
     Units across, cut_capacity;
 };
 
-// One thread an arc. `fresh` holds the arcs' capacities. What flows out of a vertex is
-// gathered in `outflow`, one atomic for each run of lanes with the same tail.
+__device__ __forceinline__ Units sum_of_warp(Units x) {
+    for (int lanes = 16; lanes > 0; lanes /= 2) x += __shfl_xor_sync(0xffffffffu, x, lanes);
+    return x;
+}
+
+// One thread an arc. `fresh` holds the arcs' capacities. What flows out of a vertex is gathered in `outflow`: of a warp
+// within one row by one atomic, else by one for each arc that carries something.
 extern "C" __global__ void certify_arcs(int n_arcs, const Arc* arcs, const Capacity* fresh, const bool* source_side,
                                         Units* outflow, Findings* found) {
-    int stride = gridDim.x * blockDim.x;
+    int stride = gridDim.x * blockDim.x, lane = threadIdx.x % 32;
+    Units across = 0, cut_capacity = 0;
     for (int base = blockIdx.x * blockDim.x; base < n_arcs; base += stride) {
-        int a = base + threadIdx.x, lane = threadIdx.x % 32, u = -1;
-        Units flow = 0, across = 0, capacity = 0;
+        int a = base + threadIdx.x, u = -1;
+        Units flow = 0;
         if (a < n_arcs) {
             Arc arc = arcs[a];
             int r = arc.reverse;
+            Units capacity = fresh[a];
             u = arcs[r].head;
-            capacity = fresh[a];
             flow = capacity - (Units)arc.residual;
             if (arc.residual < 0 || (Units)arc.residual + arcs[r].residual != capacity + (Units)fresh[r])
                 found->residual = a;
             if (source_side[u] && !source_side[arc.head]) {
-                across = flow;
+                across += flow, cut_capacity += capacity;
                 if (arc.residual != 0) found->crossing = a;
-            } else capacity = 0;
+            }
         }
-        unsigned peers = __match_any_sync(0xffffffffu, u);
-        Units sum = 0;
-        for (int i = 0; i < 32; i++) {      // arcs are sorted by tail: few runs, but a plain loop is right for any
-            Units x = __shfl_sync(0xffffffffu, flow, i);
-            if (peers >> i & 1) sum += x;
-        }
-        if (u >= 0 && lane == __ffs(peers) - 1 && sum != 0) add(outflow + u, sum);
-        if (across != 0) add(&found->across, across);
-        if (a < n_arcs && capacity != 0) add(&found->cut_capacity, capacity);
+        if (__all_sync(0xffffffffu, u == __shfl_sync(0xffffffffu, u, 0))) {
+            flow = sum_of_warp(flow);
+            if (lane == 0 && flow != 0) add(outflow + u, flow);
+        } else if (flow != 0) add(outflow + u, flow);
+    }
+    across = sum_of_warp(across), cut_capacity = sum_of_warp(cut_capacity);
+    if (lane == 0 && (across | cut_capacity) != 0) {
+        add(&found->across, across);
+        add(&found->cut_capacity, cut_capacity);
     }
 }
 
