@@ -129,6 +129,7 @@ def test_every_kind_has_a_table(tmp_path: Path) -> None:
         "drift": [warm.measure_drift(TINY[0], edges, warm.Plan(), batches=10, size=2)],
         "memory": [memory_row],
         "http": [latency],
+        "fleet": [latency],
     }
     assert DESCRIPTION | {"arcs", "engine_bytes", "resident_bytes_per_arc", "peak_bytes_per_arc"} <= memory_row.keys()
     assert memory_row["engine_bytes_per_arc"] == memory_row["engine_bytes"] / memory_row["arcs"]
