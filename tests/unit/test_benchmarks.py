@@ -11,6 +11,7 @@ from benchmarks.answers import WrongAnswer
 from benchmarks.batches import Change, Drawn
 from benchmarks.instances import Instance
 from benchmarks.peers import PEERS, Directed, Peer, Timing
+from benchmarks.report import report
 from benchmarks.results import Results, read
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.types import INFINITE
@@ -140,3 +141,8 @@ def test_every_kind_has_a_table(tmp_path: Path) -> None:
         for brief in (False, True):
             lines = tables.render(read(results.path), brief).splitlines()
             assert len({line.count("|") for line in lines if line.startswith("|")}) == 1
+
+
+def test_the_page_of_figures_is_made_from_the_results() -> None:
+    page = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+    assert page.read_text() == report()

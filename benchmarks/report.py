@@ -1,0 +1,87 @@
+"""The page of figures on a GPU, from the committed results: ``python -m benchmarks.report > docs/benchmarks.md``."""
+
+from dataclasses import dataclass
+
+from benchmarks.results import DIRECTORY, Row, read
+from benchmarks.tables import markdown, render, three
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading, what to know before reading, and results files; ``beside`` has other people's figures."""
+
+    title: str
+    text: str
+    files: tuple[str, ...]
+    beside: tuple[str, ...] = ()
+
+
+SECTIONS = (
+    Section(
+        "Cold solves",
+        "Sizes of the papers. Best of ten solves on resident graphs, each certified, equal values of all engines. "
+        "`ecl`: ECL-MaxFlow as published, on the same instances and the same kind of GPU, both phases; `ecl_lean`: "
+        "without its own timing events. Its values on `vision` are wrong, and differ from run to run. In this first "
+        "run `auto` still took the first of two solves that are not warmed up, and chose wrongly on genrmf-long.",
+        ("cold-device.json",),
+        ("ecl-h200.json",),
+    ),
+    Section(
+        "Cold solves, later runs",
+        "The first with trials that repeat close races and searches that look before they claim; acyclic dense "
+        "suffered from rows filled in another order. The second with that order restored. Other machines of the same kind.",
+        ("cold-device-2.json", "cold-device-3.json"),
+    ),
+    Section("Cold solves of small networks", "", ("cold-small-h200.json",)),
+    Section(
+        "Warm solves",
+        "Update and solve in microseconds, cold over warm in brackets. The second file, later, has the update in one "
+        "pass on the host; from 1 % on, most of the time is the host's bookkeeping, which a cold solve needs as well.",
+        ("warm-device.json", "warm-device-2.json"),
+    ),
+    Section("A thousand batches on one state", "100 edges each, half of them at terminals.", ("drift-device.json",)),
+    Section(
+        "Over HTTP",
+        "Embedded Redis, `appendfsync everysec`, engine `auto`, client and service on one machine. Every PATCH is "
+        "durable, re-solved and certified before it is answered.",
+        ("http-rmat-20-h200.json", "fleet-h200.json"),
+    ),
+    Section(
+        "Presets",
+        "The published systems on our data structures, certified; small networks, host loops as in the papers.",
+        ("presets-small-h200.json", "presets-genrmf-small-h200.json"),
+    ),
+)
+
+
+def report() -> str:
+    """The whole page."""
+    parts = [
+        "# Figures on a GPU",
+        "Made by `python -m benchmarks.report > docs/benchmarks.md` from `benchmarks/results`. One NVIDIA H200; "
+        "figures of one table are of one run, so compare within a table. How the engine came to be as it is: "
+        "[notes](../benchmarks/NOTES.md).",
+    ]
+    for section in SECTIONS:
+        beside = [row for name in section.beside for row in read(DIRECTORY / name)["rows"]]
+        tables = [render(read(DIRECTORY / name), brief=True, beside=beside) for name in section.files]
+        parts += [f"## {section.title}", *filter(None, [section.text]), *tables]
+    parts += ["## Half a billion arcs", scale(read(DIRECTORY / "scale-rmat-24.json")["rows"])]
+    return "\n\n".join(parts) + "\n"
+
+
+def scale(rows: list[Row]) -> str:
+    """One line a network; warm columns are of update and solve together."""
+    header = ["network", "V", "E", "arcs", "load s", "open s", "bytes / arc", "cold ms", "warm ms, by edges"]
+    lines = []
+    for row in rows:
+        warm = {key.split("_")[1]: row[key] for key in row if key.startswith("warm_")}
+        seconds = [three(row[key] / 1e3) for key in ("load_ms", "open_ms")]
+        line = [row["instance"], *(str(row[key]) for key in ("n", "m", "arcs")), *seconds]
+        line += [three(row["engine_bytes_per_arc"]), three(row["cold_ms_median"])]
+        lines.append([*line, ", ".join(f"{k}: {three(ms)}" for k, ms in warm.items())])
+    return markdown(header, lines)
+
+
+if __name__ == "__main__":
+    print(report(), end="")
