@@ -29,7 +29,8 @@ SECTIONS = (
     Section(
         "Cold solves, later runs",
         "The first with trials that repeat close races and searches that look before they claim; acyclic dense "
-        "suffered from rows filled in another order. The second with that order restored. Other machines of the same kind.",
+        "suffered from rows filled in another order. The second with that order restored. Other machines of the same "
+        "kind.",
         ("cold-device-2.json", "cold-device-3.json"),
     ),
     Section("Cold solves of small networks", "", ("cold-small-h200.json",)),
