@@ -15,9 +15,11 @@ from typing import Final, Literal
 import redis
 import structlog
 
+from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
 from gpu_engine.formats import unpack
+from gpu_engine.network import Network
 from gpu_engine.select import load_network
 from gpu_engine.updates import CapacityTable, Change
 from service import answers, exact_json
@@ -66,7 +68,7 @@ class Graphs:
         self._blobs = Blobs(client, keys)
         self._log = Log(client, keys)
         self._snapshots = Snapshots(client, keys)
-        self._restorer = Restorer(self._blobs, self._log, self._snapshots, open_engine, self.count)
+        self._restorer = Restorer(self._blobs, self._log, self._snapshots, self._network, open_engine, self.count)
         self._resident: OrderedDict[str, Graph] = OrderedDict()
         self._lock = threading.Lock()
         self._counters: Counter[str] = Counter()
@@ -206,13 +208,16 @@ class Graphs:
             has = "there is no such graph" if held is None else f"it is at version {held.version}"
             raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
 
+    def _network(self, edges: EdgeList) -> Network:
+        return load_network(edges, self._settings.engine)
+
     def _build(self, command: Command, args: LoadArgs) -> Graph:
         try:
             edges = unpack(self._blobs.get(args.blob))
         except BrokenBlob as error:
             raise ServiceError("worker_unavailable", f"the edges are gone, send them again: {error}") from error
         self._refuse_hopeless(least_bytes(edges.n_vertices, len(edges.tail)))
-        network = load_network(edges, self._settings.engine)
+        network = self._network(edges)
         graph = Graph(command.graph, command.id, 1, 1, network, self._open_engine(network), CapacityTable(network))
         self._make_room(command.graph, graph.nbytes)
         return graph

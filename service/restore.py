@@ -5,6 +5,7 @@ from typing import Final
 
 import structlog
 
+from gpu_engine.edgelist import EdgeList
 from gpu_engine.formats import unpack
 from gpu_engine.network import Network
 from gpu_engine.updates import CapacityTable, Change
@@ -21,14 +22,21 @@ log = structlog.get_logger(__name__)
 
 
 class Restorer:
-    """Reads graphs back; `count` counts broken snapshots for the metrics."""
+    """Reads graphs back. `build` makes a network of edges, `count` counts broken snapshots for the metrics."""
 
     def __init__(
-        self, blobs: Blobs, updates: Log, snapshots: Snapshots, open_engine: OpenEngine, count: Callable[[str], None]
+        self,
+        blobs: Blobs,
+        updates: Log,
+        snapshots: Snapshots,
+        build: Callable[[EdgeList], Network],
+        open_engine: OpenEngine,
+        count: Callable[[str], None],
     ) -> None:
         self._blobs = blobs
         self._log = updates
         self._snapshots = snapshots
+        self._build = build
         self._open_engine = open_engine
         self._count = count
         self.notes: dict[str, str] = {}
@@ -60,7 +68,7 @@ class Restorer:
 
     def _restore_from(self, name: str, held: Held, snapshot: SnapshotInfo | None) -> Graph:
         capacities = None if snapshot is None else self._snapshots.read(snapshot)
-        network = Network(unpack(self._blobs.get(held.base)))
+        network = self._build(unpack(self._blobs.get(held.base)))
         table = CapacityTable(network)
         version = FIRST_VERSION
         known = []

@@ -38,7 +38,8 @@ def run_history(house: House, seed: int, faults: list[str] | None = None) -> Out
     house.wait_ready()
     house.begin_history()
     history = History(seed)
-    graphs = [f"s{seed}-{began:.0f}-{i}" for i in range(GRAPHS)]
+    # Names of their own: a history repeated at once has the same keys, and would be given its last answers.
+    graphs = [f"s{seed}-{time.monotonic_ns()}-{i}" for i in range(GRAPHS)]
     clients = [Client(history, house.urls, number, graphs) for number in range(CLIENTS)]
     for graph in graphs:
         clients[0].ask("put", graph)

@@ -50,3 +50,9 @@ def test_each_fault(house: House, fault: str, tmp_path: Path) -> None:
     if outcome.verdict.faults:
         path = save_failure(outcome, tmp_path)
         pytest.fail("\n".join([*outcome.verdict.faults, f"history in {path}; again: --seeds 0 --faults {fault}"]))
+
+
+def test_a_history_can_be_repeated_at_once(house: House) -> None:
+    """With the same keys; within a second it once met the graphs of its last time."""
+    for _ in range(3):
+        assert run_history(house, 1, []).verdict.faults == []
