@@ -29,8 +29,8 @@ FETCH_S: Final = 2.0
 RETRY_S: Final = 0.25
 """How long Redis may take to answer, and when it is asked again if it did not."""
 
-OPEN: Final = frozenset({"/livez", "/readyz"})
-"""Probes: they say nothing but yes or no."""
+OPEN: Final = frozenset({"/", "/livez", "/readyz"})
+"""A signpost, and probes: they say nothing but yes or no."""
 
 NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("GET", "/status"): Scope.READ,

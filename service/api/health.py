@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from service.api.access import CallerOf
 from service.api.answers import json_response
@@ -29,6 +29,12 @@ PATIENCE_S: Final = 2.0
 """How long Redis has to answer here: a probe, a person and a scrape want to know just then that it does not."""
 
 PROMETHEUS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@router.get("/", include_in_schema=False)
+async def front() -> Response:
+    """Whoever opens the bare address wants to see that something is there."""
+    return RedirectResponse("/status", 307)
 
 
 @router.get("/livez")
