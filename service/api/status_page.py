@@ -72,7 +72,8 @@ def status_page(content: Mapping[str, Any]) -> Response:
         ),
         "<h2>Limits</h2>",
         _table(("limit", "#value"), [(_limit_name(n), _limit(n, value)) for n, value in content["limits"].items()], ""),
-        '<p class="dim">Programs get this as JSON. The API: <a href="/docs">/docs</a>. Figures for Prometheus: <a href="/metrics">/metrics</a>.</p>',
+        '<p class="dim">Programs get this as JSON. The API: <a href="/docs">/docs</a>. Figures for Prometheus: '
+        '<a href="/metrics">/metrics</a>.</p>',
     )
     head = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Headrace status</title>'
