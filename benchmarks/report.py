@@ -1,4 +1,4 @@
-"""The page of figures on a GPU, from the committed results: ``python -m benchmarks.report > docs/benchmarks.md``."""
+"""The page of figures, from the committed results: ``python -m benchmarks.report > docs/benchmarks.md``."""
 
 from dataclasses import dataclass
 
@@ -54,21 +54,38 @@ SECTIONS = (
     ),
 )
 
+ON_CPU = (
+    Section(
+        "Cold solves on a CPU core",
+        "Sizes of about a million edges; real networks below.",
+        ("cold-medium.json",),
+    ),
+    Section("Warm solves on a CPU core", "Update and solve in microseconds.", ("warm-medium.json",)),
+    Section("Memory", "", ("memory-medium.json",)),
+    Section("Over HTTP, on a CPU core", "Embedded Redis, `appendfsync everysec`.", ("http-medium.json",)),
+)
+
 
 def report() -> str:
     """The whole page."""
     parts = [
-        "# Figures on a GPU",
-        "Made by `python -m benchmarks.report > docs/benchmarks.md` from `benchmarks/results`. One NVIDIA H200; "
+        "# Figures",
+        "Made by `python -m benchmarks.report > docs/benchmarks.md` from `benchmarks/results`. "
+        "On the GPU: one NVIDIA H200; "
         "figures of one table are of one run, so compare within a table. How the engine came to be as it is: "
         "[notes](../benchmarks/NOTES.md).",
     ]
-    for section in SECTIONS:
-        beside = [row for name in section.beside for row in read(DIRECTORY / name)["rows"]]
-        tables = [render(read(DIRECTORY / name), brief=True, beside=beside) for name in section.files]
-        parts += [f"## {section.title}", *filter(None, [section.text]), *tables]
+    parts += [page(section) for section in SECTIONS]
     parts += ["## Half a billion arcs", scale(read(DIRECTORY / "scale-rmat-24.json")["rows"])]
+    parts += [page(section) for section in ON_CPU]
     return "\n\n".join(parts) + "\n"
+
+
+def page(section: Section) -> str:
+    """Heading, text and tables."""
+    beside = [row for name in section.beside for row in read(DIRECTORY / name)["rows"]]
+    tables = [render(read(DIRECTORY / name), brief=True, beside=beside) for name in section.files]
+    return "\n\n".join([f"## {section.title}", *filter(None, [section.text]), *tables])
 
 
 def scale(rows: list[Row]) -> str:
