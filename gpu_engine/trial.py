@@ -1,8 +1,9 @@
 """The engine that finds out: two engines run its first solve at once, and the faster one stays.
 
-No rule on size and shape told the faster engine reliably: deep networks of a million arcs suit a CPU core, shallow ones
-of a tenth of that a GPU (benchmarks/NOTES.md). So the choice is measured, on the network it is for. Until then the
-host engine does all else; once decided, calls go straight to the engine that won and the other's memory is free.
+No rule on size and shape told the faster engine reliably: a deep network of 1.5 million arcs suits a CPU core, a
+shallow one of 50 thousand is even on both (benchmarks/NOTES.md). So the choice is measured, on the network it is for.
+Until then the host engine does all else; once decided, calls go straight to the engine that won and the other's memory
+is free.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +48,7 @@ class TrialEngine(Engine):
         self._verdict = ""
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:  # type: ignore[override]  # a plain attribute elsewhere, here it changes
         """Of the engine that has the states now."""
         return self._engine.name
 

@@ -71,7 +71,7 @@ class Caller:
     def wait_ready(self, count: int = 1) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            if sum(worker.ready and worker.alive for worker in self.run(self.dispatcher.workers())) >= count:
+            if sum(worker.ready and worker.alive for worker in self.run(self.dispatcher.watch.workers())) >= count:
                 return
             time.sleep(0.02)
         raise AssertionError("no worker became ready")

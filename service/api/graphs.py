@@ -107,7 +107,7 @@ async def estimate_graph(request: Request, backend: Context) -> Response:
     require_json(request)
     async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget) as raw:
         body = parse_body(EstimateBody, raw)
-    workers = await backend.dispatcher.workers()
+    workers = await backend.dispatcher.watch.workers()
     return json_response(estimate(body, workers, backend.settings.memory_budget_bytes))
 
 

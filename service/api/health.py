@@ -48,7 +48,7 @@ async def readyz(backend: Context) -> dict[str, str]:
     """Redis answers and at least one worker is ready; else 503 worker_unavailable."""
     async with _patience():
         await _ping(backend)
-        workers = await backend.dispatcher.workers()
+        workers = await backend.dispatcher.watch.workers()
     if not any(worker.alive and worker.ready for worker in workers):
         raise ServiceError("worker_unavailable", "no worker is ready yet", retry_after_s=1)
     return {"status": "ready"}
@@ -62,7 +62,7 @@ async def status(request: Request, backend: Context, caller: CallerOf) -> Respon
     """
     async with _patience():
         redis, workers, graphs = await asyncio.gather(
-            backend.dispatcher.ping(), backend.dispatcher.workers(), backend.catalogue.list()
+            backend.dispatcher.watch.ping(), backend.dispatcher.watch.workers(), backend.catalogue.list()
         )
     graphs = [graph for graph in graphs if caller.sees(graph.name)]
     if caller.prefix:  # notes name graphs
@@ -87,7 +87,7 @@ async def metrics(backend: Context) -> Response:
     try:
         async with _patience():
             redis, workers, texts = await asyncio.gather(
-                _ping(backend), backend.dispatcher.workers(), backend.dispatcher.worker_metrics()
+                _ping(backend), backend.dispatcher.watch.workers(), backend.dispatcher.watch.worker_metrics()
             )
         text = scrape(backend.metrics, redis, workers, texts)
     except ServiceError:  # the process's own figures are worth having just then
@@ -107,6 +107,6 @@ async def _patience() -> AsyncIterator[None]:
 
 
 async def _ping(backend: Backend) -> RedisInfo:
-    redis = await backend.dispatcher.ping()
+    redis = await backend.dispatcher.watch.ping()
     backend.metrics.redis_answered(1e-3 * redis.ping_ms)
     return redis

@@ -18,7 +18,8 @@ import redis.asyncio
 
 from service.errors import ServiceError
 from service.protocol import TERMINAL_STATUSES, Command, Kind, Message, Problem, Reply, Status
-from service.queue.models import JobEvent, JobInfo, RedisInfo, WorkerInfo, WorkerReport, at
+from service.queue.models import JobEvent, JobInfo, at
+from service.queue.watch import RETRY_AFTER_S, Watch, away
 from service.settings import Settings
 from service.store.blobs import AsyncBlobs, BrokenBlob
 from service.store.connection import AWAY, connect_async, connect_listeners
@@ -32,7 +33,6 @@ JOBS_KEPT: Final = 20_000
 TRIM_EVERY: Final = 64
 REPLIES_HELD: Final = 256
 CANCELS_KEPT: Final = 1000
-RETRY_AFTER_S: Final = 1.0
 RETRY_S: Final = 0.05
 MAX_TRIES: Final = 20
 LOST: Final = "Redis lost the command; send it again"
@@ -48,6 +48,7 @@ class Dispatcher:
         self.client = connect_async(settings)
         self.blobs = AsyncBlobs(self.client, self.keys)
         self._redis: Any = self.client
+        self.watch = Watch(self.client, self.keys)
         self._listeners: Any = connect_listeners(settings)
         """For reads that block."""
         self._pending: dict[str, asyncio.Future[Reply]] = {}
@@ -109,14 +110,14 @@ class Dispatcher:
             owner = await self._find_owner(kind, graph)
             return await self._enqueue(command, owner)
         except AWAY as error:
-            raise _away(error) from error
+            raise away(error) from error
 
     async def knows(self, graph: str, idempotency_key: str) -> bool:
         """Whether the key has been used on this graph."""
         try:
             return bool(await self._redis.exists(self.keys.idempotency(graph, idempotency_key)))
         except AWAY as error:
-            raise _away(error) from error
+            raise away(error) from error
 
     def when_done(self, job_id: str, act: Callable[[], None]) -> None:
         """Call `act` once this job has ended; at once if it is not of this process, or has ended already."""
@@ -141,7 +142,7 @@ class Dispatcher:
             with suppress(*AWAY):
                 return await self._stored_reply(job_id)
         except AWAY as error:
-            raise _away(error) from error
+            raise away(error) from error
         return None
 
     async def job(self, job_id: str) -> JobInfo | None:
@@ -150,7 +151,7 @@ class Dispatcher:
             row = await self._redis.hgetall(self.keys.job(job_id))
             return await self._job_info(job_id, row) if b"status" in row else None
         except AWAY as error:
-            raise _away(error) from error
+            raise away(error) from error
 
     async def jobs(self, limit: int = 100) -> list[JobInfo]:
         """The newest first, without results."""
@@ -165,7 +166,7 @@ class Dispatcher:
             found = zip(ids, plain, strict=True)
             return [await self._job_info(job_id, row) for job_id, row in found if b"status" in row]
         except AWAY as error:
-            raise _away(error) from error
+            raise away(error) from error
 
     async def cancel(self, job_id: str) -> JobInfo | None:
         """Ask for the end of a job that has not ended; the job as it is now."""
@@ -180,7 +181,7 @@ class Dispatcher:
                 pipe.xadd(self.keys.control(worker), {"cancel": job_id}, maxlen=CANCELS_KEPT, approximate=True)
                 await pipe.execute()
         except AWAY as error:
-            raise _away(error) from error
+            raise away(error) from error
         return info
 
     async def events(self, job_id: str, last_event_id: str | None) -> AsyncIterator[JobEvent]:
@@ -189,7 +190,7 @@ class Dispatcher:
             async for event in self._follow(job_id, last_event_id or "0"):
                 yield event
         except AWAY as error:
-            raise _away(error) from error
+            raise away(error) from error
 
     async def _follow(self, job_id: str, last: str) -> AsyncIterator[JobEvent]:
         """Until the job has ended.
@@ -228,60 +229,6 @@ class Dispatcher:
                     raise ServiceError("worker_unavailable", LOST, retry_after_s=RETRY_AFTER_S)
                 ended = Status(status.decode()) in TERMINAL_STATUSES
 
-    async def workers(self) -> list[WorkerInfo]:
-        """All workers ever seen and not replaced, by name."""
-        try:
-            reports = await self._reports()
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for report in reports:
-                    pipe.exists(self.keys.lease(report.name))
-                    pipe.xlen(self.keys.commands(report.name))
-                    pipe.zrange(self.keys.waiting(report.name), 0, 0, withscores=True)
-                answers = await pipe.execute()
-        except AWAY as error:
-            raise _away(error) from error
-        now = time.time()
-        return [
-            WorkerInfo(
-                **report.model_dump(),
-                alive=bool(answers[3 * i]),
-                heartbeat_age_s=max(0.0, now - report.beat_at),
-                waiting=answers[3 * i + 1],
-                oldest_s=max((now - created_at for _, created_at in answers[3 * i + 2]), default=0.0),
-            )
-            for i, report in enumerate(reports)
-        ]
-
-    async def worker_metrics(self) -> dict[str, bytes]:
-        """Prometheus text by worker, of those that sent some lately."""
-        try:
-            names = [name.decode() for name in await self._redis.hkeys(self.keys.workers)]
-            texts = await self._redis.mget([self.keys.metrics(name) for name in names]) if names else []
-        except AWAY as error:
-            raise _away(error) from error
-        return {name: text for name, text in zip(names, texts, strict=True) if text is not None}
-
-    async def ping(self) -> RedisInfo:
-        """Raises worker_unavailable when Redis is away."""
-        try:
-            began = time.perf_counter()
-            await self._redis.ping()
-            ping_ms = 1e3 * (time.perf_counter() - began)
-            with suppress(redis.exceptions.NoPermissionError):
-                info = await self._redis.info()
-                config = await self._redis.config_get("appendfsync")
-                return RedisInfo(
-                    version=str(info["redis_version"]),
-                    appendonly=bool(info.get("aof_enabled")),
-                    fsync=config.get("appendfsync"),
-                    used_memory_bytes=int(info["used_memory"]),
-                    maxmemory_bytes=int(info.get("maxmemory", 0)),
-                    ping_ms=ping_ms,
-                )
-        except AWAY as error:
-            raise _away(error) from error
-        return RedisInfo(version="unknown", appendonly=None, fsync=None, used_memory_bytes=0, ping_ms=ping_ms)
-
     async def _find_owner(self, kind: Kind, graph: str) -> str:
         """The graph's worker, alive and with room for one more command. One round trip if it is where it was."""
         guess = self._owner_of.get(graph, "")
@@ -319,7 +266,7 @@ class Dispatcher:
 
     async def _place(self, graph: str) -> str:
         """Give a new name to the live worker with the fewest bytes."""
-        alive = [worker for worker in await self.workers() if worker.alive]
+        alive = [worker for worker in await self.watch.workers() if worker.alive]
         if not alive:
             raise ServiceError("worker_unavailable", "no worker is there", retry_after_s=RETRY_AFTER_S)
         chosen = min(alive, key=lambda worker: (not worker.ready, worker.bytes, worker.graphs, worker.name))
@@ -492,10 +439,6 @@ class Dispatcher:
             error=reply.problem if reply else None,
         )
 
-    async def _reports(self) -> list[WorkerReport]:
-        rows = await self._redis.hgetall(self.keys.workers)
-        return [WorkerReport.model_validate_json(row) for _, row in sorted(rows.items())]
-
 
 def digest_of(body: bytes) -> str:
     """SHA-256 of a body, as `submit` takes it."""
@@ -513,7 +456,3 @@ def _same_job(known: bytes, digest: str | None) -> str:
     if first["digest"] != digest:
         raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")
     return str(first["job"])
-
-
-def _away(error: Exception) -> ServiceError:
-    return ServiceError("worker_unavailable", f"Redis is away: {error}", retry_after_s=RETRY_AFTER_S)

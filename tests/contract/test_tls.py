@@ -73,18 +73,22 @@ def _serve(listener: socket.socket, context: ssl.SSLContext, socket_path: str) -
             plain, _ = listener.accept()
         except OSError:
             return
-        with contextlib.suppress(OSError), plain, context.wrap_socket(plain, server_side=True) as outer:  # noqa: SIM117
-            with socket.socket(socket.AF_UNIX) as inner:
-                inner.connect(socket_path)
-                while question := outer.recv(65536):
-                    inner.sendall(question)
-                    outer.sendall(inner.recv(65536))
+        with (
+            contextlib.suppress(OSError),
+            plain,
+            context.wrap_socket(plain, server_side=True) as outer,
+            socket.socket(socket.AF_UNIX) as inner,
+        ):
+            inner.connect(socket_path)
+            while question := outer.recv(65536):
+                inner.sendall(question)
+                outer.sendall(inner.recv(65536))
 
 
 def test_redis_over_tls(pair: tuple[Path, Path], tls_port: int) -> None:
     address = f"rediss://127.0.0.1:{tls_port}/0"
     with contextlib.closing(connect(Settings(redis_url=f"{address}?ssl_ca_certs={pair[0]}"))) as client:
         assert client.ping()
-    with contextlib.closing(connect(Settings(redis_url=address))) as stranger:  # noqa: SIM117
-        with pytest.raises(redis.ConnectionError, match="CERTIFICATE_VERIFY_FAILED"):
-            stranger.ping()
+    refused = pytest.raises(redis.ConnectionError, match="CERTIFICATE_VERIFY_FAILED")
+    with contextlib.closing(connect(Settings(redis_url=address))) as stranger, refused:
+        stranger.ping()

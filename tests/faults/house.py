@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -45,8 +46,8 @@ class House:
         self._listeners = {name: _listen() for name in APIS}
         self.urls = [f"http://127.0.0.1:{sock.getsockname()[1]}" for sock in self._listeners.values()]
         self._starts: dict[str, Callable[[], Process]] = {"redis": self._start_redis}
-        self._starts |= {name: lambda name=name: self._python("service.worker", "--name", name) for name in WORKERS}  # type: ignore[misc]
-        self._starts |= {name: lambda name=name: self._start_api(name) for name in APIS}  # type: ignore[misc]
+        self._starts |= {name: partial(self._python, "service.worker", "--name", name) for name in WORKERS}
+        self._starts |= {name: partial(self._start_api, name) for name in APIS}
         self._held: set[str] = set()
         self._sent: set[int] = set()
         """Processes that were told to end."""
@@ -98,8 +99,14 @@ class House:
 
     def _python(self, module: str, *arguments: str, descriptors: tuple[int, ...] = ()) -> Process:
         command = [sys.executable, "-m", module, *arguments]
-        options = {"stdin": subprocess.DEVNULL, "stdout": self.log, "stderr": self.log}
-        return subprocess.Popen(command, env=self._environment(), pass_fds=descriptors, **options)  # type: ignore[call-overload, no-any-return]
+        return subprocess.Popen(
+            command,
+            env=self._environment(),
+            pass_fds=descriptors,
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+        )
 
     def _start_redis(self) -> Process:
         """Python ignores SIGXFSZ, and here so does Redis: a limit on its files is a disk that is full."""

@@ -355,5 +355,5 @@ def test_the_oldest_jobs_are_forgotten(caller: Caller, start_worker: StartWorker
 
 
 def test_ping(caller: Caller) -> None:
-    info = caller.run(caller.dispatcher.ping())
+    info = caller.run(caller.dispatcher.watch.ping())
     assert (info.appendonly, info.fsync) == (True, "everysec")

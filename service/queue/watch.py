@@ -1,0 +1,86 @@
+"""What the API says of the rest of the service: its workers by their last reports, and Redis."""
+
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+import redis
+import redis.asyncio
+
+from service.errors import ServiceError
+from service.queue.models import RedisInfo, WorkerInfo, WorkerReport
+from service.store.connection import AWAY
+from service.store.keys import Keys
+
+RETRY_AFTER_S: Final = 1.0
+
+
+class Watch:
+    """Methods raise ServiceError only."""
+
+    def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
+        self._redis: Any = client
+        self._keys = keys
+
+    async def workers(self) -> list[WorkerInfo]:
+        """All workers ever seen and not replaced, by name."""
+        try:
+            reports = await self._reports()
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for report in reports:
+                    pipe.exists(self._keys.lease(report.name))
+                    pipe.xlen(self._keys.commands(report.name))
+                    pipe.zrange(self._keys.waiting(report.name), 0, 0, withscores=True)
+                answers = await pipe.execute()
+        except AWAY as error:
+            raise away(error) from error
+        now = time.time()
+        return [
+            WorkerInfo(
+                **report.model_dump(),
+                alive=bool(answers[3 * i]),
+                heartbeat_age_s=max(0.0, now - report.beat_at),
+                waiting=answers[3 * i + 1],
+                oldest_s=max((now - created_at for _, created_at in answers[3 * i + 2]), default=0.0),
+            )
+            for i, report in enumerate(reports)
+        ]
+
+    async def worker_metrics(self) -> dict[str, bytes]:
+        """Prometheus text by worker, of those that sent some lately."""
+        try:
+            names = [name.decode() for name in await self._redis.hkeys(self._keys.workers)]
+            texts = await self._redis.mget([self._keys.metrics(name) for name in names]) if names else []
+        except AWAY as error:
+            raise away(error) from error
+        return {name: text for name, text in zip(names, texts, strict=True) if text is not None}
+
+    async def ping(self) -> RedisInfo:
+        """Raises worker_unavailable when Redis is away."""
+        try:
+            began = time.perf_counter()
+            await self._redis.ping()
+            ping_ms = 1e3 * (time.perf_counter() - began)
+            with suppress(redis.exceptions.NoPermissionError):
+                info = await self._redis.info()
+                config = await self._redis.config_get("appendfsync")
+                return RedisInfo(
+                    version=str(info["redis_version"]),
+                    appendonly=bool(info.get("aof_enabled")),
+                    fsync=config.get("appendfsync"),
+                    used_memory_bytes=int(info["used_memory"]),
+                    maxmemory_bytes=int(info.get("maxmemory", 0)),
+                    ping_ms=ping_ms,
+                )
+        except AWAY as error:
+            raise away(error) from error
+        return RedisInfo(version="unknown", appendonly=None, fsync=None, used_memory_bytes=0, ping_ms=ping_ms)
+
+    async def _reports(self) -> list[WorkerReport]:
+        rows = await self._redis.hgetall(self._keys.workers)
+        return [WorkerReport.model_validate_json(row) for _, row in sorted(rows.items())]
+
+
+def away(error: Exception) -> ServiceError:
+    """For whoever asked while Redis did not answer."""
+    return ServiceError("worker_unavailable", f"Redis is away: {error}", retry_after_s=RETRY_AFTER_S)
