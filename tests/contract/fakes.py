@@ -156,6 +156,11 @@ class FakeDispatcher:
             name = "done" if number == 3 else "progress"
             yield JobEvent(id=f"{number}-0", event=name, data={"pushes": number})
 
+    @property
+    def watch(self) -> "FakeDispatcher":
+        """Plays `service.queue.watch.Watch` as well."""
+        return self
+
     async def workers(self) -> list[WorkerInfo]:
         self._check()
         return self.known_workers
