@@ -89,18 +89,18 @@ class Carver:
 
 
 class Drains:
-    """The drains of one solve: their working memory, about 75 bytes a vertex, and what they report."""
+    """The drains of one solve: their working memory, about 80 bytes a vertex, and what they report."""
 
     MOST = 2
 
     def __init__(self, n: int, n_arcs: int) -> None:
         pieces = n_arcs // LONG_ROW + 1
         counts = (n + pieces, n + pieces, n, n, min(n, pieces), min(n, pieces))
-        size = self.MOST * 512 + 9 * n + sum(counts) * 16 + 16 * 256
+        size = self.MOST * 512 + (n + sum(counts)) * 16 + 16 * 256
         carve = Carver(cupy.empty(size, np.uint8))
         self.controls = carve.take(self.MOST * 256, np.uint8).reshape(self.MOST, 256)
         self._work = carve.take(self.MOST * WORK_BYTES, np.uint8).reshape(self.MOST, WORK_BYTES)
-        self._label, self._region = carve.take(n, np.int64), carve.take(n, np.int8)
+        self._vertices = carve.take(n, np.int64, 2)
         self._entries = [carve.take(count, np.int32, 4) for count in counts]
         carve._buffer[: self.MOST * 512].fill(0)
         self._started = 0
@@ -111,7 +111,7 @@ class Drains:
         i = self._started
         self._started += 1
         flow = (np.int32(len(state.excess)), row_offsets, state.arcs, state.excess, state.role, state.source_side)
-        scratch = (self._region, self._label, *self._entries, self._work[i], self.controls[i])
+        scratch = (self._vertices, *self._entries, self._work[i], self.controls[i])
         drain(*flow, *scratch, PATIENCE, SMALL, ROUND_LIMIT)
 
     def cancel(self) -> None:

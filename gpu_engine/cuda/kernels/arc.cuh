@@ -31,6 +31,11 @@ __device__ __forceinline__ int load_now(const int* p) {
     asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(x) : "l"(p));
     return x;
 }
+__device__ __forceinline__ Units load_now(const Units* p) {
+    Units x;
+    asm volatile("ld.global.cg.b64 %0, [%1];" : "=l"(x) : "l"(p));
+    return x;
+}
 __device__ __forceinline__ Arc load_now(const Arc* p) {
     Arc x;
 #ifndef WIDE

@@ -39,6 +39,9 @@
 
 #include "frontier.cuh"
 
+constexpr int STRIDES = 9;      // of a search's step, an odd number,
+constexpr int DEEP = 16;        // from this level on: shallow networks have wide frontiers
+constexpr int NOBODY = -1;
 constexpr int POLL = 15;        // the host's cancel flag is read every POLL + 1 rounds
 
 struct Control {            // shared with the host
@@ -57,10 +60,19 @@ struct Work {               // device only, zeroed by the host
     int mail[2][8];         // what the leading cluster tells the others
 };
 
+// What is read together lies together: a vertex's label and its row.
+struct __align__(16) Vertex {
+    Label label;
+    int begin;
+    unsigned size;          // of the row; the top bit says that it is a sink
+    __device__ __forceinline__ int length() const { return size & 0x7fffffff; }
+    __device__ __forceinline__ int end() const { return begin + length(); }
+    __device__ __forceinline__ bool sink() const { return size >> 31; }
+};
+
 struct Graph {
     int n;
-    const int* row_offsets; Arc* arcs; Units* excess;
-    signed char* role;      // in the region: ORDINARY, SINK or AWAY
+    Vertex* vertices; Arc* arcs; Units* excess;
 };
 
 template <bool MIRROR> __device__ __forceinline__ Capacity forward(const Arc& a) {
@@ -70,7 +82,7 @@ template <bool MIRROR> __device__ __forceinline__ Capacity backward(const Arc& a
     return MIRROR ? a.residual : a.pair_sum - a.residual;
 }
 template <bool MIRROR> __device__ __forceinline__ Units held(const Graph& g, int v) {
-    Units e = __ldcg(g.excess + v);
+    Units e = load_now(g.excess + v);
     return MIRROR ? -e : e;
 }
 // Add to what v holds; returns what it held before.
@@ -89,6 +101,28 @@ __device__ __forceinline__ Label changed(int before, int h, int round) {
     return (Label)h << 32 | (unsigned)before << 2 | (1 + (round & 1));
 }
 __device__ __forceinline__ Label load(const Label* p) { return __ldcg(p); }
+__device__ __forceinline__ Vertex load(const Vertex* p) {
+    longlong2 x = __ldcg((const longlong2*)p);
+    return {x.x, (int)x.y, (unsigned)(x.y >> 32)};
+}
+__device__ __forceinline__ Vertex load_now(const Vertex* p) {
+    Label label;
+    int begin;
+    unsigned size;
+    asm volatile("{ .reg .b64 r; ld.global.cg.v2.b64 {%0, r}, [%3]; mov.b64 {%1, %2}, r; }"
+                 : "=l"(label), "=r"(begin), "=r"(size) : "l"(p));
+    return {label, begin, size};
+}
+__device__ __forceinline__ void store(Vertex* p, const Vertex& x) {
+    __stcg((longlong2*)p, make_longlong2(x.label, (Label)x.size << 32 | (unsigned)x.begin));
+}
+// A row that the next step reads comes to L2 meanwhile.
+__device__ __forceinline__ void prefetch(const Arc* row, int length) {
+#if __CUDA_ARCH__ >= 900
+    if (length > 0 && length <= PIECE && sizeof(Arc) == 16)
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(row), "r"(length * (int)sizeof(Arc)));
+#endif
+}
 __device__ __forceinline__ void store(Label* p, Label x) { __stcg(p, x); }
 __device__ __forceinline__ int at_begin(Label x, int round) {
     return (x & 3) == 1 + (round & 1) ? (int)(x >> 2 & 0x3fffffff) : label_of(x);
@@ -98,7 +132,7 @@ __device__ __forceinline__ int meaning(int label, int unseen) { return label == 
 // ---- groups of threads that visit a row together --------------------------------------------------------------
 
 struct Tile {               // TILE neighbouring lanes
-    static constexpr int ITEMS = 1;
+    static constexpr int ITEMS = 8 / TILE;
     cg::thread_block_tile<TILE> lanes;
     __device__ Tile() : lanes(cg::tiled_partition<TILE>(cg::this_thread_block())) {}
     __device__ int rank() const { return lanes.thread_rank(); }
@@ -152,38 +186,49 @@ struct Block {              // all threads of a block
 
 // ---- one row --------------------------------------------------------------------------------------------------
 
-struct Tally { Units pushes, relabels, scanned; };
+using Searched = Frontier<MANY>;
+using Active = Frontier<SOME>;
+struct Tally {              // of one thread, since the last report
+    unsigned pushes, relabels;
+    Units scanned;
+    Units sunk;             // what the block's favourite sink is to get
+};
 
-// Search: a vertex from which a labelled one is reached gets the label `level` + 1, unless it has one.
-__device__ __forceinline__ void reach(const Graph& g, Label* label, int w, int level, const Frontier& frontier, int* found) {
-    int begin = load_now(g.row_offsets + w), end = load_now(g.row_offsets + w + 1);
-    Label old = atomicMin(label + w, settled(level + 1));
-    if (label_of(old) != UNSEEN) return;
-    frontier.append_pieces(w, begin, end);
+// Search: a vertex from which a labelled one is reached gets the label `level` + 1, unless it has one as low.
+__device__ __forceinline__ void reach(const Graph& g, int w, Vertex there, int level, const Searched& frontier, int* found) {
+    Label old = atomicMin(&g.vertices[w].label, settled(level + 1));
+    if (label_of(old) <= level + 1) return;
+    prefetch(g.arcs + there.begin, there.length());
+    frontier.append_pieces(w, there.begin, there.end(), level + 1);
     if ((old & 3) == ACTIVE) atomicAdd(found, 1);
 }
 
 template <bool MIRROR>
-__device__ __forceinline__ void search_row(const Graph& g, Label* label, Entry row, int level, const Frontier& frontier,
-                                           int* found) {
-    int a = row.begin + threadIdx.x % TILE;
-    if (row.end - row.begin <= TILE) {      // most arcs of sparse graphs lead on: straight to the atomic
-        if (a >= row.end) return;
-        Arc arc = load_now(g.arcs + a);
-        if (backward<MIRROR>(arc) > 0) reach(g, label, arc.head, level, frontier, found);
+__device__ __forceinline__ void search_row(const Graph& g, Entry row, const Searched& frontier, int* found) {
+    int a = row.begin + threadIdx.x % TILE, level = row.label;
+    constexpr int FEW = Tile::ITEMS;
+    if (row.end - row.begin <= FEW * TILE) {    // most arcs of sparse graphs lead on: straight to the atomic
+        Arc arc[FEW];
+#pragma unroll
+        for (int i = 0; i < FEW; i++) arc[i] = a + i * TILE < row.end ? load_now(g.arcs + a + i * TILE) : NO_ARC;
+#pragma unroll
+        for (int i = 0; i < FEW; i++)
+            if (backward<MIRROR>(arc[i]) > 0)
+                reach(g, arc[i].head, load_now(g.vertices + arc[i].head), level, frontier, found);
         return;
     }
     constexpr int BATCH = 4;                // most arcs of dense ones lead to labelled vertices: look before
     for (; a < row.end; a += BATCH * TILE) {
         Arc arc[BATCH];
-        Label seen[BATCH];
+        Vertex there[BATCH];
 #pragma unroll
         for (int i = 0; i < BATCH; i++) arc[i] = a + i * TILE < row.end ? load_now(g.arcs + a + i * TILE) : NO_ARC;
 #pragma unroll
-        for (int i = 0; i < BATCH; i++) seen[i] = backward<MIRROR>(arc[i]) > 0 ? load(label + arc[i].head) : 0;
+        for (int i = 0; i < BATCH; i++)
+            there[i] = backward<MIRROR>(arc[i]) > 0 ? load_now(g.vertices + arc[i].head) : Vertex{0, 0, 0};
 #pragma unroll
         for (int i = 0; i < BATCH; i++)
-            if (label_of(seen[i]) == UNSEEN) reach(g, label, arc[i].head, level, frontier, found);
+            if (label_of(there[i].label) > level + 1) reach(g, arc[i].head, there[i], level, frontier, found);
     }
 }
 
@@ -203,22 +248,28 @@ template <class Group> struct Slice {
 };
 
 template <bool MIRROR>
-__device__ __forceinline__ void push(const Graph& g, int a, const Arc& arc, Units amount, int label, const Frontier& frontier) {
-    int w = arc.head, begin = load_now(g.row_offsets + w), end = load_now(g.row_offsets + w + 1);
-    signed char role = g.role[w];
-    Units old = give<MIRROR>(g, w, amount);
+__device__ __forceinline__ void push(const Graph& g, int a, const Arc& arc, const Vertex& there, Units amount, int label,
+                                     const Active& frontier, int* favourite, Tally& tally) {
     Capacity moved = (Capacity)(MIRROR ? -amount : amount);
     __stcg(&g.arcs[a].residual, (Capacity)(arc.residual - moved));
     add(&g.arcs[arc.reverse].residual, moved);
-    if (old > 0 || old + amount <= 0 || role != ORDINARY) return;
-    if (end - begin < LONG_ROW) frontier.append({w, begin, end, label});
-    else frontier.append_long({w, begin, end, label});
+    tally.pushes++;
+    // Thousands may push to one sink in a round, and nobody asks before the drain is over what it holds.
+    if (there.sink() && (*favourite == arc.head || atomicCAS(favourite, NOBODY, arc.head) == NOBODY)) {
+        tally.sunk += amount;
+        return;
+    }
+    Units old = give<MIRROR>(g, arc.head, amount);
+    if (old > 0 || old + amount <= 0 || there.sink()) return;
+    Entry e{arc.head, there.begin, there.end(), label};
+    if (there.length() < LONG_ROW) frontier.append(e);
+    else frontier.append_long(e);
 }
 
 // Round: push the excess of e.vertex, relabel it if some is left. `e.label` is its label at the round's beginning.
 template <bool MIRROR, class Group>
-__device__ __forceinline__ void discharge(const Graph& g, const Group& group, Label* label, int unseen, Entry e,
-                                          const Frontier& frontier, int* dropped, Tally& tally) {
+__device__ __forceinline__ void discharge(const Graph& g, const Group& group, int unseen, Entry e, const Active& frontier,
+                                          int* favourite, int* dropped, Tally& tally) {
     constexpr int ITEMS = Group::ITEMS;
     int own = e.label, lowest = UNSEEN - 1, round = frontier.step;
     if (own < 0) {          // an exhausted search did not see it
@@ -228,11 +279,15 @@ __device__ __forceinline__ void discharge(const Graph& g, const Group& group, La
     Slice<Group> slice(g, group, e.begin, e.end);
     Units left = group.same(held<MIRROR>(g, e.vertex)), rest = 1;       // others may add to it meanwhile
     for (int base = e.begin; base < e.end && left > 0;) {
+        Vertex there[ITEMS];
         int far[ITEMS];
         Units room[ITEMS], mine = 0, total;
 #pragma unroll
+        for (int i = 0; i < ITEMS; i++)
+            there[i] = slice.at(i) < e.end ? load_now(g.vertices + slice.arc[i].head) : Vertex{settled(OUTSIDE), 0, 0};
+#pragma unroll
         for (int i = 0; i < ITEMS; i++) {
-            far[i] = slice.at(i) < e.end ? meaning(at_begin(load(label + slice.arc[i].head), round), unseen) : OUTSIDE;
+            far[i] = meaning(at_begin(there[i].label, round), unseen);
             room[i] = far[i] == own - 1 ? (Units)forward<MIRROR>(slice.arc[i]) : 0;
             mine += room[i];
         }
@@ -247,8 +302,7 @@ __device__ __forceinline__ void discharge(const Graph& g, const Group& group, La
             bool gained = far[i] == own + 1 && backward<MIRROR>(arc) > 0;      // by a push to us, perhaps
             if (far[i] >= 0 && (forward<MIRROR>(arc) > amount || gained)) lowest = min(lowest, far[i]);
             if (amount <= 0) continue;
-            push<MIRROR>(g, slice.at(i), arc, amount, own - 1, frontier);
-            tally.pushes++;
+            push<MIRROR>(g, slice.at(i), arc, there[i], amount, own - 1, frontier, favourite, tally);
         }
         left -= sent;
         base += ITEMS * Group::size();
@@ -259,10 +313,10 @@ __device__ __forceinline__ void discharge(const Graph& g, const Group& group, La
     tally.scanned += e.end - e.begin;
     if (left > 0) {
         e.label = min(lowest, g.n - 1) + 1;
-        store(label + e.vertex, changed(own, e.label, round));
+        store(&g.vertices[e.vertex].label, changed(own, e.label, round));
         tally.relabels++;
     } else {
-        store(label + e.vertex, settled(own));
+        store(&g.vertices[e.vertex].label, settled(own));
         if (rest <= 0) return;      // else something came in meanwhile
     }
     if (Group::size() == TILE) frontier.append(e);
@@ -273,17 +327,19 @@ __device__ __forceinline__ void discharge(const Graph& g, const Group& group, La
 
 struct Shared {
     Meeting meeting;
-    Kept searched, active;
+    Kept<MANY> searched;
+    Kept<SOME> active;
     Units sums[THREADS / 32];
     int found;
+    int favourite;          // a sink, or NOBODY
 };
 
 struct Solve {
     Graph g;
-    Label* label;
     Work* work; Control* control;
     Shared& shared;
-    Frontier searched, active;
+    Searched searched;
+    Active active;
     Gate gate;
     int meetings;           // of the leading cluster
     Team grid, cluster;
@@ -291,54 +347,59 @@ struct Solve {
     int small;              // frontiers up to this size go to the leading cluster
     int reached;            // active vertices that the search has labelled
     bool stop, exhausted;
+    int calm, penalty;      // searches to come that take one stride a step, the last such number
+    bool early;             // a search met early entries: its labels are exact only when it is exhausted
     Tally tally;
     Units levels, rounds, grid_steps, cluster_steps;
 
-    __device__ __forceinline__ void turn_over(const Team& team, Frontier& frontier, bool wrote, bool cancelled) {
+    template <class F>
+    __device__ __forceinline__ void turn_over(const Team& team, F& frontier, bool wrote, bool cancelled) {
         Report all = frontier.turn_over(team, gate, shared.meeting, meetings, shared.found, wrote, cancelled);
         reached += all.reached();
         stop = stop || all.stop();
     }
 
-    // Repeat `one_step(team)`, which ends by turning the frontier over, while `on()` holds, the frontier is not empty
-    // and `advance` is below `limit`. All of the state is the same in every thread of the grid afterwards.
-    template <class Step, class On>
-    __device__ __forceinline__ void run(Frontier& f, int& advance, int limit, Step one_step, On on) {
+    // Repeat `one_step(team)`, which ends by turning the frontier over and returns how far it got, while `on()` holds,
+    // the frontier is not empty and `advance` is below `limit`. All of the state is the same in every thread of the
+    // grid afterwards.
+    template <class F, class Step, class On>
+    __device__ __forceinline__ void run(F& f, int& advance, int limit, Step one_step, On on) {
         while (f.total > 0 && advance < limit && on()) {
             if (f.total > small || f.long_rows > CLUSTER) {
-                one_step(grid);
-                advance++, grid_steps++;
+                advance += one_step(grid);
+                grid_steps++;
                 continue;
             }
             if (!f.gathered) f.gather(leads, gate, shared.meeting);
             int* mail = work->mail[gate.turn & 1];
             if (leads) {
                 while (f.total > 0 && advance < limit && on() && f.total / 2 <= small && f.long_rows <= 4 * CLUSTER) {
-                    one_step(cluster);
-                    advance++, cluster_steps++;
+                    advance += one_step(cluster);
+                    cluster_steps++;
                 }
                 if (cluster.rank == 0) {
-                    int told[7] = {f.step, f.total, f.rows, f.long_rows, advance, reached, stop};
-                    for (int i = 0; i < 7; i++) store(mail + i, told[i]);
+                    int told[8] = {f.step, f.total, f.rows, f.long_rows, advance, reached, stop, early};
+                    for (int i = 0; i < 8; i++) store(mail + i, told[i]);
                 }
             }
             gate.wait(shared.meeting);
             f.step = load(mail), f.total = load(mail + 1), f.rows = load(mail + 2), f.long_rows = load(mail + 3);
-            advance = load(mail + 4), reached = load(mail + 5), stop = load(mail + 6);
+            advance = load(mail + 4), reached = load(mail + 5), stop = load(mail + 6), early = load(mail + 7);
         }
     }
 
     template <bool MIRROR> __device__ __forceinline__ void clear_labels() {
         searched.clear_spare(grid);
         for (int v = grid.rank; v < g.n; v += grid.size) {
-            signed char role = g.role[v];
-            int h = label_of(load(label + v));
-            Units holds = role == ORDINARY ? held<MIRROR>(g, v) : 0;
-            bool target = role == SINK || holds < 0;
+            Vertex own = load(g.vertices + v);
+            int h = label_of(own.label);
+            if (h == OUTSIDE) continue;
+            Units holds = own.sink() ? 0 : held<MIRROR>(g, v);
+            bool target = own.sink() || holds < 0;
             bool cut_off = h == CUT_OFF || (h == UNSEEN && exhausted);
             Label blank = settled(UNSEEN) | (holds > 0 ? ACTIVE : 0);
-            store(label + v, role == AWAY ? settled(OUTSIDE) : target ? 0 : cut_off ? settled(CUT_OFF) : blank);
-            if (target) searched.append_pieces(v, g.row_offsets[v], g.row_offsets[v + 1]);
+            store(&g.vertices[v].label, target ? 0 : cut_off ? settled(CUT_OFF) : blank);
+            if (target) searched.append_pieces(v, own.begin, own.end(), 0);
         }
         turn_over(grid, searched, true, false);
     }
@@ -347,13 +408,24 @@ struct Solve {
     template <bool MIRROR> __device__ __forceinline__ int search(int wanted, int& depth) {
         clear_labels<MIRROR>();
         depth = reached = 0;
+        if (early) calm = penalty = 2 * penalty + 1;
+        else if (calm > 0) calm--;
+        early = false;
         run(searched, depth, UNSEEN, [&](const Team& team) {
             searched.clear_spare(team);
-            searched.each_row(team, threadIdx.x / TILE, THREADS / TILE, [&](const Entry* at, bool near) {
-                search_row<MIRROR>(g, label, near ? *at : load(at), depth, searched, &shared.found);
-            });
+            auto visit = [&] {
+                searched.each_row(team, threadIdx.x / TILE, THREADS / TILE, [&](const Entry* at, bool near) {
+                    search_row<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
+                });
+            };
+            bool far = calm == 0 && !early && depth >= DEEP && searched.rows == 0;
+            if (far)
+                for (int i = 0; i < STRIDES / 2; i++) searched.two_strides(visit);
+            visit();
             turn_over(team, searched, false, false);
-        }, [&] { return reached < wanted; });
+            early = early || searched.long_rows > 0;
+            return far ? STRIDES : 1;
+        }, [&] { return reached < wanted || early; });
         levels += depth;
         exhausted = reached < wanted;
         return exhausted ? CUT_OFF : depth + 1;
@@ -362,38 +434,58 @@ struct Solve {
     // The labels changed: write them into the entries of the active vertices.
     __device__ __forceinline__ void refresh(int unseen) {
         active.each_row(grid, threadIdx.x, THREADS, [&](Entry* at, bool near) {
-            int v = near ? at->vertex : load(&at->vertex), h = meaning(label_of(load(label + v)), unseen);
+            int v = near ? at->vertex : load(&at->vertex), h = meaning(label_of(load(&g.vertices[v].label)), unseen);
             if (near) at->label = h;
             else store(&at->label, h);
         });
         for (int i = grid.rank; i < active.long_rows; i += grid.size) {
             Entry* at = active.lists.long_rows(active.now()) + i;
-            store(&at->label, meaning(label_of(load(label + load(&at->vertex))), unseen));
+            store(&at->label, meaning(label_of(load(&g.vertices[load(&at->vertex)].label)), unseen));
         }
         gate.wait(shared.meeting);
     }
 
-    template <bool MIRROR> __device__ __forceinline__ void round(const Team& team, int unseen) {
+    template <bool MIRROR> __device__ __forceinline__ int round(const Team& team, int unseen) {
         active.clear_spare(team);
         bool cancelled = team.block == 0 && (active.step & POLL) == 0 && __ldcg(&control->cancel);
         Block block{shared.sums};
         for (int i = team.block; i < active.long_rows; i += team.blocks) {
             Entry e = load(active.lists.long_rows(active.now()) + i);
-            discharge<MIRROR>(g, block, label, unseen, e, active, &work->dropped, tally);
+            discharge<MIRROR>(g, block, unseen, e, active, &shared.favourite, &work->dropped, tally);
         }
         Tile tile;
         active.each_row(team, threadIdx.x / TILE, THREADS / TILE, [&](const Entry* at, bool near) {
-            discharge<MIRROR>(g, tile, label, unseen, near ? *at : load(at), active, &work->dropped, tally);
+            discharge<MIRROR>(g, tile, unseen, near ? *at : load(at), active, &shared.favourite,
+                                       &work->dropped, tally);
         });
         turn_over(team, active, true, cancelled);
+        return 1;
+    }
+
+    // Add what happened since the last report to the control block, where the host can see it.
+    __device__ __forceinline__ void report(int searches) {
+        auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+        Units sums[3] = {tally.pushes, tally.relabels, tally.scanned};
+        Units* to[3] = {&control->pushes, &control->relabels, &control->arcs_scanned};
+        for (int i = 0; i < 3; i++) {
+            Units sum = cg::reduce(warp, sums[i], cg::plus<Units>());
+            if (warp.thread_rank() == 0 && sum != 0) add(to[i], sum);
+        }
+        tally.pushes = tally.relabels = 0, tally.scanned = 0;
+        if (grid.rank != 0) return;
+        control->global_relabels = searches;
+        control->rounds = rounds;
+        control->levels = levels;
+        control->grid_steps = grid_steps;
+        control->cluster_steps = cluster_steps;
     }
 
     // What the last search left unseen, and what was cut off before, moves to the other side.
     template <bool MIRROR> __device__ __forceinline__ void move_cut_off(bool* source_side) {
         Units gained = 0;
         for (int v = grid.rank; v < g.n; v += grid.size) {
-            int h = label_of(load(label + v));
-            if (g.role[v] == AWAY || (h != CUT_OFF && h != UNSEEN)) continue;
+            int h = label_of(load(&g.vertices[v].label));
+            if (h != CUT_OFF && h != UNSEEN) continue;
             source_side[v] = !MIRROR;
             gained -= held<MIRROR>(g, v);
         }
@@ -402,14 +494,14 @@ struct Solve {
     }
 
     template <bool MIRROR>
-    __device__ __forceinline__ void drain(const signed char* role, bool* source_side, float patience, int round_limit) {
+    __device__ __forceinline__ void drain(const int* row_offsets, const signed char* role, bool* source_side, float patience,
+                                          int round_limit) {
         active.clear_spare(grid);
         for (int v = grid.rank; v < g.n; v += grid.size) {
-            signed char part = source_side[v] != MIRROR ? AWAY : role[v] != ORDINARY ? SINK : ORDINARY;
-            g.role[v] = part;
-            store(label + v, settled(UNSEEN));
-            if (part != ORDINARY || held<MIRROR>(g, v) <= 0) continue;
-            Entry e{v, g.row_offsets[v], g.row_offsets[v + 1], 0};
+            Entry e{v, row_offsets[v], row_offsets[v + 1], 0};
+            bool sink = role[v] != ORDINARY, outside = source_side[v] != MIRROR;
+            store(g.vertices + v, {settled(outside ? OUTSIDE : UNSEEN), e.begin, (unsigned)(e.end - e.begin) | (unsigned)sink << 31});
+            if (sink || outside || held<MIRROR>(g, v) <= 0) continue;
             if (e.end - e.begin < LONG_ROW) active.append(e);
             else active.append_long(e);
         }
@@ -423,9 +515,10 @@ struct Solve {
             int unseen = search<MIRROR>(ended ? UNSEEN : active.total, depth);
             if (ended) break;
             searches++;
+            report(searches);
             refresh(unseen);
             int done = 0;
-            run(active, done, max(16, (int)(patience * depth)), [&](const Team& team) { round<MIRROR>(team, unseen); },
+            run(active, done, max(16, (int)(patience * depth)), [&](const Team& team) { return round<MIRROR>(team, unseen); },
                 [&] { return !stop; });
             rounds += done;
         }
@@ -433,38 +526,34 @@ struct Solve {
         if (grid.rank == 0) {
             control->status = stop ? 1 : active.total > 0 ? 2 : 0;
             control->cut_off = cut_off;
-            control->global_relabels += searches;
-            control->rounds += rounds;
-            control->levels += levels;
-            control->grid_steps += grid_steps;
-            control->cluster_steps += cluster_steps;
         }
-        add(&control->pushes, tally.pushes);
-        add(&control->relabels, tally.relabels);
-        add(&control->arcs_scanned, tally.scanned);
+        report(searches);
+        Units sunk = cg::reduce(cg::tiled_partition<32>(cg::this_thread_block()), tally.sunk, cg::plus<Units>());
+        if (threadIdx.x % 32 == 0 && sunk != 0) give<MIRROR>(g, shared.favourite, sunk);
     }
 };
 
 #define ARGUMENTS int n, const int* row_offsets, Arc* arcs, Units* excess, const signed char* role, bool* source_side,  \
-    signed char* region, Label* label, Entry* rows_a, Entry* rows_b, Entry* active_a, Entry* active_b, Entry* long_a,  \
+    Vertex* vertices, Entry* rows_a, Entry* rows_b, Entry* active_a, Entry* active_b, Entry* long_a,  \
     Entry* long_b, Work* work, Control* control, float patience, int small, int round_limit
-#define PASSED n, row_offsets, arcs, excess, role, source_side, region, label, rows_a, rows_b, active_a, active_b,     \
+#define PASSED n, row_offsets, arcs, excess, role, source_side, vertices, rows_a, rows_b, active_a, active_b,     \
     long_a, long_b, work, control, patience, small, round_limit
 
 template <bool MIRROR> __device__ void solve(ARGUMENTS) {
     __shared__ Shared shared;
     for (int i = threadIdx.x; i < sizeof(Shared) / 4; i += THREADS) ((int*)&shared)[i] = 0;
     __syncthreads();
+    if (threadIdx.x == 0) shared.favourite = NOBODY;
     open_mail(shared.meeting);
     int rank = blockIdx.x * THREADS + threadIdx.x;
-    Solve s{{n, row_offsets, arcs, excess, region}, label, work, control, shared,
+    Solve s{{n, vertices, arcs, excess}, work, control, shared,
             {shared.searched, {rows_a, rows_b, nullptr, nullptr, work->search_tails}},
             {shared.active, {active_a, active_b, long_a, long_b, work->active_tails}},
             {work->gates, 0}, 0,
             {rank, (int)gridDim.x * THREADS, (int)blockIdx.x, (int)gridDim.x, true},
             {rank, CLUSTER * THREADS, (int)blockIdx.x, CLUSTER, false},
             blockIdx.x / CLUSTER == 0, small};
-    s.drain<MIRROR>(role, source_side, patience, round_limit);
+    s.drain<MIRROR>(row_offsets, role, source_side, patience, round_limit);
 #if CLUSTER > 1
     cg::this_cluster().sync();      // nor leaves while a neighbour may still read there
 #endif

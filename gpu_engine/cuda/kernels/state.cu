@@ -1,7 +1,12 @@
 // A flow state on the device: built from capacities, adjusted to new ones, its regions and sides. The words and
 // invariants are those of gpu_engine/cpu/repair.py; each thread has one edge row, vertex or link.
 
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+
 #include "arc.cuh"
+
+namespace cg = cooperative_groups;
 
 constexpr long long INFINITE = 0x7fffffffffffffffLL;
 #ifndef WIDE
@@ -59,8 +64,10 @@ extern "C" __global__ void saturate(int n_arcs, Arc* arcs, Units* excess, const 
         if (x == 0 || !source_side[u] || source_side[v]) continue;
         arcs[a].residual = 0;
         arcs[r].residual += x;
-        add(excess + u, -(Units)x);
         add(excess + v, (Units)x);
+        auto row = cg::labeled_partition(cg::coalesced_threads(), u);   // a source may have millions of arcs
+        Units sum = cg::reduce(row, (Units)x, cg::plus<Units>());
+        if (row.thread_rank() == 0) add(excess + u, -sum);
     }
 }
 
