@@ -337,6 +337,7 @@ class Graphs:
             return exact_json.dumps(matchings.without_edges(graph, args.fields))
         terminals = one_each(network)
         if network is not graph.network:
+            self._refuse_hopeless(2 * graph.nbytes)  # itself and the copy
             self._make_room(graph.name, graph.nbytes)
             graph = matchings.copy_on(self._open_engine(network), graph)
 
