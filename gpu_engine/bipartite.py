@@ -56,16 +56,19 @@ def oriented(network: Network, left: VertexArray | None = None) -> Network:
 def one_each(network: Network) -> Terminals:
     """Each tail supplies one of the caller's units, each head demands one. The network has edges and is `oriented`.
 
-    Raises `InvalidNetwork` for open edges that carry less, with their ids. O(n + m).
+    The same at all capacities. O(n + m).
     """
-    one = unit(network)
-    narrow = np.flatnonzero((network.capacity > 0) & (network.capacity < one))
+    n, one = network.n_vertices, unit(network)
+    left, right = (np.flatnonzero(_marked(n, side)).astype(np.int32) for side in edge_ends(network))
+    return Terminals.of(left, right, np.full(len(left), one), np.full(len(right), one))
+
+
+def refuse_narrow(network: Network) -> None:
+    """Raises `InvalidNetwork` for open edges that carry less than one of the caller's units, with their ids. O(m)."""
+    narrow = np.flatnonzero((network.capacity > 0) & (network.capacity < unit(network)))
     if len(narrow):
         shown = list(network.edge_ids.of(narrow[:10]))
         raise InvalidNetwork(f"{len(narrow)} edges have a capacity below 1, and a matched edge carries 1", shown)
-    n = network.n_vertices
-    left, right = (np.flatnonzero(_marked(n, side)).astype(np.int32) for side in edge_ends(network))
-    return Terminals.of(left, right, np.full(len(left), one), np.full(len(right), one))
 
 
 def unit(network: Network) -> int:

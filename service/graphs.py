@@ -15,7 +15,6 @@ from typing import Final, Literal
 import redis
 import structlog
 
-from gpu_engine.bipartite import one_each
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
@@ -332,10 +331,10 @@ class Graphs:
     def _matching(self, task: Task, args: MatchingArgs) -> str:
         began = time.perf_counter()
         graph = self._at_least(task.command.graph, args.min_version)
-        network = matchings.left_to_right(graph.network, args.left)
+        network = matchings.left_to_right(graph, args.left)
         if not network.n_edges:
             return exact_json.dumps(matchings.without_edges(graph, args.fields))
-        terminals = one_each(network)
+        terminals = matchings.sides(graph, network)
         if network is not graph.network:
             self._refuse_hopeless(2 * graph.nbytes)  # itself and the copy
             self._make_room(graph.name, graph.nbytes)

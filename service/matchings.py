@@ -6,19 +6,32 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpu_engine.bipartite import edge_ends, oriented, unit
+from gpu_engine.bipartite import edge_ends, one_each, oriented, refuse_narrow, unit
 from gpu_engine.checks import Certificate
 from gpu_engine.engine import Control, Engine, Mode, SolveReport
 from gpu_engine.matching import Matching, read_matching
 from gpu_engine.network import Network
+from gpu_engine.terminals import Terminals
 from service import answers
 from service.resident import Answer, Graph, NotProven, Solved
 from service.terminals import read_vertices
 
 
-def left_to_right(network: Network, left: Sequence[int] | Sequence[str] | None) -> Network:
+def left_to_right(graph: Graph, left: Sequence[int] | Sequence[str] | None) -> Network:
     """`oriented`, from the caller's names of left vertices. Raises `InvalidTerminals` for an unknown one as well."""
-    return oriented(network, None if left is None else read_vertices(network, left, "left"))
+    if left is not None:
+        return oriented(graph.network, read_vertices(graph.network, left, "left"))
+    return graph.network if graph.sides is not None else oriented(graph.network)
+
+
+def sides(graph: Graph, network: Network) -> Terminals:
+    """`one_each` of the graph's own network or of its copy. Raises as `refuse_narrow`."""
+    refuse_narrow(network)
+    if network is not graph.network:
+        return one_each(network)
+    if graph.sides is None:
+        graph.sides = one_each(network)
+    return graph.sides
 
 
 def copy_on(engine: Engine, graph: Graph) -> Graph:

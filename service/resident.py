@@ -80,6 +80,8 @@ class Graph:
     saved_at: float = field(default_factory=time.monotonic)
     saving: bool = False
     """A snapshot is on its way."""
+    sides: Terminals | None = None
+    """Of a matching, once one was asked for: they are the same at all capacities."""
 
     @property
     def nbytes(self) -> int:

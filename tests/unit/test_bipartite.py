@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_engine.bipartite import edge_ends, one_each, oriented
+from gpu_engine.bipartite import edge_ends, one_each, oriented, refuse_narrow
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import InvalidNetwork, NotBipartite
 from gpu_engine.network import Network
@@ -75,7 +75,8 @@ def test_an_open_edge_carries_one_at_least() -> None:
         (0, 3), (1, 3), (2, 4), (2, 3), capacity=[5, 0, 10, 9], decimals=1, edge_ids=np.array([7, 8, 9, 10])
     )
     with pytest.raises(InvalidNetwork) as refused:
-        one_each(drawn)
+        refuse_narrow(drawn)
     assert refused.value.rows == [7, 10]
     drawn.set_capacity(np.array([0, 3]), np.array([0, INFINITE]))
+    refuse_narrow(drawn)
     assert one_each(drawn).demand.tolist() == [10, 10]
