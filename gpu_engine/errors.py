@@ -7,6 +7,7 @@ EngineError
  +-- InvalidTerminals      no or unknown source or sink            invalid_body
  |    +-- SourceIsSink     one vertex on both sides                source_is_sink
  +-- Unbounded             an infinite path from source to sink    unbounded
+ +-- NotBipartite          an edge within one side                 not_bipartite
  +-- UnknownEdge           an update names no edge of the network  unknown_edge
  +-- Cancelled             the caller's flag was raised            cancelled
  +-- TimedOut              the caller's time limit passed          timeout
@@ -73,6 +74,12 @@ class Unbounded(EngineError):
     """A path of infinite edges leads from a source to a sink; `rows` are its vertices in order."""
 
     code = "unbounded"
+
+
+class NotBipartite(EngineError):
+    """Vertices are on both sides of a matching, or have an edge within their own; `rows` are those vertices."""
+
+    code = "not_bipartite"
 
 
 class UnknownEdge(EngineError):

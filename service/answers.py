@@ -6,16 +6,17 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from gpu_engine.bipartite import unit
 from gpu_engine.checks import Certificate
 from gpu_engine.engine import Cut, SolveReport
+from gpu_engine.matching import Matching
 from gpu_engine.names import Names
 from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
 from gpu_engine.types import EdgeArray, UnitArray, VertexArray
 from gpu_engine.units import write_column, write_units
 from service.exact_json import Raw
-from service.protocol import CapacitiesArgs
-from service.resident import Answer, Graph
+from service.protocol import CapacitiesArgs, Kind
+from service.resident import Answer, Graph, Solved
 from service.store.catalogue import GraphInfo
 from service.store.snapshots import SnapshotInfo
 
@@ -58,11 +59,36 @@ def flow(network: Network, units: UnitArray, *, zeros: bool) -> dict[str, object
 
 def max_flow(graph: Graph, answer: Answer, timings_ms: Mapping[str, float]) -> dict[str, object]:
     """All but `cut` and `flow`."""
+    return _solved(graph, {"value": amount(graph.network, answer.report.value)}, answer, timings_ms)
+
+
+def matching(graph: Graph, answer: Answer, timings_ms: Mapping[str, float]) -> dict[str, object]:
+    """All but what `matched` and `cover` show."""
+    return _solved(graph, {"size": answer.report.value // unit(graph.network)}, answer, timings_ms)
+
+
+def matched(network: Network, found: Matching) -> dict[str, object]:
+    """The matched edges with their ends, row by row."""
+    return {
+        "edges": labels(network.edge_ids, found.edges),
+        "left": labels(network.vertex_labels, network.edge_tail(found.edges)),
+        "right": labels(network.vertex_labels, network.edge_head(found.edges)),
+    }
+
+
+def cover(network: Network, found: Matching) -> dict[str, object]:
+    sides = {"left": found.cover_left, "right": found.cover_right}
+    return {side: labels(network.vertex_labels, np.flatnonzero(covers)) for side, covers in sides.items()}
+
+
+def _solved(
+    graph: Graph, result: Mapping[str, object], answer: Answer, timings_ms: Mapping[str, float]
+) -> dict[str, object]:
     report = answer.report
     return {
         "graph": graph.name,
         "version": graph.version,
-        "value": amount(graph.network, report.value),
+        **result,
         "mode": report.mode.value,
         "engine": report.engine,
         "reason": report.reason,
@@ -72,14 +98,16 @@ def max_flow(graph: Graph, answer: Answer, timings_ms: Mapping[str, float]) -> d
     }
 
 
-def solved_state(
-    graph: Graph, terminals: Terminals, old: SolveReport | None, answer: Answer | None
-) -> dict[str, object]:
-    """One resident flow state after a PATCH; `answer` is None if its solve was cancelled: it is solved when asked."""
-    network = graph.network
+def solved_state(graph: Graph, solved: Solved, old: SolveReport | None, answer: Answer | None) -> dict[str, object]:
+    """One resident flow state after a PATCH; `answer` is None if its solve was cancelled: it is solved when asked.
+
+    The terminals of a matching are not listed: they are all vertices with edges, at each PATCH the same.
+    """
+    network, listed = graph.network, solved.kind is not Kind.MATCHING
     common: dict[str, object] = {
-        "sources": labels(network.vertex_labels, terminals.sources),
-        "sinks": labels(network.vertex_labels, terminals.sinks),
+        "kind": solved.kind.value,
+        "sources": labels(network.vertex_labels, solved.terminals.sources) if listed else [],
+        "sinks": labels(network.vertex_labels, solved.terminals.sinks) if listed else [],
         "old_value": None if old is None else amount(network, old.value),
     }
     if answer is None:

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from fastapi import Depends, FastAPI
 
-from service.api import capacities, flows, graphs, health, jobs, openapi, problems, snapshots
+from service.api import capacities, flows, graphs, health, jobs, matching, openapi, problems, snapshots
 from service.api.access import authorise
 from service.api.backend import Backend, OpenBackend, open_backend
 from service.api.metrics import Metrics
@@ -45,7 +45,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         redirect_slashes=False,
         dependencies=[Depends(authorise)],
     )
-    for resource in (graphs, capacities, flows, snapshots, jobs, health):
+    for resource in (graphs, capacities, flows, matching, snapshots, jobs, health):
         app.include_router(resource.router)
     problems.install(app)
     openapi.install(app)

@@ -21,11 +21,12 @@ from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
 from gpu_engine.formats import unpack
 from gpu_engine.network import Network
 from gpu_engine.select import load_network
+from gpu_engine.terminals import Terminals
 from gpu_engine.updates import CapacityTable, Change
-from service import answers, exact_json
+from service import answers, exact_json, matchings
 from service.errors import ServiceError
 from service.metrics import Residency, WorkerMetrics
-from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MaxFlowArgs, PatchArgs
+from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, PatchArgs
 from service.queue.consumer import Forward, Task
 from service.resident import Answer, Graph, OpenEngine, Solved, least_bytes, time_limit
 from service.restore import Restorer
@@ -43,6 +44,9 @@ MAX_TRIES: Final = 10
 
 Defer = Callable[[str, Callable[[], None]], None]
 """Queue work behind what a graph's lane already has."""
+
+Parts = dict[str, object]
+"""What an answer has beside its certificate, by field."""
 
 log = structlog.get_logger(__name__)
 
@@ -87,6 +91,8 @@ class Graphs:
                 return self._patch(command, PatchArgs.model_validate(command.args), task.control)
             case Kind.MAX_FLOW:
                 return self._max_flow(task, MaxFlowArgs.model_validate(command.args))
+            case Kind.MATCHING:
+                return self._matching(task, MatchingArgs.model_validate(command.args))
             case Kind.CAPACITIES:
                 page = CapacitiesArgs.model_validate(command.args)
                 return exact_json.dumps(answers.capacities(self.ensure(command.graph), page))
@@ -308,37 +314,85 @@ class Graphs:
                 answer = self._solve(graph, solved, control)
             except Cancelled:
                 answer = None  # what is committed stays; the state is solved when it is asked for
-            shown.append(answers.solved_state(graph, solved.terminals, old, answer))
+            shown.append(answers.solved_state(graph, solved, old, answer))
         return shown
 
     def _max_flow(self, task: Task, args: MaxFlowArgs) -> str:
-        command, began = task.command, time.perf_counter()
-        graph = self.ensure(command.graph)
-        if args.min_version is not None and args.min_version > graph.version:
-            raise ServiceError("version_unavailable", f"the graph is at version {graph.version}")
+        began = time.perf_counter()
+        graph = self._at_least(task.command.graph, args.min_version)
         terminals = read_terminals(graph.network, args)
+
+        def read(solved: Solved) -> Parts:
+            return self._fields(graph, solved, args, task.control)
+
+        answer, parts, timings_ms = self._question(task, graph, terminals, args.time_limit_s, read, began)
+        return exact_json.dumps(answers.max_flow(graph, answer, timings_ms) | parts)
+
+    def _matching(self, task: Task, args: MatchingArgs) -> str:
+        began = time.perf_counter()
+        graph = self._at_least(task.command.graph, args.min_version)
+        network = matchings.left_to_right(graph, args.left)
+        if not network.n_edges:
+            return exact_json.dumps(matchings.without_edges(graph, args.fields))
+        terminals = matchings.sides(graph, network)
+        if network is not graph.network:
+            self._refuse_hopeless(2 * graph.nbytes)  # itself and the copy
+            self._make_room(graph.name, graph.nbytes)
+            graph = matchings.copy_on(self._open_engine(network), graph)
+
+        def read(solved: Solved) -> Parts:
+            if not args.fields - {"size"}:
+                return {}
+            found = matchings.read_proven(graph, solved, task.control, self._count_failure)
+            return matchings.fields(graph.network, found, args.fields)
+
+        answer, parts, timings_ms = self._question(task, graph, terminals, args.time_limit_s, read, began)
+        return exact_json.dumps(answers.matching(graph, answer, timings_ms) | parts)
+
+    def _at_least(self, name: str, version: int | None) -> Graph:
+        """The graph, as `ensure` has it. Raises version_unavailable if it has not reached the version."""
+        graph = self.ensure(name)
+        if version is not None and version > graph.version:
+            raise ServiceError("version_unavailable", f"the graph is at version {graph.version}")
+        return graph
+
+    def _question(
+        self,
+        task: Task,
+        graph: Graph,
+        terminals: Terminals,
+        limit_s: float | None,
+        read: Callable[[Solved], Parts],
+        began: float,
+    ) -> tuple[Answer, Parts, dict[str, float]]:
+        """Solve for these terminals and read what was asked for, within the time limit. Milliseconds by phase."""
+        command = task.command
         states_before = len(graph.states)
-        with time_limit(task.control, args.time_limit_s):
-            solved = graph.open(terminals)
+        with time_limit(task.control, limit_s):
+            solved = graph.open(terminals, command.kind)
             answer = self._solve(graph, solved, task.control)
             fields_since = time.perf_counter()
-            parts = self._fields(graph, solved, args, task.control)
+            parts = read(solved)
         ended = time.perf_counter()
-        if len(graph.states) != states_before:
-            self._make_room(graph.name, 0)
-            while self.nbytes > self._settings.memory_budget_bytes and len(graph.states) > 1:
-                graph.close_oldest()
-            self._registry.note(graph.graph_id, flow_states=len(graph.states), bytes=graph.nbytes)
+        if len(graph.states) != states_before and self._resident.get(graph.name) is graph:
+            self._note_states(graph)
         queued_s = (task.started_at or command.created_at) - command.created_at
         timings_ms = {"queue": max(0.0, 1e3 * queued_s), "solve": answer.solve_ms, "certificate": answer.certificate_ms}
         if parts:
             timings_ms["fields"] = 1e3 * (ended - fields_since)
         timings_ms["total"] = timings_ms["queue"] + 1e3 * (ended - began)
-        return exact_json.dumps(answers.max_flow(graph, answer, timings_ms) | parts)
+        return answer, parts, timings_ms
 
-    def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> dict[str, object]:
+    def _note_states(self, graph: Graph) -> None:
+        """A flow state came in: others make room for it."""
+        self._make_room(graph.name, 0)
+        while self.nbytes > self._settings.memory_budget_bytes and len(graph.states) > 1:
+            graph.close_oldest()
+        self._registry.note(graph.graph_id, flow_states=len(graph.states), bytes=graph.nbytes)
+
+    def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
         """The cut and the flow by edge, where they are asked for. About as much work as a solve."""
-        parts: dict[str, object] = {}
+        parts: Parts = {}
         if "cut" in args.fields:
             parts["cut"] = answers.cut(graph.network, graph.engine.cut(solved.state, control))
         if "flow" in args.fields:

@@ -22,6 +22,7 @@ class Kind(StrEnum):
     DELETE = "delete"
     PATCH = "patch"
     MAX_FLOW = "max-flow"
+    MATCHING = "matching"
     CAPACITIES = "capacities"
     SNAPSHOT = "snapshot"
 
@@ -80,6 +81,13 @@ class MaxFlowArgs(Message):
     time_limit_s: float | None = None
 
 
+class MatchingArgs(Message):
+    left: list[int] | list[str] | None = None
+    fields: frozenset[Literal["size", "edges", "cover"]] = frozenset({"size", "edges", "cover"})
+    min_version: int | None = None
+    time_limit_s: float | None = None
+
+
 class CapacitiesArgs(Message):
     offset: int = 0
     limit: int = 10_000
@@ -94,6 +102,7 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.DELETE: DeleteArgs,
     Kind.PATCH: PatchArgs,
     Kind.MAX_FLOW: MaxFlowArgs,
+    Kind.MATCHING: MatchingArgs,
     Kind.CAPACITIES: CapacitiesArgs,
     Kind.SNAPSHOT: EmptyArgs,
 }

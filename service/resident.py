@@ -15,6 +15,7 @@ from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
 from gpu_engine.types import WORKING_BYTES
 from gpu_engine.updates import CapacityTable
+from service.protocol import Kind
 from service.store.log import Applied
 from service.store.snapshots import KnownKey
 
@@ -43,6 +44,8 @@ class Solved:
 
     state: FlowState
     terminals: Terminals
+    kind: Kind = Kind.MAX_FLOW
+    """What it was asked for last: a max flow or a matching."""
     proven_at: int | None = None
     """Version of the graph the certificate is for."""
     certificate: Certificate | None = None
@@ -77,12 +80,14 @@ class Graph:
     saved_at: float = field(default_factory=time.monotonic)
     saving: bool = False
     """A snapshot is on its way."""
+    sides: Terminals | None = None
+    """Of a matching, once one was asked for: they are the same at all capacities."""
 
     @property
     def nbytes(self) -> int:
         return self.engine.nbytes + self.table.closed.nbytes
 
-    def open(self, terminals: Terminals) -> Solved:
+    def open(self, terminals: Terminals, kind: Kind = Kind.MAX_FLOW) -> Solved:
         """The flow state of these terminals, opened if there is none, now the most recently used one."""
         solved = self.states.get(terminals.key)
         if solved is None:
@@ -91,7 +96,13 @@ class Graph:
             while len(self.states) > MAX_STATES:
                 self.close_oldest()
         self.states.move_to_end(terminals.key)
+        solved.kind = kind
         return solved
+
+    def close(self, solved: Solved) -> None:
+        """Forget this flow state; the next question opens it anew."""
+        del self.states[solved.terminals.key]
+        self.engine.close(solved.state)
 
     def close_oldest(self) -> None:
         """Forget the flow state that was not asked for the longest."""

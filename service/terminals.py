@@ -1,4 +1,4 @@
-"""Terminals of a request: labels and decimal amounts to vertices and units."""
+"""Vertices and amounts of a question: labels and decimal literals to rows and units."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,7 @@ import numpy as np
 from gpu_engine.errors import InvalidTerminals
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
+from gpu_engine.types import VertexArray
 from gpu_engine.units import read_amounts
 from gpu_engine.updates import rows_of
 from service.protocol import MaxFlowArgs
@@ -14,26 +15,30 @@ from service.protocol import MaxFlowArgs
 
 def read_terminals(network: Network, args: MaxFlowArgs) -> Terminals:
     """Raises `InvalidTerminals`, `SourceIsSink` or InvalidNetwork, naming vertices as the caller does."""
-    sources = _vertices(network, args.sources, network.source, "source")
-    sinks = _vertices(network, args.sinks, network.sink, "sink")
+    sources = _side(network, args.sources, network.source, "source")
+    sinks = _side(network, args.sinks, network.sink, "sink")
     supply = _caps(network, args.supply, args.sources, "supply")
     demand = _caps(network, args.demand, args.sinks, "demand")
     return Terminals.of(sources, sinks, supply, demand)
 
 
-def _vertices(
-    network: Network, given: Sequence[int] | Sequence[str] | None, default: int | None, kind: str
-) -> list[int]:
-    if given is None:
-        if default is None:
-            raise InvalidTerminals(f"no {kind} is given and the graph has none of its own")
-        return [default]
+def read_vertices(network: Network, given: Sequence[int] | Sequence[str], kind: str) -> VertexArray:
+    """int32[k]: the vertices of these names. Raises `InvalidTerminals` with those the graph does not have."""
     rows = rows_of(network.vertex_labels, given)
     unknown = np.flatnonzero(rows < 0)
     if len(unknown):
         raise InvalidTerminals(f"{len(unknown)} unknown {kind} vertices", [given[i] for i in unknown[:10].tolist()])
-    found: list[int] = rows.tolist()
-    return found
+    return rows.astype(np.int32)
+
+
+def _side(
+    network: Network, given: Sequence[int] | Sequence[str] | None, default: int | None, kind: str
+) -> VertexArray | list[int]:
+    if given is not None:
+        return read_vertices(network, given, kind)
+    if default is None:
+        raise InvalidTerminals(f"no {kind} is given and the graph has none of its own")
+    return [default]
 
 
 def _caps(

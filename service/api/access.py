@@ -44,6 +44,7 @@ NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("PATCH", "/v1/graphs/{name}/capacities"): Scope.UPDATE,
     ("POST", "/v1/graphs/{name}/max-flow"): Scope.READ,
     ("POST", "/v1/graphs/{name}/min-cut"): Scope.READ,
+    ("POST", "/v1/graphs/{name}/matching"): Scope.READ,
     ("GET", "/v1/graphs/{name}/snapshots"): Scope.READ,
     ("POST", "/v1/graphs/{name}/snapshots"): Scope.UPDATE,
     ("GET", "/v1/jobs"): Scope.READ,

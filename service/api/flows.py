@@ -7,11 +7,8 @@ from starlette.responses import Response
 
 from service.api.answers import answer
 from service.api.backend import Backend, Context, GraphName
-from service.api.bodies import read_body
-from service.api.headers import require_json
 from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, request_body
-from service.api.parsing import JSON, limit_of
-from service.models.body import parse_body
+from service.api.questions import read_question
 from service.models.flows import EXAMPLES, FlowField, MaxFlowBody, MaxFlowInfo
 from service.protocol import Kind
 
@@ -19,7 +16,6 @@ router = APIRouter(prefix="/v1/graphs/{name}", tags=["flows"], responses={**PROB
 
 VALUE: Final[frozenset[FlowField]] = frozenset({"value"})
 VALUE_AND_CUT: Final[frozenset[FlowField]] = frozenset({"value", "cut"})
-MAX_FLOW_BODY_BYTES: Final = 64 * 1024 * 1024
 BODY: Final = request_body(MaxFlowBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, required=False)
 
 
@@ -36,11 +32,5 @@ async def min_cut(name: GraphName, request: Request, backend: Context) -> Respon
 
 
 async def _flow(name: str, request: Request, backend: Backend, fields: frozenset[FlowField]) -> Response:
-    limit_bytes = min(MAX_FLOW_BODY_BYTES, limit_of(JSON, backend.settings))
-    async with read_body(request, limit_bytes, backend.budget) as raw:
-        if raw:
-            require_json(request)
-        body = MaxFlowBody()
-        if raw:
-            body = await backend.parsers.run(JSON, raw, parse_body, MaxFlowBody, raw)
+    body = await read_question(request, backend, MaxFlowBody)
     return await answer(request, backend, Kind.MAX_FLOW, name, body.args(fields))

@@ -9,9 +9,17 @@ from pydantic.json_schema import models_json_schema
 from service.models.capacities import PatchBody
 from service.models.flows import MaxFlowBody
 from service.models.graphs import EstimateBody, GraphBody
+from service.models.matching import MatchingBody
 from service.models.problem import ProblemInfo
 
-READ_BY_US: Final[tuple[type[BaseModel], ...]] = (GraphBody, PatchBody, MaxFlowBody, EstimateBody, ProblemInfo)
+READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
+    GraphBody,
+    PatchBody,
+    MaxFlowBody,
+    MatchingBody,
+    EstimateBody,
+    ProblemInfo,
+)
 BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
 TEXT: Final = {"schema": {"type": "string"}}
 GRAPH_MEDIA: Final[dict[str, Any]] = {

@@ -104,10 +104,12 @@ class MaxFlowInfo(BaseModel):
 
 
 class FlowStateChange(BaseModel):
-    """One resident flow state, re-solved after a PATCH."""
+    """One resident flow state, re-solved after a PATCH; the values of a matching are its size."""
 
+    kind: Literal["max-flow", "matching"] = "max-flow"
     sources: list[int] | list[str]
     sinks: list[int] | list[str]
+    """Both are empty for a matching: its terminals are all vertices with edges."""
     old_value: Any
     value: Any
     """None while `mode` is pending: the re-solve was cancelled, and the next question does it."""

@@ -20,6 +20,7 @@ CALLS: list[tuple[Scope, str, str, Any]] = [
     (Scope.READ, "GET", "/v1/graphs", None),
     (Scope.READ, "GET", "/v1/graphs/city", None),
     (Scope.READ, "POST", "/v1/graphs/city/max-flow", {}),
+    (Scope.READ, "POST", "/v1/graphs/city/matching", {}),
     (Scope.READ, "GET", "/status", None),
     (Scope.READ, "GET", "/metrics", None),
     (Scope.UPDATE, "PATCH", "/v1/graphs/city/capacities", PATCH),

@@ -140,7 +140,7 @@ def test_too_many_rows(api: Api) -> None:
     "content",
     [b"{", b"[]", b'{"source": [0]}', b'{"sources": [true]}', b'{"min_version": 1.5}', b'{"fields": ["x"]}'],
 )
-@pytest.mark.parametrize("path", ["max-flow", "min-cut"])
+@pytest.mark.parametrize("path", ["max-flow", "min-cut", "matching"])
 def test_bad_questions(api: Api, path: str, content: bytes) -> None:
     check_problem(api.http.post(f"/v1/graphs/city/{path}", content=content, headers=JSON), "invalid_body")
 
@@ -179,6 +179,7 @@ def test_bad_graphs(api: Api, media_type: str, content: bytes, code: str) -> Non
     [
         ("PATCH", "/v1/graphs/city/capacities"),
         ("POST", "/v1/graphs/city/max-flow"),
+        ("POST", "/v1/graphs/city/matching"),
         ("POST", "/v1/graphs:estimate"),
         ("PUT", "/v1/graphs/city"),
     ],

@@ -38,9 +38,10 @@ def test_every_operation_says_what_it_refuses(document: dict[str, Any]) -> None:
 
 
 def test_bodies_are_strict_and_have_examples(document: dict[str, Any]) -> None:
-    for name in ("PatchBody", "OperationBody", "MaxFlowBody", "EstimateBody", "GraphBody"):
+    for name in ("PatchBody", "OperationBody", "MaxFlowBody", "MatchingBody", "EstimateBody", "GraphBody"):
         assert document["components"]["schemas"][name]["additionalProperties"] is False
-    for path in ("/v1/graphs/{name}", "/v1/graphs/{name}/capacities", "/v1/graphs/{name}/max-flow"):
+    for resource in ("", "/capacities", "/max-flow", "/matching"):
+        path = f"/v1/graphs/{{name}}{resource}"
         for operation in document["paths"][path].values():
             content = operation.get("requestBody", {}).get("content", {})
             assert not content or content["application/json"]["examples"], path

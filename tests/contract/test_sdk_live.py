@@ -104,6 +104,33 @@ def test_refusals_have_their_class(client: Client, small: Graph) -> None:
     assert small.refresh().version == 1
 
 
+def test_a_matching_and_its_repair(client: Client) -> None:
+    """Ann and Bob both drive the near load, Ann the far one as well."""
+    graph = client.put_graph(
+        "drivers",
+        tail=["Ann", "Ann", "Bob"],
+        head=["near", "far", "near"],
+        capacity=[1] * 3,
+        edge_ids=["an", "af", "bn"],
+    )
+    found = graph.matching()
+    assert (found.size, found.mode, found.edges) == (2, "cold", ("af", "bn"))
+    assert found.pairs == {"Ann": "far", "Bob": "near"}
+    assert found.cover is not None
+    assert len(found.cover.left) + len(found.cover.right) == 2
+    assert found.certificate.valid
+    (state,) = graph.close(["af"]).flow_states
+    assert (state.kind, state.sources, state.old_value, state.value) == ("matching", (), 2, 1)
+    size = graph.matching(fields=["size"], min_version=2, time_limit_s=10)
+    assert (size.size, size.version, size.edges, size.pairs, size.cover) == (1, 2, None, {}, None)
+    job = graph.matching(wait=False)
+    assert job.wait(30).size == client.job(job.id).wait().size == 1
+    assert graph.matching(["near", "far"], progress=True).left == ("near",)
+    with pytest.raises(headrace.NotBipartite) as refused:
+        graph.matching(left=np.array(["Ann"]))
+    assert set(refused.value.rows) == {"Bob", "near"}
+
+
 def test_an_unbounded_flow_names_its_path(client: Client) -> None:
     graph = client.put_graph("unbounded", tail=[0, 1], head=[1, 2], capacity=[math.inf, math.inf])
     with pytest.raises(headrace.Unbounded) as unbounded:
@@ -173,6 +200,12 @@ def test_the_async_client(service_url: str) -> None:
             assert [event.name async for event in job.events(10)][-1] == "done"
             with pytest.raises(headrace.UnknownEdge):
                 await graph.close([99])
+            with pytest.raises(headrace.NotBipartite):
+                await graph.matching()
+            matched = await graph.matching(["a", "b"])
+            assert (matched.size, matched.pairs.keys()) == (2, {"a", "b"})
+            job_of_matching = await graph.matching(["a", "b"], wait=False, fields=["size"])
+            assert (await job_of_matching.wait()).size == 2
             await graph.delete()
             with pytest.raises(headrace.UnknownGraph):
                 await graph.refresh()

@@ -19,6 +19,9 @@ EXAMPLES: Final = 250
 """Of each operation, in one round."""
 
 EDGES: Final = {"tail": [0, 0, 1, 2], "head": [1, 2, 3, 3], "capacity": [3, 2.5, "inf", 2], "source": 0, "sink": 3}
+PAIRS: Final = {"tail": [0, 0, 1, 2], "head": [3, 4, 3, 4], "capacity": [1, 2.5, "inf", 0]}
+"""Edges from left to right, for matchings."""
+
 LIMITS: Final = {
     "HEADRACE_ACCESS_LOG": "false",
     "HEADRACE_DEFAULT_WAIT_S": "5",
@@ -33,11 +36,12 @@ def run(cases: int, seed: int) -> Iterator[Row]:
     """About `cases` requests, in rounds of a seed each: one row a round, `failed` if a check did not hold."""
     done = 0
     folder = tempfile.TemporaryDirectory(prefix="headrace-fuzz-")
-    with folder as name, serving(Path(name) / "data", environment=LIMITS) as service:
-        children, seen = service.children(), Path(name) / "seen.json"
+    with folder as data, serving(Path(data) / "data", environment=LIMITS) as service:
+        children, seen = service.children(), Path(data) / "seen.json"
         while done < cases:
             began = time.perf_counter()
-            service.http.put("/v1/graphs/city", json=EDGES).raise_for_status()  # it lives, and still works
+            for name, edges in (("city", EDGES), ("shift", PAIRS)):
+                service.http.put(f"/v1/graphs/{name}", json=edges).raise_for_status()  # it lives, and still works
             failed = _schemathesis(service.url, seed, seen) != 0
             row: Row = {"what": "api", "seed": seed, "failed": int(failed)} | json.loads(seen.read_text())
             yield row | {"minutes": round((time.perf_counter() - began) / 60, 2)}

@@ -38,10 +38,11 @@ def write() -> None:
 
 @schemathesis.hook
 def map_path_parameters(context: Any, path_parameters: Any) -> Any:
-    """Most requests are about a graph that is there; deletes are about any other."""
+    """Most requests are about a graph that is there; deletes are about any other. Matchings have one of their own."""
     if path_parameters and "name" in path_parameters and context.operation.method.upper() != "DELETE":
         pick = zlib.crc32(repr(path_parameters).encode()) % 4
-        path_parameters["name"] = ["city", "city", "town", path_parameters["name"]][pick]
+        there = "shift" if context.operation.path.endswith("/matching") else "city"
+        path_parameters["name"] = [there, there, "town", path_parameters["name"]][pick]
     return path_parameters
 
 

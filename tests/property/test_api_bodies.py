@@ -18,7 +18,7 @@ from tests.contract.fakes import Fakes
 
 FIELDS = [
     *("edges", "tail", "head", "set", "add", "scale", "op", "batch", "on_missing", "rounding"),
-    *("sources", "sinks", "supply", "demand", "fields", "min_version", "flow", "time_limit_s"),
+    *("sources", "sinks", "supply", "demand", "fields", "min_version", "flow", "time_limit_s", "left"),
     *("n_vertices", "n_edges", "capacity", "undirected", "edge_ids", "vertex_labels", "source", "sink", "decimals"),
 ]
 PLAIN = [None, True, -1, 0, 1, 2**63, 10**30, 0.5, -0.0, 1e300, "", "a", "inf", "nan", "close", "value", "\ud800", "\0"]
@@ -33,6 +33,7 @@ TARGETS = [
     ("PATCH", "/v1/graphs/city/capacities"),
     ("POST", "/v1/graphs/city/max-flow"),
     ("POST", "/v1/graphs/city/min-cut"),
+    ("POST", "/v1/graphs/city/matching"),
     ("POST", "/v1/graphs:estimate"),
     ("PUT", "/v1/graphs/city"),
 ]

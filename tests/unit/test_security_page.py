@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service import http_protocol
-from service.api import admission, bodies, flows, graphs, headers
+from service.api import admission, bodies, graphs, headers, questions
 from service.app import create_app
 from service.models import columns, exact_json
 from service.models import flows as models
@@ -20,11 +20,11 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
 
 FIXED = {
-    "body of `max-flow`, `min-cut`": flows.MAX_FLOW_BODY_BYTES,
+    "body of `max-flow`, `min-cut`, `matching`": questions.MAX_QUESTION_BYTES,
     "body of `:estimate`": graphs.MAX_SMALL_BODY_BYTES,
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
-    "sources, and sinks, of one question": models.MAX_TERMINALS,
+    "sources, sinks, left vertices of one question": models.MAX_TERMINALS,
     "members of a JSON object": exact_json.MAX_MEMBERS,
     "zstd window": bodies.MAX_WINDOW_BYTES,
     "flow states kept of one graph": MAX_STATES,

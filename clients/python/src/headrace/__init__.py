@@ -13,7 +13,16 @@ from headrace._amounts import Amount, Amounts, Exact
 from headrace._async_client import AsyncClient
 from headrace._async_graph import AsyncGraph, AsyncJob
 from headrace._bodies import GraphColumns
-from headrace._calls import FlowField, Ids, PatchOptions, SolveOptions, Terminals, Update
+from headrace._calls import (
+    FlowField,
+    Ids,
+    MatchingField,
+    MatchingOptions,
+    PatchOptions,
+    SolveOptions,
+    Terminals,
+    Update,
+)
 from headrace._client import Client
 from headrace._errors import (
     AmbiguousEdge,
@@ -29,6 +38,7 @@ from headrace._errors import (
     InvalidInput,
     InvalidRequest,
     MethodNotAllowed,
+    NotBipartite,
     NotFound,
     OutOfMemory,
     RateLimited,
@@ -53,6 +63,7 @@ from headrace._graph import Graph, Job
 from headrace._results import (
     Capacities,
     Certificate,
+    Cover,
     Cut,
     EdgeId,
     Estimate,
@@ -61,6 +72,7 @@ from headrace._results import (
     GraphInfo,
     JobEvent,
     JobInfo,
+    MatchingResult,
     MaxFlowResult,
     PatchResult,
     ServiceStatus,
@@ -82,6 +94,7 @@ __all__ = [
     "Certificate",
     "Client",
     "ConnectionFailed",
+    "Cover",
     "Cut",
     "EdgeId",
     "Estimate",
@@ -103,8 +116,12 @@ __all__ = [
     "Job",
     "JobEvent",
     "JobInfo",
+    "MatchingField",
+    "MatchingOptions",
+    "MatchingResult",
     "MaxFlowResult",
     "MethodNotAllowed",
+    "NotBipartite",
     "NotFound",
     "OutOfMemory",
     "PatchOptions",

@@ -9,7 +9,7 @@ from headrace import _exchange as exchange
 from headrace import _results as results
 from headrace._amounts import Amounts
 from headrace._async_caller import AsyncCaller
-from headrace._calls import Call, Ids, PatchOptions, SolveOptions, Terminals, Update
+from headrace._calls import Call, Ids, MatchingOptions, PatchOptions, SolveOptions, Terminals, Update
 from headrace._errors import ConnectionFailed, TransportError
 from headrace._exchange import Deadline
 from headrace._progress import solve_bar
@@ -145,6 +145,42 @@ class AsyncGraph:
         """As `max_flow`, with the value and the cut by default."""
         return await self._solve(calls.solve("min-cut", self.name, source, sink, options), timeout_s, progress)
 
+    @overload
+    async def matching(
+        self,
+        left: Ids | None = None,
+        *,
+        wait: Literal[True] = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[MatchingOptions],
+    ) -> results.MatchingResult: ...
+
+    @overload
+    async def matching(
+        self, left: Ids | None = None, *, wait: Literal[False], **options: Unpack[MatchingOptions]
+    ) -> AsyncJob[results.MatchingResult]: ...
+
+    async def matching(
+        self,
+        left: Ids | None = None,
+        *,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[MatchingOptions],
+    ) -> results.MatchingResult | AsyncJob[results.MatchingResult]:
+        """A maximum matching, and a vertex cover of the same size that proves it.
+
+        Tails of edges are left and heads are right. `left` names the left vertices where edges are undirected or drawn
+        the other way; such a graph is solved from zero each time. Edges of capacity 0 are closed, others have 1 or
+        more. `wait=False` gives an `AsyncJob` at once. Raises `NotBipartite`, `InvalidBody`, `WaitTimeout`, ...
+        """
+        call = calls.matching(self.name, left, options)
+        if not wait:
+            return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
+        return await self._solve(call, timeout_s, progress)
+
     async def patch(
         self,
         *,
@@ -205,9 +241,7 @@ class AsyncGraph:
         """The snapshots the store has."""
         return await self._caller.ask(calls.snapshots(self.name))
 
-    async def _solve(
-        self, call: Call[results.MaxFlowResult], timeout_s: float | None, progress: bool
-    ) -> results.MaxFlowResult:
+    async def _solve(self, call: Call[T], timeout_s: float | None, progress: bool) -> T:
         if not progress:
             return await self._caller.command(call, timeout_s)
         deadline = Deadline.after(timeout_s)

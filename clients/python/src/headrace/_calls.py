@@ -17,6 +17,7 @@ from headrace._results import EdgeId, Vertex
 T = TypeVar("T")
 
 FlowField: TypeAlias = Literal["value", "cut", "flow"]
+MatchingField: TypeAlias = Literal["size", "edges", "cover"]
 Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any]
 Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]
 """One vertex or many."""
@@ -46,6 +47,17 @@ class SolveOptions(TypedDict, total=False):
     """What to answer beside the certificate: "value", "cut", "flow"."""
     zeros: bool
     """List edges without flow too."""
+    min_version: int
+    """Refuse to answer for an older version of the graph."""
+    time_limit_s: float
+    """Stop the solver after so many seconds."""
+
+
+class MatchingOptions(TypedDict, total=False):
+    """Keyword arguments of `matching`."""
+
+    fields: Sequence[MatchingField]
+    """What to answer beside the certificate: "size", "edges", "cover"; all by default."""
     min_version: int
     """Refuse to answer for an older version of the graph."""
     time_limit_s: float
@@ -158,6 +170,11 @@ def solve(
     return Call("POST", f"{graph_path(name)}/{kind}", results.MaxFlowResult.from_json, json_body(body))
 
 
+def matching(name: str, left: Ids | None, options: MatchingOptions) -> Call[results.MatchingResult]:
+    body: dict[str, object] = {**options} if left is None else {"left": left, **options}
+    return Call("POST", graph_path(name) + "/matching", results.MatchingResult.from_json, json_body(body))
+
+
 def write_snapshot(name: str) -> Call[results.Snapshot]:
     return Call("POST", graph_path(name) + "/snapshots", results.Snapshot.from_json)
 
@@ -199,6 +216,7 @@ _RESULTS: Mapping[str, Callable[[Any], Any]] = {
     "load": results.GraphInfo.from_json,
     "patch": results.PatchResult.from_json,
     "max-flow": results.MaxFlowResult.from_json,
+    "matching": results.MatchingResult.from_json,
     "capacities": results.Capacities.from_json,
     "snapshot": results.Snapshot.from_json,
 }

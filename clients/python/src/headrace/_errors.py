@@ -15,6 +15,7 @@ HeadraceError
       +-- UnknownEdge           unknown_edge
       +-- AmbiguousEdge         ambiguous_edge
       +-- SourceIsSink          source_is_sink
+      +-- NotBipartite          not_bipartite
       +-- Unbounded             unbounded
       +-- CapacityOverflow      capacity_overflow
       +-- VersionConflict       version_conflict
@@ -143,6 +144,12 @@ class SourceIsSink(ApiError):
     """A vertex is both source and sink."""
 
     code = "source_is_sink"
+
+
+class NotBipartite(ApiError):
+    """An edge does not lead from one side of a matching to the other; `rows` holds vertices of such edges."""
+
+    code = "not_bipartite"
 
 
 class Unbounded(ApiError):

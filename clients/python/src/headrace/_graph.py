@@ -9,7 +9,7 @@ from headrace import _exchange as exchange
 from headrace import _results as results
 from headrace._amounts import Amounts
 from headrace._caller import Caller
-from headrace._calls import Call, Ids, PatchOptions, SolveOptions, Terminals, Update
+from headrace._calls import Call, Ids, MatchingOptions, PatchOptions, SolveOptions, Terminals, Update
 from headrace._errors import ConnectionFailed, TransportError
 from headrace._exchange import Deadline
 from headrace._progress import solve_bar
@@ -145,6 +145,42 @@ class Graph:
         """As `max_flow`, with the value and the cut by default."""
         return self._solve(calls.solve("min-cut", self.name, source, sink, options), timeout_s, progress)
 
+    @overload
+    def matching(
+        self,
+        left: Ids | None = None,
+        *,
+        wait: Literal[True] = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[MatchingOptions],
+    ) -> results.MatchingResult: ...
+
+    @overload
+    def matching(
+        self, left: Ids | None = None, *, wait: Literal[False], **options: Unpack[MatchingOptions]
+    ) -> Job[results.MatchingResult]: ...
+
+    def matching(
+        self,
+        left: Ids | None = None,
+        *,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[MatchingOptions],
+    ) -> results.MatchingResult | Job[results.MatchingResult]:
+        """A maximum matching, and a vertex cover of the same size that proves it.
+
+        Tails of edges are left and heads are right. `left` names the left vertices where edges are undirected or drawn
+        the other way; such a graph is solved from zero each time. Edges of capacity 0 are closed, others have 1 or
+        more. `wait=False` gives a `Job` at once. Raises `NotBipartite`, `InvalidBody`, `WaitTimeout`, ...
+        """
+        call = calls.matching(self.name, left, options)
+        if not wait:
+            return Job(self._caller, self._caller.submit(call), call.parse)
+        return self._solve(call, timeout_s, progress)
+
     def patch(
         self,
         *,
@@ -203,9 +239,7 @@ class Graph:
         """The snapshots the store has."""
         return self._caller.ask(calls.snapshots(self.name))
 
-    def _solve(
-        self, call: Call[results.MaxFlowResult], timeout_s: float | None, progress: bool
-    ) -> results.MaxFlowResult:
+    def _solve(self, call: Call[T], timeout_s: float | None, progress: bool) -> T:
         if not progress:
             return self._caller.command(call, timeout_s)
         deadline = Deadline.after(timeout_s)

@@ -136,10 +136,68 @@ class MaxFlowResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Cover:
+    """Vertices that touch every open edge: as many as edges match, so no matching is larger."""
+
+    left: tuple[Vertex, ...]
+    right: tuple[Vertex, ...]
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        return cls(tuple(body["left"]), tuple(body["right"]))
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingResult:
+    """A maximum matching and what was asked for with it."""
+
+    graph: str
+    version: int
+    """The version of the graph this is the answer for."""
+    size: int
+    mode: str
+    """How it was found: "cold", "warm" or "unchanged"."""
+    engine: str
+    reason: str
+    certificate: Certificate
+    counters: Mapping[str, int] = field(default_factory=dict)
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+    edges: tuple[EdgeId, ...] | None = None
+    left: tuple[Vertex, ...] | None = None
+    """The left ends of `edges`, one by one."""
+    right: tuple[Vertex, ...] | None = None
+    cover: Cover | None = None
+
+    @property
+    def pairs(self) -> dict[Vertex, Vertex]:
+        """The right partner of each matched left vertex; {} if `edges` was not asked for."""
+        return dict(zip(self.left or (), self.right or (), strict=True))
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        edges, left, right = (
+            None if body.get(name) is None else tuple(body[name]) for name in ("edges", "left", "right")
+        )
+        cover = body.get("cover")
+        return cls(
+            **{name: body[name] for name in ("graph", "version", "size", "mode", "engine")},
+            reason=body.get("reason") or "",
+            certificate=Certificate.from_json(body["certificate"]),
+            counters=dict(body.get("counters") or {}),
+            timings_ms=_timings(body),
+            edges=edges,
+            left=left,
+            right=right,
+            cover=Cover.from_json(cover) if cover else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class FlowState:
     """What an update did to one terminal set that is kept solved."""
 
     sources: tuple[Vertex, ...]
+    """Not listed for a matching, nor are its sinks."""
     sinks: tuple[Vertex, ...]
     old_value: Exact | None
     value: Exact | None
@@ -147,6 +205,8 @@ class FlowState:
     mode: str | None
     certificate: Certificate | None
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    kind: str = "max-flow"
+    """Or "matching": then the values are its sizes."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -159,6 +219,7 @@ class FlowState:
             mode=body.get("mode"),
             certificate=Certificate.from_json(certificate) if certificate else None,
             timings_ms=_timings(body),
+            kind=body.get("kind", "max-flow"),
         )
 
 

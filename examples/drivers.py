@@ -1,0 +1,21 @@
+"""Assign drivers to loads, then repair the plan when one falls ill. Start the service first: `headrace serve`."""
+
+from headrace import Client
+
+CAN_DRIVE = {"Ann": ["L1", "L2"], "Bob": ["L1"], "Cy": ["L2", "L3"], "Dee": ["L3"]}
+
+rows = [(driver, load) for driver, loads in CAN_DRIVE.items() for load in loads]
+
+with Client("http://127.0.0.1:8080") as hr:
+    shift = hr.put_graph(
+        "shift",
+        tail=[driver for driver, _ in rows],
+        head=[load for _, load in rows],
+        capacity=[1] * len(rows),
+        edge_ids=[f"{driver} {load}" for driver, load in rows],
+    )
+    print("planned:", shift.matching().pairs)
+    shift.close([f"Bob {load}" for load in CAN_DRIVE["Bob"]])
+    plan = shift.matching()
+    print("Bob is ill:", plan.pairs)
+    print(f"{plan.size} loads are driven, and no plan has more: each edge has an end among {plan.cover}")

@@ -1,0 +1,68 @@
+"""The body of matching, and the shape of the answer."""
+
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, Field, field_validator
+
+from service.models.body import Body
+from service.models.columns import Ids, Seconds
+from service.models.flows import MAX_TERMINALS, CertificateInfo
+from service.protocol import MatchingArgs
+
+MatchingField = Literal["size", "edges", "cover"]
+
+ALL: Final[frozenset[MatchingField]] = frozenset({"size", "edges", "cover"})
+EXAMPLES: dict[str, Any] = {
+    "tails left, heads right": {"value": {}},
+    "its size alone": {"value": {"fields": ["size"]}},
+    "undirected edges": {"value": {"left": ["Ann", "Bob"], "time_limit_s": 10}},
+}
+
+
+class MatchingBody(Body):
+    """By default the tails of edges are left and the heads are right."""
+
+    left: Ids | None = Field(default=None, description="The left vertices; then edges may be drawn either way.")
+    fields: list[MatchingField] | None = Field(default=None, max_length=3)
+    min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
+    time_limit_s: Seconds | None = None
+
+    @field_validator("left")
+    @classmethod
+    def _check_left(cls, left: list[int] | list[str] | None) -> list[int] | list[str] | None:
+        if left is not None and not 0 < len(left) <= MAX_TERMINALS:
+            raise ValueError(f"`left` has 1 to {MAX_TERMINALS} vertices")
+        return left
+
+    def args(self) -> MatchingArgs:
+        return MatchingArgs.model_construct(
+            left=self.left,
+            fields=ALL if self.fields is None else frozenset(self.fields),
+            min_version=self.min_version,
+            time_limit_s=self.time_limit_s,
+        )
+
+
+class CoverInfo(BaseModel):
+    """As many vertices as edges match; each open edge has one of them as an end, so no matching is larger."""
+
+    left: list[int] | list[str]
+    right: list[int] | list[str]
+
+
+class MatchingInfo(BaseModel):
+    """The answer of matching. `left` and `right` are the ends of `edges`, row by row."""
+
+    graph: str
+    version: int
+    size: int
+    mode: Literal["unchanged", "warm", "cold"]
+    engine: str
+    reason: str | None = None
+    certificate: CertificateInfo
+    counters: dict[str, int] = {}
+    timings_ms: dict[str, float] = {}
+    edges: list[int] | list[str] | None = None
+    left: list[int] | list[str] | None = None
+    right: list[int] | list[str] | None = None
+    cover: CoverInfo | None = None
