@@ -38,7 +38,7 @@ _NOTHING: VertexArray = np.empty(0, np.int32)
 
 @dataclass(eq=False, slots=True)
 class CpuFlowState(KeptState):
-    """See `gpu_engine.cpu.repair` for the invariants. 9 bytes an arc... at rest: residual, excess, role, side."""
+    """See `gpu_engine.cpu.repair` for the invariants. At rest 8 bytes an arc and 10 a vertex."""
 
     terminals: Terminals
     role: NDArray[np.int8]
