@@ -197,7 +197,7 @@ class Graphs:
         try:
             self._match(command.graph, graph_id, args.if_match)
             graph = self._build(command, args)
-        except (EngineError, ServiceError):
+        except (EngineError, ServiceError, MemoryError):
             self._registry.disown(command.graph)
             raise
         info = answers.graph_info(graph, self._worker, command.created_at)

@@ -31,9 +31,8 @@ MAX_STATES: Final = 16
 MAX_KNOWN: Final = 10_000
 """Idempotency keys remembered for one graph, far more than commands may wait for a worker."""
 
-
 KNOWN_BYTES: Final = 1_700
-"""Of one of them."""
+"""Of one of them, by tracemalloc."""
 
 
 def least_footprint(engine: str, n_vertices: int, n_edges: int) -> Footprint:

@@ -12,6 +12,7 @@ from gpu_engine.network import Network
 from gpu_engine.trial import TrialEngine
 from gpu_engine.types import MAX_VERTICES
 from service import graphs
+from service import worker as worker_module
 from service.protocol import CapacitiesArgs, Kind, LoadArgs, MaxFlowArgs, Reply
 from tests.service_fixtures import Caller, StartWorker, code_of
 
@@ -144,6 +145,17 @@ def test_graphs_give_way_on_the_device(caller: Caller, start_worker: StartWorker
     worker.graphs.residents.budget = Footprint(1 << 30, one - 500)
     detail = problem(caller, Kind.MAX_FLOW, "b", MaxFlowArgs(sources=[1], sinks=[3599]))
     assert "bytes of device memory are needed" in detail
+
+
+@pytest.mark.parametrize(("stated", "budget"), [(0, 400), (70, 70)])
+def test_workers_share_a_device(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch, stated: int, budget: int
+) -> None:
+    monkeypatch.setattr(worker_module, "device_bytes", lambda choice: 1000)
+    start_worker(workers=2, device_budget_bytes=stated)
+    caller.wait_ready()
+    (report,) = caller.run(caller.dispatcher.watch.workers())
+    assert (report.budget_bytes, report.device_budget_bytes, report.device_bytes) == (8 << 30, budget, 0)
 
 
 def test_a_network_too_large_for_the_device_stays_on_the_host(caller: Caller, start_worker: StartWorker) -> None:
