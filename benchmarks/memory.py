@@ -1,6 +1,7 @@
 """Memory of the CPU engine at rest, one process for each instance.
 
-``engine_bytes_per_arc`` is `Engine.nbytes`, network and one solved flow state. ``resident_bytes_per_arc`` is the
+``engine_bytes_per_arc`` is `Engine.nbytes`, network and one solved flow state. ``scratch_bytes_per_arc`` is
+what a solve with its proof takes beside that, by `gpu_engine.footprint`. ``resident_bytes_per_arc`` is the
 growth of the process's resident set from before the edges are drawn until they are freed again and the state is
 solved: it includes what the engine does not count (scratch memory, the allocator's leftovers). ``peak_bytes_per_arc``
 is the highest it ever stood, drawing the edges included. Linux only.
@@ -47,6 +48,7 @@ def measure_here(instance: Instance, real: Path | None) -> Row | None:
         "arcs": arcs,
         "engine_bytes": engine.nbytes,
         "engine_bytes_per_arc": engine.nbytes / arcs,
+        "scratch_bytes_per_arc": engine.needs.scratch.host / arcs,
         "resident_bytes_per_arc": (resident_bytes("VmRSS") - before) / arcs,
         "peak_bytes_per_arc": (resident_bytes("VmHWM") - before) / arcs,
     }

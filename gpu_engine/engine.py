@@ -6,7 +6,7 @@ The order of use: open -> (update)* -> solve -> cut / flow / certificate, and ag
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks import Certificate
+from gpu_engine.errors import InvalidNetwork
+from gpu_engine.footprint import Footprint, Needs
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
 from gpu_engine.types import BoolArray, EdgeArray, UnitArray
@@ -87,6 +89,15 @@ class FlowState(ABC):
     terminals: Terminals
 
 
+class KeptState(FlowState):
+    """A flow state of an engine that solves by itself."""
+
+    value: int
+    settled_value: int
+    """The value when it was solved last."""
+    solved: bool
+
+
 class Engine(ABC):
     """One network and its flow states. Not thread-safe but for `Control`: callers keep one call at a time."""
 
@@ -143,4 +154,39 @@ class Engine(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes at rest of the network and all open states."""
+        """Bytes of host memory at rest, the network and all open states."""
+
+    @property
+    def device_nbytes(self) -> int:
+        """The same of device memory."""
+        return 0
+
+    @property
+    def footprint(self) -> Footprint:
+        """Both."""
+        return Footprint(self.nbytes, self.device_nbytes)
+
+    @property
+    @abstractmethod
+    def needs(self) -> Needs:
+        """What the network, each flow state and a solve take, by the network's counts."""
+
+    def _keep_restored(self, state: KeptState, fill: Callable[[], None]) -> None:
+        """The end of `restore`: the open state stays if what ``fill`` puts into it is a maximum flow.
+
+        Raises `InvalidNetwork`; the state is then closed.
+        """
+        try:
+            fill()
+            certificate = self.certificate(state)
+        except (KeyError, ValueError) as error:
+            self.close(state)
+            raise InvalidNetwork(f"the saved flow state does not fit the network: {error}") from None
+        except Exception:
+            self.close(state)
+            raise
+        if not certificate.valid:
+            self.close(state)
+            raise InvalidNetwork(f"the saved flow state fails its checks: {'; '.join(certificate.failures)}")
+        state.value = state.settled_value = certificate.value
+        state.solved = True

@@ -101,7 +101,7 @@ class TimedOut(EngineError):
 
 
 class OutOfMemory(EngineError):
-    """The network does not fit into the memory budget."""
+    """The memory budget, or the device, has no room for what was asked; the message has the bytes."""
 
     code = "out_of_memory"
 

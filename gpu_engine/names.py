@@ -1,5 +1,6 @@
 """The caller's names of edges and vertices, and the rows they stand for."""
 
+import sys
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -39,9 +40,21 @@ class Names:
         if twice:
             raise InvalidNetwork(f"{len(twice)} {self.kind}s stand more than once", twice)
 
-    @cached_property
+    @property
     def nbytes(self) -> int:
-        """Bytes of the column; O(m) the first time for strings."""
+        """Bytes of the column, and of its index once there is one. O(m) the first time for strings."""
+        return self._column_nbytes + self._index_nbytes
+
+    @property
+    def _index_nbytes(self) -> int:
+        if "_order" in self.__dict__:
+            return self._order.nbytes
+        if "_row_of" in self.__dict__:
+            return sys.getsizeof(self._row_of) + 32 * self.count  # an int object for each row
+        return 0
+
+    @cached_property
+    def _column_nbytes(self) -> int:
         if self.column is None:
             return 0
         if isinstance(self.column, list):

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import CapacityOverflow
+from gpu_engine.footprint import Counts
 from gpu_engine.links import build_csr, sum_arc_capacity, survey_change, swap_capacity
 from gpu_engine.names import Names
 from gpu_engine.types import (
@@ -75,6 +76,11 @@ class Network:
             self.edge_arc,
         )
         return sum(a.nbytes for a in arrays) + self.edge_ids.nbytes + self.vertex_labels.nbytes
+
+    @property
+    def counts(self) -> Counts:
+        """For `gpu_engine.footprint`; on a device it may also be wide, which an engine tells."""
+        return Counts(self.n_vertices, self.n_edges, self.n_arcs, infinite=self.n_infinite > 0)
 
     def edge_tail(self, rows: EdgeArray) -> VertexArray:
         """int32[k]: the tails of these edge rows."""

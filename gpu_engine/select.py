@@ -1,5 +1,6 @@
 """Which engine a network gets, and where it is built."""
 
+from functools import partial
 from typing import Final, TypeAlias
 
 from gpu_engine.cpu.engine import CpuEngine
@@ -7,6 +8,7 @@ from gpu_engine.cuda.presets import DEFAULT, find
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Engine
 from gpu_engine.errors import EngineError, UnknownEngine
+from gpu_engine.footprint import Room, unlimited
 from gpu_engine.network import Network
 from gpu_engine.trial import TrialEngine
 
@@ -35,24 +37,24 @@ def load_network(edges: EdgeList, choice: Choice = "auto") -> Network:
     return Network(edges)
 
 
-def open_engine(network: Network, choice: Choice = "auto") -> Engine:
+def open_engine(network: Network, choice: Choice = "auto", room: Room = unlimited) -> Engine:
     """An engine for the network: "cpu", "cuda", "cuda:PRESET" (`gpu_engine.cuda.presets`) or "auto".
 
-    "auto" lets CPU and device try the first solve, unless the network is small.
+    "auto" lets CPU and device try the first solve, unless the network is small or the device has no room for it.
 
-    Raises `UnknownEngine`, and `EngineError` if "cuda" is asked for and cannot be had.
+    Raises `UnknownEngine`, `EngineError` if "cuda" is asked for and cannot be had, and what ``room`` raises.
     """
     kind, preset = _parse(choice)
     if kind == "cpu" or (kind == "auto" and network.n_arcs < TRIAL_FROM_ARCS):
-        return CpuEngine(network)
+        return CpuEngine(network, room)
     missing = missing_device()
     if missing and kind == "cuda":
         raise EngineError(f"the CUDA engine cannot run here: {missing}")
     if missing:
-        return CpuEngine(network)
+        return CpuEngine(network, room)
     if kind == "cuda":
-        return _cuda(network, preset)
-    return TrialEngine(CpuEngine(network), _cuda)
+        return _cuda(network, room, preset)
+    return TrialEngine(CpuEngine(network, room), partial(_cuda, room=room))
 
 
 def _parse(choice: Choice) -> tuple[str, str]:
@@ -83,7 +85,16 @@ def prepare(choice: Choice = "auto") -> str:
     return f"{choice} ({device_name()})"
 
 
-def _cuda(network: Network, preset: str = DEFAULT) -> Engine:
+def device_bytes(choice: Choice = "auto") -> int:
+    """Memory of the device that `open_engine` would use; 0 if there is none."""
+    if choice == "cpu" or missing_device():
+        return 0
+    from gpu_engine.cuda.memory import total_bytes
+
+    return total_bytes()
+
+
+def _cuda(network: Network, room: Room, preset: str = DEFAULT) -> Engine:
     from gpu_engine.cuda.engine import CudaEngine
 
-    return CudaEngine(network, preset)
+    return CudaEngine(network, preset, room)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from gpu_engine.checks import Certificate
 from gpu_engine.engine import Control, Cut, Engine, FlowState, SolveReport
-from gpu_engine.errors import Cancelled
+from gpu_engine.errors import Cancelled, OutOfMemory
+from gpu_engine.footprint import Needs
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
 from gpu_engine.types import EdgeArray, UnitArray
@@ -43,6 +44,8 @@ class TrialEngine(Engine):
     def __init__(self, host: Engine, rival: Callable[[Network], Engine]) -> None:
         self.network = host.network
         self._engine = host
+        self._trying: Engine | None = None
+        """The rival during a trial; the network is shared."""
         self._rival: Callable[[Network], Engine] | None = rival
         self._states: list[TrialState] = []
         self._verdict = ""
@@ -81,18 +84,21 @@ class TrialEngine(Engine):
         """
         host = self._engine
         try:
-            rival = open_rival(self.network)
+            rival = self._trying = open_rival(self.network)
             rival_states = [rival.open(other.terminals) for other in self._states]
-        except (MemoryError, RuntimeError) as error:
-            self._rival, self._verdict = None, f"{host.name} alone can hold the network: {error}"
+        except (MemoryError, RuntimeError, OutOfMemory) as error:
+            self._rival = self._trying = None
+            self._verdict = f"{host.name} alone can hold the network: {error}"
             return host.solve(_inner(state), control, cold=True)
         inner = [_inner(state), rival_states[self._states.index(_own(state))]]
         race = Race([host, rival], inner, control)
-        first, close = race.run(patience=PATIENCE)
-        if close:  # first solves touch new memory: the next ones tell which is faster
-            first, _ = race.run(patience=0)
-        self._verdict = f"{(host, rival)[first].name} was faster than {(rival, host)[first].name} in a trial"
-        self._rival = None
+        try:
+            first, close = race.run(patience=PATIENCE)
+            if close:  # first solves touch new memory: the next ones tell which is faster
+                first, _ = race.run(patience=0)
+        finally:
+            self._trying = None
+        self._rival, self._verdict = None, race.verdict(first)
         if first == 1:
             self._engine = rival
             for other, moved in zip(self._states, rival_states, strict=True):
@@ -119,7 +125,15 @@ class TrialEngine(Engine):
 
     @property
     def nbytes(self) -> int:
-        return self._engine.nbytes
+        return self._engine.nbytes + (self._trying.nbytes - self.network.nbytes if self._trying else 0)
+
+    @property
+    def device_nbytes(self) -> int:
+        return self._engine.device_nbytes + (self._trying.device_nbytes if self._trying else 0)
+
+    @property
+    def needs(self) -> Needs:
+        return self._engine.needs
 
 
 def _own(state: FlowState) -> TrialState:
@@ -137,8 +151,16 @@ class Race:
     def __init__(self, engines: Sequence[Engine], states: Sequence[FlowState], control: Control) -> None:
         self._entries = list(zip(engines, states, strict=True))
         self._control = control
+        self._errors: list[BaseException | None] = [None] * len(engines)
         self.report: SolveReport
         """Of the winner of the last run."""
+
+    def verdict(self, first: int) -> str:
+        """Why this one was chosen, for people."""
+        winner, loser = (self._entries[i][0].name for i in (first, 1 - first))
+        if isinstance(error := self._errors[1 - first], OutOfMemory):
+            return f"{winner} alone can solve the network: {error}"
+        return f"{winner} was faster than {loser} in a trial"
 
     def run(self, patience: float) -> tuple[int, bool]:
         """Which engine is first, and whether another ends within ``patience`` times its time; then all are cancelled.
@@ -160,7 +182,8 @@ class Race:
         if first is None:
             raise Cancelled("the solve was cancelled")
         self.report = runs[first].result()
-        return first, all(run.exception() is None for run in runs)
+        self._errors = [run.exception() for run in runs]
+        return first, all(error is None for error in self._errors)
 
     def _first(self, runs: Sequence[Future[SolveReport]]) -> int | None:
         """Index of the first to succeed; None once the caller cancels."""

@@ -42,6 +42,3 @@ MAX_DECIMALS: Final = 9
 
 MAX_VERTICES: Final = 2**31 - 2
 MAX_ARCS: Final = 2**31 - 2
-
-WORKING_BYTES: Final = 60
-"""Of one vertex, while a flow state is solved: see `gpu_engine.cpu.scratch`."""

@@ -5,6 +5,7 @@ the one engines see, is zero until it is reopened. `Network.capacity` holds effe
 which edges are closed and what they will have when reopened.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,6 +69,12 @@ class CapacityTable:
         self.network = network
         self.closed: BoolArray = np.zeros(network.n_edges, np.bool_)
         self._own_of_closed: dict[int, int] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes at rest, those of its index included once edges were named by their ends."""
+        index = sum(self.__dict__[name].nbytes for name in ("_edges_by_arc", "_arcs_sorted") if name in self.__dict__)
+        return self.closed.nbytes + sys.getsizeof(self._own_of_closed) + 64 * len(self._own_of_closed) + int(index)
 
     def own(self, rows: EdgeArray) -> UnitArray:
         """int64[k]: the edges' own capacities, closed or not."""

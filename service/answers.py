@@ -139,7 +139,7 @@ def snapshot(info: SnapshotInfo) -> dict[str, object]:
 
 
 def graph_info(graph: Graph, worker: str, created_at: float) -> GraphInfo:
-    network = graph.network
+    network, footprint = graph.network, graph.footprint
     return GraphInfo(
         name=graph.name,
         version=graph.version,
@@ -147,7 +147,8 @@ def graph_info(graph: Graph, worker: str, created_at: float) -> GraphInfo:
         n_edges=network.n_edges,
         n_arcs=network.n_arcs,
         decimals=network.decimals,
-        bytes=graph.nbytes,
+        bytes=footprint.host,
+        device_bytes=footprint.device,
         created_at=datetime.fromtimestamp(created_at, UTC),
         updated_at=datetime.fromtimestamp(time.time(), UTC),
         engine=graph.engine.name,

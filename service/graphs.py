@@ -8,16 +8,18 @@ that has it is not run again; a PATCH repeated under its key is found in the log
 
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable
-from typing import Final, Literal
+from functools import partial
+from typing import Final, Literal, TypeVar
 
 import redis
 import structlog
 
 from gpu_engine.edgelist import EdgeList
-from gpu_engine.engine import Control
+from gpu_engine.engine import Control, Engine
 from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
+from gpu_engine.footprint import Footprint
 from gpu_engine.formats import unpack
 from gpu_engine.network import Network
 from gpu_engine.select import load_network
@@ -28,7 +30,8 @@ from service.errors import ServiceError
 from service.metrics import Residency, WorkerMetrics
 from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, PatchArgs
 from service.queue.consumer import Forward, Task
-from service.resident import Answer, Graph, OpenEngine, Solved, least_bytes, time_limit
+from service.resident import Answer, Graph, OpenEngine, Solved, least_footprint, time_limit
+from service.residents import Residents
 from service.restore import Restorer
 from service.settings import Settings
 from service.store.blobs import Blobs, BrokenBlob
@@ -41,6 +44,11 @@ from service.terminals import read_terminals
 
 MAX_TRIES: Final = 10
 """Attempts at a commit that others keep interfering with."""
+
+REPLAYED_AT_ONCE: Final = 100
+"""Updates whose replay takes no longer than to write a snapshot and read it back."""
+
+Done = TypeVar("Done")
 
 Defer = Callable[[str, Callable[[], None]], None]
 """Queue work behind what a graph's lane already has."""
@@ -72,16 +80,24 @@ class Graphs:
         self._blobs = Blobs(client, keys)
         self._log = Log(client, keys)
         self._snapshots = Snapshots(client, keys)
-        self._restorer = Restorer(self._blobs, self._log, self._snapshots, self._network, open_engine, self.count)
-        self._resident: OrderedDict[str, Graph] = OrderedDict()
+        self._restorer = Restorer(self._blobs, self._log, self._snapshots, self._network, self._engine, self.count)
+        budget = Footprint(settings.memory_budget_bytes, settings.device_budget_bytes)
+        self.residents = Residents(budget, self._spilled)
         self._lock = threading.Lock()
         self._counters: Counter[str] = Counter()
         self.defer: Defer = lambda _lane, work: work()
 
     def handle(self, task: Task) -> str:
         """Run one command; see `service.queue.consumer.Handler`."""
+        self.count(f"commands_{task.command.kind.value}")
+        with self.residents.at_work(task.command.graph, task.control):
+            try:
+                return self._run(task)
+            except MemoryError as error:
+                raise OutOfMemory(f"the machine has no more memory, whatever the budget says: {error}") from error
+
+    def _run(self, task: Task) -> str:
         command = task.command
-        self.count(f"commands_{command.kind.value}")
         match command.kind:
             case Kind.LOAD:
                 return self._load(command, LoadArgs.model_validate(command.args))
@@ -109,18 +125,9 @@ class Graphs:
             return dict(self._counters)
 
     @property
-    def resident(self) -> list[Graph]:
-        with self._lock:
-            return list(self._resident.values())
-
-    @property
-    def nbytes(self) -> int:
-        return sum(graph.nbytes for graph in self.resident)
-
-    @property
     def residency(self) -> Residency:
         """Flow states in memory, and how far snapshots are behind."""
-        graphs, now = self.resident, time.monotonic()
+        graphs, now = self.residents.all(), time.monotonic()
         return Residency(
             flow_states=sum(len(graph.states) for graph in graphs),
             lag_updates=max((graph.unsaved for graph in graphs), default=0),
@@ -141,21 +148,24 @@ class Graphs:
 
         Raises unknown_graph, or `Forward` if another worker owns it.
         """
-        graph = self._resident.get(name)
+        graph = self.residents.get(name)
         graph_id, owner, held = self._registry.hold(name, graph.graph_id if graph else None)
         if graph_id is None:
-            self._drop(name)
+            self.residents.drop(name)
             raise ServiceError("unknown_graph", f"there is no graph {name!r}")
         if owner is not None and owner != self._worker:
-            self._drop(name)
+            self.residents.drop(name)
             raise Forward(owner)
         if graph is None or held is None or (held.version, held.epoch) != (graph.version, graph.epoch):
-            self._drop(name)
-            graph = self._restore(name)
-        with self._lock:
-            self._resident[name] = graph
-            self._resident.move_to_end(name)
+            self.residents.drop(name)
+            return self._restore(name)
+        self.residents.touch(name)
         return graph
+
+    def restore(self, name: str) -> None:
+        """`ensure`, outside of any command."""
+        with self.residents.at_work(name):
+            self.ensure(name)
 
     def _restore(self, name: str) -> Graph:
         graph_id, _, _ = self._registry.hold(name, None)
@@ -163,29 +173,26 @@ class Graphs:
         if held is None:
             raise ServiceError("unknown_graph", f"there is no graph {name!r}")
         graph = self._restorer.restore(name, held)
-        self._make_room(name, graph.nbytes)
-        self._registry.note(graph.graph_id, flow_states=0, bytes=graph.nbytes)
+        self.residents.keep(graph)
+        self._note(graph)
         return graph
 
-    def _drop(self, name: str) -> None:
-        with self._lock:
-            self._resident.pop(name, None)
+    def _engine(self, name: str, network: Network) -> Engine:
+        """One that stays within the budget. Raises `OutOfMemory`."""
+        room = partial(self.residents.take, name)
+        room(Footprint(network.nbytes + network.n_edges))  # and which of the edges are closed
+        return self._open_engine(network, room=room)
 
-    def _make_room(self, name: str, needed: int) -> None:
-        """Drop the least recently used graphs until `needed` bytes fit beside the rest; they come back when used."""
-        budget = self._settings.memory_budget_bytes
-        self._refuse_hopeless(needed)
-        for graph in self.resident:
-            if self.nbytes + needed <= budget:
-                return
-            if graph.name != name:
-                self._drop(graph.name)
-                self.count("graphs_spilled")
+    def _spilled(self, graph: Graph) -> None:
+        """A graph has given way; it comes back when it is used, fast enough if it has a snapshot."""
+        self.count("graphs_spilled")
+        if graph.unsaved >= REPLAYED_AT_ONCE:
+            self._save_or_log(graph)
 
-    def _refuse_hopeless(self, needed: int) -> None:
-        budget = self._settings.memory_budget_bytes
-        if needed > budget:
-            raise OutOfMemory(f"the graph needs {needed} bytes; the worker may use {budget}")
+    def _note(self, graph: Graph) -> None:
+        footprint = graph.footprint
+        figures = {"bytes": footprint.host, "device_bytes": footprint.device, "flow_states": len(graph.states)}
+        self._registry.note(graph.graph_id, **figures)
 
     def _load(self, command: Command, args: LoadArgs) -> str:
         graph_id, owner, _ = self._registry.hold(command.graph, None)
@@ -196,7 +203,7 @@ class Graphs:
         try:
             self._match(command.graph, graph_id, args.if_match)
             graph = self._build(command, args)
-        except (EngineError, ServiceError):
+        except (EngineError, ServiceError, MemoryError):
             self._registry.disown(command.graph)
             raise
         info = answers.graph_info(graph, self._worker, command.created_at)
@@ -222,23 +229,26 @@ class Graphs:
             edges = unpack(self._blobs.get(args.blob))
         except BrokenBlob as error:
             raise ServiceError("worker_unavailable", f"the edges are gone, send them again: {error}") from error
-        self._refuse_hopeless(least_bytes(edges.n_vertices, len(edges.tail)))
+        self.residents.refuse_hopeless(least_footprint(self._settings.engine, edges.n_vertices, len(edges.tail)))
         network = self._network(edges)
-        graph = Graph(command.graph, command.id, 1, 1, network, self._open_engine(network), CapacityTable(network))
-        self._make_room(command.graph, graph.nbytes)
-        return graph
+        try:
+            engine = self._engine(command.graph, network)
+        except OutOfMemory:
+            if not self.residents.drop(command.graph):  # the graph in whose place this one comes
+                raise
+            engine = self._engine(command.graph, network)
+        return Graph(command.graph, command.id, 1, 1, network, engine, CapacityTable(network))
 
     def _create(self, info: GraphInfo, graph: Graph, base: str) -> None:
         self._registry.create(info, graph.graph_id, base)
-        with self._lock:
-            self._resident[graph.name] = graph
+        self.residents.keep(graph)
 
     def _delete(self, command: Command, args: DeleteArgs) -> str:
         graph_id, owner, _ = self._registry.hold(command.graph, None)
         if owner is not None and owner != self._worker:
             raise Forward(owner)
         self._match(command.graph, graph_id, args.if_match)
-        self._drop(command.graph)
+        self.residents.drop(command.graph)
         if not self._registry.remove(command.graph, command.id, self._worker):
             raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")
         wait_written(self._redis)
@@ -252,7 +262,7 @@ class Graphs:
                 version, applied, timings_ms = self._commit(graph, command, args)
                 break
             except Fenced as error:
-                self._drop(command.graph)
+                self.residents.drop(command.graph)
                 log.warning("fenced", graph=command.graph, error=str(error))
                 self.count("fenced")
                 if not tries_left:
@@ -260,7 +270,7 @@ class Graphs:
             except (EngineError, ServiceError):
                 raise  # refused before anything changed
             except Exception:
-                self._drop(command.graph)  # committed or not: the log will tell
+                self.residents.drop(command.graph)  # committed or not: the log will tell
                 raise
         solving_since = time.perf_counter()
         # An answer given again, after later updates, says nothing of flows: they are at another version.
@@ -308,11 +318,13 @@ class Graphs:
     def _solve_all(self, graph: Graph, control: Control) -> list[dict[str, object]]:
         """Every flow state of the graph, the most recently used first."""
         shown = []
-        for solved in reversed(graph.states.values()):
+        for key, solved in reversed(list(graph.states.items())):
+            if key not in graph.states:
+                continue  # it gave way to one before
             old = solved.report
             try:
                 answer = self._solve(graph, solved, control)
-            except Cancelled:
+            except (Cancelled, OutOfMemory):
                 answer = None  # what is committed stays; the state is solved when it is asked for
             shown.append(answers.solved_state(graph, solved, old, answer))
         return shown
@@ -336,9 +348,7 @@ class Graphs:
             return exact_json.dumps(matchings.without_edges(graph, args.fields))
         terminals = matchings.sides(graph, network)
         if network is not graph.network:
-            self._refuse_hopeless(2 * graph.nbytes)  # itself and the copy
-            self._make_room(graph.name, graph.nbytes)
-            graph = matchings.copy_on(self._open_engine(network), graph)
+            graph = matchings.copy_on(self._engine(graph.name, network), graph)
 
         def read(solved: Solved) -> Parts:
             if not args.fields - {"size"}:
@@ -369,26 +379,23 @@ class Graphs:
         command = task.command
         states_before = len(graph.states)
         with time_limit(task.control, limit_s):
-            solved = graph.open(terminals, command.kind)
-            answer = self._solve(graph, solved, task.control)
+            solved = self._giving_way(graph, lambda: graph.open(terminals, command.kind))
+            try:
+                answer = self._solve(graph, solved, task.control)
+            except OutOfMemory:
+                graph.close(solved)  # of no use to anybody
+                raise
             fields_since = time.perf_counter()
             parts = read(solved)
         ended = time.perf_counter()
-        if len(graph.states) != states_before and self._resident.get(graph.name) is graph:
-            self._note_states(graph)
+        if len(graph.states) != states_before and self.residents.get(graph.name) is graph:
+            self._note(graph)
         queued_s = (task.started_at or command.created_at) - command.created_at
         timings_ms = {"queue": max(0.0, 1e3 * queued_s), "solve": answer.solve_ms, "certificate": answer.certificate_ms}
         if parts:
             timings_ms["fields"] = 1e3 * (ended - fields_since)
         timings_ms["total"] = timings_ms["queue"] + 1e3 * (ended - began)
         return answer, parts, timings_ms
-
-    def _note_states(self, graph: Graph) -> None:
-        """A flow state came in: others make room for it."""
-        self._make_room(graph.name, 0)
-        while self.nbytes > self._settings.memory_budget_bytes and len(graph.states) > 1:
-            graph.close_oldest()
-        self._registry.note(graph.graph_id, flow_states=len(graph.states), bytes=graph.nbytes)
 
     def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
         """The cut and the flow by edge, where they are asked for. About as much work as a solve."""
@@ -399,9 +406,22 @@ class Graphs:
             parts["flow"] = answers.flow(graph.network, graph.engine.flow(solved.state, control), zeros=args.zeros)
         return parts
 
+    def _giving_way(self, graph: Graph, work: Callable[[], Done], but: Solved | None = None) -> Done:
+        """Work of the graph's engine; once no other graph can give way, its own older flow states do."""
+        while True:
+            try:
+                done = work()
+            except OutOfMemory:
+                if not graph.close_oldest(but):
+                    raise
+                self.residents.measure(graph)
+            else:
+                self.residents.settle(graph)
+                return done
+
     def _solve(self, graph: Graph, solved: Solved, control: Control) -> Answer:
         before = control.progress()
-        answer = graph.solve(solved, control, self._count_failure)
+        answer = self._giving_way(graph, lambda: graph.solve(solved, control, self._count_failure), but=solved)
         work = {name: count - before[name] for name, count in control.progress().items()}
         report = answer.report
         self._metrics.solved(report.mode, report.engine, answer.solve_ms, answer.certificate_ms, work)
@@ -416,13 +436,13 @@ class Graphs:
 
         Called now and then.
         """
-        resident = self.resident
+        resident = self.residents.all()
         owned = set(self.owned()) if resident or self._restorer.notes else set()
         for graph in resident:
             if graph.name in owned:
                 self._save_soon(graph)
             else:
-                self._drop(graph.name)
+                self.residents.drop(graph.name)
         for name in [*self._restorer.notes]:
             if name not in owned:
                 self._restorer.notes.pop(name, None)
@@ -434,12 +454,15 @@ class Graphs:
         if graph.saving or not (due or (graph.unsaved and age_s > self._settings.snapshot_every_s)):
             return
         graph.saving = True
-        self.defer(graph.name, lambda: self._save_or_log(graph))
+        self.defer(graph.name, lambda: self._save_if_here(graph))
+
+    def _save_if_here(self, graph: Graph) -> None:
+        if self.residents.get(graph.name) is graph:
+            self._save_or_log(graph)
 
     def _save_or_log(self, graph: Graph) -> None:
         try:
-            if self._resident.get(graph.name) is graph:
-                self.save(graph)
+            self.save(graph)
         except (redis.RedisError, Fenced, BrokenBlob) as error:
             log.warning("snapshot_failed", graph=graph.name, error=str(error))
             self.count("snapshots_failed")

@@ -6,20 +6,25 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from gpu_engine.checks import Certificate
 from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, EngineError, TimedOut
+from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, on_cuda
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
-from gpu_engine.types import WORKING_BYTES
 from gpu_engine.updates import CapacityTable
 from service.protocol import Kind
 from service.store.log import Applied
 from service.store.snapshots import KnownKey
 
-OpenEngine = Callable[[Network], Engine]
+
+class OpenEngine(Protocol):
+    """An engine for a network, which asks ``room`` before it takes memory; the network itself is there already."""
+
+    def __call__(self, network: Network, *, room: Room = ...) -> Engine: ...
+
 
 MAX_STATES: Final = 16
 """Flow states kept for one graph; the least recently asked for goes first."""
@@ -27,11 +32,16 @@ MAX_STATES: Final = 16
 MAX_KNOWN: Final = 10_000
 """Idempotency keys remembered for one graph, far more than commands may wait for a worker."""
 
+KNOWN_BYTES: Final = 1_700
+"""Of one of them, by tracemalloc."""
 
-def least_bytes(n_vertices: int, n_edges: int) -> int:
-    """What a graph needs to be of use, known before any of it is built: its network if all edges shared one link, the
-    vertices of one flow state, and the working memory of its solve."""
-    return 14 * n_edges + (4 + 10 + WORKING_BYTES) * n_vertices
+
+def least_footprint(engine: str, n_vertices: int, n_edges: int) -> Footprint:
+    """What a graph needs to be of use, known before any of it is built: if all of its edges shared one link. Host
+    memory is what "auto" cannot do without."""
+    counts = Counts(n_vertices, n_edges, 2 if n_edges else 0)
+    needs = on_cuda(counts) if engine.startswith("cuda") else on_cpu(counts)
+    return needs.of_one_state + Footprint(n_edges)
 
 
 class NotProven(EngineError):
@@ -84,8 +94,9 @@ class Graph:
     """Of a matching, once one was asked for: they are the same at all capacities."""
 
     @property
-    def nbytes(self) -> int:
-        return self.engine.nbytes + self.table.closed.nbytes
+    def footprint(self) -> Footprint:
+        """At rest."""
+        return self.engine.footprint + Footprint(self.table.nbytes + KNOWN_BYTES * len(self.known))
 
     def open(self, terminals: Terminals, kind: Kind = Kind.MAX_FLOW) -> Solved:
         """The flow state of these terminals, opened if there is none, now the most recently used one."""
@@ -99,15 +110,17 @@ class Graph:
         solved.kind = kind
         return solved
 
+    def close_oldest(self, but: Solved | None = None) -> bool:
+        """Forget the flow state that was not asked for the longest; False if there is none other than ``but``."""
+        oldest = next((solved for solved in self.states.values() if solved is not but), None)
+        if oldest is not None:
+            self.close(oldest)
+        return oldest is not None
+
     def close(self, solved: Solved) -> None:
-        """Forget this flow state; the next question opens it anew."""
+        """Forget a flow state."""
         del self.states[solved.terminals.key]
         self.engine.close(solved.state)
-
-    def close_oldest(self) -> None:
-        """Forget the flow state that was not asked for the longest."""
-        _, oldest = self.states.popitem(last=False)
-        self.engine.close(oldest.state)
 
     def remember(self, version: int, applied: Applied) -> None:
         self.known[applied.key] = KnownKey(version=version, applied=applied)

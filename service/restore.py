@@ -6,11 +6,12 @@ from typing import Final
 import structlog
 
 from gpu_engine.edgelist import EdgeList
+from gpu_engine.engine import Engine
 from gpu_engine.formats import unpack
 from gpu_engine.network import Network
 from gpu_engine.updates import CapacityTable, Change
 from service.errors import ServiceError
-from service.resident import Graph, OpenEngine
+from service.resident import Graph
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.catalogue import Held
 from service.store.log import BrokenLog, Log
@@ -22,7 +23,8 @@ log = structlog.get_logger(__name__)
 
 
 class Restorer:
-    """Reads graphs back. `build` makes a network of edges, `count` counts broken snapshots for the metrics."""
+    """Reads graphs back. `build` makes a network of edges, `open_engine` an engine for the network of a graph's name,
+    `count` counts broken snapshots for the metrics."""
 
     def __init__(
         self,
@@ -30,7 +32,7 @@ class Restorer:
         updates: Log,
         snapshots: Snapshots,
         build: Callable[[EdgeList], Network],
-        open_engine: OpenEngine,
+        open_engine: Callable[[str, Network], Engine],
         count: Callable[[str], None],
     ) -> None:
         self._blobs = blobs
@@ -83,7 +85,7 @@ class Restorer:
             version = entry.version
         if version < held.version:
             raise BrokenLog(f"the log ends at version {version}; the graph is at {held.version}")
-        graph = Graph(name, held.graph_id, held.epoch, version, network, self._open_engine(network), table)
+        graph = Graph(name, held.graph_id, held.epoch, version, network, self._open_engine(name, network), table)
         for known_version, applied in graph_known:
             graph.remember(known_version, applied)
         graph.unsaved = version - start

@@ -49,7 +49,9 @@ class Settings(BaseSettings):
     engine: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:[a-z-]+)?)$")
     """`cuda:NAME` drains by a published system, for comparisons; the worker refuses unknown names."""
     memory_budget_bytes: int = Field(default=8 << 30, gt=0)
-    """For the graphs and flow states of one worker."""
+    """Host memory of one worker, for its graphs, their flow states and the solves that run."""
+    device_budget_bytes: int = Field(default=0, ge=0)
+    """The same of device memory. 0: `service.worker.DEVICE_SHARE` of the device, in equal parts for `workers`."""
     lease_s: float = Field(default=5, gt=0)
     """A worker silent for longer may lose its graphs to another."""
     queue_limit: int = Field(default=1000, gt=0)

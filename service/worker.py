@@ -18,8 +18,10 @@ import redis
 import structlog
 
 from gpu_engine.edgelist import EdgeList
+from gpu_engine.errors import EngineError
+from gpu_engine.footprint import Footprint
 from gpu_engine.network import Network
-from gpu_engine.select import open_engine, prepare
+from gpu_engine.select import device_bytes, open_engine, prepare
 from gpu_engine.terminals import Terminals
 from gpu_engine.types import INFINITE
 from service import logs
@@ -38,6 +40,10 @@ from service.tracing import NoTracing, Tracing, open_tracing
 
 NAME_TAKEN: Final = 3
 """Exit status when another process has started under the same name."""
+
+DEVICE_SHARE: Final = 0.8
+"""Of a device's memory, for its workers to hold and solve graphs; batches, sorts of new graphs, kernels and the driver
+have the rest."""
 
 Answer = TypeVar("Answer")
 
@@ -75,6 +81,7 @@ class Worker:
         warm_up(self._open_engine)
         self._engine_name = prepare(self._settings.engine)
         self._metrics.engine_is(self._engine_name)
+        self.graphs.residents.budget = self._budget()
         self._restore_all()
         log.info("started", worker=self.name, engine=self._engine_name)
         self._consumer.run()
@@ -83,6 +90,11 @@ class Worker:
         self._redis.close()
         self._tracing.close()
         return NAME_TAKEN if self._lost else 0
+
+    def _budget(self) -> Footprint:
+        settings = self._settings
+        share = int(DEVICE_SHARE * device_bytes(settings.engine)) // settings.workers
+        return Footprint(settings.memory_budget_bytes, settings.device_budget_bytes or share)
 
     def stop(self) -> None:
         """From any thread. What runs is let go of, and is pending for whoever has the name next."""
@@ -110,8 +122,8 @@ class Worker:
 
     def _restore(self, name: str) -> None:
         try:
-            self.graphs.ensure(name)
-        except (redis.RedisError, ServiceError, Forward) as error:
+            self.graphs.restore(name)
+        except (redis.RedisError, EngineError, ServiceError, Forward) as error:
             log.warning("not_restored", graph=name, error=str(error))  # tried again when it is used
         except Exception:
             log.exception("not_restored", graph=name)
@@ -125,13 +137,18 @@ class Worker:
             self._lease.beat_now()
 
     def _report(self) -> WorkerReport:
+        residents = self.graphs.residents
+        held, budget = residents.held, residents.budget
         return WorkerReport(
             name=self.name,
             pid=os.getpid(),
             ready=self._ready,
             engine=self._engine_name,
-            graphs=len(self.graphs.resident),
-            bytes=self.graphs.nbytes,
+            graphs=len(residents.all()),
+            bytes=held.host,
+            budget_bytes=budget.host,
+            device_bytes=held.device,
+            device_budget_bytes=budget.device,
             beat_at=time.time(),
             counters=self.graphs.counters,
             notes=self.graphs.notes,

@@ -17,6 +17,7 @@ from service import redis_server
 from service.errors import ServiceError
 from service.protocol import Kind, LoadArgs, MaxFlowArgs, Message, Operation, PatchArgs, Reply, Status
 from service.queue.dispatcher import Dispatcher
+from service.resident import OpenEngine
 from service.settings import Settings
 from service.worker import Worker
 
@@ -121,8 +122,8 @@ def start_worker(settings: Settings) -> Iterator[StartWorker]:
     """Start workers in threads of this process; all are stopped at the end."""
     running: list[tuple[Worker, threading.Thread]] = []
 
-    def start(name: str = "w0", **changes: Any) -> Worker:
-        worker = Worker(settings.model_copy(update=changes), name, CpuEngine)
+    def start(name: str = "w0", open_engine: OpenEngine = CpuEngine, **changes: Any) -> Worker:
+        worker = Worker(settings.model_copy(update=changes), name, open_engine)
         thread = threading.Thread(target=worker.run, name=name)
         thread.start()
         running.append((worker, thread))

@@ -8,7 +8,7 @@ the cut are derived on the host from a copy of the state, so they do not disturb
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import cupy
@@ -19,10 +19,12 @@ from gpu_engine.checks import Certificate, verdict
 from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
 from gpu_engine.cuda import launch
 from gpu_engine.cuda.launch import Array, Batch, Drains, LoadedBatch, Topology
+from gpu_engine.cuda.memory import DeviceFull, refused_when_full
 from gpu_engine.cuda.preset_drain import PresetDrain
 from gpu_engine.cuda.presets import DEFAULT, find
-from gpu_engine.engine import Control, Cut, Engine, FlowState, Mode, SolveReport
-from gpu_engine.errors import Cancelled, InvalidNetwork
+from gpu_engine.engine import Control, Cut, Engine, FlowState, KeptState, Mode, SolveReport
+from gpu_engine.errors import Cancelled
+from gpu_engine.footprint import Footprint, Needs, Room, on_cuda, unlimited
 from gpu_engine.free import SOURCE, free_vertices
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
@@ -37,7 +39,7 @@ COUNTERS = ("pushes", "relabels", "global_relabels", "arcs_scanned", "rounds", "
 
 
 @dataclass(eq=False, slots=True)
-class CudaFlowState(FlowState):
+class CudaFlowState(KeptState):
     """Device arrays: arcs (16 bytes each, 24 if wide), excess int64[n], role int8[n], source_side bool[n]."""
 
     terminals: Terminals
@@ -66,15 +68,19 @@ class CudaEngine(Engine):
 
     ``preset`` names a published system that does the drains (`gpu_engine.cuda.presets`); what it leaves, and the proof
     that nothing is left, is the default drain's. Reports then count the preset's work, and ``left_pushes``.
-    Raises `UnknownEngine`.
+    Asks ``room`` before it takes memory, but for what presets take while they drain. Raises `UnknownEngine`; each call
+    raises `OutOfMemory` if the device is full, and can then be made again.
     """
 
     name = "cuda"
 
-    def __init__(self, network: Network, preset: str = DEFAULT) -> None:
+    @refused_when_full
+    def __init__(self, network: Network, preset: str = DEFAULT, room: Room = unlimited) -> None:
         named = find(preset) is not None
         self.name = f"cuda:{preset}" if named else "cuda"
         self.network = network
+        self._room = room
+        room(Footprint(device=on_cuda(network.counts).network.device))
         self._states: list[CudaFlowState] = []
         self._topology = Topology(
             n=network.n_vertices,
@@ -90,12 +96,14 @@ class CudaEngine(Engine):
         loops = int((network.edge_arc < 0).sum())
         self._parallel = network.n_arcs != 2 * (network.n_edges - loops)
 
+    @refused_when_full
     def open(self, terminals: Terminals) -> CudaFlowState:
         terminals.check(self.network.n_vertices)
         role = free_vertices(self.network, terminals).role
         n = self.network.n_vertices
-        excess, side = cupy.empty(n, np.int64), cupy.empty(n, np.bool_)
         wide = self._needs_wide()
+        self._room(self._needs(wide).state)
+        excess, side = cupy.empty(n, np.int64), cupy.empty(n, np.bool_)
         arcs = self._new_arcs(wide)
         state = CudaFlowState(terminals, cupy.asarray(role), excess, side, wide, arcs)
         self._states.append(state)
@@ -108,19 +116,23 @@ class CudaEngine(Engine):
         if self.network.n_infinite:
             return True
         # A pair sum has the capacities of two arcs, twice where edges are undirected. Mostly this bound will do.
-        if 4 * launch.largest_sum(self._topology) < NARROW_LIMIT:
-            return False
+        try:
+            if 4 * launch.largest_sum(self._topology) < NARROW_LIMIT:
+                return False
+        except DeviceFull:
+            pass  # the host has room to look closer
         capacity = self.network.arc_capacity()
         pairs = capacity + capacity[self.network.reverse_arc]
         return int(pairs.max(initial=0)) >= NARROW_LIMIT
 
+    @refused_when_full
     def update(self, rows: EdgeArray, capacity: UnitArray) -> None:
         if len(rows) == 0:
             return
+        batch = self._batch.load(rows, capacity)  # all the memory it takes, before anything changes
         if self.network.exchange(rows, capacity).touches_infinite:
             self._update_infinite(rows, capacity)
             return
-        batch = self._batch.load(rows, capacity)
         beside_infinite = self._beside_infinite(rows)
         for state in self._states:
             if beside_infinite:
@@ -162,19 +174,26 @@ class CudaEngine(Engine):
         old = self.network.capacity[rows].copy()
         self.network.set_capacity(rows, capacity)
         try:
-            roles = [free_vertices(self.network, state.terminals).role for state in self._states]
+            roles = [cupy.asarray(free_vertices(self.network, state.terminals).role) for state in self._states]
+            self._topology.capacity[cupy.asarray(rows)] = cupy.asarray(capacity)
         except Exception:
             self.network.set_capacity(rows, old)
             raise
-        self._topology.capacity[cupy.asarray(rows)] = cupy.asarray(capacity)
         self._infinite_arcs = self.network.infinite_arcs()
         for state, role in zip(self._states, roles, strict=True):
-            state.role, state.solved, state.arcs = cupy.asarray(role), False, None
+            state.role, state.solved, state.arcs = role, False, None
             state.wide = self._needs_wide()
 
+    @refused_when_full
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
         assert isinstance(state, CudaFlowState)
-        control = control or Control()
+        try:
+            return self._solve(state, control or Control(), cold)
+        except DeviceFull:
+            state.solved = False  # wherever it ended, from zero it can be solved
+            raise
+
+    def _solve(self, state: CudaFlowState, control: Control, cold: bool) -> SolveReport:
         began = perf_counter()
         if self._preset is not None:
             self._preset.spent_ms = 0.0
@@ -191,6 +210,8 @@ class CudaEngine(Engine):
 
     def _solve_cold(self, state: CudaFlowState, control: Control) -> dict[str, int]:
         state.solved = False
+        needs = self._needs(state.wide)
+        self._room(needs.scratch if state.arcs is not None else needs.scratch + needs.state)
         if state.arcs is None:
             state.arcs = self._new_arcs(state.wide)
         launch.zero_flow(self._topology, state.arcs, state.wide)
@@ -208,6 +229,7 @@ class CudaEngine(Engine):
     def _solve_warm(self, state: CudaFlowState, control: Control) -> tuple[Mode, str, dict[str, int]]:
         counters: dict[str, int] = dict.fromkeys(COUNTERS, 0)
         if state.lacking or state.holding:
+            self._room(self._needs(state.wide).scratch)
             # What deficits do not find in S they take from T, which may then hold excess for them.
             counters = self._settle(state, control, [True, False] if state.lacking else [False])
             state.lacking = state.holding = False
@@ -264,6 +286,7 @@ class CudaEngine(Engine):
                 return launch.new_arcs(*launch.columns(state.arcs), wide)
         return launch.new_arcs(self.network.head, self.network.reverse_arc, wide)
 
+    @refused_when_full
     def certificate(self, state: FlowState) -> Certificate:
         assert isinstance(state, CudaFlowState)
         found = launch.certify(self._topology, state, self._own_supply(state.terminals))
@@ -285,10 +308,12 @@ class CudaEngine(Engine):
         sources, sinks = (cupy.asarray(v) for v in (state.terminals.sources, state.terminals.sinks))
         return state.source_side[sources].get(), state.source_side[sinks].get()
 
+    @refused_when_full
     def cut(self, state: FlowState, control: Control | None = None) -> Cut:
         engine, copy = self._on_host(state)
         return engine.cut(copy, control)
 
+    @refused_when_full
     def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
         engine, copy = self._on_host(state)
         return engine.flow(copy, control)
@@ -313,6 +338,7 @@ class CudaEngine(Engine):
             residual += self.network.arc_capacity() - base
         return residual
 
+    @refused_when_full
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
         assert isinstance(state, CudaFlowState)
         if not state.solved:
@@ -320,26 +346,19 @@ class CudaEngine(Engine):
         flow = self.network.arc_capacity() - self._residual(state)
         return {"flow": flow, "excess": state.excess.get(), "source_side": state.source_side.get()}
 
+    @refused_when_full
     def restore(self, terminals: Terminals, arrays: Mapping[str, NDArray[np.generic]]) -> CudaFlowState:
         state = self.open(terminals)
-        if not arrays:
-            return state
-        try:
-            state.arcs = self._new_arcs(state.wide)
+
+        def fill() -> None:
             launch.zero_flow(self._topology, state.arcs, state.wide)
             column = launch.residual(state.arcs, state.wide)
             column -= cupy.asarray(arrays["flow"].astype(column.dtype))
             state.excess[:] = cupy.asarray(arrays["excess"])
             state.source_side[:] = cupy.asarray(arrays["source_side"])
-        except (KeyError, ValueError) as error:
-            self.close(state)
-            raise InvalidNetwork(f"the saved flow state does not fit the network: {error}") from None
-        certificate = self.certificate(state)
-        if not certificate.valid:
-            self.close(state)
-            raise InvalidNetwork(f"the saved flow state fails its checks: {'; '.join(certificate.failures)}")
-        state.value = state.settled_value = certificate.value
-        state.solved = True
+
+        if arrays:
+            self._keep_restored(state, fill)
         return state
 
     def close(self, state: FlowState) -> None:
@@ -348,4 +367,16 @@ class CudaEngine(Engine):
 
     @property
     def nbytes(self) -> int:
-        return self._topology.nbytes + sum(state.nbytes for state in self._states)
+        return self.network.nbytes + self._infinite_arcs.nbytes + self._batch.nbytes
+
+    @property
+    def device_nbytes(self) -> int:
+        reversed_rows = 0 if self._preset is None else self._preset.nbytes
+        return self._topology.nbytes + reversed_rows + sum(state.nbytes for state in self._states)
+
+    @property
+    def needs(self) -> Needs:
+        return self._needs(self._needs_wide())
+
+    def _needs(self, wide: bool) -> Needs:
+        return on_cuda(replace(self.network.counts, wide=wide))

@@ -228,16 +228,17 @@ class Batch:
     """Host memory that the device reads and writes itself, for one update at a time. Grows, is never shrunk."""
 
     def __init__(self) -> None:
-        self._size = 0
+        self.nbytes = 0
         self._pinned: Any = None
 
     def load(self, rows: EdgeArray, capacity: UnitArray) -> "LoadedBatch":
         """Lay an update out; small ones are read in place by the kernel, large ones copied in one transfer."""
         k = len(rows)
         size = 256 + 8 * k + 4 * k
-        if size > self._size:
-            self._size = max(2 * size, 1 << 16)
-            self._pinned = cupy.cuda.alloc_pinned_memory(self._size)
+        if size > self.nbytes:
+            grown = max(2 * size, 1 << 16)
+            self._pinned = cupy.cuda.alloc_pinned_memory(grown)
+            self.nbytes = grown
         host = np.frombuffer(self._pinned, np.uint8, size)
         host[256 : 256 + 8 * k].view(np.int64)[:] = capacity
         host[256 + 8 * k :].view(np.int32)[:] = rows

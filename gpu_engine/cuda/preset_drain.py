@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from dataclasses import fields
 from functools import cached_property
 from time import perf_counter
 from typing import Any, Final
@@ -31,6 +32,12 @@ class PresetDrain:
         self._reversed_rows: ReversedRows | None = None
         self.spent_ms = 0.0
         """Wall-clock time in schedules since the caller last reset it."""
+
+    @property
+    def nbytes(self) -> int:
+        """On the device at rest."""
+        rows = self._reversed_rows
+        return 0 if rows is None else sum(int(getattr(rows, field.name).nbytes) for field in fields(rows))
 
     @cached_property
     def _streams(self) -> tuple[Any, Any]:

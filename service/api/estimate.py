@@ -1,26 +1,48 @@
-"""Bytes of a graph at rest, from its counts alone."""
+"""What a graph would take, from its counts alone, and whether there is room."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from gpu_engine.types import WORKING_BYTES
-from service.models.graphs import EstimateBody, EstimateInfo
+from gpu_engine.footprint import Counts, Footprint, Needs, on_cpu, on_cuda
+from service.models.graphs import EstimateBody, EstimateInfo, MemoryInfo
 from service.queue.models import WorkerInfo
 
 
-def estimate(body: EstimateBody, workers: Sequence[WorkerInfo], budget_bytes: int) -> EstimateInfo:
-    """Upper bounds (every edge its own link), and whether the emptiest worker has room for graph and state.
+def estimate(body: EstimateBody, workers: Sequence[WorkerInfo]) -> EstimateInfo:
+    """On the host as the CPU engine has it, on the device as the CUDA engine has it.
 
-    Network: per edge capacity 8, arc 4, undirected and closed 2; per arc head 4 and reverse 4; per vertex an offset 4.
-    Flow state: per arc residual 8; per vertex excess 8, height 4, first arc and queue 8.
-    To fit, the working memory of a solve needs room as well.
+    It fits if a worker has room for the graph, a flow state and a solve beside what it holds, nothing spilled.
     """
-    n, m = body.n_vertices, body.n_edges
-    graph_bytes = 14 * m + 16 * m + 4 * (n + 1) + 1
-    state_bytes = 16 * m + 20 * n
-    free_bytes = max((budget_bytes - worker.bytes for worker in workers if worker.alive and worker.ready), default=0)
+    n_arcs = 2 * (body.n_edges if body.n_links is None else body.n_links)
+    counts = Counts(body.n_vertices, body.n_edges, n_arcs, body.infinite, body.wide)
+    own = Footprint(body.name_bytes + body.n_edges)  # names, and which edges are closed
+    cpu, cuda = on_cpu(counts), on_cuda(counts)
+    ready = [(worker, _free(worker)) for worker in workers if worker.alive and worker.ready]
+    fits = any((own + _engine_of(worker, cpu, cuda).of_one_state).within(free) for worker, free in ready)
+    on_device = any((own + cuda.of_one_state).within(free) for worker, free in ready if worker.device_budget_bytes)
     return EstimateInfo(
-        bytes=graph_bytes,
-        bytes_per_flow_state=state_bytes,
-        fits=graph_bytes + state_bytes + WORKING_BYTES * n <= free_bytes,
-        free_bytes=max(0, free_bytes),
+        bytes=(own + cpu.network).host,
+        bytes_per_flow_state=cpu.state.host,
+        scratch_bytes=cpu.scratch.host,
+        fits=fits,
+        free_bytes=_most(free.host for _, free in ready),
+        device=MemoryInfo(
+            bytes=cuda.network.device,
+            bytes_per_flow_state=cuda.state.device,
+            scratch_bytes=cuda.scratch.device,
+            fits=on_device,
+            free_bytes=_most(free.device for _, free in ready),
+        ),
     )
+
+
+def _engine_of(worker: WorkerInfo, cpu: Needs, cuda: Needs) -> Needs:
+    """What a worker cannot do without: "auto" does without its device."""
+    return cuda if worker.engine.startswith("cuda") else cpu
+
+
+def _free(worker: WorkerInfo) -> Footprint:
+    return Footprint(worker.budget_bytes - worker.bytes, worker.device_budget_bytes - worker.device_bytes)
+
+
+def _most(free_bytes: Iterable[int]) -> int:
+    return max([0, *free_bytes])

@@ -108,7 +108,7 @@ async def estimate_graph(request: Request, backend: Context) -> Response:
     async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget) as raw:
         body = parse_body(EstimateBody, raw)
     workers = await backend.dispatcher.watch.workers()
-    return json_response(estimate(body, workers, backend.settings.memory_budget_bytes))
+    return json_response(estimate(body, workers))
 
 
 def _read_and_pack(body: bytearray, media_type: str, settings: Settings) -> bytes:

@@ -92,7 +92,10 @@ def _workers(workers: Sequence[WorkerInfo]) -> Iterable[Metric]:
     yield gauge("worker_ready", "Whether it takes commands.", (w.alive and w.ready for w in workers))
     yield gauge("worker_heartbeat_age_seconds", "Since its last heartbeat.", (w.heartbeat_age_s for w in workers))
     yield gauge("worker_graphs", "Graphs in its memory.", (w.graphs for w in workers))
-    yield gauge("worker_bytes", "Bytes of its graphs and flow states.", (w.bytes for w in workers))
+    yield gauge("worker_bytes", "Host memory of its graphs and flow states.", (w.bytes for w in workers))
+    yield gauge("worker_budget_bytes", "What it may use of it.", (w.budget_bytes for w in workers))
+    yield gauge("worker_device_bytes", "Device memory of the same.", (w.device_bytes for w in workers))
+    yield gauge("worker_device_budget_bytes", "What it may use of it.", (w.device_budget_bytes for w in workers))
     yield gauge("queue_commands", "Commands not yet done.", (w.waiting for w in workers))
     yield gauge("queue_age_seconds", "Age of the oldest of them.", (w.oldest_s for w in workers))
 

@@ -55,7 +55,17 @@ def status_page(content: Mapping[str, Any]) -> Response:
         f"reloads every {REFRESH_S} s.</p>",
         "<h2>Workers</h2>",
         _table(
-            ("name", "state", "engine", "#graphs", "#memory", "#commands waiting", "#oldest", "#heartbeat"),
+            (
+                "name",
+                "state",
+                "engine",
+                "#graphs",
+                "#memory",
+                "#device",
+                "#commands waiting",
+                "#oldest",
+                "#heartbeat",
+            ),
             (_worker(worker) for worker in workers),
             "No worker has ever reported.",
         ),
@@ -66,7 +76,17 @@ def status_page(content: Mapping[str, Any]) -> Response:
         ),
         f"<h2>Graphs: {len(graphs):,}{left_out}</h2>",
         _table(
-            ("name", "worker", "#version", "#vertices", "#edges", "#memory", "#flow states", "#updated"),
+            (
+                "name",
+                "worker",
+                "#version",
+                "#vertices",
+                "#edges",
+                "#memory",
+                "#device",
+                "#flow states",
+                "#updated",
+            ),
             (_graph(graph, now) for graph in latest),
             "No graph is loaded.",
         ),
@@ -99,7 +119,8 @@ def _worker(worker: WorkerInfo) -> Sequence[Cell]:
         state if worker.alive else "!away",
         worker.engine,
         worker.graphs,
-        _bytes(worker.bytes),
+        _share(worker.bytes, worker.budget_bytes),
+        _share(worker.device_bytes, worker.device_budget_bytes),
         worker.waiting,
         _span(worker.oldest_s) if worker.waiting else "-",
         f"{_span(worker.heartbeat_age_s)} ago",
@@ -115,7 +136,8 @@ def _redis(redis: RedisInfo) -> Sequence[Cell]:
 
 def _graph(graph: GraphInfo, now: datetime) -> Sequence[Cell]:
     updated = f"{_span((now - graph.updated_at).total_seconds())} ago"
-    size = (graph.n_vertices, graph.n_edges, _bytes(graph.bytes), graph.flow_states)
+    on_device = _bytes(graph.device_bytes) if graph.device_bytes else "-"
+    size = (graph.n_vertices, graph.n_edges, _bytes(graph.bytes), on_device, graph.flow_states)
     return graph.name, graph.worker, graph.version, *size, updated
 
 
@@ -163,6 +185,10 @@ def _bytes(count: int) -> str:
         value /= 1024
         units.pop(0)
     return f"{value:.0f} B" if units[0] == "B" else f"{value:,.1f} {units[0]}"
+
+
+def _share(count: int, budget: int) -> str:
+    return f"{_bytes(count)} of {_bytes(budget)}" if budget else "-"
 
 
 def _span(seconds: float) -> str:

@@ -40,13 +40,30 @@ class GraphBody(Body):
 class EstimateBody(Body):
     n_vertices: int = Field(ge=0, le=MAX_VERTICES)
     n_edges: int = Field(ge=0, le=MAX_ARCS // 2)
+    n_links: int | None = Field(default=None, ge=0, le=MAX_ARCS // 2)
+    """Pairs of vertices that edges join; without it every edge counts as the only one of its pair."""
+    infinite: bool = False
+    """Some edge has no limit."""
+    wide: bool = False
+    """Some pair has 2**30 units or more between it: a device then holds 64-bit residuals."""
+    name_bytes: int = Field(default=0, ge=0, le=1 << 60)
+    """Of edge ids and vertex labels: 8 an integer, 57 and its length a string."""
 
 
-class EstimateInfo(BaseModel):
+class MemoryInfo(BaseModel):
     bytes: int
+    """Of the graph at rest, without flow states."""
     bytes_per_flow_state: int
+    scratch_bytes: int
+    """While a flow state is solved."""
     fits: bool
     free_bytes: int
+
+
+class EstimateInfo(MemoryInfo):
+    """Of host memory, on the CPU engine; on a device engine flow states and solves take `device` memory instead."""
+
+    device: MemoryInfo
 
 
 class GraphList(BaseModel):

@@ -44,6 +44,11 @@ class WorkerReport(BaseModel):
     engine: str
     graphs: int
     bytes: int
+    """Of host memory, held by its graphs and their flow states."""
+    budget_bytes: int = 0
+    device_bytes: int = 0
+    device_budget_bytes: int = 0
+    """0: it has no device."""
     beat_at: float
     """Unix seconds."""
     counters: dict[str, int] = {}

@@ -28,6 +28,8 @@ class GraphInfo(BaseModel):
     n_arcs: int
     decimals: int
     bytes: int
+    """Of host memory, at rest."""
+    device_bytes: int = 0
     created_at: datetime
     updated_at: datetime
     engine: str
@@ -232,7 +234,8 @@ def _execute(pipe: Any) -> None:
 
 def write_info(info: GraphInfo) -> dict[Any, Any]:
     """Hash fields; the version and its time stand apart, as every commit changes them."""
-    static = info.model_dump_json(exclude={"name", "version", "updated_at", "worker", "flow_states", "bytes"})
+    moving = {"name", "version", "updated_at", "worker", "flow_states", "bytes", "device_bytes"}
+    static = info.model_dump_json(exclude=moving)
     return {
         "info": static,
         "version": info.version,
@@ -240,10 +243,12 @@ def write_info(info: GraphInfo) -> dict[Any, Any]:
         "worker": info.worker,
         "flow_states": info.flow_states,
         "bytes": info.bytes,
+        "device_bytes": info.device_bytes,
     }
 
 
 def read_info(name: str, row: dict[bytes, bytes]) -> GraphInfo:
     moving = {key: row[key.encode()].decode() for key in ("version", "updated_at", "worker", "flow_states", "bytes")}
+    moving["device_bytes"] = row.get(b"device_bytes", b"0").decode()
     info = GraphInfo.model_validate(json.loads(row[b"info"]) | {"name": name} | moving)
     return info.model_copy(update={"updated_at": info.updated_at.astimezone(UTC)})

@@ -98,6 +98,8 @@ class Snapshots:
             if int(version) < info.version:  # Redis came back from before it: what we hold was never kept
                 raise Fenced(f"the graph is at version {int(version)}, the snapshot at {info.version}")
             before = read_listed(pipe.get(listed_key))
+            if any(info.version < s.version <= int(version) for s in before):
+                raise Fenced("there is a newer snapshot")  # this one is of a copy that gave way while another went on
             kept = [info, *(s for s in before if s.version != info.version)][:KEEP]
             dropped = [self._keys.blob(s.blob) for s in before if s not in kept]
             pipe.multi()

@@ -49,6 +49,7 @@ WORKER = WorkerInfo(
     engine="cpu",
     graphs=1,
     bytes=1000,
+    budget_bytes=8 << 30,
     beat_at=0,
     alive=True,
     heartbeat_age_s=0.1,

@@ -14,6 +14,7 @@ import uvicorn
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control, Engine, FlowState, SolveReport
 from gpu_engine.errors import Cancelled
+from gpu_engine.footprint import Room, unlimited
 from gpu_engine.network import Network
 from service.app import create_app
 from service.settings import Settings
@@ -55,8 +56,8 @@ def running(redis_url: str) -> Iterator[Running]:
     may_end = threading.Event()
     may_end.set()
 
-    def open_engine(network: Network) -> Engine:
-        engine = PatientEngine(network)
+    def open_engine(network: Network, room: Room = unlimited) -> Engine:
+        engine = PatientEngine(network, room)
         engine.may_end = may_end
         return engine
 

@@ -1,15 +1,54 @@
-"""What does not fit is refused before any of it is built, and flow states give way to newer ones."""
+"""What does not fit is refused with the numbers; what is idle gives way and comes back."""
 
 import numpy as np
 import pytest
 
+from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.edgelist import EdgeList
+from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, unlimited
 from gpu_engine.formats import pack
 from gpu_engine.generators import grid
+from gpu_engine.network import Network
+from gpu_engine.trial import TrialEngine
 from gpu_engine.types import MAX_VERTICES
-from service.protocol import Kind, LoadArgs, MatchingArgs, MaxFlowArgs
-from service.resident import least_bytes
+from service import graphs
+from service import worker as worker_module
+from service.protocol import CapacitiesArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, Reply
 from tests.service_fixtures import Caller, StartWorker, code_of
+
+GRID = grid(rows=60, columns=60, seed=1)
+NEEDS = on_cpu(Network(GRID).counts)
+AT_REST = NEEDS.network + Footprint(5_000 + GRID.n_edges)
+"""Of the graph in a worker, names of some updates included."""
+
+
+class OnDevice(CpuEngine):
+    """As if all but the network were on a device; an update takes nothing."""
+
+    name = "device"
+
+    def __init__(self, network: Network, room: Room = unlimited) -> None:
+        super().__init__(network, lambda needed: room(Footprint(0, needed.host)))
+        room(Footprint(device=1000))
+
+    @property
+    def nbytes(self) -> int:
+        return self.network.nbytes
+
+    @property
+    def device_nbytes(self) -> int:
+        return 1000 + sum(state.nbytes for state in self._states)
+
+
+def open_on_device(network: Network, *, room: Room = unlimited) -> OnDevice:
+    return OnDevice(network, room)
+
+
+def problem(caller: Caller, kind: Kind, graph: str, args: LoadArgs | MaxFlowArgs) -> str:
+    reply: Reply = caller.reply(kind, graph, args)
+    assert reply.problem is not None, reply
+    assert reply.problem.code == "out_of_memory"
+    return reply.problem.detail
 
 
 @pytest.mark.parametrize("n_vertices", [MAX_VERTICES, 200_000_000])
@@ -19,21 +58,119 @@ def test_many_vertices_in_a_few_bytes_are_refused(caller: Caller, start_worker: 
     caller.wait_ready()
     ends = np.array([0], np.int32), np.array([1], np.int32)
     blob = caller.run(caller.dispatcher.blobs.put(pack(EdgeList(n_vertices, *ends, np.array([1], np.int64)))))
-    assert code_of(lambda: caller.reply(Kind.LOAD, "g", LoadArgs(blob=blob))) == "out_of_memory"
+    needed = on_cpu(Counts(n_vertices, 1, 2)).of_one_state.host + 1
+    detail = problem(caller, Kind.LOAD, "g", LoadArgs(blob=blob))
+    assert detail == f"{needed} more bytes of host memory are needed, 0 of {8 << 30} are in use"
     assert code_of(lambda: caller.reply(Kind.MAX_FLOW, "g", MaxFlowArgs())) == "unknown_graph"
 
 
 def test_flow_states_give_way_when_memory_is_short(caller: Caller, start_worker: StartWorker) -> None:
-    edges = grid(rows=60, columns=60, seed=1)
-    budget = least_bytes(edges.n_vertices, len(edges.tail)) * 3
+    budget = (AT_REST + NEEDS.scratch).host + 3 * NEEDS.state.host
     worker = start_worker(memory_budget_bytes=budget)
     caller.wait_ready()
-    caller.load("g", edges)
+    caller.load("g", GRID)
     for source in range(12):
         caller.value("g", sources=[source], sinks=[3599])
-    (graph,) = worker.graphs.resident
-    assert 1 <= len(graph.states) < 12
-    assert worker.graphs.nbytes <= budget
+    (graph,) = worker.graphs.residents.all()
+    assert len(graph.states) == 3
+    assert worker.graphs.residents.held.host <= budget
+
+
+def test_a_solve_without_working_memory_is_refused_and_the_graph_stays(
+    caller: Caller, start_worker: StartWorker
+) -> None:
+    worker = start_worker(memory_budget_bytes=(AT_REST + NEEDS.state + NEEDS.scratch).host - 20_000)
+    caller.wait_ready()
+    caller.load("g", GRID)
+    detail = problem(caller, Kind.MAX_FLOW, "g", MaxFlowArgs(sources=[0], sinks=[3599]))
+    assert detail.startswith(f"{NEEDS.scratch.host} more bytes of host memory are needed")
+    (graph,) = worker.graphs.residents.all()
+    assert not graph.states
+    assert caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs(limit=1))["version"] == 1
+    assert caller.set("g", [0], ["7"])["version"] == 2
+
+
+def test_an_update_is_kept_even_if_its_solve_has_no_room(caller: Caller, start_worker: StartWorker) -> None:
+    worker = start_worker(memory_budget_bytes=1 << 30)
+    caller.wait_ready()
+    caller.load("g", GRID)
+    rows = list(range(0, GRID.n_edges, 7))
+    before = caller.value("g", sources=[0], sinks=[3599])
+    held = worker.graphs.residents.held
+    worker.graphs.residents.budget = held + Footprint(2_000 + 16 * len(rows))
+    (state,) = caller.set("g", rows, ["0"] * len(rows))["flow_states"]
+    assert (state["mode"], state["value"]) == ("pending", None)
+    worker.graphs.residents.budget = Footprint(1 << 30)
+    assert caller.value("g", sources=[0], sinks=[3599]) < before
+
+
+def test_a_load_may_take_the_place_of_the_graph_it_replaces(caller: Caller, start_worker: StartWorker) -> None:
+    start_worker(memory_budget_bytes=(AT_REST + NEEDS.state + NEEDS.scratch).host)
+    caller.wait_ready()
+    for version in range(2):
+        caller.load("g", GRID)
+        assert caller.value("g", sources=[0], sinks=[3599]) > 0, version
+
+
+@pytest.mark.parametrize("updates", [3, 10])
+def test_what_would_be_long_to_replay_has_a_snapshot_before_it_gives_way(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch, updates: int
+) -> None:
+    monkeypatch.setattr(graphs, "REPLAYED_AT_ONCE", 10)
+    worker = start_worker(memory_budget_bytes=2 * NEEDS.network.host)
+    caller.wait_ready()
+    caller.load("a", GRID)
+    for amount in range(updates):
+        caller.set("a", [0], [str(amount)])
+    caller.load("b", GRID)
+    assert [graph.name for graph in worker.graphs.residents.all()] == ["b"]
+    assert worker.graphs.counters.get("snapshots_written", 0) == (updates >= 10)
+    page = caller.ask(Kind.CAPACITIES, "a", CapacitiesArgs(limit=1))
+    assert (page["version"], page["capacity"]) == (1 + updates, [updates - 1])
+
+
+def test_graphs_give_way_on_the_device(caller: Caller, start_worker: StartWorker) -> None:
+    one = 1000 + (NEEDS.state + NEEDS.scratch).host
+    worker = start_worker(open_engine=open_on_device, device_budget_bytes=one + 500)
+    caller.wait_ready()
+    worker.graphs.residents.budget = Footprint(1 << 30, one + 500)
+    values = []
+    for name in ("a", "b", "a"):
+        if len(values) < 2:
+            caller.load(name, GRID)
+        values.append(caller.value(name, sources=[0], sinks=[3599]))
+        assert worker.graphs.residents.held.device <= one
+    assert values[0] == values[1] == values[2]
+    assert worker.graphs.counters["graphs_spilled"] == 2
+    worker.graphs.residents.budget = Footprint(1 << 30, one - 500)
+    detail = problem(caller, Kind.MAX_FLOW, "b", MaxFlowArgs(sources=[1], sinks=[3599]))
+    assert "bytes of device memory are needed" in detail
+
+
+@pytest.mark.parametrize(("stated", "budget"), [(0, 400), (70, 70)])
+def test_workers_share_a_device(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch, stated: int, budget: int
+) -> None:
+    monkeypatch.setattr(worker_module, "device_bytes", lambda choice: 1000)
+    start_worker(workers=2, device_budget_bytes=stated)
+    caller.wait_ready()
+    (report,) = caller.run(caller.dispatcher.watch.workers())
+    assert (report.budget_bytes, report.device_budget_bytes, report.device_bytes) == (8 << 30, budget, 0)
+
+
+def test_a_network_too_large_for_the_device_stays_on_the_host(caller: Caller, start_worker: StartWorker) -> None:
+    def try_both(network: Network, *, room: Room = unlimited) -> TrialEngine:
+        return TrialEngine(CpuEngine(network, room), lambda network: OnDevice(network, room))
+
+    worker = start_worker(open_engine=try_both)
+    caller.wait_ready()
+    caller.load("g", GRID)
+    worker.graphs.residents.budget = Footprint(1 << 30, 2000)
+    answer = caller.ask(Kind.MAX_FLOW, "g", MaxFlowArgs(sources=[0], sinks=[3599]))
+    assert answer["engine"] == "cpu"
+    assert "cpu alone can hold the network" in answer["reason"]
+    assert "1000 of 2000 are in use" in answer["reason"]
+    assert worker.graphs.residents.held.device == 0
 
 
 def test_an_undirected_graph_is_copied_for_a_matching_only_if_both_fit(
@@ -42,10 +179,11 @@ def test_an_undirected_graph_is_copied_for_a_matching_only_if_both_fit(
     """Every left vertex meets every right one: 60 and 60."""
     tail, head = np.repeat(np.arange(60, dtype=np.int32), 60), np.tile(np.arange(60, 120, dtype=np.int32), 60)
     edges = EdgeList(120, tail, head, np.ones(3600, np.int64), undirected=True)
-    worker = start_worker(memory_budget_bytes=150_000)
+    needs = on_cpu(Network(edges).counts)
+    budget = needs.network + needs.state + needs.scratch + Footprint(20_000)
+    worker = start_worker(memory_budget_bytes=budget.host)
     caller.wait_ready()
     caller.load("g", edges)
-    assert 75_000 < worker.graphs.nbytes < 150_000
     left = MatchingArgs(left=list(range(60)))
     assert code_of(lambda: caller.reply(Kind.MATCHING, "g", left)) == "out_of_memory"
     assert caller.value("g", sources=[0], sinks=[119]) == 60

@@ -324,7 +324,7 @@ def test_graphs_over_the_budget_are_spilled_and_come_back(caller: Caller, start_
     for name in ("a", "b", "c"):
         caller.load(name, edges)
         caller.set(name, [0], ["7"])
-    assert len(worker.graphs.resident) < 3
+    assert len(worker.graphs.residents.all()) < 3
     for name in ("a", "b", "c"):
         page = caller.ask(Kind.CAPACITIES, name, CapacitiesArgs(limit=1))
         assert (page["version"], page["capacity"]) == (2, [7])

@@ -143,7 +143,7 @@ def test_a_key_whose_work_could_not_be_done_is_free_again(
     graph_id = redelivery.client.hget(redelivery.keys.names, "g").decode()
     base = redelivery.keys.blob(redelivery.client.hget(redelivery.keys.graph(graph_id), "base").decode())
     redelivery.client.rename(base, "aside")
-    worker.graphs._drop("g")
+    worker.graphs.residents.drop("g")
     first = caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")
     assert first.problem is not None
     assert first.problem.code == "worker_unavailable"
@@ -172,7 +172,7 @@ def test_a_graph_that_another_took_over_is_forgotten(
     caller.load("g", diamond().edges)
     caller.load("h", diamond().edges)
     redelivery.client.hset(redelivery.keys.owners, "g", "w1")
-    eventually(lambda: [graph.name for graph in worker.graphs.resident] == ["h"])
+    eventually(lambda: [graph.name for graph in worker.graphs.residents.all()] == ["h"])
 
 
 def command_of(caller: Caller, args: Message, key: str | None = None) -> Command:
@@ -213,9 +213,9 @@ def test_a_key_set_free_is_not_taken_again_for_the_work_that_failed(
     worker = start_worker()
     caller.wait_ready()
     caller.load("g", diamond().edges)
-    base = redelivery.client.hget(redelivery.keys.graph(worker.graphs.resident[0].graph_id), "base").decode()
+    base = redelivery.client.hget(redelivery.keys.graph(worker.graphs.residents.all()[0].graph_id), "base").decode()
     redelivery.client.rename(redelivery.keys.blob(base), "aside")
-    worker.graphs._drop("g")
+    worker.graphs.residents.drop("g")
     command = command_of(caller, ADD_1, "key")
     execute, lost = redis.asyncio.client.Pipeline.execute, []
 
@@ -284,7 +284,7 @@ def test_a_graph_is_restored_to_what_redis_kept(
     kept = caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs())
     caller.ask(Kind.PATCH, "g", ADD_1)
     caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
-    graph_id = worker.graphs.resident[0].graph_id
+    graph_id = worker.graphs.residents.all()[0].graph_id
     redelivery.client.delete(redelivery.keys.log(graph_id))
     redelivery.client.hset(redelivery.keys.graph(graph_id), "version", 1)
     assert caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs())["version"] == 1

@@ -175,6 +175,15 @@ def test_the_log_is_trimmed_to_the_snapshot_before_the_newest(store: Store) -> N
     assert read.known == store.capacities(6).known
 
 
+def test_a_snapshot_does_not_come_after_a_newer_one(store: Store) -> None:
+    for version in range(2, 5):
+        store.append(version)
+    store.save(4)
+    with pytest.raises(Fenced, match="newer snapshot"):
+        store.save(3)
+    assert [s.version for s in store.snapshots.listed(store.id)] == [4]
+
+
 def test_a_broken_snapshot_is_noticed_and_struck_off(store: Store) -> None:
     store.save(1)
     (listed,) = store.snapshots.listed(store.id)

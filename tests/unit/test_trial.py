@@ -7,7 +7,8 @@ import pytest
 
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control, Engine, FlowState, SolveReport
-from gpu_engine.errors import Cancelled
+from gpu_engine.errors import Cancelled, OutOfMemory
+from gpu_engine.footprint import Footprint
 from gpu_engine.generators import generate
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
@@ -71,6 +72,47 @@ def test_a_rival_that_cannot_be_opened_has_lost() -> None:
     report = engine.solve(engine.open(terminals))
     assert "80 GB wanted" in report.reason
     assert engine.name == "cpu"
+
+
+class Cramped(CpuEngine):
+    """Has room for its states, not for a solve."""
+
+    name = "cramped"
+
+    def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
+        raise OutOfMemory("7 more bytes of device memory are needed")
+
+
+def test_a_rival_without_room_is_no_slower_one() -> None:
+    network, terminals = small()
+    engine = TrialEngine(CpuEngine(network), Cramped)
+    report = engine.solve(engine.open(terminals))
+    assert report.engine == engine.name == "cpu"
+    assert "cpu alone can solve the network: 7 more bytes" in report.reason
+
+
+def test_a_trial_holds_what_both_hold() -> None:
+    network, terminals = small()
+    held: list[Footprint] = []
+
+    class Watched(Fast):
+        @property
+        def device_nbytes(self) -> int:
+            return 77
+
+        def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
+            held.append(engine.footprint)
+            return super().solve(state, control, cold=cold)
+
+    host = CpuEngine(network)
+    engine = TrialEngine(host, Watched)
+    state = engine.open(terminals)
+    alone = engine.footprint
+    engine.solve(state)
+    states = alone - Footprint(network.nbytes + host._infinite_arcs.nbytes)
+    assert held[0] == Footprint(alone.host + states.host + host._infinite_arcs.nbytes, 77)
+    assert engine.footprint.host == alone.host
+    assert engine.footprint.device in (0, 77)
 
 
 def test_a_cancel_reaches_both_and_decides_nothing() -> None:

@@ -85,9 +85,26 @@ class AsyncClient:
         """All graphs."""
         return await self._caller.ask(calls.graphs())
 
-    async def estimate(self, n_vertices: int, n_edges: int) -> results.Estimate:
-        """What a graph of this size would need, and whether it fits."""
-        return await self._caller.ask(calls.estimate(n_vertices, n_edges))
+    async def estimate(
+        self,
+        n_vertices: int,
+        n_edges: int,
+        *,
+        n_links: int | None = None,
+        infinite: bool = False,
+        wide: bool = False,
+        name_bytes: int = 0,
+    ) -> results.Estimate:
+        """What a graph of this size would need, and whether it fits.
+
+        Args:
+            n_links: pairs of vertices that edges join; by default each edge is the only one of its pair.
+            infinite: some edge has no limit.
+            wide: some pair has 2**30 units or more between it.
+            name_bytes: of edge ids and vertex labels, 8 for an integer, 57 and its length for a string.
+        """
+        known = {"n_links": n_links, "infinite": infinite, "wide": wide, "name_bytes": name_bytes}
+        return await self._caller.ask(calls.estimate(n_vertices, n_edges, known))
 
     async def job(self, job_id: str) -> AsyncJob[Any]:
         """A job by its id, also one that another client started."""

@@ -120,8 +120,8 @@ def delete_graph(name: str) -> Call[None]:
     return Call("DELETE", graph_path(name), _nothing)
 
 
-def estimate(n_vertices: int, n_edges: int) -> Call[results.Estimate]:
-    body = json_body({"n_vertices": n_vertices, "n_edges": n_edges})
+def estimate(n_vertices: int, n_edges: int, known: Mapping[str, int | bool | None]) -> Call[results.Estimate]:
+    body = json_body({"n_vertices": n_vertices, "n_edges": n_edges, **known})
     return Call("POST", "/v1/graphs:estimate", results.Estimate.from_json, body)
 
 

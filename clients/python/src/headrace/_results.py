@@ -1,7 +1,7 @@
 """What the service answers, as frozen dataclasses. Fields a newer service adds are ignored."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Self, TypeAlias
 
@@ -32,7 +32,7 @@ class GraphInfo:
     decimals: int
     """Decimal places its amounts are exact to."""
     bytes: int
-    """Memory it takes on its worker."""
+    """Host memory it takes on its worker."""
     created_at: datetime
     updated_at: datetime
     engine: str
@@ -41,6 +41,8 @@ class GraphInfo:
     sink: Vertex | None
     flow_states: int
     """How many terminal sets are kept solved."""
+    device_bytes: int = 0
+    """Device memory it takes."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -54,6 +56,7 @@ class GraphInfo:
             source=body.get("source"),
             sink=body.get("sink"),
             flow_states=body.get("flow_states", 0),
+            device_bytes=body.get("device_bytes", 0),
         )
 
 
@@ -272,17 +275,32 @@ class Capacities:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a graph would need, before it is sent."""
+class Memory:
+    """What a graph would take of one kind of memory, and what the worker with most room has left of it."""
 
     bytes: int
+    """Of the graph at rest, without flow states."""
     bytes_per_flow_state: int
+    scratch_bytes: int
+    """While a flow state is solved."""
     fits: bool
     free_bytes: int
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        return cls(body["bytes"], body["bytes_per_flow_state"], body["fits"], body["free_bytes"])
+        return cls(**{field.name: body[field.name] for field in fields(Memory)})
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate(Memory):
+    """What a graph would need, before it is sent: of host memory on the CPU engine, and of a device's memory."""
+
+    device: Memory
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        host = {field.name: body[field.name] for field in fields(Memory)}
+        return cls(**host, device=Memory.from_json(body["device"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,114 @@
+"""What engines take for a network, from its counts alone: the one place where their arrays are added up.
+
+The arrays are those of `gpu_engine.network`, of the flow states in `gpu_engine.cpu.engine` and
+`gpu_engine.cuda.engine`, and of `gpu_engine.cpu.scratch` and `gpu_engine.cuda.launch`; tests hold the sums to them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Bytes of host and device memory."""
+
+    host: int = 0
+    device: int = 0
+
+    def __add__(self, other: "Footprint") -> "Footprint":
+        return Footprint(self.host + other.host, self.device + other.device)
+
+    def __sub__(self, other: "Footprint") -> "Footprint":
+        return Footprint(self.host - other.host, self.device - other.device)
+
+    def within(self, budget: "Footprint") -> bool:
+        return self.host <= budget.host and self.device <= budget.device
+
+
+Room = Callable[[Footprint], None]
+"""Engines ask it before they allocate. Raises `OutOfMemory` if there is no room for so much more."""
+
+
+def unlimited(needed: Footprint) -> None:
+    """Room for everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of a network. An arc is one direction of a link; edges between the same two vertices share one link."""
+
+    n_vertices: int
+    n_edges: int
+    n_arcs: int
+    infinite: bool = False
+    """Some edge has no limit."""
+    wide: bool = False
+    """On a device, residuals are int64: some link has 2**30 units or more in both directions together, or the network
+    that much in all and an edge without limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Of one engine on one network. ``network`` and ``state`` (each flow state) are held at rest; ``scratch`` is the
+    working memory while one flow state is solved and its answer proven."""
+
+    network: Footprint
+    state: Footprint
+    scratch: Footprint
+
+    @property
+    def of_one_state(self) -> Footprint:
+        """What it takes to answer anything."""
+        return self.network + self.state + self.scratch
+
+
+WORKING_BYTES: Final = 60
+"""Of one vertex, `gpu_engine.cpu.scratch`; each solving thread keeps as much for its largest network."""
+
+
+def network_bytes(counts: Counts) -> int:
+    """`Network.nbytes` on the host without names, edges all directed or all undirected, and its infinite arcs.
+
+    Per edge capacity 8 and arc 4; per arc head 4 and reverse 4, 1 more if some are infinite; per vertex an offset 4.
+    """
+    per_arc = 9 if counts.infinite else 8
+    return 12 * counts.n_edges + per_arc * counts.n_arcs + 4 * (counts.n_vertices + 1) + 1
+
+
+def on_cpu(counts: Counts) -> Needs:
+    """State: per arc residual 8; per vertex excess 8, role and side 2.
+
+    Scratch: `WORKING_BYTES`, and for the proof per arc capacity 8, per vertex supply 8, free sources and sinks 2. If
+    some edge has no limit, also for the search of what it makes free: per arc a flag 1, per vertex a tree arc 4.
+    """
+    n, arcs = counts.n_vertices, counts.n_arcs
+    proof = 9 * arcs + 14 * n if counts.infinite else 8 * arcs + 10 * n
+    return Needs(
+        network=Footprint(network_bytes(counts)),
+        state=Footprint(8 * arcs + 10 * n),
+        scratch=Footprint(proof + WORKING_BYTES * n),
+    )
+
+
+def on_cuda(counts: Counts) -> Needs:
+    """On the device: per edge capacity 8 and arc 4, per vertex an offset 4. State: per arc a record of 16 (24 if wide);
+    per vertex excess 8, role and side 2. Scratch: that of the drains or that of the proof, whichever is more.
+    """
+    n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
+    proof = (8 if counts.wide else 4) * arcs + 16 * n
+    return Needs(
+        network=Footprint(network_bytes(counts), 12 * m + 4 * (n + 1) + 1),
+        state=Footprint(0, (24 if counts.wide else 16) * arcs + 10 * n),
+        scratch=Footprint(0, max(drain_bytes(n, arcs), proof)),
+    )
+
+
+LONG_ROW: Final = 128
+"""As in `gpu_engine.cuda.launch`."""
+
+
+def drain_bytes(n_vertices: int, n_arcs: int) -> int:
+    """`gpu_engine.cuda.launch.Drains`: per vertex label 8, region 1, four lists of 16; more for rows in pieces."""
+    pieces = n_arcs // LONG_ROW + 1
+    return 73 * n_vertices + 32 * (pieces + min(n_vertices, pieces)) + 5120

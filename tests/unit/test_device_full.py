@@ -1,0 +1,81 @@
+"""A full device, on a CuPy that is not there: `gpu_engine.cuda.memory` is read anew beside a stand-in."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import gpu_engine
+from gpu_engine.errors import OutOfMemory
+
+
+class Full(MemoryError):
+    pass
+
+
+class Pool:
+    freed = 0
+
+    def free_all_blocks(self) -> None:
+        self.freed += 1
+
+    def used_bytes(self) -> int:
+        return 30
+
+
+@pytest.fixture
+def pool() -> Pool:
+    return Pool()
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch, pool: Pool) -> Any:
+    device = SimpleNamespace(mem_info=(5, 80))
+    cuda = SimpleNamespace(memory=SimpleNamespace(OutOfMemoryError=Full), Device=lambda: device)
+    stand_in: Any = ModuleType("cupy")
+    stand_in.cuda, stand_in.get_default_memory_pool = cuda, lambda: pool
+    monkeypatch.setitem(sys.modules, "cupy", stand_in)
+    path = Path(gpu_engine.__file__).parent / "cuda" / "memory.py"
+    spec = importlib.util.spec_from_file_location("memory_beside_a_stand_in", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def failing(times: int, error: Exception) -> Any:
+    """A call that fails so often, then answers how often it was made."""
+    calls = 0
+
+    def call() -> int:
+        nonlocal calls
+        calls += 1
+        if calls <= times:
+            raise error
+        return calls
+
+    return call
+
+
+def test_the_pool_is_emptied_before_the_second_try(memory: Any, pool: Pool) -> None:
+    assert memory.refused_when_full(failing(0, Full()))() == 1
+    assert pool.freed == 0
+    assert memory.refused_when_full(failing(1, Full()))() == 2
+    assert pool.freed == 1
+
+
+def test_the_second_failure_is_a_refusal_with_numbers(memory: Any) -> None:
+    text = r"the device is full: 30 bytes in use by this process, 5 of 80 free; 512 bytes wanted"
+    with pytest.raises(OutOfMemory, match=text):
+        memory.refused_when_full(failing(2, Full("512 bytes wanted")))()
+
+
+def test_other_errors_pass(memory: Any, pool: Pool) -> None:
+    with pytest.raises(ValueError, match="no shape"):
+        memory.refused_when_full(failing(1, ValueError("no shape")))()
+    assert pool.freed == 0
+    assert memory.total_bytes() == 80
