@@ -32,6 +32,9 @@ class Mode(StrEnum):
     """Solved from zero flow."""
 
 
+WORK_DONE = ("pushes", "relabels", "global_relabels", "arcs_scanned")
+
+
 class Control:
     """What a host and a running solve share; one solve at a time. Safe to use from another thread.
 
@@ -54,8 +57,12 @@ class Control:
 
     def progress(self) -> dict[str, int]:
         """The counters so far; monotone while a solve runs."""
-        names = ("pushes", "relabels", "global_relabels", "arcs_scanned")
-        return {name: int(self.slots[i + 1]) for i, name in enumerate(names)}
+        return {name: int(self.slots[i + 1]) for i, name in enumerate(WORK_DONE)}
+
+    def add(self, work: Mapping[str, int]) -> None:
+        """Count work of the same solve that had another control."""
+        for i, name in enumerate(WORK_DONE):
+            self.slots[i + 1] += work[name]
 
 
 @dataclass(frozen=True, slots=True)

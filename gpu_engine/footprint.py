@@ -109,6 +109,6 @@ LONG_ROW: Final = 128
 
 
 def drain_bytes(n_vertices: int, n_arcs: int) -> int:
-    """`gpu_engine.cuda.launch.Drains`: per vertex label 8, region 1, four lists of 16; more for rows in pieces."""
+    """`gpu_engine.cuda.launch.Drains`: per vertex a record of 16 and four lists of 16; more for rows in pieces."""
     pieces = n_arcs // LONG_ROW + 1
-    return 73 * n_vertices + 32 * (pieces + min(n_vertices, pieces)) + 5120
+    return 80 * n_vertices + 32 * (pieces + min(n_vertices, pieces)) + 5120

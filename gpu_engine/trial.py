@@ -182,6 +182,7 @@ class Race:
         if first is None:
             raise Cancelled("the solve was cancelled")
         self.report = runs[first].result()
+        self._control.add(controls[first].progress())
         self._errors = [run.exception() for run in runs]
         return first, all(error is None for error in self._errors)
 

@@ -9,7 +9,9 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from time import perf_counter
+from typing import Any
 
 import cupy
 import numpy as np
@@ -19,10 +21,10 @@ from gpu_engine.checks import Certificate, verdict
 from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
 from gpu_engine.cuda import launch
 from gpu_engine.cuda.launch import Array, Batch, Drains, LoadedBatch, Topology
-from gpu_engine.cuda.memory import DeviceFull, refused_when_full
+from gpu_engine.cuda.memory import DeviceFull, device_call, next_stream
 from gpu_engine.cuda.preset_drain import PresetDrain
 from gpu_engine.cuda.presets import DEFAULT, find
-from gpu_engine.engine import Control, Cut, Engine, FlowState, KeptState, Mode, SolveReport
+from gpu_engine.engine import WORK_DONE, Control, Cut, Engine, FlowState, KeptState, Mode, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, on_cuda, unlimited
 from gpu_engine.free import SOURCE, free_vertices
@@ -35,7 +37,13 @@ NARROW_LIMIT = 1 << 30
 
 SPIN_S = 0.001
 POLL_S = 0.0002
-COUNTERS = ("pushes", "relabels", "global_relabels", "arcs_scanned", "rounds", "levels")
+TELL_S = 0.05
+"""How often a running solve tells its counters."""
+
+WORK = slice(Control.PUSHES, Control.ARCS_SCANNED + 1)
+"""Where a control has these."""
+
+COUNTERS = (*WORK_DONE, "rounds", "levels")
 
 
 @dataclass(eq=False, slots=True)
@@ -74,7 +82,12 @@ class CudaEngine(Engine):
 
     name = "cuda"
 
-    @refused_when_full
+    @cached_property
+    def stream(self) -> Any:
+        """Of all calls; a cupy.cuda.Stream."""
+        return next_stream()
+
+    @device_call
     def __init__(self, network: Network, preset: str = DEFAULT, room: Room = unlimited) -> None:
         named = find(preset) is not None
         self.name = f"cuda:{preset}" if named else "cuda"
@@ -96,7 +109,7 @@ class CudaEngine(Engine):
         loops = int((network.edge_arc < 0).sum())
         self._parallel = network.n_arcs != 2 * (network.n_edges - loops)
 
-    @refused_when_full
+    @device_call
     def open(self, terminals: Terminals) -> CudaFlowState:
         terminals.check(self.network.n_vertices)
         role = free_vertices(self.network, terminals).role
@@ -125,7 +138,7 @@ class CudaEngine(Engine):
         pairs = capacity + capacity[self.network.reverse_arc]
         return int(pairs.max(initial=0)) >= NARROW_LIMIT
 
-    @refused_when_full
+    @device_call
     def update(self, rows: EdgeArray, capacity: UnitArray) -> None:
         if len(rows) == 0:
             return
@@ -140,8 +153,8 @@ class CudaEngine(Engine):
             elif state.solved:
                 self._apply(state, batch)
         batch.store(self._topology)
+        batch.wait()  # it is read before it is written again
         self._check_width()
-        cupy.cuda.get_current_stream().synchronize()  # the batch is read before it is written again
 
     def _check_width(self) -> None:
         """States that were not there to be asked, or hold infinite arcs, may have to become wide."""
@@ -184,7 +197,7 @@ class CudaEngine(Engine):
             state.role, state.solved, state.arcs = role, False, None
             state.wide = self._needs_wide()
 
-    @refused_when_full
+    @device_call
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
         assert isinstance(state, CudaFlowState)
         try:
@@ -242,6 +255,7 @@ class CudaEngine(Engine):
     def _settle(self, state: CudaFlowState, control: Control, sides: list[bool]) -> dict[str, int]:
         """Drain S (True: its deficits) or T; raises `Cancelled` with a pseudoflow that can be settled later."""
         drains = Drains(self.network.n_vertices, self.network.n_arcs)
+        done = control.slots[WORK].copy()
         counters = Counter(dict.fromkeys(COUNTERS, 0))
         cancelled = False
         try:
@@ -261,23 +275,29 @@ class CudaEngine(Engine):
                 counters.update({name: int(told[name]) for name in COUNTERS})
             else:
                 counters["left_pushes"] += int(told["pushes"])
+        control.slots[WORK] = done + [counters[name] for name in WORK_DONE]
         if cancelled:
             state.holding = True
             raise Cancelled("the solve was cancelled")
         return counters
 
     def _wait(self, control: Control, drains: Drains) -> None:
-        """Until the kernels have ended; passes a cancel on to them."""
+        """Until the kernels have ended; passes a cancel on to them, and to the control how far they are."""
         event = cupy.cuda.Event(disable_timing=True)
         event.record()
-        began = perf_counter()
+        began = told = perf_counter()
+        done = control.slots[WORK].copy()
         sent = False
         while not event.done:
             if control.cancelled and not sent:
                 drains.cancel()
                 sent = True
-            if perf_counter() - began > SPIN_S:
+            now = perf_counter()
+            if now - began > SPIN_S:
                 time.sleep(POLL_S)
+            if now - told > TELL_S:
+                told = now
+                control.slots[WORK] = done + drains.progress()
 
     def _new_arcs(self, wide: bool) -> Array:
         """Arc records; heads and reverses come from another state, if one has them."""
@@ -286,7 +306,7 @@ class CudaEngine(Engine):
                 return launch.new_arcs(*launch.columns(state.arcs), wide)
         return launch.new_arcs(self.network.head, self.network.reverse_arc, wide)
 
-    @refused_when_full
+    @device_call
     def certificate(self, state: FlowState) -> Certificate:
         assert isinstance(state, CudaFlowState)
         found = launch.certify(self._topology, state, self._own_supply(state.terminals))
@@ -308,12 +328,12 @@ class CudaEngine(Engine):
         sources, sinks = (cupy.asarray(v) for v in (state.terminals.sources, state.terminals.sinks))
         return state.source_side[sources].get(), state.source_side[sinks].get()
 
-    @refused_when_full
+    @device_call
     def cut(self, state: FlowState, control: Control | None = None) -> Cut:
         engine, copy = self._on_host(state)
         return engine.cut(copy, control)
 
-    @refused_when_full
+    @device_call
     def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
         engine, copy = self._on_host(state)
         return engine.flow(copy, control)
@@ -338,7 +358,7 @@ class CudaEngine(Engine):
             residual += self.network.arc_capacity() - base
         return residual
 
-    @refused_when_full
+    @device_call
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
         assert isinstance(state, CudaFlowState)
         if not state.solved:
@@ -346,7 +366,7 @@ class CudaEngine(Engine):
         flow = self.network.arc_capacity() - self._residual(state)
         return {"flow": flow, "excess": state.excess.get(), "source_side": state.source_side.get()}
 
-    @refused_when_full
+    @device_call
     def restore(self, terminals: Terminals, arrays: Mapping[str, NDArray[np.generic]]) -> CudaFlowState:
         state = self.open(terminals)
 

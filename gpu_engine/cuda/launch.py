@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.cuda.module import THREADS, cluster_size, kernel
+from gpu_engine.engine import WORK_DONE
 from gpu_engine.types import ArcArray, EdgeArray, UnitArray, VertexArray
 
 Array = Any
@@ -23,6 +24,9 @@ BLOCK: Final = 256
 MAX_BLOCKS: Final = 4096
 ONE_BLOCK_ROWS: Final = 4096
 """Updates up to this size are applied by a single block, in one launch, and read from host memory."""
+
+HEAD_BYTES: Final = 256
+"""Of a batch, before its columns."""
 
 OUTCOME = np.dtype([("gained", "i8"), ("lacking", "i4"), ("holding", "i4"), ("overflow", "i4"), ("pad", "i4")])
 FINDINGS = np.dtype(
@@ -37,6 +41,9 @@ CONTROL = np.dtype(
 WORK_BYTES: Final = 256
 LONG_ROW: Final = 128
 """Arcs from which a row is visited by a whole block, and in pieces by a search (frontier.cuh)."""
+
+ARCS_OF_A_CLUSTER: Final = 1 << 17
+"""A drain takes a cluster more for so many arcs: small ones run side by side, and have cheaper barriers."""
 
 PATIENCE: Final = np.float32(0.5)
 SMALL: Final = np.int32(256)
@@ -112,7 +119,7 @@ class Drains:
         self._started += 1
         flow = (np.int32(len(state.excess)), row_offsets, state.arcs, state.excess, state.role, state.source_side)
         scratch = (self._vertices, *self._entries, self._work[i], self.controls[i])
-        drain(*flow, *scratch, PATIENCE, SMALL, ROUND_LIMIT)
+        drain(1 + len(state.arcs) // ARCS_OF_A_CLUSTER, *flow, *scratch, PATIENCE, SMALL, ROUND_LIMIT)
 
     def cancel(self) -> None:
         """By a copy on a stream of its own: a kernel might find no room beside the drain."""
@@ -120,6 +127,14 @@ class Drains:
             for control in self.controls[: self._started]:
                 control[:4].set(np.ones(1, np.int32).view(np.uint8), stream=stream)
             stream.synchronize()
+
+    def progress(self) -> NDArray[np.int64]:
+        """int64[4]: pushes, relabels, global relabels and scanned arcs of all, as of their last searches."""
+        with cupy.cuda.Stream(non_blocking=True) as stream:
+            raw = self.controls[: self._started].get(stream=stream)
+            stream.synchronize()
+        told = raw[:, : CONTROL.itemsize].copy().view(CONTROL)
+        return np.array([told[name].sum() for name in WORK_DONE], np.int64)
 
     def outcomes(self) -> Iterator[NDArray[np.void]]:
         """A `CONTROL` record of each drain, in order; waits for them."""
@@ -129,16 +144,18 @@ class Drains:
 
 @dataclass(slots=True)
 class Cooperative:
-    """A kernel whose blocks must all run at once, and how many of them the device has room for."""
+    """A kernel whose blocks must all run at once, and how many of them the device has room for. They are launched in
+    clusters of ``step`` blocks; one cluster is left to others."""
 
     function: Any
     blocks: int
     step: int
 
-    def __call__(self, *arguments: Any) -> None:
+    def __call__(self, clusters: int, *arguments: Any) -> None:
+        """Launch at most so many clusters."""
         while True:
             try:
-                self.function((self.blocks,), (THREADS,), arguments)
+                self.function((min(clusters * self.step, self.blocks),), (THREADS,), arguments)
                 return
             except cupy.cuda.driver.CUDADriverError as error:
                 # Clusters do not always pack onto all multiprocessors: the device says so by refusing.
@@ -232,66 +249,70 @@ class Batch:
         self._pinned: Any = None
 
     def load(self, rows: EdgeArray, capacity: UnitArray) -> "LoadedBatch":
-        """Lay an update out; small ones are read in place by the kernel, large ones copied in one transfer."""
+        """Lay an update out; small ones are used in place by the kernel, large ones copied in one transfer."""
         k = len(rows)
-        size = 256 + 8 * k + 4 * k
+        size = HEAD_BYTES + 20 * k
         if size > self.nbytes:
             grown = max(2 * size, 1 << 16)
             self._pinned = cupy.cuda.alloc_pinned_memory(grown)
             self.nbytes = grown
         host = np.frombuffer(self._pinned, np.uint8, size)
-        host[256 : 256 + 8 * k].view(np.int64)[:] = capacity
-        host[256 + 8 * k :].view(np.int32)[:] = rows
-        if k > ONE_BLOCK_ROWS:
-            device = cupy.empty(size, np.uint8)
-            device.set(host)
-            device[:256].fill(0)
-        else:
-            memory = cupy.cuda.UnownedMemory(self._pinned.ptr, size, self, cupy.cuda.Device().id)
-            device = cupy.ndarray(size, np.uint8, cupy.cuda.MemoryPointer(memory, 0))
-        columns = device[256 + 8 * k :].view(np.int32), device[256 : 256 + 8 * k].view(np.int64)
-        return LoadedBatch(k, *columns, cupy.empty(k, np.int64), device[: OUTCOME.itemsize], host)
+        host[HEAD_BYTES : HEAD_BYTES + 8 * k].view(np.int64)[:] = capacity
+        host[HEAD_BYTES + 16 * k :].view(np.int32)[:] = rows
+        if k <= ONE_BLOCK_ROWS:
+            return LoadedBatch(k, self._pinned.ptr, host, None)
+        copy = cupy.empty(size, np.uint8)
+        copy.set(host)
+        copy[:HEAD_BYTES].fill(0)
+        return LoadedBatch(k, copy.data.ptr, host, copy, reading=True)
 
 
-@dataclass(slots=True)
 class LoadedBatch:
-    """``rows`` int32[k], ``capacity`` and ``change`` int64[k] as the device sees them."""
+    """Addresses, as the device sees them: of an `OUTCOME`, then columns capacity and change int64[k], rows int32[k]."""
 
-    k: int
-    rows: Array
-    capacity: Array
-    change: Array
-    outcome: Array
-    host: NDArray[np.uint8]
-    stored: bool = False
+    def __init__(self, k: int, at: int, host: NDArray[np.uint8], copy: Array | None, *, reading: bool = False) -> None:
+        self._k = np.int32(k)
+        self._outcome, self._capacity = np.int64(at), np.int64(at + HEAD_BYTES)
+        self._change, self._rows = np.int64(at + HEAD_BYTES + 8 * k), np.int64(at + HEAD_BYTES + 16 * k)
+        self._host, self._copy = host, copy
+        self._stored = False
+        self._reading = reading
+        """The device may not be done with the host's memory."""
 
     def store(self, topology: Topology) -> None:
         """Keep the new capacities, unless a flow state's update did."""
-        if not self.stored:
-            arguments = (np.int32(self.k), self.rows, self.capacity, topology.capacity, self.change)
-            _run_all("store", self.k, False, *arguments)
-            self.stored = True
+        if not self._stored:
+            arguments = (self._k, self._rows, self._capacity, topology.capacity, self._change)
+            _run_all("store", int(self._k), False, *arguments)
+            self._stored = self._reading = True
+
+    def wait(self) -> None:
+        """Until the host's memory may be written again."""
+        if self._reading:
+            cupy.cuda.get_current_stream().synchronize()
+            self._reading = False
 
     def apply(self, topology: Topology, state: State) -> NDArray[np.void]:
         """Change the capacities in one state and say what came of it, as an `OUTCOME` record. Waits."""
-        k, wide = np.int32(self.k), state.wide
-        flow = (state.arcs, state.excess, state.role, state.source_side, self.outcome)
-        if self.k <= ONE_BLOCK_ROWS:
-            batch = (k, self.rows, self.capacity, topology.capacity, self.change, np.bool_(not self.stored))
-            threads = min(1024, -(-self.k // 32) * 32)
+        k, wide = int(self._k), state.wide
+        flow = (state.arcs, state.excess, state.role, state.source_side, self._outcome)
+        if self._copy is None:
+            batch = (self._k, self._rows, self._capacity, topology.capacity, self._change, np.bool_(not self._stored))
+            threads = min(1024, -(-k // 32) * 32)
             kernel("state.cu", "apply", wide=wide)((1,), (threads,), (*batch, *topology.edges, *flow))
-            self.stored = True
-            cupy.cuda.get_current_stream().synchronize()
-            told: NDArray[np.void] = self.host[: OUTCOME.itemsize].view(OUTCOME)[0]
+            self._stored = self._reading = True
+            self.wait()
+            told: NDArray[np.void] = self._host[: OUTCOME.itemsize].view(OUTCOME)[0]
             return told
         self.store(topology)
-        self.outcome.fill(0)
-        changed = (k, self.rows, self.change, *topology.edges, state.arcs, self.outcome)
-        _run_all("apply_change", self.k, wide, *changed)
-        mended = (state.arcs, state.excess, state.source_side, self.outcome)
-        _run_all("apply_mend", self.k, wide, k, self.rows, *topology.edges, *mended)
-        _run_all("apply_look", self.k, wide, k, self.rows, *topology.edges, *flow)
-        told = self.outcome.get().view(OUTCOME)[0]
+        self._copy[: OUTCOME.itemsize].fill(0)
+        changed = (self._k, self._rows, self._change, *topology.edges, state.arcs, self._outcome)
+        _run_all("apply_change", k, wide, *changed)
+        mended = (state.arcs, state.excess, state.source_side, self._outcome)
+        _run_all("apply_mend", k, wide, self._k, self._rows, *topology.edges, *mended)
+        _run_all("apply_look", k, wide, self._k, self._rows, *topology.edges, *flow)
+        told = self._copy[: OUTCOME.itemsize].get().view(OUTCOME)[0]
+        self._reading = False
         return told
 
 

@@ -181,7 +181,7 @@ def test_an_undirected_graph_is_copied_for_a_matching_only_if_both_fit(
     edges = EdgeList(120, tail, head, np.ones(3600, np.int64), undirected=True)
     needs = on_cpu(Network(edges).counts)
     budget = needs.network + needs.state + needs.scratch + Footprint(20_000)
-    worker = start_worker(memory_budget_bytes=budget.host)
+    start_worker(memory_budget_bytes=budget.host)
     caller.wait_ready()
     caller.load("g", edges)
     left = MatchingArgs(left=list(range(60)))
