@@ -144,8 +144,8 @@ class Drains:
 
 @dataclass(slots=True)
 class Cooperative:
-    """A kernel whose blocks must all run at once, and how many of them the device has room for. They are launched in
-    clusters of ``step`` blocks; one cluster is left to others."""
+    """A kernel whose blocks must all run at once, in clusters of ``step``, and how many of them the device has room for
+    beside some small work of others: an eighth of it is theirs (measured: 1-2 % slower, and no waiting)."""
 
     function: Any
     blocks: int
@@ -167,7 +167,8 @@ class Cooperative:
 @cache
 def _drain(name: str, wide: bool) -> Cooperative:
     cluster = cluster_size()
-    blocks = cupy.cuda.Device().attributes["MultiProcessorCount"] // cluster * cluster
+    multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
+    blocks = max(1, multiprocessors * 7 // 8 // cluster) * cluster
     return Cooperative(kernel("drain.cu", name, wide=wide, cooperative=True), blocks, cluster)
 
 
