@@ -92,17 +92,25 @@ def on_cpu(counts: Counts) -> Needs:
 
 
 def on_cuda(counts: Counts) -> Needs:
-    """On the device: per edge capacity 8 and arc 4, per vertex an offset 4. State: per arc a record of 16 (24 if wide);
-    per vertex excess 8, role and side 2. Scratch: that of the drains or that of the proof, whichever is more.
+    """On the device: per edge capacity 8, per vertex an offset 4. State: per arc a record of 16 (24 if wide), per edge
+    its arc 4; per vertex excess 8, role and side 2. Scratch: that of the drains or that of the proof, the larger one.
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = (8 if counts.wide else 4) * arcs + 16 * n
     return Needs(
-        network=Footprint(network_bytes(counts), 12 * m + 4 * (n + 1) + 1),
-        state=Footprint(0, (24 if counts.wide else 16) * arcs + 10 * n),
+        network=Footprint(network_bytes(counts), 8 * m + 4 * (n + 1) + 1),
+        state=Footprint(0, (24 if counts.wide else 16) * arcs + 4 * m + 10 * n),
         scratch=Footprint(0, max(drain_bytes(n, arcs), proof)),
     )
 
+
+def arranging_bytes(n_vertices: int, n_arcs: int) -> int:
+    """Working memory of `gpu_engine.cuda.arrange`: per arc four numbers of 4, 40 for those sorted at once."""
+    return 16 * n_arcs + 40 * min(n_arcs, ARRANGED_AT_ONCE) + 28 * n_vertices
+
+
+ARRANGED_AT_ONCE: Final = 1 << 24
+"""As in `gpu_engine.cuda.arrange`."""
 
 LONG_ROW: Final = 128
 """As in `gpu_engine.cuda.launch`."""

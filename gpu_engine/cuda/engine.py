@@ -7,7 +7,7 @@ the cut are derived on the host from a copy of the state, so they do not disturb
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from gpu_engine.checks import Certificate, verdict
 from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
 from gpu_engine.cuda import launch
+from gpu_engine.cuda.arrange import as_given, sinks_first
 from gpu_engine.cuda.launch import Array, Batch, Drains, LoadedBatch, Topology
 from gpu_engine.cuda.memory import DeviceFull, device_call, next_stream
 from gpu_engine.cuda.preset_drain import PresetDrain
 from gpu_engine.cuda.presets import DEFAULT, find
 from gpu_engine.engine import WORK_DONE, Control, Cut, Engine, FlowState, KeptState, Mode, SolveReport
 from gpu_engine.errors import Cancelled
-from gpu_engine.footprint import Footprint, Needs, Room, on_cuda, unlimited
+from gpu_engine.footprint import Footprint, Needs, Room, arranging_bytes, on_cuda, unlimited
 from gpu_engine.free import SOURCE, free_vertices
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
@@ -48,7 +49,8 @@ COUNTERS = (*WORK_DONE, "rounds", "levels")
 
 @dataclass(eq=False, slots=True)
 class CudaFlowState(KeptState):
-    """Device arrays: arcs (16 bytes each, 24 if wide), excess int64[n], role int8[n], source_side bool[n]."""
+    """Device arrays: arcs (16 bytes each, 24 if wide) in an order of their own (`gpu_engine.cuda.arrange`), edge_arc
+    int32[m] into them, excess int64[n], role int8[n], source_side bool[n]."""
 
     terminals: Terminals
     role: Array
@@ -56,6 +58,7 @@ class CudaFlowState(KeptState):
     source_side: Array
     wide: bool
     arcs: Array = None
+    edge_arc: Array = None
     value: int = 0
     settled_value: int = 0
     solved: bool = False
@@ -68,7 +71,7 @@ class CudaFlowState(KeptState):
     @property
     def nbytes(self) -> int:
         at_rest = self.role.nbytes + self.excess.nbytes + self.source_side.nbytes
-        return int(at_rest + (0 if self.arcs is None else self.arcs.nbytes))
+        return int(at_rest + (0 if self.arcs is None else self.arcs.nbytes + self.edge_arc.nbytes))
 
 
 class CudaEngine(Engine):
@@ -99,7 +102,6 @@ class CudaEngine(Engine):
             n=network.n_vertices,
             n_arcs=network.n_arcs,
             row_offsets=cupy.asarray(network.row_offsets),
-            edge_arc=cupy.asarray(network.edge_arc),
             capacity=cupy.asarray(network.capacity),
             undirected=cupy.asarray(network.undirected),
         )
@@ -115,12 +117,21 @@ class CudaEngine(Engine):
         role = free_vertices(self.network, terminals).role
         n = self.network.n_vertices
         wide = self._needs_wide()
-        self._room(self._needs(wide).state)
+        self._room(self._needs(wide).state + Footprint(device=arranging_bytes(n, self.network.n_arcs)))
         excess, side = cupy.empty(n, np.int64), cupy.empty(n, np.bool_)
-        arcs = self._new_arcs(wide)
-        state = CudaFlowState(terminals, cupy.asarray(role), excess, side, wide, arcs)
+        state = CudaFlowState(terminals, cupy.asarray(role), excess, side, wide)
+        self._arrange(state)
         self._states.append(state)
         return state
+
+    def _arrange(self, state: CudaFlowState) -> None:
+        """Give the state its arcs. Presets get them as published codes have them."""
+        if self._preset is not None:
+            arranged = as_given(self.network)
+        else:
+            arranged = sinks_first(self.network, self._topology, state.terminals.sinks)
+        state.edge_arc = arranged.edge_arc
+        state.arcs = launch.new_arcs(arranged.head, arranged.reverse, state.wide)
 
     def _needs_wide(self) -> bool:
         """Narrow if every pair sum and the whole flow stay below 2**30."""
@@ -130,7 +141,7 @@ class CudaEngine(Engine):
             return True
         # A pair sum has the capacities of two arcs, twice where edges are undirected. Mostly this bound will do.
         try:
-            if 4 * launch.largest_sum(self._topology) < NARROW_LIMIT:
+            if 4 * launch.largest_sum(self._topology, cupy.asarray(self.network.edge_arc)) < NARROW_LIMIT:
                 return False
         except DeviceFull:
             pass  # the host has room to look closer
@@ -163,7 +174,7 @@ class CudaEngine(Engine):
         narrow = [state for state in self._states if not state.wide and (not state.solved or self.network.n_infinite)]
         if narrow and self._needs_wide():
             for state in narrow:
-                state.solved, state.wide, state.arcs = False, True, None
+                state.solved, state.wide, state.arcs, state.edge_arc = False, True, None, None
 
     def _beside_infinite(self, rows: EdgeArray) -> bool:
         """A finite edge of the batch shares its link with an infinite one."""
@@ -177,7 +188,7 @@ class CudaEngine(Engine):
         told = batch.apply(self._topology, state)
         state.touched = True
         if told["overflow"]:
-            state.solved, state.wide, state.arcs = False, True, None
+            state.solved, state.wide, state.arcs, state.edge_arc = False, True, None, None
         state.value += int(told["gained"])
         state.lacking |= bool(told["lacking"])
         state.holding |= bool(told["holding"])
@@ -194,7 +205,7 @@ class CudaEngine(Engine):
             raise
         self._infinite_arcs = self.network.infinite_arcs()
         for state, role in zip(self._states, roles, strict=True):
-            state.role, state.solved, state.arcs = role, False, None
+            state.role, state.solved, state.arcs, state.edge_arc = role, False, None, None
             state.wide = self._needs_wide()
 
     @device_call
@@ -226,8 +237,8 @@ class CudaEngine(Engine):
         needs = self._needs(state.wide)
         self._room(needs.scratch if state.arcs is not None else needs.scratch + needs.state)
         if state.arcs is None:
-            state.arcs = self._new_arcs(state.wide)
-        launch.zero_flow(self._topology, state.arcs, state.wide)
+            self._arrange(state)
+        launch.zero_flow(self._topology, state)
         state.excess[:] = self._own_supply(state.terminals)
         state.source_side[:] = state.role == SOURCE
         launch.saturate(state)
@@ -299,13 +310,6 @@ class CudaEngine(Engine):
                 told = now
                 control.slots[WORK] = done + drains.progress()
 
-    def _new_arcs(self, wide: bool) -> Array:
-        """Arc records; heads and reverses come from another state, if one has them."""
-        for state in self._states:
-            if state.arcs is not None:
-                return launch.new_arcs(*launch.columns(state.arcs), wide)
-        return launch.new_arcs(self.network.head, self.network.reverse_arc, wide)
-
     @device_call
     def certificate(self, state: FlowState) -> Certificate:
         assert isinstance(state, CudaFlowState)
@@ -351,12 +355,25 @@ class CudaEngine(Engine):
         return CpuEngine(self.network), copy
 
     def _residual(self, state: CudaFlowState) -> UnitArray:
-        """int64[arcs] on the host, in the CPU engine's terms for infinite arcs."""
-        residual: UnitArray = launch.residual(state.arcs, state.wide).get().astype(np.int64)
+        """int64[arcs] on the host in the network's order, in the CPU engine's terms for infinite arcs."""
+        own = launch.residual(state.arcs, state.wide)
         if self.network.n_infinite:
-            base = launch.arc_capacity(self._topology, state.arcs, state.wide).get().astype(np.int64)
-            residual += self.network.arc_capacity() - base
+            own = own - launch.arc_capacity(self._topology, state)
+        given = cupy.empty(len(own), own.dtype)
+        for there, here in self._same_arcs(state):
+            given[there] = own[here]
+        residual: UnitArray = given.get().astype(np.int64)
+        if self.network.n_infinite:
+            residual += self.network.arc_capacity()
         return residual
+
+    def _same_arcs(self, state: CudaFlowState) -> Iterator[tuple[Array, Array]]:
+        """Places of the same arcs in the network and in the state: those that carry edges, then their reverses."""
+        given = cupy.asarray(self.network.edge_arc)
+        kept = given >= 0
+        there, here = given[kept], state.edge_arc[kept]
+        yield there, here
+        yield cupy.asarray(self.network.reverse_arc)[there], launch.columns(state.arcs)[1][here]
 
     @device_call
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
@@ -371,9 +388,14 @@ class CudaEngine(Engine):
         state = self.open(terminals)
 
         def fill() -> None:
-            launch.zero_flow(self._topology, state.arcs, state.wide)
+            launch.zero_flow(self._topology, state)
             column = launch.residual(state.arcs, state.wide)
-            column -= cupy.asarray(arrays["flow"].astype(column.dtype))
+            capacity, flow = column.copy(), arrays["flow"].astype(column.dtype)
+            if flow.shape != column.shape:
+                raise ValueError(f"flow of {len(flow)} arcs")
+            flow = cupy.asarray(flow)
+            for there, here in self._same_arcs(state):
+                column[here] = capacity[here] - flow[there]
             state.excess[:] = cupy.asarray(arrays["excess"])
             state.source_side[:] = cupy.asarray(arrays["source_side"])
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.cuda.module import THREADS, cluster_size, kernel
 from gpu_engine.engine import WORK_DONE
-from gpu_engine.types import ArcArray, EdgeArray, UnitArray, VertexArray
+from gpu_engine.types import EdgeArray, UnitArray
 
 Array = Any
 """A cupy.ndarray; CuPy has no generic array type that a checker could use."""
@@ -57,29 +57,28 @@ class State(Protocol):
     excess: Array
     source_side: Array
     arcs: Array
+    edge_arc: Array
     wide: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What all states of a network share on the device. Heads and reverse arcs lie in the states' records only."""
+    """What all states of a network share on the device. Each has its own order of the arcs in a row."""
 
     n: int
     n_arcs: int
     row_offsets: Array
-    edge_arc: Array
     capacity: Array
     undirected: Array
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.row_offsets, self.edge_arc, self.capacity, self.undirected)
+        arrays = (self.row_offsets, self.capacity, self.undirected)
         return sum(int(array.nbytes) for array in arrays)
 
-    @property
-    def edges(self) -> tuple[Any, ...]:
+    def edges(self, state: State) -> tuple[Any, ...]:
         """The arguments by which kernels find an edge's arc."""
-        return self.edge_arc, self.undirected, np.int32(len(self.undirected))
+        return state.edge_arc, self.undirected, np.int32(len(self.undirected))
 
 
 class Carver:
@@ -183,11 +182,11 @@ def _run(file: str, name: str, count: int, wide: bool, *arguments: Any) -> None:
 # ---- arcs at zero flow ----------------------------------------------------------------------------------------
 
 
-def new_arcs(head: VertexArray | Array, reverse_arc: ArcArray | Array, wide: bool) -> Array:
-    """Arc records without capacities, from host or device columns."""
+def new_arcs(head: Array, reverse_arc: Array, wide: bool) -> Array:
+    """Arc records without capacities."""
     arcs = cupy.empty((len(head), 3), np.int64) if wide else cupy.empty((len(head), 4), np.int32)
     words = arcs.view(np.int32)
-    words[:, 0], words[:, 1] = cupy.asarray(head), cupy.asarray(reverse_arc)
+    words[:, 0], words[:, 1] = head, reverse_arc
     return arcs
 
 
@@ -202,34 +201,35 @@ def residual(arcs: Array, wide: bool) -> Array:
     return arcs[:, 1] if wide else arcs[:, 2]
 
 
-def largest_sum(topology: Topology) -> int:
+def largest_sum(topology: Topology, edge_arc: Array) -> int:
     """The most that the edges of one direction of a link carry together, all finite. Scratch: 8 bytes an arc."""
     sums = cupy.zeros(topology.n_arcs, np.int64)
-    kept = topology.edge_arc >= 0
-    cupy.add.at(sums, topology.edge_arc[kept], topology.capacity[kept])
+    kept = edge_arc >= 0
+    cupy.add.at(sums, edge_arc[kept], topology.capacity[kept])
     return int(sums.max()) if len(sums) else 0
 
 
-def zero_flow(topology: Topology, arcs: Array, wide: bool) -> None:
+def zero_flow(topology: Topology, state: State) -> None:
     """Set residuals and pair sums to the capacities. O(n + m)."""
-    n_arcs = len(arcs)
-    _run("state.cu", "clear", n_arcs, wide, np.int32(n_arcs), arcs)
-    _fill(topology, arcs, residual(arcs, wide), 3 if wide else 4, wide)
-    _run("state.cu", "pair_sums", n_arcs, wide, np.int32(n_arcs), arcs)
+    n_arcs, wide = len(state.arcs), state.wide
+    _run("state.cu", "clear", n_arcs, wide, np.int32(n_arcs), state.arcs)
+    _fill(topology, state, residual(state.arcs, wide), 3 if wide else 4)
+    _run("state.cu", "pair_sums", n_arcs, wide, np.int32(n_arcs), state.arcs)
 
 
-def arc_capacity(topology: Topology, arcs: Array, wide: bool) -> Array:
+def arc_capacity(topology: Topology, state: State) -> Array:
     """The arcs' capacities in the units of the records, an infinite one as the state holds it. O(n + m)."""
-    capacity = cupy.zeros(len(arcs), np.int64 if wide else np.int32)
-    _fill(topology, arcs, capacity, 1, wide)
+    capacity = cupy.zeros(len(state.arcs), np.int64 if state.wide else np.int32)
+    _fill(topology, state, capacity, 1)
     return capacity
 
 
-def _fill(topology: Topology, arcs: Array, out: Array, stride: int, wide: bool) -> None:
+def _fill(topology: Topology, state: State, out: Array, stride: int) -> None:
     m = len(topology.capacity)
+    edge_arc, *undirected = topology.edges(state)
     for infinite in (False, True):
-        edges = (np.int32(m), topology.edge_arc, topology.capacity, *topology.edges[1:], np.bool_(infinite))
-        _run("state.cu", "fill", m, wide, *edges, arcs, out, np.int32(stride))
+        edges = (np.int32(m), edge_arc, topology.capacity, *undirected, np.bool_(infinite))
+        _run("state.cu", "fill", m, state.wide, *edges, state.arcs, out, np.int32(stride))
 
 
 def saturate(state: State) -> None:
@@ -300,18 +300,18 @@ class LoadedBatch:
         if self._copy is None:
             batch = (self._k, self._rows, self._capacity, topology.capacity, self._change, np.bool_(not self._stored))
             threads = min(1024, -(-k // 32) * 32)
-            kernel("state.cu", "apply", wide=wide)((1,), (threads,), (*batch, *topology.edges, *flow))
+            kernel("state.cu", "apply", wide=wide)((1,), (threads,), (*batch, *topology.edges(state), *flow))
             self._stored = self._reading = True
             self.wait()
             told: NDArray[np.void] = self._host[: OUTCOME.itemsize].view(OUTCOME)[0]
             return told
         self.store(topology)
         self._copy[: OUTCOME.itemsize].fill(0)
-        changed = (self._k, self._rows, self._change, *topology.edges, state.arcs, self._outcome)
+        changed = (self._k, self._rows, self._change, *topology.edges(state), state.arcs, self._outcome)
         _run_all("apply_change", k, wide, *changed)
         mended = (state.arcs, state.excess, state.source_side, self._outcome)
-        _run_all("apply_mend", k, wide, self._k, self._rows, *topology.edges, *mended)
-        _run_all("apply_look", k, wide, self._k, self._rows, *topology.edges, *flow)
+        _run_all("apply_mend", k, wide, self._k, self._rows, *topology.edges(state), *mended)
+        _run_all("apply_look", k, wide, self._k, self._rows, *topology.edges(state), *flow)
         told = self._copy[: OUTCOME.itemsize].get().view(OUTCOME)[0]
         self._reading = False
         return told
@@ -332,7 +332,7 @@ def certify(topology: Topology, state: State, own: Array) -> NDArray[np.void]:
     for name in ("residual", "balance", "terminal", "crossing", "side"):
         blank[name] = -1
     findings, outflow = cupy.asarray(blank.view(np.uint8)), cupy.zeros(n, np.int64)
-    capacity = arc_capacity(topology, state.arcs, state.wide)
+    capacity = arc_capacity(topology, state)
     arcs = (np.int32(n_arcs), state.arcs, capacity, state.source_side, outflow, findings)
     _run("certify.cu", "certify_arcs", n_arcs, state.wide, *arcs)
     vertices = (np.int32(n), own, outflow, state.excess, state.role, state.source_side, findings)

@@ -36,6 +36,7 @@ def device_name() -> str:
 
 def compile_all() -> None:
     """Compile what a solve may need, so that none waits for it."""
+    kernel("arrange.cu", "next_level", wide=False)
     for wide in (False, True):
         for name in ("drain_forward", "drain_mirrored"):
             kernel("drain.cu", name, wide=wide, cooperative=True)

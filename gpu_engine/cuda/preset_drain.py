@@ -48,7 +48,7 @@ class PresetDrain:
         free = (state.role != ORDINARY).astype(np.int8) * np.int8(SINK)
         region = cupy.where(state.source_side != deficits, np.int8(AWAY), free)
         if self._preset.reversed_rows and self._reversed_rows is None and self._topology.n_arcs:
-            self._reversed_rows = ReversedRows.of(self._topology, *launch.columns(state.arcs))
+            self._reversed_rows = ReversedRows.of(self._topology, state.edge_arc, *launch.columns(state.arcs))
         return Side(self._topology, state.arcs, state.excess, region, state.wide, deficits, self._reversed_rows)
 
     def one(self, state: State, deficits: bool, control: Control) -> dict[str, int]:

@@ -38,10 +38,10 @@ class ReversedRows:
     entry: Array
 
     @classmethod
-    def of(cls, topology: Topology, heads: Array, reverse: Array) -> "ReversedRows":
-        """From the columns of any state's records."""
+    def of(cls, topology: Topology, edge_arc: Array, heads: Array, reverse: Array) -> "ReversedRows":
+        """From the edges' arcs and the columns of any state's records."""
         carries = cupy.zeros(topology.n_arcs, np.bool_)
-        carries[topology.edge_arc[topology.edge_arc >= 0]] = True
+        carries[edge_arc[edge_arc >= 0]] = True
         arc = cupy.arange(topology.n_arcs, dtype=np.int32)
         forward = arc[carries & (~carries[reverse] | (arc < reverse))]
         backward = reverse[forward]

@@ -15,7 +15,7 @@ from gpu_engine.cuda.engine import CudaEngine  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
 from gpu_engine.edgelist import EdgeList  # noqa: E402
 from gpu_engine.errors import OutOfMemory  # noqa: E402
-from gpu_engine.footprint import Footprint, on_cuda  # noqa: E402
+from gpu_engine.footprint import Footprint, arranging_bytes, on_cuda  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402
 from gpu_engine.network import Network  # noqa: E402
 from gpu_engine.select import device_bytes, open_engine  # noqa: E402
@@ -101,7 +101,8 @@ def test_it_asks_for_room_before_it_allocates() -> None:
     needs = engine.needs
     state = engine.open(Terminals.of([edges.source], [edges.sink]))
     engine.solve(state)
-    assert asked == [Footprint(device=needs.network.device), needs.state, needs.scratch]
+    arranging = Footprint(device=arranging_bytes(engine.network.n_vertices, engine.network.n_arcs))
+    assert asked == [Footprint(device=needs.network.device), needs.state + arranging, needs.scratch]
     engine.solve(state)
     assert len(asked) == 3
 
