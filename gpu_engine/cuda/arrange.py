@@ -46,6 +46,8 @@ def as_given(network: Network) -> Arrangement:
 def sinks_first(network: Network, topology: Topology, sinks: VertexArray) -> Arrangement:
     """Rows by distance to the sinks; the same whenever it is asked for. Costs a sort of the arcs."""
     given = as_given(network)
+    if not topology.n_arcs:
+        return given
     rank = _ranks(topology, _levels(topology, given.head, sinks))
     position = _positions(network, topology, given.head, rank)
     head, reverse = cupy.empty_like(given.head), cupy.empty_like(given.reverse)
