@@ -104,7 +104,7 @@ def measure_engine(edges: EdgeList, choice: str, effort: Effort) -> Row:
         "certificate_valid": True,
         "counters": dict(first.counters),
         "engine": engine.name,
-        "engine_bytes_per_arc": engine.nbytes / engine.network.n_arcs,
+        "engine_bytes_per_arc": (engine.device_nbytes or engine.nbytes) / engine.network.n_arcs,
     }
 
 

@@ -81,7 +81,7 @@ def measure(edges: EdgeList, runs: int) -> Row:
         "cold_ms_median": median(cold_ms),
         "cold_runs": len(cold_ms),
         "values": sorted(values),
-        "engine_bytes_per_arc": engine.nbytes / network.n_arcs,
+        "engine_bytes_per_arc": (engine.device_nbytes or engine.nbytes) / network.n_arcs,
     }
     rng = np.random.default_rng(1)
     for k in (1, 100, network.n_edges // 1000, network.n_edges // 100):

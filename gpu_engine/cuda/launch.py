@@ -45,7 +45,7 @@ LONG_ROW: Final = 128
 ARCS_OF_A_CLUSTER: Final = 1 << 17
 """A drain takes a cluster more for so many arcs: small ones run side by side, and have cheaper barriers."""
 
-PATIENCE: Final = np.float32(0.5)
+PATIENCE: Final = np.float32(0.75)
 SMALL: Final = np.int32(256)
 ROUND_LIMIT: Final = np.int32(1 << 30)
 

@@ -1,9 +1,9 @@
 // Drain: push the excess of a region to its sinks and deficits. One persistent cooperative kernel, no host
 // read-back; synchronous push-relabel with exact labels renewed by the work they save.
 //
-// Definitions. The region is one side of the state's cut: T, or with MIRROR S. Arcs are bidirectional CSR. residual(a) + residual(reverse(a)) = pair_sum(a) never changes while the
-// kernel runs, so a vertex's own row tells the residuals of both directions. An ordinary vertex with excess > 0 is
-// active; a sink takes everything, a vertex with excess < 0 (a deficit) takes up to its size. Vertices outside the
+// Definitions. The region is one side of the state's cut: T, or with MIRROR S. Arcs are bidirectional CSR.
+// residual(a) + residual(reverse(a)) = pair_sum(a) never changes while the kernel runs, so a vertex's own row tells the
+// residuals of both directions. An ordinary vertex with excess > 0 is active; a sink takes everything, a vertex with excess < 0 (a deficit) takes up to its size. Vertices outside the
 // region carry the label OUTSIDE and are never touched. With MIRROR the roles of a residual and its reverse are
 // exchanged and excesses are negated: the same kernel then fills deficits from excesses.
 //
@@ -29,6 +29,12 @@
 // between searches, exact distances never shrink (Kannappan et al., Lemma 3.1), and a round in which nothing is
 // relabelled moves every excess down a level, so the rounds are O(n^2) in number; `round_limit` bounds them all the
 // same.
+//
+// Strides. In a deep search with a narrow frontier a block goes on for some levels with what it has found, without a
+// barrier. It may then label a vertex too high, by a long way round; whoever comes by a shorter one lowers the label and
+// visits the row again. At the next barrier all labels are exact: a vertex at distance d has a neighbour at d - 1 in some
+// block's hands, which visits it in the stride for that level at the latest. Only rows that a block has no space for
+// (early entries) are late; the search then goes on until nothing is left to visit, by when all labels are exact too.
 //
 // Tiers. A step whose frontier is small runs on one cluster of blocks (a cheaper barrier); the other blocks wait at
 // the gate until a step outgrows it.
