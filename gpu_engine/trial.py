@@ -9,6 +9,7 @@ is free.
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from math import inf
 from time import perf_counter
 from typing import Final
 
@@ -26,8 +27,12 @@ from gpu_engine.types import EdgeArray, UnitArray
 WATCH_S: Final = 0.002
 """How often a trial looks for a cancel."""
 
-PATIENCE: Final = 1.0
-"""An engine that takes longer than twice the other's first time has lost."""
+GRACE_S: Final = 0.01
+"""An engine that takes longer than twice the other's first time, and so much, has lost."""
+
+SHORT_S: Final = 0.05
+ROUNDS: Final = 3
+"""Solves of each engine alone after a close race, if it was short; else one."""
 
 
 @dataclass(eq=False, slots=True)
@@ -78,7 +83,7 @@ class TrialEngine(Engine):
         return replace(report, reason=f"{report.reason}; {self._verdict}") if self._verdict else report
 
     def _try_both(self, state: FlowState, open_rival: Callable[[Network], Engine], control: Control) -> SolveReport:
-        """Solve cold on both; the state and all others move to the engine that ends first.
+        """Solve cold on both; the state and all others move to the faster engine.
 
         Raises `Cancelled`; nothing is decided then. A rival that cannot be opened, or fails, has lost.
         """
@@ -93,9 +98,9 @@ class TrialEngine(Engine):
         inner = [_inner(state), rival_states[self._states.index(_own(state))]]
         race = Race([host, rival], inner, control)
         try:
-            first, close = race.run(patience=PATIENCE)
-            if close:  # first solves touch new memory: the next ones tell which is faster
-                first, _ = race.run(patience=0)
+            first, close = race.run()
+            if close:
+                first = race.alone()
         finally:
             self._trying = None
         self._rival, self._verdict = None, race.verdict(first)
@@ -146,14 +151,15 @@ def _inner(state: FlowState) -> FlowState:
 
 
 class Race:
-    """Engines that solve the same state cold, at the same time."""
+    """Engines that solve the same state cold, at the same time or in turn."""
 
     def __init__(self, engines: Sequence[Engine], states: Sequence[FlowState], control: Control) -> None:
         self._entries = list(zip(engines, states, strict=True))
         self._control = control
         self._errors: list[BaseException | None] = [None] * len(engines)
         self.report: SolveReport
-        """Of the winner of the last run."""
+        """Of the winner."""
+        self._spent_s = 0.0
 
     def verdict(self, first: int) -> str:
         """Why this one was chosen, for people."""
@@ -162,8 +168,8 @@ class Race:
             return f"{winner} alone can solve the network: {error}"
         return f"{winner} was faster than {loser} in a trial"
 
-    def run(self, patience: float) -> tuple[int, bool]:
-        """Which engine is first, and whether another ends within ``patience`` times its time; then all are cancelled.
+    def run(self) -> tuple[int, bool]:
+        """Which engine is first, and whether another was about as fast; then all are cancelled.
 
         Raises `Cancelled` if the caller cancelled, and a solve's error if none succeeds.
         """
@@ -175,8 +181,9 @@ class Race:
                 for (engine, state), own in zip(self._entries, controls, strict=True)
             ]
             first = self._first(runs)
+            self._spent_s = perf_counter() - began
             if first is not None:
-                wait(runs, patience * (perf_counter() - began))
+                wait(runs, max(self._spent_s, GRACE_S))
             for own in controls:
                 own.cancel()
         if first is None:
@@ -185,6 +192,29 @@ class Race:
         self._control.add(controls[first].progress())
         self._errors = [run.exception() for run in runs]
         return first, all(error is None for error in self._errors)
+
+    def alone(self) -> int:
+        """Which engine is faster when it solves alone: a first solve touches new memory, and two at once share the
+        host's cores. Raises `Cancelled`."""
+        best_s = [inf] * len(self._entries)
+        reports: list[SolveReport | None] = [None] * len(self._entries)
+        for _ in range(ROUNDS if self._spent_s < SHORT_S else 1):
+            for i, (engine, state) in enumerate(self._entries):
+                began = perf_counter()
+                try:
+                    reports[i] = engine.solve(state, self._control, cold=True)
+                except (MemoryError, RuntimeError, OutOfMemory) as error:
+                    self._errors[i] = error
+                    best_s[i] = inf
+                    continue
+                best_s[i] = min(best_s[i], perf_counter() - began)
+        first = best_s.index(min(best_s))
+        report, failure = reports[first], self._errors[first]
+        if report is None:
+            assert failure is not None
+            raise failure
+        self.report = report
+        return first
 
     def _first(self, runs: Sequence[Future[SolveReport]]) -> int | None:
         """Index of the first to succeed; None once the caller cancels."""

@@ -156,3 +156,28 @@ def test_auto_keeps_the_faster_engine() -> None:
     assert "trial" in report.reason
     assert engine.certificate(state).valid
     assert report.engine == engine.name
+
+
+def test_a_small_graph_is_served_while_a_large_one_solves() -> None:
+    """Its update, drain and proof find room beside a drain that runs; that one tells how far it is."""
+    large = generate("rlg-wide", seed=1, rows=1500)
+    small = generate("road", seed=1, rows=60, columns=60, terminals=50)
+    engines = [CudaEngine(Network(edges)) for edges in (large, small)]
+    states = [
+        engine.open(Terminals.of([edges.source], [edges.sink]))
+        for engine, edges in zip(engines, (large, small), strict=True)
+    ]
+    values = [engine.solve(state).value for engine, state in zip(engines, states, strict=True)]
+    control, seen = Control(), []
+    solving = threading.Thread(target=lambda: seen.append(engines[0].solve(states[0], control, cold=True)))
+    solving.start()
+    while not control.progress()["global_relabels"]:
+        assert solving.is_alive()
+    assert engines[1].solve(states[1], cold=True).value == values[1]
+    engines[1].update(np.arange(10), engines[1].network.capacity[:10])
+    assert engines[1].certificate(states[1]).value == values[1]
+    assert solving.is_alive()
+    solving.join()
+    (report,) = seen
+    assert report.value == values[0]
+    assert control.progress() == {name: report.counters[name] for name in control.progress()}
