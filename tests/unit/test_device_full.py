@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -10,6 +11,9 @@ import pytest
 
 import gpu_engine
 from gpu_engine.errors import OutOfMemory
+
+
+ENGINE = SimpleNamespace(stream=nullcontext())
 
 
 class Full(MemoryError):
@@ -51,7 +55,7 @@ def failing(times: int, error: Exception) -> Any:
     """A call that fails so often, then answers how often it was made."""
     calls = 0
 
-    def call() -> int:
+    def call(owner: object) -> int:
         nonlocal calls
         calls += 1
         if calls <= times:
@@ -62,20 +66,20 @@ def failing(times: int, error: Exception) -> Any:
 
 
 def test_the_pool_is_emptied_before_the_second_try(memory: Any, pool: Pool) -> None:
-    assert memory.refused_when_full(failing(0, Full()))() == 1
+    assert memory.device_call(failing(0, Full()))(ENGINE) == 1
     assert pool.freed == 0
-    assert memory.refused_when_full(failing(1, Full()))() == 2
+    assert memory.device_call(failing(1, Full()))(ENGINE) == 2
     assert pool.freed == 1
 
 
 def test_the_second_failure_is_a_refusal_with_numbers(memory: Any) -> None:
     text = r"the device is full: 30 bytes in use by this process, 5 of 80 free; 512 bytes wanted"
     with pytest.raises(OutOfMemory, match=text):
-        memory.refused_when_full(failing(2, Full("512 bytes wanted")))()
+        memory.device_call(failing(2, Full("512 bytes wanted")))(ENGINE)
 
 
 def test_other_errors_pass(memory: Any, pool: Pool) -> None:
     with pytest.raises(ValueError, match="no shape"):
-        memory.refused_when_full(failing(1, ValueError("no shape")))()
+        memory.device_call(failing(1, ValueError("no shape")))(ENGINE)
     assert pool.freed == 0
     assert memory.total_bytes() == 80
