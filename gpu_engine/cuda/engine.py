@@ -417,6 +417,7 @@ class CudaEngine(Engine):
         return self._topology.nbytes + reversed_rows + sum(state.nbytes for state in self._states)
 
     @property
+    @device_call
     def needs(self) -> Needs:
         return self._needs(self._needs_wide())
 

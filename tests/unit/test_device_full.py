@@ -12,7 +12,6 @@ import pytest
 import gpu_engine
 from gpu_engine.errors import OutOfMemory
 
-
 ENGINE = SimpleNamespace(stream=nullcontext())
 
 
