@@ -268,3 +268,17 @@ def test_flow_states_give_way_to_the_copy_for_a_matching(caller: Caller, start_w
     assert caller.ask(Kind.MATCHING, "g", MatchingArgs(left=list(range(60))))["size"] == 60
     assert 0 < len(graph.states) < 3
     assert worker.graphs.residents.held == graph.footprint
+
+
+def test_a_refusal_for_memory_leaves_the_idempotency_key_free(caller: Caller, start_worker: StartWorker) -> None:
+    """Found by review: who made room and repeated the command under its key was refused for an hour."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", GRID)
+    ask, budget = MaxFlowArgs(sources=[0], sinks=[3599]), worker.graphs.residents.budget
+    worker.graphs.residents.budget = AT_REST
+    reply = caller.reply(Kind.MAX_FLOW, "g", ask, "key", "digest")
+    assert reply.problem is not None
+    assert reply.problem.code == "out_of_memory"
+    worker.graphs.residents.budget = budget
+    assert caller.reply(Kind.MAX_FLOW, "g", ask, "key", "digest").problem is None
