@@ -27,7 +27,8 @@ class Footprint:
 
 
 Room = Callable[[Footprint], None]
-"""Engines ask it before they allocate. Raises `OutOfMemory` if there is no room for so much more."""
+"""Engines ask it before they allocate; less than nothing is given back. Raises `OutOfMemory` if there is no room for so
+much more."""
 
 
 def unlimited(needed: Footprint) -> None:

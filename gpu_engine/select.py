@@ -54,7 +54,7 @@ def open_engine(network: Network, choice: Choice = "auto", room: Room = unlimite
         return CpuEngine(network, room)
     if kind == "cuda":
         return _cuda(network, room, preset)
-    return TrialEngine(CpuEngine(network, room), partial(_cuda, room=room))
+    return TrialEngine(CpuEngine(network, room), partial(_cuda, room=room), room)
 
 
 def _parse(choice: Choice) -> tuple[str, str]:

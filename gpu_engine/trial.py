@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gpu_engine.checks import Certificate
 from gpu_engine.engine import Control, Cut, Engine, FlowState, SolveReport
 from gpu_engine.errors import Cancelled, OutOfMemory
-from gpu_engine.footprint import Needs
+from gpu_engine.footprint import Footprint, Needs, Room, unlimited
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
 from gpu_engine.types import EdgeArray, UnitArray
@@ -44,10 +44,14 @@ class TrialState(FlowState):
 
 
 class TrialEngine(Engine):
-    """``host`` until the first cold solve, then the faster of it and what ``rival`` opens on the same network."""
+    """``host`` until the first cold solve, then the faster of it and what ``rival`` opens on the same network.
 
-    def __init__(self, host: Engine, rival: Callable[[Network], Engine]) -> None:
+    Both ask ``room``.
+    """
+
+    def __init__(self, host: Engine, rival: Callable[[Network], Engine], room: Room = unlimited) -> None:
         self.network = host.network
+        self._room = room
         self._engine = host
         self._trying: Engine | None = None
         """The rival during a trial; the network is shared."""
@@ -79,7 +83,10 @@ class TrialEngine(Engine):
         if self._rival is None:
             report = self._engine.solve(_inner(state), control, cold=cold)
         else:
-            report = self._try_both(state, self._rival, control)
+            try:
+                report = self._try_both(state, self._rival, control)
+            finally:
+                self._trying = None
         return replace(report, reason=f"{report.reason}; {self._verdict}") if self._verdict else report
 
     def _try_both(self, state: FlowState, open_rival: Callable[[Network], Engine], control: Control) -> SolveReport:
@@ -96,13 +103,10 @@ class TrialEngine(Engine):
             self._verdict = f"{host.name} alone can hold the network: {error}"
             return host.solve(_inner(state), control, cold=True)
         inner = [_inner(state), rival_states[self._states.index(_own(state))]]
-        race = Race([host, rival], inner, control)
-        try:
-            first, close = race.run()
-            if close:
-                first = race.alone()
-        finally:
-            self._trying = None
+        race = Race([host, rival], inner, control, self._room)
+        first, close = race.run()
+        if close:
+            first = race.alone()
         self._rival, self._verdict = None, race.verdict(first)
         if first == 1:
             self._engine = rival
@@ -153,9 +157,10 @@ def _inner(state: FlowState) -> FlowState:
 class Race:
     """Engines that solve the same state cold, at the same time or in turn."""
 
-    def __init__(self, engines: Sequence[Engine], states: Sequence[FlowState], control: Control) -> None:
+    def __init__(self, engines: Sequence[Engine], states: Sequence[FlowState], control: Control, room: Room) -> None:
         self._entries = list(zip(engines, states, strict=True))
         self._control = control
+        self._room = room
         self._errors: list[BaseException | None] = [None] * len(engines)
         self.report: SolveReport
         """Of the winner."""
@@ -202,6 +207,7 @@ class Race:
             for i, (engine, state) in enumerate(self._entries):
                 began = perf_counter()
                 try:
+                    self._room(Footprint() - engine.needs.scratch)  # of its solve before
                     reports[i] = engine.solve(state, self._control, cold=True)
                 except (MemoryError, RuntimeError, OutOfMemory) as error:
                     self._errors[i] = error

@@ -106,9 +106,13 @@ class Graphs:
             case Kind.PATCH:
                 return self._patch(command, PatchArgs.model_validate(command.args), task.control)
             case Kind.MAX_FLOW:
-                return self._max_flow(task, MaxFlowArgs.model_validate(command.args))
+                flow = MaxFlowArgs.model_validate(command.args)
+                with time_limit(task.control, flow.time_limit_s):
+                    return self._max_flow(task, flow)
             case Kind.MATCHING:
-                return self._matching(task, MatchingArgs.model_validate(command.args))
+                matching = MatchingArgs.model_validate(command.args)
+                with time_limit(task.control, matching.time_limit_s):
+                    return self._matching(task, matching)
             case Kind.CAPACITIES:
                 page = CapacitiesArgs.model_validate(command.args)
                 return exact_json.dumps(answers.capacities(self.ensure(command.graph), page))
@@ -324,7 +328,7 @@ class Graphs:
             old = solved.report
             try:
                 answer = self._solve(graph, solved, control)
-            except (Cancelled, OutOfMemory):
+            except (Cancelled, OutOfMemory, MemoryError):
                 answer = None  # what is committed stays; the state is solved when it is asked for
             shown.append(answers.solved_state(graph, solved, old, answer))
         return shown
@@ -337,7 +341,7 @@ class Graphs:
         def read(solved: Solved) -> Parts:
             return self._fields(graph, solved, args, task.control)
 
-        answer, parts, timings_ms = self._question(task, graph, terminals, args.time_limit_s, read, began)
+        answer, parts, timings_ms = self._question(task, graph, terminals, read, began)
         return exact_json.dumps(answers.max_flow(graph, answer, timings_ms) | parts)
 
     def _matching(self, task: Task, args: MatchingArgs) -> str:
@@ -347,17 +351,21 @@ class Graphs:
         if not network.n_edges:
             return exact_json.dumps(matchings.without_edges(graph, args.fields))
         terminals = matchings.sides(graph, network)
-        if network is not graph.network:
-            graph = matchings.copy_on(self._engine(graph.name, network), graph)
 
-        def read(solved: Solved) -> Parts:
-            if not args.fields - {"size"}:
-                return {}
-            found = matchings.read_proven(graph, solved, task.control, self._count_failure)
-            return matchings.fields(graph.network, found, args.fields)
+        def ask() -> Parts:
+            copied = network is not graph.network
+            asked = matchings.copy_on(self._engine(graph.name, network), graph) if copied else graph
 
-        answer, parts, timings_ms = self._question(task, graph, terminals, args.time_limit_s, read, began)
-        return exact_json.dumps(answers.matching(graph, answer, timings_ms) | parts)
+            def read(solved: Solved) -> Parts:
+                if not args.fields - {"size"}:
+                    return {}
+                found = matchings.read_proven(asked, solved, task.control, self._count_failure)
+                return matchings.fields(network, found, args.fields)
+
+            answer, parts, timings_ms = self._question(task, asked, terminals, read, began)
+            return answers.matching(asked, answer, timings_ms) | parts
+
+        return exact_json.dumps(self._giving_way(graph, ask))  # to the copy as well
 
     def _at_least(self, name: str, version: int | None) -> Graph:
         """The graph, as `ensure` has it. Raises version_unavailable if it has not reached the version."""
@@ -371,22 +379,20 @@ class Graphs:
         task: Task,
         graph: Graph,
         terminals: Terminals,
-        limit_s: float | None,
         read: Callable[[Solved], Parts],
         began: float,
     ) -> tuple[Answer, Parts, dict[str, float]]:
-        """Solve for these terminals and read what was asked for, within the time limit. Milliseconds by phase."""
+        """Solve for these terminals and read what was asked for. Milliseconds by phase."""
         command = task.command
         states_before = len(graph.states)
-        with time_limit(task.control, limit_s):
-            solved = self._giving_way(graph, lambda: graph.open(terminals, command.kind))
-            try:
-                answer = self._solve(graph, solved, task.control)
-            except OutOfMemory:
-                graph.close(solved)  # of no use to anybody
-                raise
-            fields_since = time.perf_counter()
-            parts = read(solved)
+        solved = self._giving_way(graph, lambda: graph.open(terminals, command.kind))
+        try:
+            answer = self._solve(graph, solved, task.control)
+        except OutOfMemory:
+            graph.close(solved)  # of no use to anybody
+            raise
+        fields_since = time.perf_counter()
+        parts = read(solved)
         ended = time.perf_counter()
         if len(graph.states) != states_before and self.residents.get(graph.name) is graph:
             self._note(graph)
@@ -410,14 +416,13 @@ class Graphs:
         """Work of the graph's engine; once no other graph can give way, its own older flow states do."""
         while True:
             try:
-                done = work()
+                return work()
             except OutOfMemory:
                 if not graph.close_oldest(but):
                     raise
                 self.residents.measure(graph)
-            else:
+            finally:
                 self.residents.settle(graph)
-                return done
 
     def _solve(self, graph: Graph, solved: Solved, control: Control) -> Answer:
         before = control.progress()

@@ -66,10 +66,11 @@ class Residents:
                 self._graphs.move_to_end(name)
 
     def drop(self, name: str) -> bool:
-        """Forget a graph; False if it was not there."""
+        """Forget a graph and what was promised to it; False if it was not there."""
         with self._changed:
             self._count(self._held, name, NOTHING)
-            self._changed.notify_all()
+            self._count(self._promised, name, NOTHING)
+            self._wake()
             return self._graphs.pop(name, None) is not None
 
     def measure(self, graph: Graph) -> None:
@@ -79,7 +80,7 @@ class Residents:
             self._count(self._promised, graph.name, NOTHING)
             if self._graphs.get(graph.name) is graph:
                 self._count(self._held, graph.name, footprint)
-            self._changed.notify_all()
+            self._wake()
 
     def settle(self, graph: Graph) -> None:
         """`measure` it if it was promised anything. What a copy of it was promised counts until its command ends."""
@@ -100,7 +101,7 @@ class Residents:
             with self._changed:
                 del self._at_work[name]
                 self._count(self._promised, name, NOTHING)
-                self._changed.notify_all()
+                self._wake()
 
     def take(self, name: str, needed: Footprint) -> None:
         """Promise a graph so much more until it is measured; see `gpu_engine.footprint.Room`.
@@ -121,7 +122,7 @@ class Residents:
         with self._changed:
             while True:
                 short = self._in_use + needed - self.budget
-                if short.within(NOTHING):
+                if short.within(NOTHING) or needed.within(NOTHING):
                     self._count(self._promised, name, self._promised.get(name, NOTHING) + needed)
                     return None
                 own = self._held.get(name, NOTHING) + self._promised.get(name, NOTHING)
@@ -144,6 +145,11 @@ class Residents:
             if helps and other != name and other not in self._at_work:
                 return graph
         return None
+
+    def _wake(self) -> None:
+        """Those that wait look again; until they have, nobody takes them for waiting."""
+        self._waiting.clear()
+        self._changed.notify_all()
 
     def _wait(self, name: str) -> None:
         """Until something has changed, or for a moment. Raises `Cancelled`."""

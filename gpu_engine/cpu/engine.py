@@ -52,13 +52,22 @@ class CpuFlowState(KeptState):
     patience: "Patience" = field(default_factory=lambda: Patience())
     touched: list[EdgeArray] = field(default_factory=list)
     """Edge rows changed since the last solve; away from their ends all is settled."""
+    touched_nbytes: int = 0
     interrupted: bool = False
     """A warm solve was cancelled: broken vertices may be anywhere."""
 
     @property
     def nbytes(self) -> int:
         at_rest = self.role.nbytes + self.residual.nbytes + self.excess.nbytes + self.source_side.nbytes
-        return at_rest + sum(rows.nbytes for rows in self.touched)
+        return at_rest + self.touched_nbytes
+
+    def touch(self, rows: EdgeArray) -> None:
+        self.touched.append(rows)
+        self.touched_nbytes += rows.nbytes
+
+    def settle(self) -> None:
+        """Nothing is broken any more."""
+        self.touched, self.touched_nbytes, self.interrupted = [], 0, False
 
 
 @dataclass(slots=True)
@@ -138,7 +147,7 @@ class CpuEngine(Engine):
                     state.excess,
                     state.source_side,
                 )
-                state.touched.append(rows)
+                state.touch(rows)
         network.set_capacity(rows, capacity)
 
     def _update_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
@@ -170,7 +179,8 @@ class CpuEngine(Engine):
     def _solve_cold(self, state: CpuFlowState, control: Control) -> None:
         self._room(self.needs.scratch)
         began = perf_counter()
-        state.solved, state.touched, state.interrupted = False, [], False
+        state.solved = False
+        state.settle()
         state.residual[:] = self.network.arc_capacity()
         _go_on(control)
         state.excess[:] = own_supply(self.network.n_vertices, state.terminals)
@@ -193,7 +203,8 @@ class CpuEngine(Engine):
         lacking, holding = self._broken(state, True), self._broken(state, False)
         n_broken = len(lacking) + len(holding)
         if not n_broken:
-            touched, state.touched, state.interrupted = bool(state.touched), [], False
+            touched = bool(state.touched)
+            state.settle()
             if state.value != state.settled_value:
                 return Mode.WARM, "the cut is still minimum, its capacity changed"
             return Mode.UNCHANGED, "flow and cut are still optimal" if touched else "no change since the last solve"
@@ -203,7 +214,7 @@ class CpuEngine(Engine):
         self._room(self.needs.scratch)
         self._settle(state, control, lacking, deficits=True)
         self._settle(state, control, self._broken(state, False), deficits=False)
-        state.touched, state.interrupted = [], False
+        state.settle()
         state.patience.learn(n_broken, (perf_counter() - began) * 1e3)
         return Mode.WARM, "repaired from the last flow"
 

@@ -42,7 +42,7 @@ LOOK_BACK_S: Final = 2.0
 MAX_ATTEMPTS: Final = 10
 """A command that was delivered so often took the worker down with it: it fails instead."""
 
-RETRIED: Final = frozenset({"worker_unavailable", "engine_error"})
+RETRIED: Final = frozenset({"worker_unavailable", "engine_error", "out_of_memory"})
 """Not an answer to keep: who repeats a command that ended so, under the same key, has it tried again."""
 
 INLINE_BYTES: Final = 16 << 10

@@ -1,10 +1,13 @@
 """What does not fit is refused with the numbers; what is idle gives way and comes back."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.edgelist import EdgeList
+from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, unlimited
 from gpu_engine.formats import pack
 from gpu_engine.generators import grid
@@ -14,6 +17,7 @@ from gpu_engine.types import MAX_VERTICES
 from service import graphs
 from service import worker as worker_module
 from service.protocol import CapacitiesArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, Reply
+from service.resident import Graph
 from tests.service_fixtures import Caller, StartWorker, code_of
 
 GRID = grid(rows=60, columns=60, seed=1)
@@ -187,3 +191,94 @@ def test_an_undirected_graph_is_copied_for_a_matching_only_if_both_fit(
     left = MatchingArgs(left=list(range(60)))
     assert code_of(lambda: caller.reply(Kind.MATCHING, "g", left)) == "out_of_memory"
     assert caller.value("g", sources=[0], sinks=[119]) == 60
+
+
+@pytest.mark.parametrize("kind", [Kind.MAX_FLOW, Kind.MATCHING])
+def test_the_time_limit_holds_while_a_graph_waits_for_memory(
+    caller: Caller, start_worker: StartWorker, kind: Kind
+) -> None:
+    """Found by review: a graph that had given way waited for the others for as long as they took."""
+    worker = start_worker(memory_budget_bytes=AT_REST.host * 3 // 2)
+    caller.wait_ready()
+    for name in ("a", "b"):
+        caller.load(name, GRID)
+    assert [graph.name for graph in worker.graphs.residents.all()] == ["b"]
+    args = MaxFlowArgs(time_limit_s=0.1) if kind is Kind.MAX_FLOW else MatchingArgs(time_limit_s=0.1)
+    with worker.graphs.residents.at_work("b"):
+        assert code_of(lambda: caller.reply(kind, "a", args)) == "timeout"
+
+
+def test_solves_that_were_cancelled_leave_no_promises(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by review: what each had been promised added up, until the other flow states gave way."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", GRID)
+    for source in range(4):
+        caller.value("g", sources=[source], sinks=[3599])
+    (graph,) = worker.graphs.residents.all()
+    worker.graphs.residents.budget = graph.footprint + NEEDS.scratch + Footprint(5_000)
+
+    def cancelled(*_: object) -> None:
+        worker.graphs.residents.take("g", NEEDS.scratch)
+        raise Cancelled("just now")
+
+    monkeypatch.setattr(Graph, "solve", cancelled)
+    assert [state["mode"] for state in caller.set("g", [0], ["0"])["flow_states"]] == ["pending"] * 4
+    assert len(graph.states) == 4
+
+
+def test_an_update_is_kept_if_the_machine_has_no_memory_for_its_solve(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by review: it was refused after it had been committed."""
+    start_worker()
+    caller.wait_ready()
+    caller.load("g", GRID)
+    caller.value("g", sources=[0], sinks=[3599])
+    with monkeypatch.context() as full:
+        full.setattr(CpuEngine, "solve", Mock(side_effect=MemoryError("Unable to allocate")))
+        answer = caller.set("g", [0], ["0"])
+    assert (answer["version"], answer["flow_states"][0]["mode"]) == (2, "pending")
+    assert caller.ask(Kind.MAX_FLOW, "g", MaxFlowArgs(sources=[0], sinks=[3599]))["version"] == 2
+
+
+def test_a_load_in_the_place_of_another_counts_its_network_once(caller: Caller, start_worker: StartWorker) -> None:
+    """Found by review: after a try without the device memory of the old graph, the new network was counted twice."""
+    worker = start_worker(open_engine=open_on_device)
+    caller.wait_ready()
+    worker.graphs.residents.budget = Footprint(AT_REST.host * 3 // 2, 1500)
+    caller.load("g", grid(rows=3, columns=3, seed=1))
+    assert caller.load("g", GRID)["n_edges"] == GRID.n_edges
+
+
+def test_flow_states_give_way_to_the_copy_for_a_matching(caller: Caller, start_worker: StartWorker) -> None:
+    """Found by review: it was refused while older flow states of the same graph stayed."""
+    tail, head = np.repeat(np.arange(60, dtype=np.int32), 60), np.tile(np.arange(60, 120, dtype=np.int32), 60)
+    edges = EdgeList(120, tail, head, np.ones(3600, np.int64), undirected=True)
+    needs = on_cpu(Network(edges).counts)
+    worker = start_worker(memory_budget_bytes=(needs.network + needs.of_one_state).host + 3 * needs.state.host)
+    caller.wait_ready()
+    caller.load("g", edges)
+    for source in range(3):
+        caller.value("g", sources=[source], sinks=[119])
+    (graph,) = worker.graphs.residents.all()
+    assert len(graph.states) == 3
+    assert caller.ask(Kind.MATCHING, "g", MatchingArgs(left=list(range(60))))["size"] == 60
+    assert 0 < len(graph.states) < 3
+    assert worker.graphs.residents.held == graph.footprint
+
+
+def test_a_refusal_for_memory_leaves_the_idempotency_key_free(caller: Caller, start_worker: StartWorker) -> None:
+    """Found by review: who made room and repeated the command under its key was refused for an hour."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", GRID)
+    ask, budget = MaxFlowArgs(sources=[0], sinks=[3599]), worker.graphs.residents.budget
+    worker.graphs.residents.budget = AT_REST
+    reply = caller.reply(Kind.MAX_FLOW, "g", ask, "key", "digest")
+    assert reply.problem is not None
+    assert reply.problem.code == "out_of_memory"
+    worker.graphs.residents.budget = budget
+    assert caller.reply(Kind.MAX_FLOW, "g", ask, "key", "digest").problem is None

@@ -1,6 +1,7 @@
 """Who gives way when memory is short, on engines that pretend to hold device memory."""
 
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -180,3 +181,33 @@ def test_a_replaced_graph_is_counted_once() -> None:
     assert house.residents.drop("a")
     assert not house.residents.drop("a")
     assert house.residents.held == Footprint()
+
+
+def test_who_was_woken_has_its_turn_before_another_is_refused() -> None:
+    """Found by review: c was refused although b had the room it waited for, and would give way after that."""
+    house = House()
+    for name in ("b", "c"):
+        house.load(name, 20)
+    residents = house.residents
+
+    def want() -> None:
+        with residents.at_work("b"):
+            residents.take("b", Footprint(device=50))
+
+    with residents.at_work("c"):
+        with residents.at_work("a"):
+            residents.take("a", Footprint(device=50))
+            waiting = in_thread(want)
+            while "b" not in residents._waiting:
+                time.sleep(0.001)
+        residents.take("c", Footprint(device=61))
+    waiting.join(30)
+    assert house.spilled == ["b"]
+
+
+def test_what_is_given_back_can_be_promised_again() -> None:
+    house = House()
+    with house.residents.at_work("a"):
+        for _ in range(3):
+            house.residents.take("a", Footprint(device=80))
+            house.residents.take("a", Footprint(device=-80))

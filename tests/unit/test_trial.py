@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
 from gpu_engine.engine import Control, Engine, FlowState, SolveReport
 from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint
@@ -139,3 +139,35 @@ def test_rows_keep_their_order_in_the_report() -> None:
     rows = np.flatnonzero(network.capacity < 1 << 40)[:5]
     engine.update(rows, np.zeros(5, np.int64))
     assert engine.solve(state).value <= before
+
+
+def test_rounds_alone_are_promised_their_working_memory_once() -> None:
+    """Found by review: each round counted anew, until an engine seemed not to fit that had just solved the network."""
+    network, terminals = small()
+    promised = Footprint()
+
+    def room(needed: Footprint) -> None:
+        nonlocal promised
+        promised += needed
+
+    engine = TrialEngine(CpuEngine(network, room), lambda network: Fast(network, room), room)
+    state = engine.open(terminals)
+    engine.solve(state)
+    needs = engine.needs
+    assert promised == needs.state + needs.state + needs.scratch + needs.scratch
+
+
+def test_a_rival_whose_opening_was_cancelled_holds_nothing() -> None:
+    class Waiting(Fast):
+        device_nbytes = 77
+
+        def open(self, terminals: Terminals) -> CpuFlowState:
+            raise Cancelled("cancelled while it waited for memory")
+
+    network, terminals = small()
+    engine = TrialEngine(CpuEngine(network), Waiting)
+    state = engine.open(terminals)
+    before = engine.footprint
+    with pytest.raises(Cancelled):
+        engine.solve(state)
+    assert engine.footprint == before
