@@ -9,12 +9,8 @@
 #include "arc.cuh"
 #include "team.cuh"
 
-#ifndef TILE
-#define TILE 8
-#endif
-#ifndef ROOM
-#define ROOM (THREADS / TILE)
-#endif
+constexpr int TILE = 8;         // lanes that visit a row together
+constexpr int ROOM = THREADS / TILE;
 constexpr int MANY = 768, SOME = 512;      // entries a block has space for, in searches and in rounds
 constexpr int LONG_ROW = 128;   // rows from this length on are visited by a whole block
 constexpr int PIECE = 128;      // longest stretch of a row that one tile visits in a search

@@ -1,0 +1,215 @@
+// What is done with one row: a search labels the vertices it is reached from, a round pushes its vertex's excess and
+// relabels it. drain.cu has the rules and why they hold.
+#pragma once
+
+#include "groups.cuh"
+
+// What is read together lies together: a vertex's label and its row.
+struct __align__(16) Vertex {
+    Label label;
+    int begin;
+    unsigned size;          // of the row; the top bit says that it is a sink
+    __device__ __forceinline__ int length() const { return size & 0x7fffffff; }
+    __device__ __forceinline__ int end() const { return begin + length(); }
+    __device__ __forceinline__ bool sink() const { return size >> 31; }
+};
+
+struct Graph {
+    int n;
+    Vertex* vertices; Arc* arcs; Units* excess;
+};
+
+template <bool MIRROR> __device__ __forceinline__ Capacity forward(const Arc& a) {
+    return MIRROR ? a.pair_sum - a.residual : a.residual;
+}
+template <bool MIRROR> __device__ __forceinline__ Capacity backward(const Arc& a) {
+    return MIRROR ? a.residual : a.pair_sum - a.residual;
+}
+template <bool MIRROR> __device__ __forceinline__ Units held(const Graph& g, int v) {
+    Units e = load_now(g.excess + v);
+    return MIRROR ? -e : e;
+}
+// Add to what v holds; returns what it held before.
+template <bool MIRROR> __device__ __forceinline__ Units give(const Graph& g, int v, Units amount) {
+    Units old = (Units)atomicAdd((unsigned long long*)(g.excess + v), (unsigned long long)(MIRROR ? -amount : amount));
+    return MIRROR ? -old : old;
+}
+
+// ---- labels ---------------------------------------------------------------------------------------------------
+
+// bits 32-63 the label; after a relabel: 2-31 the label before, 0-1 one more than the parity of the round. The tag of
+// a change is wiped in the next round by the vertex itself, before that parity comes again. Unseen: 0-1 ACTIVE or 0.
+constexpr int ACTIVE = 3;
+__device__ __forceinline__ Label settled(int h) { return (Label)h << 32; }
+__device__ __forceinline__ Label changed(int before, int h, int round) {
+    return (Label)h << 32 | (unsigned)before << 2 | (1 + (round & 1));
+}
+__device__ __forceinline__ Label load(const Label* p) { return __ldcg(p); }
+__device__ __forceinline__ Vertex load(const Vertex* p) {
+    longlong2 x = __ldcg((const longlong2*)p);
+    return {x.x, (int)x.y, (unsigned)(x.y >> 32)};
+}
+__device__ __forceinline__ Vertex load_now(const Vertex* p) {
+    Label label;
+    int begin;
+    unsigned size;
+    asm volatile("{ .reg .b64 r; ld.global.cg.v2.b64 {%0, r}, [%3]; mov.b64 {%1, %2}, r; }"
+                 : "=l"(label), "=r"(begin), "=r"(size) : "l"(p));
+    return {label, begin, size};
+}
+__device__ __forceinline__ void store(Vertex* p, const Vertex& x) {
+    __stcg((longlong2*)p, make_longlong2(x.label, (Label)x.size << 32 | (unsigned)x.begin));
+}
+// A row that the next step reads comes to L2 meanwhile.
+__device__ __forceinline__ void prefetch(const Arc* row, int length) {
+#if __CUDA_ARCH__ >= 900
+    if (length > 0 && length <= PIECE && sizeof(Arc) == 16)
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(row), "r"(length * (int)sizeof(Arc)));
+#endif
+}
+__device__ __forceinline__ void store(Label* p, Label x) { __stcg(p, x); }
+__device__ __forceinline__ int at_begin(Label x, int round) {
+    return (x & 3) == 1 + (round & 1) ? (int)(x >> 2 & 0x3fffffff) : label_of(x);
+}
+__device__ __forceinline__ int meaning(int label, int unseen) { return label == UNSEEN ? unseen : label; }
+
+// ---- visits ---------------------------------------------------------------------------------------------------
+
+using Searched = Frontier<MANY>;
+using Active = Frontier<SOME>;
+constexpr int NOBODY = -1;
+
+struct Tally {              // of one thread, since the last report
+    unsigned pushes, relabels;
+    Units scanned;
+    Units sunk;             // what the block's favourite sink is to get
+};
+
+// Search: a vertex from which a labelled one is reached gets the label `level` + 1, unless it has one as low.
+__device__ __forceinline__ void reach(const Graph& g, int w, Vertex there, int level, const Searched& frontier, int* found) {
+    Label old = atomicMin(&g.vertices[w].label, settled(level + 1));
+    if (label_of(old) <= level + 1) return;
+    prefetch(g.arcs + there.begin, there.length());
+    frontier.append_pieces(w, there.begin, there.end(), level + 1);
+    if ((old & 3) == ACTIVE) atomicAdd(found, 1);
+}
+
+template <bool MIRROR>
+__device__ __forceinline__ void search_row(const Graph& g, Entry row, const Searched& frontier, int* found) {
+    int a = row.begin + threadIdx.x % TILE, level = row.label;
+    constexpr int FEW = Tile::ITEMS;
+    if (row.end - row.begin <= FEW * TILE) {    // most arcs of sparse graphs lead on: straight to the atomic
+        Arc arc[FEW];
+#pragma unroll
+        for (int i = 0; i < FEW; i++) arc[i] = a + i * TILE < row.end ? load_now(g.arcs + a + i * TILE) : NO_ARC;
+#pragma unroll
+        for (int i = 0; i < FEW; i++)
+            if (backward<MIRROR>(arc[i]) > 0)
+                reach(g, arc[i].head, load_now(g.vertices + arc[i].head), level, frontier, found);
+        return;
+    }
+    constexpr int BATCH = 4;                // most arcs of dense ones lead to labelled vertices: look before
+    for (; a < row.end; a += BATCH * TILE) {
+        Arc arc[BATCH];
+        Vertex there[BATCH];
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) arc[i] = a + i * TILE < row.end ? load_now(g.arcs + a + i * TILE) : NO_ARC;
+#pragma unroll
+        for (int i = 0; i < BATCH; i++)
+            there[i] = backward<MIRROR>(arc[i]) > 0 ? load_now(g.vertices + arc[i].head) : Vertex{0, 0, 0};
+#pragma unroll
+        for (int i = 0; i < BATCH; i++)
+            if (label_of(there[i].label) > level + 1) reach(g, arc[i].head, there[i], level, frontier, found);
+    }
+}
+
+// Up to ITEMS arcs of a row for each thread of a group, as a round sees them. Neighbours in the row stay neighbours: the
+// order in which a row's arcs are filled matters (interleaved, acyclic dense networks take eight times the rounds).
+template <class Group> struct Slice {
+    static constexpr int ITEMS = Group::ITEMS;
+    int first;
+    Arc arc[ITEMS];
+
+    __device__ __forceinline__ Slice(const Graph& g, const Group& group, int base, int end)
+        : first(base + group.rank() * ITEMS) {
+#pragma unroll
+        for (int i = 0; i < ITEMS; i++) arc[i] = at(i) < end ? load_now(g.arcs + at(i)) : NO_ARC;
+    }
+    __device__ __forceinline__ int at(int i) const { return first + i; }
+};
+
+template <bool MIRROR>
+__device__ __forceinline__ void push(const Graph& g, int a, const Arc& arc, const Vertex& there, Units amount, int label,
+                                     const Active& frontier, int* favourite, Tally& tally) {
+    Capacity moved = (Capacity)(MIRROR ? -amount : amount);
+    __stcg(&g.arcs[a].residual, (Capacity)(arc.residual - moved));
+    add(&g.arcs[arc.reverse].residual, moved);
+    tally.pushes++;
+    // Thousands may push to one sink in a round, and nobody asks before the drain is over what it holds.
+    if (there.sink() && (*favourite == arc.head || atomicCAS(favourite, NOBODY, arc.head) == NOBODY)) {
+        tally.sunk += amount;
+        return;
+    }
+    Units old = give<MIRROR>(g, arc.head, amount);
+    if (old > 0 || old + amount <= 0 || there.sink()) return;
+    Entry e{arc.head, there.begin, there.end(), label};
+    if (there.length() < LONG_ROW) frontier.append(e);
+    else frontier.append_long(e);
+}
+
+// Round: push the excess of e.vertex, relabel it if some is left. `e.label` is its label at the round's beginning.
+template <bool MIRROR, class Group>
+__device__ __forceinline__ void discharge(const Graph& g, const Group& group, int unseen, Entry e, const Active& frontier,
+                                          int* favourite, int* dropped, Tally& tally) {
+    constexpr int ITEMS = Group::ITEMS;
+    int own = e.label, lowest = UNSEEN - 1, round = frontier.step;
+    if (own < 0) {          // an exhausted search did not see it
+        if (group.rank() == 0) *dropped = 1;
+        return;
+    }
+    Slice<Group> slice(g, group, e.begin, e.end);
+    Units left = group.same(held<MIRROR>(g, e.vertex)), rest = 1;       // others may add to it meanwhile
+    for (int base = e.begin; base < e.end && left > 0;) {
+        Vertex there[ITEMS];
+        int far[ITEMS];
+        Units room[ITEMS], mine = 0, total;
+#pragma unroll
+        for (int i = 0; i < ITEMS; i++)
+            there[i] = slice.at(i) < e.end ? load_now(g.vertices + slice.arc[i].head) : Vertex{settled(OUTSIDE), 0, 0};
+#pragma unroll
+        for (int i = 0; i < ITEMS; i++) {
+            far[i] = meaning(at_begin(there[i].label, round), unseen);
+            room[i] = far[i] == own - 1 ? (Units)forward<MIRROR>(slice.arc[i]) : 0;
+            mine += room[i];
+        }
+        Units through = group.scan(mine, total), sent = min(left, total);
+        Units share = max(left - (through - mine), (Units)0);
+        if (group.rank() == 0 && sent > 0) rest = give<MIRROR>(g, e.vertex, -sent) - sent;
+#pragma unroll
+        for (int i = 0; i < ITEMS; i++) {
+            const Arc& arc = slice.arc[i];
+            Units amount = min(room[i], share);
+            share -= amount;
+            bool gained = far[i] == own + 1 && backward<MIRROR>(arc) > 0;      // by a push to us, perhaps
+            if (far[i] >= 0 && (forward<MIRROR>(arc) > amount || gained)) lowest = min(lowest, far[i]);
+            if (amount <= 0) continue;
+            push<MIRROR>(g, slice.at(i), arc, there[i], amount, own - 1, frontier, favourite, tally);
+        }
+        left -= sent;
+        base += ITEMS * Group::size();
+        if (base < e.end && left > 0) slice = Slice<Group>(g, group, base, e.end);
+    }
+    if (left > 0) lowest = group.lowest(lowest);
+    if (group.rank() != 0) return;
+    tally.scanned += e.end - e.begin;
+    if (left > 0) {
+        e.label = min(lowest, g.n - 1) + 1;
+        store(&g.vertices[e.vertex].label, changed(own, e.label, round));
+        tally.relabels++;
+    } else {
+        store(&g.vertices[e.vertex].label, settled(own));
+        if (rest <= 0) return;      // else something came in meanwhile
+    }
+    if (Group::size() == TILE) frontier.append(e);
+    else frontier.append_long(e);
+}
