@@ -111,10 +111,10 @@ def arranging_bytes(n_vertices: int, n_arcs: int) -> int:
 
 
 ARRANGED_AT_ONCE: Final = 1 << 24
-"""As in `gpu_engine.cuda.arrange`."""
+"""Arcs that are sorted together."""
 
 LONG_ROW: Final = 128
-"""As in `gpu_engine.cuda.launch`."""
+"""Arcs from which a drain visits a row by a whole block, and in pieces by a search (frontier.cuh)."""
 
 
 def drain_bytes(n_vertices: int, n_arcs: int) -> int:

@@ -1,9 +1,9 @@
 """The engine that finds out: two engines run its first solve at once, and the faster one stays.
 
-No rule on size and shape told the faster engine reliably: a deep network of 1.5 million arcs suits a CPU core, a
-shallow one of 50 thousand is even on both (benchmarks/NOTES.md). So the choice is measured, on the network it is for.
-Until then the host engine does all else; once decided, calls go straight to the engine that won and the other's memory
-is free.
+No rule on size and shape told the faster engine reliably: of networks of 80 to 90 thousand arcs one is twice as fast on
+a CPU core, another a third faster on a device (benchmarks/NOTES.md). So the choice is measured, on the network it is
+for. Until then the host engine does all else; once decided, calls go straight to the engine that won and the other's
+memory is free.
 """
 
 from collections.abc import Callable, Mapping, Sequence

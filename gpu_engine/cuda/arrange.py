@@ -13,8 +13,9 @@ from typing import Final
 import cupy
 import numpy as np
 
-from gpu_engine.cuda.launch import BLOCK, LONG_ROW, MAX_BLOCKS, Array, Topology
+from gpu_engine.cuda.launch import BLOCK, MAX_BLOCKS, Array, Topology
 from gpu_engine.cuda.module import kernel
+from gpu_engine.footprint import ARRANGED_AT_ONCE, LONG_ROW
 from gpu_engine.network import Network
 from gpu_engine.types import VertexArray
 
@@ -23,9 +24,6 @@ MOST_LEVELS: Final = 4096
 
 AT_ONCE: Final = 16
 """Levels between two looks whether there are more."""
-
-CHUNK: Final = 1 << 24
-"""Arcs that are sorted together; 40 bytes of scratch each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ def _positions(network: Network, topology: Topology, head: Array, rank: Array) -
     ends = network.row_offsets[1:]
     row = begin = 0
     while begin < topology.n_arcs:
-        last = max(row + 1, int(np.searchsorted(ends, begin + CHUNK, side="right")))
+        last = max(row + 1, int(np.searchsorted(ends, begin + ARRANGED_AT_ONCE, side="right")))
         end = int(ends[last - 1])
         arcs = cupy.arange(begin, end, dtype=np.int32)
         tail = cupy.searchsorted(topology.row_offsets, arcs, side="right")

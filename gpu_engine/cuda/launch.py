@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.cuda.module import THREADS, cluster_size, kernel
 from gpu_engine.engine import WORK_DONE
+from gpu_engine.footprint import LONG_ROW
 from gpu_engine.types import EdgeArray, UnitArray
 
 Array = Any
@@ -39,9 +40,6 @@ CONTROL = np.dtype(
     + [("grid_steps", "i8"), ("cluster_steps", "i8")]
 )
 WORK_BYTES: Final = 256
-LONG_ROW: Final = 128
-"""Arcs from which a row is visited by a whole block, and in pieces by a search (frontier.cuh)."""
-
 ARCS_OF_A_CLUSTER: Final = 1 << 17
 """A drain takes a cluster more for so many arcs: small ones run side by side, and have cheaper barriers."""
 

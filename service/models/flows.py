@@ -87,18 +87,23 @@ class FlowInfo(BaseModel):
     flow: list[Any]
 
 
-class MaxFlowInfo(BaseModel):
-    """The answer of max-flow and min-cut."""
+class SolvedInfo(BaseModel):
+    """What each answer about a flow says."""
 
     graph: str
     version: int
-    value: Any
     mode: Literal["unchanged", "warm", "cold"]
     engine: str
     reason: str | None = None
     certificate: CertificateInfo
     counters: dict[str, int] = {}
     timings_ms: dict[str, float] = {}
+
+
+class MaxFlowInfo(SolvedInfo):
+    """The answer of max-flow and min-cut."""
+
+    value: Any
     cut: CutInfo | None = None
     flow: FlowInfo | None = None
 

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from service.models.body import Body
 from service.models.columns import Ids, Seconds
-from service.models.flows import MAX_TERMINALS, CertificateInfo
+from service.models.flows import MAX_TERMINALS, SolvedInfo
 from service.protocol import MatchingArgs
 
 MatchingField = Literal["size", "edges", "cover"]
@@ -50,18 +50,10 @@ class CoverInfo(BaseModel):
     right: list[int] | list[str]
 
 
-class MatchingInfo(BaseModel):
+class MatchingInfo(SolvedInfo):
     """The answer of matching. `left` and `right` are the ends of `edges`, row by row."""
 
-    graph: str
-    version: int
     size: int
-    mode: Literal["unchanged", "warm", "cold"]
-    engine: str
-    reason: str | None = None
-    certificate: CertificateInfo
-    counters: dict[str, int] = {}
-    timings_ms: dict[str, float] = {}
     edges: list[int] | list[str] | None = None
     left: list[int] | list[str] | None = None
     right: list[int] | list[str] | None = None
