@@ -6,13 +6,22 @@ Headers are JSON; bulk bytes (a packed edge list, a long result) travel beside t
 """
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 
 class Message(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def to_json(self) -> bytes:
+        return self.model_dump_json().encode()
+
+
+class Arguments(Protocol):
+    """A `Message`, or the JSON of one that another process has checked and written."""
+
+    def to_json(self) -> bytes: ...
 
 
 class Kind(StrEnum):
@@ -128,6 +137,19 @@ class Command(Message):
     traceparent: str | None = None
     """W3C trace context of the span that asked for it."""
 
+    _carried: Arguments | None = PrivateAttr(default=None)
+
+    def carrying(self, args: Arguments) -> Self:
+        """The same with other arguments, which are written as they stand: it may be megabytes of JSON."""
+        self._carried = args
+        return self
+
+    def to_json(self) -> bytes:
+        if self._carried is None:
+            return super().to_json()
+        head = self.model_dump_json(exclude={"args"}).encode()
+        return b"".join([head[:-1], b',"args":', self._carried.to_json(), b"}"])
+
 
 class Problem(Message):
     """A refusal as it will reach the caller."""
@@ -144,4 +166,6 @@ class Reply(Message):
     status: Status
     result_json: str | None = None
     """JSON body the caller gets, as the worker wrote it: its numbers are exact, so it is never parsed on the way."""
+    result_blob: str | None = None
+    """In place of `result_json`, the name of the blob where a long result lies."""
     problem: Problem | None = None

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from fastapi import Request
@@ -11,8 +12,9 @@ from starlette.responses import Response
 
 from service.api.backend import Backend
 from service.api.headers import Waiting, idempotency_key, waiting
+from service.api.results import result_response
 from service.errors import STATUS, ServiceError
-from service.protocol import Kind, Message, Problem, Reply, Status
+from service.protocol import Arguments, Kind, Problem, Reply, Status
 
 VERSION: Final = re.compile(r'"version": ?([0-9]+)')
 """Only a member can look like this: within a string, the first quote would follow a backslash."""
@@ -28,16 +30,23 @@ def etag(version: int) -> dict[str, str]:
 
 
 async def ask(
-    request: Request, backend: Backend, kind: Kind, graph: str, args: Message, body_digest: str | None = None
+    request: Request,
+    backend: Backend,
+    kind: Kind,
+    graph: str,
+    args: Arguments,
+    body_digest: str | None = None,
+    on_sent: Callable[[], None] = lambda: None,
 ) -> Reply | Response:
     """Queue the command and wait: the worker's `Reply`, or the 202 to answer when the time is over.
 
-    A reply that is a refusal is raised as its `ServiceError`. A caller that goes away does not end the job.
+    A reply that is a refusal is raised as its `ServiceError`. A caller that goes away does not end the job. `on_sent`
+    is called before the wait begins: the arguments are not needed any more.
     """
     key = idempotency_key(request.headers)
     patience = waiting(request.headers, backend.settings)
     if key is not None and body_digest is None:
-        body_digest = digest(kind, args.model_dump_json().encode())
+        body_digest = digest(kind, args.to_json())
     began = time.perf_counter()
     leave = backend.admission.enter(graph, request.state.caller.key_id, waits=patience.wait_s > 0)
     try:
@@ -56,6 +65,7 @@ async def ask(
     backend.dispatcher.when_done(job_id, leave)
     backend.metrics.submitted(kind, time.perf_counter() - began)
     request.state.job_id = job_id  # for the log
+    on_sent()
     reply = await backend.dispatcher.wait(job_id, patience.wait_s) if patience.wait_s > 0 else None
     if reply is None:
         return _accepted(job_id, patience)
@@ -65,22 +75,39 @@ async def ask(
 
 
 async def answer(
-    request: Request, backend: Backend, kind: Kind, graph: str, args: Message, *, status: int = 200
+    request: Request,
+    backend: Backend,
+    kind: Kind,
+    graph: str,
+    args: Arguments,
+    on_sent: Callable[[], None] = lambda: None,
 ) -> Response:
     """`ask`, with the worker's result as the body and its version as ETag."""
-    reply = await ask(request, backend, kind, graph, args)
-    return reply if isinstance(reply, Response) else success(reply, status)
+    reply = await ask(request, backend, kind, graph, args, on_sent=on_sent)
+    return reply if isinstance(reply, Response) else await success(request, backend, reply)
 
 
-def success(reply: Reply, status: int = 200) -> Response:
+async def success(request: Request, backend: Backend, reply: Reply, status: int = 200) -> Response:
     """The worker's JSON, passed on as it wrote it: exact, and never parsed here."""
-    text = reply.result_json or "{}"
+    if reply.result_blob is None:
+        text = reply.result_json or "{}"
+        return Response(text, status, version_of(text), "application/json")
+    try:
+        result = await backend.results.open(reply.result_blob)
+    except ServiceError as error:
+        if error.code != "rate_limited":
+            raise
+        return _accepted(reply.id, waiting(request.headers, backend.settings))  # it is done, and stays for a while
+    return result_response(result, version_of(result.first.decode("utf-8", "replace")))
+
+
+def version_of(text: str) -> dict[str, str]:
+    """The ETag of an answer that names a version, by its beginning."""
     version = VERSION.search(text)
-    headers = etag(int(version[1])) if version else None
-    return Response(text, status, headers, "application/json")
+    return etag(int(version[1])) if version else {}
 
 
-def digest(kind: Kind, *parts: bytes | bytearray) -> str:
+def digest(kind: Kind, *parts: bytes | memoryview) -> str:
     """SHA-256 of what an Idempotency-Key stands for."""
     sha256 = hashlib.sha256(kind.encode())
     for part in parts:

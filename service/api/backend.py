@@ -11,18 +11,16 @@ from fastapi import Depends, Path, Request
 
 from service.api.access import KeyTable
 from service.api.admission import Admission
-from service.api.bodies import ByteBudget
+from service.api.budget import ByteBudget
 from service.api.metrics import Metrics
 from service.api.parsing import Parsers
+from service.api.results import Results
 from service.errors import ServiceError
 from service.queue.dispatcher import Dispatcher
 from service.settings import Settings
 from service.store.api_keys import fetch_keys
 from service.store.blobs import AsyncBlobs
 from service.store.catalogue import Catalogue, GraphInfo
-
-BODIES_IN_FLIGHT = 2
-"""Bodies of the largest size one process holds at a time, encoded and decoded counted apart."""
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 
@@ -40,6 +38,7 @@ class Backend:
     key_table: KeyTable
     admission: Admission
     parsers: Parsers
+    results: Results
     started_at: float = field(default_factory=time.time)
 
 
@@ -53,11 +52,15 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
     await dispatcher.start()
     try:
         catalogue = Catalogue(dispatcher.client, dispatcher.keys)
-        budget = ByteBudget(BODIES_IN_FLIGHT * settings.max_body_bytes)
+        budget = ByteBudget(settings.body_memory_bytes)
         key_table = KeyTable(partial(fetch_keys, dispatcher.client, dispatcher.keys), settings.require_keys)
         admission = Admission(settings)
-        blobs, parsers = dispatcher.blobs, Parsers()
-        yield Backend(settings, dispatcher, catalogue, blobs, metrics, budget, key_table, admission, parsers)
+        blobs, results = dispatcher.blobs, Results(dispatcher.blobs)
+        metrics.show_bytes(bodies=budget, results=results.budget, replies=dispatcher.latest)
+        async with Parsers() as parsers:
+            yield Backend(
+                settings, dispatcher, catalogue, blobs, metrics, budget, key_table, admission, parsers, results
+            )
     finally:
         await dispatcher.close()
 

@@ -24,7 +24,7 @@ from service.metrics import WorkerMetrics
 from service.protocol import TERMINAL_STATUSES, Command, Problem, Reply, Status
 from service.queue.lanes import Lanes
 from service.settings import Settings
-from service.store.blobs import Blobs
+from service.store.blobs import RESULT_CHUNK_BYTES, Blobs
 from service.store.connection import AWAY, wait_written
 from service.store.keys import Keys
 from service.store.log import Fenced
@@ -345,7 +345,7 @@ class Consumer:
     def _result_fields(self, result: bytes) -> dict[str, str | bytes | float]:
         if len(result) <= INLINE_BYTES:
             return {"result": result}
-        blob = self._blobs.put(result, self._settings.job_ttl_s)
+        blob = self._blobs.put(result, self._settings.job_ttl_s, RESULT_CHUNK_BYTES)
         self._results.append((blob, len(result)))
         while len(self._results) > 1 and sum(size for _, size in self._results) > RESULTS_BYTES:
             self._blobs.delete(self._results.popleft()[0])

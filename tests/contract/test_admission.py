@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from service.api.admission import Admission
-from service.api.bodies import ByteBudget
+from service.api.budget import ByteBudget
 from service.errors import ServiceError
 from service.protocol import Status
 from service.settings import Settings
