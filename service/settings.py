@@ -39,7 +39,7 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(default=1 << 30, gt=0)
     max_json_bytes: int = Field(default=256 << 20, gt=0)
     """Of a body of JSON, and of any PATCH, decoded."""
-    body_memory_bytes: int = Field(default=4 << 30, gt=0)
+    body_memory_bytes: int = Field(default=8 << 30, gt=0)
     """Memory of one API process and its parsers for bodies: as received, decoded, and what reading them may take."""
     max_edges: int = Field(default=2**30 - 1, gt=0)
     max_vertices: int = Field(default=2**31 - 2, gt=0)

@@ -28,8 +28,6 @@ from service import logs
 from service.api.tasks import JOB_LENGTH, GraphTask, Job, Task
 from service.errors import STATUS, ServiceError
 
-NICE: Final = 5
-"""Workers and API processes come first."""
 OOM_SCORE: Final = 500
 """If the machine runs out of memory, the kernel takes a parser before what others depend on."""
 PR_SET_PDEATHSIG: Final = 1
@@ -55,7 +53,6 @@ def _prepare(parent: int) -> None:
         if os.getppid() != parent:  # it died before we asked
             os._exit(1)
         Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
-    os.nice(NICE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     logs.configure("parser")
     pa.set_cpu_count(1)

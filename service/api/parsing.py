@@ -29,6 +29,9 @@ from service.errors import ServiceError
 from service.protocol import Arguments
 from service.settings import Settings
 
+HERE_BYTES: Final = 4096
+"""What is not longer takes the event loop some milliseconds at worst: a batch of a thousand empty operations."""
+
 PROCESSES: Final = 3
 LONG: Final = PROCESSES - 1
 """At so many a body that takes `LONG_BYTES` or more is read at a time."""
@@ -72,7 +75,7 @@ class Parsers:
 
     async def args(self, body: Body, task: ArgsTask) -> Arguments:
         """The arguments of a command; a long body is replaced by them. Raises what the task does, and as `convert`."""
-        if task.may_be_read_here and body.is_short:
+        if task.may_be_read_here and body.n_bytes <= HERE_BYTES:
             return task.read(body.view())
         await self.convert(body, task)
         return body

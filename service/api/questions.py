@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from service.api.answers import answer
 from service.api.backend import Backend, known_graph
-from service.api.bodies import INLINE_BYTES, Body, read_body
+from service.api.bodies import Body, read_body
 from service.api.headers import idempotency_key, media_type, require_json
-from service.api.parsing import limit_of
+from service.api.parsing import HERE_BYTES, limit_of
 from service.api.tasks import JSON, ArgsTask
 from service.protocol import Kind
 
@@ -56,4 +56,4 @@ async def body_for(request: Request, backend: Backend, name: str, limit_bytes: i
 def _is_short(headers: Headers) -> bool:
     length = headers.get("content-length", "0")
     plain = "transfer-encoding" not in headers and "content-encoding" not in headers
-    return plain and media_type(headers) in (JSON, "") and length.isdecimal() and int(length) <= INLINE_BYTES
+    return plain and media_type(headers) in (JSON, "") and length.isdecimal() and int(length) <= HERE_BYTES

@@ -17,6 +17,7 @@ from gpu_engine.generators import generate
 from service.api.bodies import INLINE_BYTES, Body
 from service.api.budget import ByteBudget, Hold
 from service.api.encodings import FREE_MEMBERS, MAX_EXPANSION, MEMBER_BYTES, decoded
+from service.api.parsing import HERE_BYTES
 from service.api.spool import Spool
 from service.errors import ServiceError
 from service.protocol import Kind, Status
@@ -28,7 +29,7 @@ from tests.contract.fakes import Api
 from tests.contract.test_access import forget, make_key
 from tests.contract.test_codes import check_problem
 
-NEVER_SENT = INLINE_BYTES + 1
+NEVER_SENT = HERE_BYTES + 1
 CAPACITIES = "/v1/graphs/city/capacities"
 
 

@@ -25,7 +25,7 @@ from service.api import parsing
 from service.api.arrow import ARROW_STREAM, PatchLimits
 from service.api.bodies import INLINE_BYTES, Body
 from service.api.budget import ByteBudget, Hold
-from service.api.parsing import LONG, LONG_BYTES, PROCESSES, SLACK_BYTES, Parsers, limit_of
+from service.api.parsing import HERE_BYTES, LONG, LONG_BYTES, PROCESSES, SLACK_BYTES, Parsers, limit_of
 from service.api.tasks import JSON, GraphTask, Task, patch_task
 from service.errors import ServiceError
 from service.protocol import PatchArgs
@@ -168,7 +168,7 @@ def test_a_short_patch_is_read_here_and_a_long_one_is_not(reading: Reading) -> N
     here = reading.portal.call(reading.parsers.args, short, task)
     assert isinstance(here, PatchArgs)
     short.close()
-    long = reading.body(text + INLINE_BYTES * b" ")
+    long = reading.body(text + HERE_BYTES * b" ")
     there = reading.portal.call(reading.parsers.args, long, task)
     assert PatchArgs.model_validate_json(there.to_json()) == here
     assert long.hold.n_bytes == long.n_bytes == len(there.to_json()) < 200

@@ -35,6 +35,7 @@ FIXED = {
     "columns of an Arrow stream": arrow_check.MAX_COLUMNS,
     "head of an Arrow message": arrow_check.MAX_HEAD_BYTES,
     "words of a dictionary in an Arrow PATCH, written out": arrow.MAX_WORDS_BYTES,
+    "body of JSON that the event loop reads itself": parsing.HERE_BYTES,
     "bodies read at a time by one API process": parsing.PROCESSES,
     "of those, such as take 64 MiB or more": parsing.LONG,
     "memory of a parser process over what was told of its body": parsing.SLACK_BYTES,
