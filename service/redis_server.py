@@ -91,18 +91,11 @@ def start(settings: Settings, **options: Any) -> "subprocess.Popen[bytes]":
     """
     data = data_of(settings)
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    program = find_server(data)
     if removed := aof.mend(data):
         log.warning("unfinished_transaction_removed", bytes=removed)
     _private_directory(settings.redis_socket.parent)
-    command = [
-        find_server(data).path,
-        "--port",
-        "0",
-        "--unixsocket",
-        str(settings.redis_socket),
-        "--unixsocketperm",
-        "700",
-    ]
+    command = [program.path, "--port", "0", "--unixsocket", str(settings.redis_socket), "--unixsocketperm", "700"]
     command += ["--dir", str(data), "--logfile", str(data / "redis.log"), "--daemonize", "no"]
     command += ["--appendonly", "yes", "--appendfsync", settings.fsync, "--save", ""]
     command += ["--maxmemory-policy", "noeviction", "--user", *redis_acl.acl("", None)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from service import redis_server
+from service import aof, redis_server
 from service.redis_program import SEVERAL_FILES_SINCE, identify
 from service.settings import Settings
 
@@ -88,6 +88,17 @@ def test_a_server_is_asked_whether_it_reads_what_another_wrote(tmp_path: Path) -
     dump(tmp_path / "nameless", b"REDIS9999\xff" + bytes(8))
     with pytest.raises(redis_server.NoRedisServer, match="which another server wrote"):
         redis_server.find_server(tmp_path / "nameless")
+
+
+def test_files_that_cannot_be_read_are_left_as_they_are(tmp_path: Path) -> None:
+    """The transaction left open at their end is for the server that can read them."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    dump(tmp_path / "redis", b"REDIS9999\xff" + bytes(8))
+    increment = tmp_path / "redis" / "appendonlydir" / "appendonly.aof.1.incr.aof"
+    increment.write_bytes(aof.MULTI)
+    with pytest.raises(redis_server.NoRedisServer):
+        redis_server.start(settings)
+    assert increment.read_bytes() == aof.MULTI
 
 
 def test_a_server_reads_what_it_wrote_itself(path: Path, tmp_path: Path) -> None:
