@@ -124,13 +124,17 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
-def wheel(folder: Path, name: str, tag: str = "py3-none-any") -> str:
+def wheel(folder: Path, name: str, tag: str = "py3-none-any", needs: str = "") -> str:
     """Make a wheel of an empty distribution; the line that pins it."""
     path = folder / f"{name}-1-{tag}.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(f"{name}-1.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        archive.writestr(f"{name}-1.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n{needs}")
         archive.writestr(f"{name}-1.dist-info/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")
         archive.writestr(f"{name}-1.dist-info/RECORD", "")
+    return pin(name, path)
+
+
+def pin(name: str, path: Path) -> str:
     return f"{name}==1 --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}\n"
 
 
@@ -185,6 +189,14 @@ def test_a_package_without_a_file_for_this_machine(again: Callable[..., str], ma
     assert "lacks a file of requirements/run.txt for this machine" in again(pins)
 
 
+def test_nothing_is_compiled(again: Callable[..., str], made: Path, tmp_path: Path) -> None:
+    """A package that comes as sources alone is refused, whatever compilers there are."""
+    project(tmp_path / "sources-1", "sources")
+    (tmp_path / "sources-1" / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: sources\nVersion: 1\n")
+    path = shutil.make_archive(str(made / "sources-1"), "gztar", tmp_path, "sources-1")
+    assert "lacks a file of requirements/run.txt for this machine" in again(pin("sources", Path(path)))
+
+
 def test_a_full_disk(again: Callable[..., str], made: Path) -> None:
     """No disk is filled here: a pin that pip quotes has the words of the error in it."""
     assert "the disk is full" in again("no space left on device\n")
@@ -202,6 +214,11 @@ def test_pins_that_lack_what_the_project_asks_for(again: Callable[..., str], mad
         project(made, "service")
     assert "pyproject.toml asks for what requirements/run.txt lacks: make lock" in said
     assert "absent" in said
+
+
+def test_pins_that_lack_what_another_pin_asks_for(again: Callable[..., str], made: Path) -> None:
+    said = again(wheel(made, "needy", needs="Requires-Dist: absent>=1\n"))
+    assert "pyproject.toml asks for what requirements/run.txt lacks: make lock" in said
 
 
 def test_an_environment_of_a_python_that_will_not_do(again: Callable[..., str], made: Path) -> None:
