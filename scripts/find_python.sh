@@ -12,5 +12,6 @@ for name in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11}; do
     fi
     reasons="$reasons $name: ${reason:-it is too old, or does not start}."
 done
-echo "headrace: needs Python 3.11 to 3.14 with its venv module.${reasons:- There is no ${PYTHON:-python3} on PATH.}" >&2
+nothing="There is no ${PYTHON:-python3} on PATH (on Debian and Ubuntu: apt install python3-venv)."
+echo "headrace: needs Python 3.11 to 3.14 with its venv module.${reasons:- $nothing}" >&2
 exit 1

@@ -20,9 +20,13 @@ pip() {
     .venv/bin/python -m pip --disable-pip-version-check --no-input "$@" >>"$log" 2>&1 || fail "$(why)"
 }
 
-# Why pip failed, in one line.
+free_mib() {
+    df -Pk . | awk 'END { print int($4 / 1024) }'
+}
+
+# Why pip failed, in one line. On a full disk even its log may be empty.
 why() {
-    if grep -qi 'No space left on device' "$log"; then
+    if grep -qi 'No space left on device' "$log" || [ "$(free_mib)" -lt 10 ]; then
         echo "the disk is full: the packages, or pip's temporary files, did not fit."
     elif grep -q 'DO NOT MATCH THE HASHES' "$log"; then
         echo "a package is not the file that $pins names; its index or a proxy serves another one. See $log."
@@ -48,7 +52,7 @@ esac
 
 if ! .venv/bin/python -c 'import pip' 2>/dev/null; then
     python=$(scripts/find_python.sh)
-    free=$(df -Pk . | awk 'END { print int($4 / 1024) }')
+    free=$(free_mib)
     [ "$free" -ge "$mib" ] || fail "$mib MiB are needed in $PWD, and $free are free."
     say "first run: making .venv with $("$python" --version), $python."
     "$python" -m venv --clear .venv

@@ -197,9 +197,12 @@ def test_nothing_is_compiled(again: Callable[..., str], made: Path, tmp_path: Pa
     assert "lacks a file of requirements/run.txt for this machine" in again(pin("sources", Path(path)))
 
 
-def test_a_full_disk(again: Callable[..., str], made: Path) -> None:
+def test_a_full_disk(again: Callable[..., str], path: Path) -> None:
     """No disk is filled here: a pin that pip quotes has the words of the error in it."""
     assert "the disk is full" in again("no space left on device\n")
+    (path / "df").unlink()
+    executable(path / "df", "printf 'Filesystem 1024-blocks Used Available\\n/dev/x 9999999 1 0 100%% /\\n'")
+    assert "the disk is full" in again("one==1\n", PATH=str(path), PIP_FORCE_REINSTALL="1")
 
 
 def test_pins_without_hashes_are_refused(again: Callable[..., str]) -> None:
