@@ -83,9 +83,9 @@ def _children(settings: Settings, lock: Lock, listener: socket.socket) -> Sequen
 
     children = []
     if settings.redis_url is None:
-        redis_server.find_server()
+        redis_server.find_server(redis_server.data_of(settings))
         options = spawn_options(lock.descriptor)
-        hint = f"see {settings.data_dir.absolute() / 'redis' / 'redis.log'}"
+        hint = f"see {redis_server.data_of(settings) / 'redis.log'}"
         redis = Child("redis", lambda: redis_server.start(settings, **options), STOP_REDIS_S, hint)
         redis.keep_alive()
         children.append(redis)
@@ -143,7 +143,7 @@ def _require_keys(settings: Settings) -> None:
 
 def _has_keys(settings: Settings) -> bool:
     embedded = settings.redis_url is None
-    if embedded and not (settings.data_dir / "redis").exists():
+    if embedded and not redis_server.data_of(settings).exists():
         return False
     client = connect(settings)
     try:

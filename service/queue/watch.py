@@ -65,7 +65,8 @@ class Watch:
                 info = await self._redis.info()
                 config = await self._redis.config_get("appendfsync")
                 return RedisInfo(
-                    version=str(info["redis_version"]),
+                    # Valkey says 7.2.4 as `redis_version`, for clients that ask what it can do.
+                    version=str(info.get("valkey_version", info["redis_version"])),
                     appendonly=bool(info.get("aof_enabled")),
                     fsync=config.get("appendfsync"),
                     used_memory_bytes=int(info["used_memory"]),

@@ -1,13 +1,16 @@
 """TLS to the API and to Redis, with certificates made for the occasion."""
 
 import contextlib
+import runpy
 import shutil
 import socket
 import ssl
 import subprocess
 import threading
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
 
 import httpx
 import pytest
@@ -17,6 +20,8 @@ import uvicorn
 from service.http_server import config
 from service.settings import Settings
 from service.store.connection import connect
+
+HEALTHCHECK = Path(__file__).parents[2] / "docker" / "healthcheck.py"
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
 
@@ -52,6 +57,31 @@ def test_the_api_over_tls(pair: tuple[Path, Path], redis_url: str) -> None:
         server.should_exit = True
         thread.join()
         listener.close()
+
+
+@pytest.mark.parametrize("encrypted", [True, False], ids=["tls", "plain"])
+def test_the_container_asks_its_api_over_tls(
+    pair: tuple[Path, Path], redis_url: str, monkeypatch: pytest.MonkeyPatch, encrypted: bool
+) -> None:
+    """The certificate names the host that others know; a proxy of the environment is not for this."""
+    files = {"HEADRACE_TLS_CERT": str(pair[0]), "HEADRACE_TLS_KEY": str(pair[1])} if encrypted else {}
+    for name, value in ({"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"} | files).items():
+        monkeypatch.setenv(name, value)
+    server = uvicorn.Server(config(Settings(redis_url=redis_url, redis_prefix=f"tls-{uuid.uuid4().hex}:")))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            healthcheck = runpy.run_path(str(HEALTHCHECK))
+            is_ready = healthcheck["api_is_ready"]
+            is_ready.__globals__["PORT"] = listener.getsockname()[1]
+            with pytest.raises(HTTPError) as refusal:  # no worker, so it is not ready, which only the API can say
+                is_ready()
+            with refusal.value as answer:
+                assert answer.code == 503
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 @pytest.fixture

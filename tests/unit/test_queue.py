@@ -3,6 +3,7 @@
 import json
 import time
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from gpu_engine.formats import pack
 from gpu_engine.generators import grid
 from gpu_engine.terminals import Terminals
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status
+from service.redis_server import find_server
 from service.settings import Settings
 from service.store.catalogue import Catalogue
 from service.store.connection import connect
@@ -357,3 +359,4 @@ def test_the_oldest_jobs_are_forgotten(caller: Caller, start_worker: StartWorker
 def test_ping(caller: Caller) -> None:
     info = caller.run(caller.dispatcher.watch.ping())
     assert (info.appendonly, info.fsync) == (True, "everysec")
+    assert info.version == ".".join(map(str, find_server(Path("no data yet")).version))
