@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service import http_protocol
+from service import http_connections, http_protocol
 from service.api import admission, bodies, graphs, headers, questions
 from service.app import create_app
 from service.models import columns, exact_json
@@ -29,9 +29,14 @@ FIXED = {
     "zstd window": bodies.MAX_WINDOW_BYTES,
     "flow states kept of one graph": MAX_STATES,
     "the same once it has been full, until the graph is idle at times": admission.BUSY,
-    "connections of one API process": http_protocol.MAX_CONNECTIONS,
+    "connections of one API process, or as many as its open files allow": http_connections.MAX_CONNECTIONS,
     "head of a request": http_protocol.MAX_HEAD_BYTES,
-    "time for a head": http_protocol.HEAD_TIMEOUT_S,
+    "URL of a request": http_protocol.MAX_URL_BYTES,
+    "headers of a request": http_protocol.MAX_HEADERS,
+    "time for a head, or a TLS handshake": http_protocol.HEAD_TIMEOUT_S,
+    "bytes around the chunks of a body, and eight for each of its own": http_protocol.MAX_HEAD_BYTES,
+    "bytes of later requests, sent before an answer": http_protocol.MAX_AHEAD_BYTES,
+    "bytes of a body that come after its answer": http_protocol.MAX_UNREAD_BYTES,
     "jobs kept": dispatcher.JOBS_KEPT,
     "bytes of results kept by one worker": consumer.RESULTS_BYTES,
     "progress events of a job": consumer.EVENTS_KEPT,
