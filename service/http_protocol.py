@@ -6,7 +6,10 @@ cannot take its answer away. What is no HTTP is answered as problem+json too.
 """
 
 import asyncio
+import socket
 import ssl
+import struct
+from contextlib import suppress
 from enum import Enum
 from typing import Any, Final
 
@@ -31,6 +34,9 @@ HEAD_TIMEOUT_S: Final = 20.0
 """From the connection, the first byte of a later request, or an answer that came before the end of its body, to the
 end of the head."""
 
+UNSENT_BYTES: Final = 128 * 1024
+"""Of an answer, in the kernel: what the reader's machine has no room for. The rest waits here, where it is counted."""
+
 WRITE_TIMEOUT_S: Final = 30.0
 """For what was handed over at once, `service.api.sending.PIECE_BYTES` at most, to be taken by the reader."""
 
@@ -46,6 +52,9 @@ MAX_UNREAD_BYTES: Final = 1024 * 1024
 UNHEARD: Final = frozenset({b"cookie", b"x-forwarded-for"})
 """Headers that nobody here asks for but the framework parses all the same; in Python up to 3.12.5 a cookie of 64 KiB
 takes it 14 s."""
+
+AT_ONCE: Final = struct.pack("ii", 1, 0)
+"""For SO_LINGER: what was not sent is forgotten."""
 
 CODE: Final = "invalid_request"
 END: Final = b"\r\n\r\n"
@@ -102,6 +111,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         # Then pause_writing says that the reader has not taken all. With 0, TLS of uvloop says so even if it has.
         transport.set_write_buffer_limits(high=1, low=0)
+        with suppress(OSError):  # of a caller who has gone already
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
         if self.place is None:
             self.place = self.config.connections.enter(transport)
         if self.place is None:
@@ -127,7 +138,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._write_timer is None:
-            self._write_timer = self.loop.call_later(WRITE_TIMEOUT_S, self.transport.abort)
+            self._write_timer = self.loop.call_later(WRITE_TIMEOUT_S, self._give_up_reader)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -139,7 +150,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._part is not Part.HEAD:
             raise Refused("a request goes on after its end")
         super().on_message_begin()
-        self.scope["extensions"] = {"headrace": {"abort": self.transport.abort}}
+        self.scope["extensions"] = {"headrace": {"abort": self._reset}}
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
@@ -288,6 +299,16 @@ class BoundedProtocol(HttpToolsProtocol):
             )
         elif self._head_timer is None:
             self._start_head_timer()
+
+    def _give_up_reader(self) -> None:
+        self.logger.warning("a reader has not taken its answer for %g s; its connection is closed", WRITE_TIMEOUT_S)
+        self._reset()
+
+    def _reset(self) -> None:
+        """Close at once, so that the kernel keeps nothing for the reader either."""
+        with suppress(OSError):
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+        self.transport.abort()
 
     def _start_head_timer(self) -> None:
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.close)

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from service import http_connections, http_protocol
-from service.api import admission, bodies, graphs, headers, questions
+from service.api import admission, bodies, graphs, headers, questions, sending
 from service.app import create_app
 from service.models import columns, exact_json
 from service.models import flows as models
 from service.queue import consumer, dispatcher
 from service.resident import MAX_STATES
 from service.settings import Settings
+from service.store import blobs
 from service.store.api_keys import MAX_KEYS
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +37,9 @@ FIXED = {
     "time for a head, or a TLS handshake": http_protocol.HEAD_TIMEOUT_S,
     "bytes around the chunks of a body, and eight for each of its own": http_protocol.MAX_HEAD_BYTES,
     "bytes of later requests, sent before an answer": http_protocol.MAX_AHEAD_BYTES,
+    "bytes of an answer handed over at once": sending.PIECE_BYTES,
+    "time for them to be taken": http_protocol.WRITE_TIMEOUT_S,
+    "results read from Redis at once, by one API process": blobs.READS,
     "bytes of a body that come after its answer": http_protocol.MAX_UNREAD_BYTES,
     "jobs kept": dispatcher.JOBS_KEPT,
     "bytes of results kept by one worker": consumer.RESULTS_BYTES,
