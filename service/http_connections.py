@@ -5,7 +5,10 @@ the place of one that keeps it for no request: of the oldest that never sent one
 for longest. So who opens connections and sends nothing locks nobody out.
 """
 
-from typing import Final, Protocol
+import ssl
+from typing import Any, Final, Protocol
+
+import uvicorn
 
 MAX_CONNECTIONS: Final = 4096
 
@@ -66,3 +69,12 @@ class Connections:
         self.taken.add(place)
         self.waiting_first[place] = None
         return place
+
+
+class ServerConfig(uvicorn.Config):
+    """uvicorn's settings, and what the connections of a process share."""
+
+    def __init__(self, app: Any, connections: Connections, tls: ssl.SSLContext | None = None, **options: Any) -> None:
+        super().__init__(app, **options)
+        self.connections = connections
+        self.tls = tls

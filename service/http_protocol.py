@@ -7,19 +7,20 @@ cannot take its answer away. What is no HTTP is answered as problem+json too.
 
 import asyncio
 import socket
-import ssl
 import struct
+import time
 from contextlib import suppress
 from enum import Enum
 from typing import Any, Final
 
 import httptools
-import uvicorn
 from pydantic_core import to_json
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.errors import STATUS, TITLES
-from service.http_connections import Connections, Place
+from service.http_chunks import Chunks, Refused
+from service.http_connections import Place, ServerConfig
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Request line and headers together."""
@@ -40,11 +41,14 @@ UNSENT_BYTES: Final = 128 * 1024
 WRITE_TIMEOUT_S: Final = 30.0
 """For what was handed over at once, `service.api.sending.PIECE_BYTES` at most, to be taken by the reader."""
 
-MAX_AHEAD_BYTES: Final = 512 * 1024
-"""Of requests that were sent before the answer to an earlier one; one read has up to 256 KiB."""
+PIECE_BYTES: Final = 4 * 1024
+"""Of a body in chunks, for the parser at a time: it calls back for each chunk, and a chunk may be one byte."""
 
-FRAMING_SHARE: Final = 8
-"""Bytes around each byte of a body in chunks, besides `MAX_HEAD_BYTES`: a chunk of one byte has five."""
+TURN_S: Final = 0.001
+"""After so long the parser lets the event loop turn."""
+
+BLANK_BYTES: Final = 4 * 1024
+"""What empty lines before a request count as, of `MAX_HEAD_BYTES`: each costs a call of the parser."""
 
 MAX_UNREAD_BYTES: Final = 1024 * 1024
 """Of a body that comes after its answer; then the connection is closed."""
@@ -58,7 +62,7 @@ AT_ONCE: Final = struct.pack("ii", 1, 0)
 
 CODE: Final = "invalid_request"
 END: Final = b"\r\n\r\n"
-"""The end of a head, and of a body in chunks."""
+"""Of a head."""
 
 
 class Part(Enum):
@@ -71,44 +75,51 @@ class Part(Enum):
     """Of the next request, while this one is not answered yet."""
 
 
-class Refused(Exception):
-    """Raised within the parser, which then gives up; says why."""
+class Flow(FlowControl):
+    """Nothing more is read while some of what was read is not parsed, whoever asks for it."""
 
+    held = False
 
-class ServerConfig(uvicorn.Config):
-    """uvicorn's settings, and what the connections of a process share."""
+    def hold(self, held: bool) -> None:
+        self.held = held
+        if held:
+            self.pause_reading()
 
-    def __init__(self, app: Any, connections: Connections, tls: ssl.SSLContext | None = None, **options: Any) -> None:
-        super().__init__(app, **options)
-        self.connections = connections
-        self.tls = tls
+    def resume_reading(self) -> None:
+        if not self.held:
+            super().resume_reading()
 
 
 class BoundedProtocol(HttpToolsProtocol):
     """Answers the requests of one connection, one after the other."""
 
     config: ServerConfig
+    flow: Flow
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.place: Place | None = None
         self._part = Part.HEAD
         self._head_bytes = 0
+        self._begun = False
+        """The head has: empty lines before it do not count."""
         self._body_left = 0
         """Bytes that a body of a known length has still to come."""
         self._past_parser = False
         """The parser takes this request for a change of protocol, so its body does not go through it."""
-        self._framing_bytes = 0
-        """Of a body in chunks: what is no body, less what so much body is allowed."""
+        self._chunks = Chunks()
         self._tail = b""
         """The latest bytes that the parser got, where an `END` may have begun."""
         self._ahead = b""
+        """What has come and is not parsed yet."""
+        self._turn: asyncio.Handle | None = None
         self._unread_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow = Flow(transport)
         # Then pause_writing says that the reader has not taken all. With 0, TLS of uvloop says so even if it has.
         transport.set_write_buffer_limits(high=1, low=0)
         with suppress(OSError):  # of a caller who has gone already
@@ -133,7 +144,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._part is Part.AHEAD and not self.cycle.keep_alive:
             return  # nothing will be answered after this one
         self._ahead = self._ahead + data if self._ahead else data
-        self._read()
+        if self._turn is None:
+            self._read()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -149,6 +161,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         if self._part is not Part.HEAD:
             raise Refused("a request goes on after its end")
+        self._begun = True
         super().on_message_begin()
         self.scope["extensions"] = {"headrace": {"abort": self._reset}}
 
@@ -174,13 +187,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_head_timer()
         self._part = Part.CHUNKS if in_chunks else Part.BODY
         self._past_parser = changes and self._body_left > 0
-        self._framing_bytes = self._unread_bytes = 0
+        self._chunks = Chunks()
+        self._unread_bytes = 0
         if self.place is not None:
             self.place.busy()
-
-    def on_body(self, body: bytes) -> None:
-        self._framing_bytes = max(0, self._framing_bytes - (1 + FRAMING_SHARE) * len(body))
-        super().on_body(body)
 
     def on_message_complete(self) -> None:
         if self._past_parser and self._body_left:
@@ -193,13 +203,14 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        self._unset_keepalive_if_required()  # which it has set, not knowing what is `_ahead`
+        self.cycle.body.clear()
         if self.transport.is_closing():
             return
         if self._part is Part.AHEAD:
             self._next()
             self._read()
         else:  # an early refusal: the rest of the body is passed over
-            self._unset_keepalive_if_required()
             self._start_head_timer()
             if self.place is not None:
                 self.place.free()
@@ -216,23 +227,32 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _read(self) -> None:
         """Give the parser what has come, up to the end of one request. The rest waits until that one is answered."""
+        began, self._turn = time.perf_counter(), None
         data, at = self._ahead, 0
         while at < len(data) and self._part is not Part.AHEAD and not self.transport.is_closing():
-            end = self._end_of_part(data, at)
+            if at and time.perf_counter() - began > TURN_S:
+                self._turn = self.loop.call_soon(self._read)
+                break
+            try:
+                end = self._end_of_part(data, at)
+            except Refused as why:
+                self._refuse(str(why))
+                break
             self._feed(data[at:end])
             at = end
         self._ahead = data[at:]
-        if self._part is Part.AHEAD and self._ahead:
-            self.flow.pause_reading()
-            if len(self._ahead) > MAX_AHEAD_BYTES:
-                self._ahead, self.cycle.keep_alive = b"", False
+        self.flow.hold(bool(self._ahead))
+        if self.cycle is None or len(self.cycle.body) <= HIGH_WATER_LIMIT:
+            self.flow.resume_reading()
         if self._part is Part.HEAD and not self.transport.is_closing():
             self._await_head()
 
     def _end_of_part(self, data: bytes, at: int) -> int:
-        """Up to where `data` can be parsed without going beyond the end of this request."""
+        """How far `data` can be parsed without going beyond the end of this request. Raises `Refused`."""
         if self._part is Part.BODY:
             return min(len(data), at + self._body_left)
+        if self._part is Part.CHUNKS:
+            return self._chunks.advance(data, at, PIECE_BYTES)
         begun = (self._tail + data[at : at + len(END) - 1]).find(END)
         if begun >= 0:
             return at + begun + len(END) - len(self._tail)
@@ -257,8 +277,6 @@ class BoundedProtocol(HttpToolsProtocol):
                 if not self._body_left:
                     self.on_message_complete()
                 return
-        if self._part is Part.CHUNKS:
-            self._framing_bytes += len(piece)
         self._tail = piece[-3:] if len(piece) > 2 else (self._tail + piece)[-3:]
         try:
             self.parser.feed_data(piece)
@@ -268,8 +286,10 @@ class BoundedProtocol(HttpToolsProtocol):
             why = error.__context__
             self._refuse(str(why) if isinstance(why, Refused) else "this is no request of HTTP/1.1")
             return
-        if self._part is Part.CHUNKS and self._framing_bytes > MAX_HEAD_BYTES:
-            self._refuse(f"there are over {MAX_HEAD_BYTES} bytes around the chunks of the body")
+        if self._part is Part.HEAD and not self._begun:
+            self._head_bytes += BLANK_BYTES
+        if self._part is Part.CHUNKS and self._chunks.is_over:
+            self._refuse("a body in chunks goes on after its end")
 
     def _refuse(self, why: str) -> None:
         """Answer 400, unless the request has been answered already, and close."""
@@ -287,6 +307,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """This request is over; what comes is the head of the next."""
         self._part = Part.HEAD
         self._head_bytes = 0
+        self._begun = False
         if self.place is not None:
             self.place.free()
 

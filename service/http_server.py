@@ -14,8 +14,8 @@ import uvicorn
 
 from service import logs
 from service.app import create_app
-from service.http_connections import MAX_CONNECTIONS, Connections
-from service.http_protocol import BoundedProtocol, ServerConfig
+from service.http_connections import MAX_CONNECTIONS, Connections, ServerConfig
+from service.http_protocol import BoundedProtocol
 from service.http_tls import TlsProtocol, tls_context
 from service.open_files import raise_limit, room_for_callers
 from service.settings import Settings

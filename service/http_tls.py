@@ -11,8 +11,8 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-from service.http_connections import Place
-from service.http_protocol import HEAD_TIMEOUT_S, BoundedProtocol, ServerConfig
+from service.http_connections import Place, ServerConfig
+from service.http_protocol import HEAD_TIMEOUT_S, BoundedProtocol
 
 
 def tls_context(certificate: Path, key: Path | None) -> ssl.SSLContext:

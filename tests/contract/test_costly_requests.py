@@ -2,6 +2,8 @@
 
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -67,6 +69,33 @@ def test_livez_answers_beside_a_costly_request(api: ApiProcess, name: str) -> No
     assert probes.failed == 0
     assert probes.worst_s < SECONDS
     assert api.cpu_s() - before_s < SECONDS
+
+
+CHUNKED = b"POST /v1/graphs/x/max-flow HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+FLOODS = {
+    "chunks of one byte": CHUNKED + 500_000 * b"1\r\n \r\n",
+    "empty lines in chunks": CHUNKED + 10 * (b"30D40\r\n" + 50_000 * b"\r\n\r\n" + b"\r\n"),
+    "requests in a row": 2_000 * b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "empty lines": 500_000 * b"\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_livez_answers_beside_floods(api: ApiProcess, name: str) -> None:
+    """Ten connections at once send what keeps a parser busy for long, half a minute in all."""
+
+    def flood(_: int) -> None:
+        with suppress(OSError), socket.create_connection(api.address, timeout=60) as connection:
+            connection.sendall(FLOODS[name])
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(1 << 20):
+                pass
+
+    with probing(api.address) as probes, ThreadPoolExecutor(10) as pool:
+        list(pool.map(flood, range(10)))
+    print(f"{name}: /livez at worst {1e3 * probes.worst_s:.1f} ms of {probes.count}")
+    assert probes.failed == 0
+    assert probes.worst_s < 2 * SECONDS  # a tenth of it on an idle machine
 
 
 def test_cookies_do_not_reach_the_application(api: ApiProcess) -> None:

@@ -13,8 +13,8 @@ import pytest
 import uvicorn
 
 from service import http_protocol
-from service.http_connections import Connections
-from service.http_protocol import MAX_HEAD_BYTES, MAX_UNREAD_BYTES, BoundedProtocol, ServerConfig
+from service.http_connections import Connections, ServerConfig
+from service.http_protocol import MAX_HEAD_BYTES, MAX_UNREAD_BYTES, BoundedProtocol
 
 Address = tuple[str, int]
 
@@ -37,7 +37,9 @@ class Echo:
             body += message["body"]
             if not message["more_body"]:
                 break
-        await asyncio.sleep(0.01)  # so that what follows has come before this is answered
+        await asyncio.sleep(
+            2 if scope["path"] == "/slow" else 0.01
+        )  # so that what follows has come before this is answered
         headers = [[name.decode(), value.decode()] for name, value in scope["headers"]]
         content = json.dumps({"asked": f"{scope['method']} {scope['path']}", "body": body.decode(), "headers": headers})
         length = str(len(content)).encode()
@@ -174,7 +176,7 @@ def test_what_stands_behind_chunks_is_no_header(address: Address) -> None:
 )
 def test_what_stands_around_chunks_is_bounded(address: Address, begin: bytes, more: bytes) -> None:
     (refused,) = exchange(address, CHUNKED + begin, *(60 * [more]))
-    assert refused["detail"] == "there are over 65536 bytes around the chunks of the body"
+    assert refused["detail"] == "there is too much around the chunks of the body"
 
 
 def test_chunks_may_be_small(address: Address) -> None:
@@ -215,6 +217,27 @@ def test_who_drips_is_cut_off(address: Address, first: str, drip: bytes, monkeyp
     began = time.monotonic()
     exchange(address, begin, *(200 * [drip]), pause_s=0.05)
     assert time.monotonic() - began < 5
+
+
+def test_a_request_that_waited_for_another_has_its_time(address: Address) -> None:
+    """The time that an idle connection has does not run while it is answered, though it came before it was idle."""
+    answers = exchange(address, get("/a") + 4 * get("/slow") + LAST)
+    assert asked(answers) == ["GET /a", *(4 * ["GET /slow"]), "GET /last"]
+
+
+@pytest.mark.parametrize("path", ["/chunks", "/early"])
+def test_more_than_one_turn_of_small_chunks(address: Address, path: str) -> None:
+    """They take the parser longer than it may keep the event loop; none is lost, and what follows is in order."""
+    head = CHUNKED.replace(b"/chunks", path.encode())
+    count = 150_000
+    answers = exchange(address, head + count * b"1\r\nx\r\n" + b"0\r\n\r\n" + get("/a") + LAST)
+    assert asked(answers) == [f"POST {path}", "GET /a", "GET /last"]
+    assert answers[0]["body"] == ("" if path == "/early" else count * "x")
+
+
+def test_empty_lines_before_a_request_are_few(address: Address) -> None:
+    assert asked(exchange(address, 4 * b"\r\n" + LAST)) == ["GET /last"]
+    assert asked(exchange(address, 1000 * b"\r\n" + LAST)) == [400]
 
 
 def test_an_idle_connection_is_closed(address: Address) -> None:

@@ -17,8 +17,8 @@ from prometheus_client import CollectorRegistry, Gauge
 from service import http_protocol
 from service.api import sending
 from service.api.sending import PIECE_BYTES, Sending
-from service.http_connections import Connections
-from service.http_protocol import BoundedProtocol, ServerConfig
+from service.http_connections import Connections, ServerConfig
+from service.http_protocol import BoundedProtocol
 from tests.prober import probing
 from tests.serving import PATIENCE_S, eventually, serving
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service import http_connections, http_protocol
+from service import http_chunks, http_connections, http_protocol
 from service.api import admission, bodies, graphs, headers, questions, sending
 from service.app import create_app
 from service.models import columns, exact_json
@@ -35,8 +35,8 @@ FIXED = {
     "URL of a request": http_protocol.MAX_URL_BYTES,
     "headers of a request": http_protocol.MAX_HEADERS,
     "time for a head, or a TLS handshake": http_protocol.HEAD_TIMEOUT_S,
-    "bytes around the chunks of a body, and eight for each of its own": http_protocol.MAX_HEAD_BYTES,
-    "bytes of later requests, sent before an answer": http_protocol.MAX_AHEAD_BYTES,
+    "line before a chunk of a body": http_chunks.MAX_LENGTH_LINE,
+    "lines behind the last chunk": http_chunks.MAX_TRAILER_BYTES,
     "bytes of an answer handed over at once": sending.PIECE_BYTES,
     "time for them to be taken": http_protocol.WRITE_TIMEOUT_S,
     "results read from Redis at once, by one API process": blobs.READS,
