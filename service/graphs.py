@@ -232,7 +232,7 @@ class Graphs:
         try:
             edges = unpack(self._blobs.get(args.blob))
         except BrokenBlob as error:
-            raise ServiceError("worker_unavailable", f"the edges are gone, send them again: {error}") from error
+            raise ServiceError("worker_unavailable", "the edges are gone; send them again") from error
         self.residents.refuse_hopeless(least_footprint(self._settings.engine, edges.n_vertices, len(edges.tail)))
         network = self._network(edges)
         try:

@@ -66,6 +66,8 @@ class Settings(BaseSettings):
     """The same for one API key."""
     max_requests: int = Field(default=1024, gt=0)
     """Requests open at one API process, those that wait for an answer included."""
+    max_sending_bytes: int = Field(default=256 << 20, gt=0)
+    """Of long answers on their way to their readers, at one API process; one answer alone may have more."""
     max_event_streams: int = Field(default=256, gt=0)
     """Event streams open at one API process."""
     require_keys: bool = False

@@ -20,6 +20,7 @@ import structlog
 from service import redis_server
 from service.children import Child, Popen, spawn_options
 from service.data_dir import Lock, locked
+from service.open_files import raise_limit
 from service.settings import Settings
 from service.store.api_keys import ApiKeys
 from service.store.connection import AWAY, connect
@@ -49,6 +50,7 @@ def serve(settings: Settings, *, any_host: bool = False, announce: Callable[[str
     when a child cannot be brought up.
     """
     is_local = any_host or _is_loopback(settings.host)
+    raise_limit()  # for Redis as well, which takes as many connections as it may open files
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -28,6 +28,7 @@ from service import logs
 from service.errors import ServiceError
 from service.graphs import Graphs
 from service.metrics import TTL_S, WorkerMetrics
+from service.open_files import raise_limit
 from service.queue.consumer import Consumer, Forward
 from service.queue.lease import Lease
 from service.queue.models import WorkerReport
@@ -193,6 +194,7 @@ def main() -> int:
     parser.add_argument("--name", required=True, help="the worker's name; it keeps its graphs under this name")
     name = parser.parse_args().name
     logs.configure(name)
+    raise_limit()
     settings = Settings()
     worker = Worker(settings, name, partial(open_engine, choice=settings.engine), open_tracing(name))
     for number in (signal.SIGTERM, signal.SIGINT):

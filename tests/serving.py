@@ -43,7 +43,7 @@ def eventually(holds: Callable[[], bool]) -> None:
         try:
             if holds():
                 return
-        except httpx.TransportError:
+        except (httpx.TransportError, OSError):
             pass
         assert time.monotonic() < deadline, "it did not come true in time"
         time.sleep(0.05)

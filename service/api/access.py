@@ -15,6 +15,7 @@ from fastapi import Depends, Request
 from starlette.datastructures import Headers
 from starlette.types import Scope as RequestScope
 
+from service.api.origin import refuse_other_origins
 from service.errors import ServiceError
 from service.store.api_keys import ApiKey, Scope, find
 from service.store.connection import AWAY
@@ -115,10 +116,11 @@ class KeyTable:
 
 
 async def authorise(request: Request) -> Caller:
-    """The caller, who may do this; raises unauthorised or forbidden."""
+    """The caller, who may do this; raises unauthorised or forbidden. May be asked again, for an answer that lasts."""
     path = request.scope["route"].path
     if path in OPEN:
         return ANYONE
+    refuse_other_origins(request.method, request.headers)
     table: KeyTable = request.state.backend.key_table
     caller = await table.caller(token_of(request.headers), stale_ok=path == "/metrics")
     if caller.key_id is None and not _is_for_this_machine(request.scope, request.headers):

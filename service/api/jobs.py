@@ -10,13 +10,14 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from service.api.access import CallerOf
+from service.api.access import CallerOf, authorise
 from service.api.admission import stream_room
 from service.api.answers import json_response, refusal
 from service.api.backend import Context
 from service.api.headers import waiting
 from service.api.openapi import PREFER, PROBLEMS
 from service.api.problems import problem_content
+from service.api.streams import while_allowed
 from service.errors import ServiceError
 from service.models.jobs import JobList, JobView
 from service.protocol import TERMINAL_STATUSES
@@ -65,12 +66,12 @@ async def list_jobs(backend: Context, caller: CallerOf, limit: Annotated[int, Qu
 
 
 @router.get("/{job_id}", response_model=JobView, operation_id="get_job", openapi_extra={"parameters": [PREFER]})
-async def get_job(job: KnownJob, request: Request, backend: Context, caller: CallerOf) -> Response:
+async def get_job(job: KnownJob, request: Request, backend: Context) -> Response:
     """The job as it is now, or, with `Prefer: wait=SECONDS`, as soon as it is over."""
     patience = waiting(request.headers, backend.settings, default_s=0)
     if patience.wait_s > 0 and job.status not in TERMINAL_STATUSES:
         await backend.dispatcher.wait(job.id, patience.wait_s)
-        job = await _known_job(job.id, backend, caller)
+        job = await _known_job(job.id, backend, await authorise(request))  # the key may have ended meanwhile
     headers = None if patience.applied is None else {"Preference-Applied": patience.applied}
     return _answer(job, headers)
 
@@ -86,10 +87,16 @@ async def cancel_job(job: KnownJob, backend: Context) -> Response:
 
 @router.get("/{job_id}/events", response_class=EventSourceResponse, dependencies=[Depends(stream_room)])
 async def job_events(
-    job: KnownJob, backend: Context, last_event_id: Annotated[str | None, Header()] = None
+    job: KnownJob, request: Request, backend: Context, last_event_id: Annotated[str | None, Header()] = None
 ) -> AsyncIterable[ServerSentEvent]:
-    """`progress` while it runs, then one `done` with the job; resumes after Last-Event-ID."""
+    """`progress` while it runs, then one `done` with the job; resumes after Last-Event-ID. Ends with its key."""
     after = last_event_id if last_event_id and EVENT_ID.fullmatch(last_event_id) else None
+
+    async def may_follow() -> bool:
+        with suppress(ServiceError):
+            return (await authorise(request)).sees(job.graph)
+        return False
+
     with suppress(ServiceError):  # Redis is away: the stream ends without `done`; the caller comes back with its id
-        async for event in backend.dispatcher.events(job.id, after):
+        async for event in while_allowed(backend.dispatcher.events(job.id, after), may_follow):
             yield ServerSentEvent(data=event.data, event=event.event, id=event.id)

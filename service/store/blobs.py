@@ -16,6 +16,9 @@ import redis.asyncio
 from service.store.keys import Keys
 
 CHUNK_BYTES: Final = 4 << 20
+READS: Final = 2
+"""Blobs that one API process reads at a time: each takes the event loop some milliseconds, and memory."""
+
 HEADER: Final = ("chunks", "bytes", "sha256")
 
 
@@ -59,6 +62,7 @@ class AsyncBlobs:
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
         self._keys = keys
+        self._reads = asyncio.Semaphore(READS)
 
     async def put(self, data: bytes, ttl_s: int = 3600) -> str:
         """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted."""
@@ -75,12 +79,13 @@ class AsyncBlobs:
     async def get(self, name: str) -> bytes:
         """Read and check; raises `BrokenBlob`."""
         key = self._keys.blob(name)
-        header = await self._redis.hmget(key, HEADER)
-        count = _count(header, name)
-        chunks = [await self._redis.hget(key, str(i)) for i in range(count)]
-        if count <= 1:
-            return _join(chunks, header, name)
-        return await asyncio.to_thread(_join, chunks, header, name)
+        async with self._reads:
+            header = await self._redis.hmget(key, HEADER)
+            count = _count(header, name)
+            chunks = [await self._redis.hget(key, str(i)) for i in range(count)]
+            if count <= 1:
+                return _join(chunks, header, name)
+            return await asyncio.to_thread(_join, chunks, header, name)
 
     async def delete(self, *names: str) -> None:
         if names:

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from service import http_protocol
-from service.api import admission, bodies, graphs, headers, questions
+from service import http_chunks, http_connections, http_protocol
+from service.api import admission, bodies, graphs, headers, questions, sending
 from service.app import create_app
 from service.models import columns, exact_json
 from service.models import flows as models
 from service.queue import consumer, dispatcher
 from service.resident import MAX_STATES
 from service.settings import Settings
+from service.store import blobs
 from service.store.api_keys import MAX_KEYS
 
 ROOT = Path(__file__).parents[2]
@@ -29,9 +30,17 @@ FIXED = {
     "zstd window": bodies.MAX_WINDOW_BYTES,
     "flow states kept of one graph": MAX_STATES,
     "the same once it has been full, until the graph is idle at times": admission.BUSY,
-    "connections of one API process": http_protocol.MAX_CONNECTIONS,
+    "connections of one API process, or as many as its open files allow": http_connections.MAX_CONNECTIONS,
     "head of a request": http_protocol.MAX_HEAD_BYTES,
-    "time for a head": http_protocol.HEAD_TIMEOUT_S,
+    "URL of a request": http_protocol.MAX_URL_BYTES,
+    "headers of a request": http_protocol.MAX_HEADERS,
+    "time for a head, or a TLS handshake": http_protocol.HEAD_TIMEOUT_S,
+    "line before a chunk of a body": http_chunks.MAX_LENGTH_LINE,
+    "lines behind the last chunk": http_chunks.MAX_TRAILER_BYTES,
+    "bytes of an answer handed over at once": sending.PIECE_BYTES,
+    "time for them to be taken": http_protocol.WRITE_TIMEOUT_S,
+    "results read from Redis at once, by one API process": blobs.READS,
+    "bytes of a body that come after its answer": http_protocol.MAX_UNREAD_BYTES,
     "jobs kept": dispatcher.JOBS_KEPT,
     "bytes of results kept by one worker": consumer.RESULTS_BYTES,
     "progress events of a job": consumer.EVENTS_KEPT,
