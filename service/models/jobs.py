@@ -16,6 +16,8 @@ class JobView(BaseModel):
     kind: Kind
     graph: str
     status: Status
+    cancelling: bool = False
+    """Its cancel was accepted before anything of it was done: nothing of it will be."""
     position: int | None = None
     """Jobs of the same worker that were there before; null once it runs."""
     progress: dict[str, Any] | None = None

@@ -5,7 +5,7 @@ from typing import Any, Final
 import redis
 import structlog
 
-from service.queue.consumer import GROUP, parse_command
+from service.queue.consumer import GROUP, LEFT_BEHIND, parse_command
 from service.queue.lease import is_silent
 from service.queue.models import WorkerReport
 from service.store.catalogue import Registry
@@ -50,14 +50,25 @@ class Takeover:
         """Each in one MULTI. One that the other worker has just ended is dropped by whoever reads it."""
         theirs, mine = self._keys.commands(other), self._keys.commands(self._worker)
         while entries := self._redis.xrange(theirs, count=PAGE):
+            begun = self._delivered(theirs, entries[0][0], entries[-1][0])
             for entry_id, fields in entries:
                 command = parse_command(fields)
                 with self._redis.pipeline() as pipe:
                     if command is not None:
-                        pipe.xadd(mine, fields)
+                        pipe.xadd(mine, fields | ({LEFT_BEHIND: b"1"} if entry_id in begun else {}))
                         pipe.zrem(self._keys.waiting(other), command.id)
                         pipe.zadd(self._keys.waiting(self._worker), {command.id: command.created_at})
                         pipe.hset(self._keys.job(command.id), "worker", self._worker)
                     pipe.xack(theirs, GROUP, entry_id)
                     pipe.xdel(theirs, entry_id)
                     pipe.execute()
+
+    def _delivered(self, stream: str, first: bytes, last: bytes) -> set[bytes]:
+        """Which of these entries a worker had been given: it may have begun them, and one may have ended it."""
+        try:
+            pending = self._redis.xpending_range(stream, GROUP, first, last, PAGE)
+        except redis.ResponseError as error:
+            if str(error).startswith("NOGROUP"):  # it has never read anything
+                return set()
+            raise
+        return {entry["message_id"] for entry in pending}

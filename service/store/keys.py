@@ -19,6 +19,13 @@ class Keys:
         """Hash: graph name -> worker that serves it."""
         return f"{self.prefix}owners"
 
+    def claim(self, name: str) -> str:
+        """String: written by whatever changes this one name in `names` or `owners`.
+
+        Commits watch it in place of the two hashes, which change with every other graph.
+        """
+        return f"{self.prefix}claim:{name}"
+
     @property
     def workers(self) -> str:
         """Hash: worker -> `WorkerReport` as JSON, as of its last heartbeat."""
@@ -57,6 +64,10 @@ class Keys:
     def job(self, job_id: str) -> str:
         """Hash: one job."""
         return f"{self.prefix}job:{job_id}"
+
+    def outcome(self, job_id: str) -> str:
+        """String that expires: what was decided about a command that has not ended; see `service.store.outcomes`."""
+        return f"{self.prefix}outcome:{job_id}"
 
     def events(self, job_id: str) -> str:
         """Stream: progress of one job."""
