@@ -30,3 +30,5 @@ class JobView(BaseModel):
 
 class JobList(BaseModel):
     jobs: list[JobView]
+    next: str | None = None
+    """For `after`, to get the next page; null: there are no more. A page may be short, even empty, and have one."""

@@ -18,7 +18,8 @@ import redis.asyncio
 
 from service.errors import ServiceError
 from service.protocol import TERMINAL_STATUSES, Command, Kind, Message, Problem, Reply, Status
-from service.queue.models import JobEvent, JobInfo, at
+from service.queue.job_list import JobList, JobPage, Mark, Sees, describe
+from service.queue.models import JobEvent, JobInfo
 from service.queue.submission import Submission
 from service.queue.watch import RETRY_AFTER_S, Watch, away
 from service.settings import Settings
@@ -55,6 +56,7 @@ class Dispatcher:
         self._queued: set[str] = set()
         """Pending jobs that Redis has confirmed."""
         self._submission = Submission(self.client, self.keys, settings, self.watch)
+        self._job_list = JobList(self.client, self.keys)
         self._submitted = 0
         self._reader: asyncio.Task[None] | None = None
 
@@ -163,18 +165,10 @@ class Dispatcher:
         except AWAY as error:
             raise away(error) from error
 
-    async def jobs(self, limit: int = 100) -> list[JobInfo]:
-        """The newest first, without results."""
+    async def jobs(self, limit: int, sees: Sees = lambda _: True, after: Mark | None = None) -> JobPage:
+        """The newest first, without results: of those that `sees` accepts the graphs of."""
         try:
-            ids = [job_id.decode() for job_id in await self._redis.zrevrange(self.keys.jobs, 0, limit - 1)]
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for job_id in ids:
-                    pipe.hgetall(self.keys.job(job_id))
-                rows = await pipe.execute()
-            hidden = (b"result", b"result_blob")
-            plain = [{key: value for key, value in row.items() if key not in hidden} for row in rows]
-            found = zip(ids, plain, strict=True)
-            return [await self._job_info(job_id, row, None) for job_id, row in found if b"status" in row]
+            return await self._job_list.page(limit, sees, after)
         except AWAY as error:
             raise away(error) from error
 
@@ -323,27 +317,10 @@ class Dispatcher:
         return reply.model_copy(update={"result_json": text.decode()})
 
     async def _job_info(self, job_id: str, row: dict[bytes, bytes], outcome: bytes | None) -> JobInfo:
-        status = Status(row[b"status"].decode())
         reply = await self._full_reply(row) if b"reply" in row else None
-        position = None
-        if status is Status.QUEUED:
-            position = await self._redis.zrank(self.keys.waiting(row[b"worker"].decode()), job_id)
-        created = at(row[b"created_at"])
-        assert created is not None
-        return JobInfo(
-            id=job_id,
-            kind=Kind(row[b"kind"].decode()),
-            graph=row[b"graph"].decode(),
-            status=status,
-            cancelling=outcome == CANCELLED and status not in TERMINAL_STATUSES,
-            position=position,
-            progress=json.loads(row[b"progress"]) if b"progress" in row else None,
-            created_at=created,
-            started_at=at(row.get(b"started_at")),
-            finished_at=at(row.get(b"finished_at")),
-            result_json=reply.result_json if reply else None,
-            error=reply.problem if reply else None,
-        )
+        position = await self._redis.zrank(self.keys.waiting(row[b"worker"].decode()), job_id)
+        info = describe(job_id, row, outcome, position, reply.problem if reply else None)
+        return info.model_copy(update={"result_json": reply.result_json}) if reply else info
 
 
 def digest_of(body: bytes) -> str:

@@ -125,8 +125,25 @@ def test_a_prefix_hides_all_other_graphs(api: Api) -> None:
     assert api.http.get(location, headers=city).status_code == 200
     for path, method in ((location, "GET"), (location, "DELETE"), (f"{location}/events", "GET")):
         check_problem(api.http.request(method, path, headers=town), "unknown_job")
-    assert api.http.get("/v1/jobs", headers=town).json() == {"jobs": []}
+    assert api.http.get("/v1/jobs", headers=town).json() == {"jobs": [], "next": None}
     assert len(api.http.get("/v1/jobs", headers=city).json()["jobs"]) == 1
+
+
+def test_jobs_come_in_pages(api: Api) -> None:
+    """The marks of pages are read as we wrote them, or refused."""
+    for _ in range(5):
+        api.http.post("/v1/graphs/city/max-flow", headers={"Prefer": "respond-async"})
+    seen, query = [], ""
+    while True:
+        answer = api.http.get(f"/v1/jobs?limit=2{query}").json()
+        seen += [job["id"] for job in answer["jobs"]]
+        if answer["next"] is None:
+            break
+        query = f"&after={answer['next']}"
+    assert seen == sorted(set(seen), reverse=True)
+    assert len(seen) == 5
+    for mark in ("", "x", "1_", "nan_x", "-1_x", "1e9_x", "1.5", "9" * 40 + "_x"):
+        check_problem(api.http.get("/v1/jobs", params={"after": mark}), "invalid_request")
 
 
 def test_a_revoked_key_is_refused_within_five_seconds(api: Api) -> None:
