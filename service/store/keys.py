@@ -45,6 +45,11 @@ class Keys:
         """Hash: id of an API key -> `ApiKey` as JSON."""
         return f"{self.prefix}api_keys"
 
+    @property
+    def opened(self) -> str:
+        """String: when it was said, in unix seconds, that there are no API keys on purpose; gone with the first key."""
+        return f"{self.prefix}opened"
+
     def graph(self, graph_id: str) -> str:
         """Hash: what the catalogue says about one graph, its version and fencing epoch."""
         return f"{self.prefix}graph:{graph_id}"

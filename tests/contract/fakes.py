@@ -23,7 +23,7 @@ from service.protocol import Kind, Message, Problem, Reply, Status
 from service.queue.job_list import JobPage, Mark, Sees
 from service.queue.models import JobEvent, JobInfo, RedisInfo, WorkerInfo
 from service.settings import Settings
-from service.store.api_keys import ApiKey
+from service.store.api_keys import ApiKey, KeyRing
 from service.store.catalogue import GraphInfo
 
 MAX_BODY_BYTES = 200_000
@@ -206,12 +206,13 @@ class FakeKeys:
 
     def __init__(self) -> None:
         self.keys: dict[str, ApiKey] = {}
+        self.opened_at: float | None = None
         self.away = False
 
-    async def fetch(self) -> dict[str, ApiKey]:
+    async def fetch(self) -> KeyRing:
         if self.away:
             raise redis.ConnectionError("Redis is away")
-        return dict(self.keys)
+        return KeyRing(dict(self.keys), self.opened_at)
 
 
 class FakeBlobs:
@@ -246,6 +247,8 @@ class Fakes:
             part.__init__()  # type: ignore[misc]  # the running application holds on to these very objects
         if self.key_table is not None:
             self.key_table._try_at = 0.0
+            self.key_table._seen.forget()
+            self.key_table._gone = False
 
     @asynccontextmanager
     async def open(self, settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:

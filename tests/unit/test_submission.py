@@ -146,3 +146,14 @@ def test_a_graph_that_never_stays_where_it_is_is_said_to_be_away(
     monkeypatch.setattr(Submission, "_checked", touch)
     assert code_of(lambda: caller.submit(Kind.PATCH, "g", ADD_1)) == "worker_unavailable"  # type: ignore[arg-type,return-value]
     assert not client.xlen(keys.commands("w0"))
+
+
+def test_a_load_that_is_refused_leaves_no_owner_behind(
+    caller: Caller, start_worker: StartWorker, client: Any, keys: Keys
+) -> None:
+    """Else every name that anybody ever tried would stay in Redis."""
+    start_worker()
+    caller.wait_ready()
+    assert code_of(lambda: caller.reply(Kind.LOAD, "g", LoadArgs(blob="gone"))) == "worker_unavailable"
+    assert not client.hexists(keys.owners, "g")
+    assert not client.exists(keys.claim("g"))
