@@ -468,7 +468,7 @@ class Graphs:
     def _save_or_log(self, graph: Graph) -> None:
         try:
             self.save(graph)
-        except (redis.RedisError, Fenced, BrokenBlob) as error:
+        except (redis.RedisError, Fenced, BrokenBlob, ServiceError) as error:
             log.warning("snapshot_failed", graph=graph.name, error=str(error))
             self.count("snapshots_failed")
         except Exception:

@@ -333,7 +333,11 @@ class Consumer:
             task.ended = True
 
     def _succeed(self, task: Task, result: str) -> None:
-        fields = self._result_fields(result.encode())
+        try:
+            fields = self._result_fields(result.encode())
+        except ServiceError as error:  # there is no room for it
+            self._refuse(task, Problem(code=error.code, detail=error.detail))
+            return
         with task.lock, self._redis.pipeline() as pipe:
             self._end(pipe, task, fields, None)
 

@@ -22,10 +22,14 @@ from service.settings import Settings
 from service.store.catalogue import give
 from service.store.keys import Keys
 from service.store.outcomes import UNFINISHED_TTL_S
+from service.store.room import AsyncRoom, Need
 from service.store.watched import watched_async
 
 PATIENCE_S: Final = 1.5
 """How long a submission is tried again, through an absence of Redis or changes of the graph's owner."""
+
+NEEDS: Final = {Kind.LOAD: Need.GROWTH, Kind.PATCH: Need.GROWTH, Kind.DELETE: Need.RELEASE}
+"""What the other kinds need is `Need.ANSWER`."""
 
 FIRST_PAUSE_S: Final = 0.02
 LONGEST_PAUSE_S: Final = 0.5
@@ -53,6 +57,7 @@ class Submission:
 
     def __init__(self, client: redis.asyncio.Redis, keys: Keys, settings: Settings, watch: Watch) -> None:
         self._redis: Any = client
+        self._room = AsyncRoom(client)
         self._keys = keys
         self._settings = settings
         self._watch = watch
@@ -62,13 +67,15 @@ class Submission:
     async def submit(self, command: Command) -> str:
         """The id of the job that is to do it: the command's own, or that of the first command under its key.
 
-        Raises rate_limited, worker_unavailable, unknown_graph or idempotency_conflict. Cost: two round trips.
+        Raises rate_limited, worker_unavailable, unknown_graph, idempotency_conflict or out_of_memory. Cost: two round
+        trips.
         """
+        text = command.model_dump_json()
         pause_s, deadline, tried = FIRST_PAUSE_S, time.monotonic() + PATIENCE_S, False
         chosen = None
         while True:
             try:
-                job_id = await self._try(command, chosen, tried)
+                job_id = await self._try(command, text, chosen, tried)
                 if job_id is not None:
                     return job_id
                 chosen = await self._place()
@@ -82,7 +89,7 @@ class Submission:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    async def _try(self, command: Command, chosen: WorkerInfo | None, tried: bool) -> str | None:
+    async def _try(self, command: Command, text: str, chosen: WorkerInfo | None, tried: bool) -> str | None:
         """None if a worker must be chosen first. All is asked on one connection: there may be no other to be had."""
         async with self._redis.pipeline() as pipe:
             seen, known, written = await self._look(pipe, command)
@@ -90,6 +97,7 @@ class Submission:
                 return await self._known_job(pipe, known, command)
             if tried and written:
                 return command.id  # by the try before, whose answer was lost
+            await self._room.take(len(text), NEEDS.get(command.kind, Need.ANSWER), pipe=pipe)
             if seen.is_free(command):
                 if chosen is None:
                     return None
@@ -98,7 +106,7 @@ class Submission:
             pipe.multi()
             if chosen is not None and owner == chosen.name:
                 give(pipe, self._keys, command.graph, owner)
-            self._write_job(pipe, command, owner)
+            self._write_job(pipe, command, text, owner)
             await pipe.execute()
         return command.id
 
@@ -156,7 +164,7 @@ class Submission:
             raise _unavailable("no worker is there")
         return min(alive, key=lambda worker: (not worker.ready, worker.bytes, worker.graphs, worker.name))
 
-    def _write_job(self, pipe: Any, command: Command, owner: str) -> None:
+    def _write_job(self, pipe: Any, command: Command, text: str, owner: str) -> None:
         """Within the MULTI: the job, its key, and the command itself."""
         if command.idempotency_key is not None:
             name = self._keys.idempotency(command.graph, command.idempotency_key)
@@ -174,7 +182,7 @@ class Submission:
         pipe.expire(job, UNFINISHED_TTL_S)
         pipe.zadd(self._keys.jobs, {command.id: command.created_at})
         pipe.zadd(self._keys.waiting(owner), {command.id: command.created_at})
-        pipe.xadd(self._keys.commands(owner), {"command": command.model_dump_json()})
+        pipe.xadd(self._keys.commands(owner), {"command": text})
 
 
 def _unavailable(detail: str) -> ServiceError:

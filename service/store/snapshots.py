@@ -19,6 +19,7 @@ from gpu_engine.types import BoolArray, UnitArray
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.keys import Keys
 from service.store.log import Applied, Fenced
+from service.store.room import Need
 from service.store.watched import watched
 
 KEEP: Final = 2
@@ -71,9 +72,9 @@ class Snapshots:
         return read_listed(self._redis.get(self._keys.snapshots(graph_id)))
 
     def write(self, graph_id: str, epoch: int, capacities: Capacities) -> SnapshotInfo:
-        """Make `capacities` the newest snapshot and trim the log; raises `Fenced` or `BrokenBlob`."""
+        """Make `capacities` the newest snapshot and trim the log; raises `Fenced`, `BrokenBlob` or out_of_memory."""
         data = pack_capacities(capacities)
-        blob = self._blobs.put(data, UNADOPTED_TTL_S)
+        blob = self._blobs.put(data, UNADOPTED_TTL_S, Need.ANSWER)
         if self._blobs.get(blob) != data:
             raise BrokenBlob(f"blob {blob} was not read back as written")
         info = SnapshotInfo(version=capacities.version, bytes=len(data), created_at=time.time(), blob=blob)

@@ -14,6 +14,7 @@ from service.models import flows as models
 from service.queue import consumer, dispatcher, job_list
 from service.resident import MAX_STATES
 from service.settings import Settings
+from service.store import room
 from service.store.api_keys import MAX_KEYS
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +37,7 @@ FIXED = {
     "bytes of results kept by one worker": consumer.RESULTS_BYTES,
     "jobs looked at for one page of `GET /v1/jobs`": job_list.LOOKED_AT,
     "progress events of a job": consumer.EVENTS_KEPT,
+    "memory of Redis kept for what frees it, where `maxmemory` is set": room.RESERVE_LEAST_BYTES >> 20,
     "deliveries of a command": consumer.MAX_ATTEMPTS,
     "API keys, revoked included": MAX_KEYS,
 }
