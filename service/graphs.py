@@ -41,6 +41,7 @@ from service.store.connection import wait_written
 from service.store.keys import Keys
 from service.store.log import Applied, Entry, Fenced, Log
 from service.store.outcomes import Committed
+from service.store.ownership import Ownership
 from service.store.snapshots import Capacities, SnapshotInfo, Snapshots
 from service.terminals import read_terminals
 
@@ -79,6 +80,7 @@ class Graphs:
         self._open_engine = open_engine
         self._metrics = metrics or WorkerMetrics()
         self._registry = Registry(client, keys)
+        self._ownership = Ownership(client, keys)
         self._blobs = Blobs(client, keys)
         self._log = Log(client, keys)
         self._snapshots = Snapshots(client, keys)
@@ -172,6 +174,22 @@ class Graphs:
         """`ensure`, outside of any command."""
         with self.residents.at_work(name):
             self.ensure(name)
+
+    def hand_back(self, name: str, home: str) -> None:
+        """Let the worker that a graph was taken from have it again, unless somebody asks for it just now."""
+        with self.residents.at_work(name):
+            try:
+                graph = self.residents.get(name)
+                if graph is not None and graph.unsaved >= REPLAYED_AT_ONCE:
+                    self._save_or_log(graph)  # it is read back the sooner
+                if not self._ownership.hand_back(name, self._worker, home):
+                    return
+            except (redis.RedisError, Fenced) as error:
+                log.warning("not_handed_back", graph=name, home=home, error=str(error))
+                return
+            self.residents.drop(name)
+        self.count("graphs_handed_back")
+        log.info("handed_back", graph=name, worker=self._worker, home=home)
 
     def _restore(self, name: str) -> Graph:
         graph_id, _, _ = self._registry.hold(name, None)

@@ -134,6 +134,8 @@ class Consumer:
         self._tasks_lock = threading.Lock()
         self._room = threading.Semaphore(settings.queue_limit)
         self._stopping = threading.Event()
+        self.on_restore: Callable[[str], None] = lambda graph: None
+        """Told of each graph that another worker has handed over."""
         self._inherits = True
         """Until all that earlier processes of this name left behind has been read."""
 
@@ -402,7 +404,7 @@ class Consumer:
         return {"result_blob": blob}
 
     def _read_control(self) -> None:
-        """Cancel requests, as they come. Older ones left their mark in the jobs themselves."""
+        """Cancels, and graphs handed over, as they come. Of older ones jobs and the catalogue know."""
         stream, last = self._keys.control(self._worker), None
         while not self.stopping:
             try:
@@ -412,7 +414,10 @@ class Consumer:
                 answer = self._redis.xread({stream: last}, block=BLOCK_MS)
                 for entry_id, fields in answer[0][1] if answer else []:
                     last = entry_id
-                    self._cancel(fields[b"cancel"].decode())
+                    if b"restore" in fields:
+                        self.on_restore(fields[b"restore"].decode())
+                    else:
+                        self._cancel(fields[b"cancel"].decode())
             except redis.RedisError:
                 self._stopping.wait(RETRY_S)
 

@@ -53,6 +53,8 @@ class WorkerReport(BaseModel):
     """0: it has no device."""
     beat_at: float
     """Unix seconds."""
+    ready_since: float = 0.0
+    """The same; of this process."""
     counters: dict[str, int] = {}
     """Since the process started, for metrics."""
     notes: list[str] = []

@@ -188,27 +188,6 @@ class Registry:
                 give(pipe, self._keys, name, None)
                 pipe.execute()
 
-    def take_over(self, name: str, worker: str, old_owner: str) -> bool:
-        """Make `worker` the owner if `old_owner` still is; a new epoch fences the old one off."""
-        for _ in range(MAX_TRIES):
-            with self._redis.pipeline() as pipe, suppress(redis.WatchError):
-                owner, graph_id = watched(
-                    pipe,
-                    [self._keys.claim(name)],
-                    ("HGET", self._keys.owners, name),
-                    ("HGET", self._keys.names, name),
-                )
-                if owner != old_owner.encode():
-                    return False
-                pipe.multi()
-                give(pipe, self._keys, name, worker)
-                if graph_id is not None:
-                    pipe.hset(self._keys.graph(graph_id.decode()), "worker", worker)
-                    pipe.hincrby(self._keys.graph(graph_id.decode()), "epoch", 1)
-                pipe.execute()
-                return True
-        raise Fenced(f"{name} keeps changing")
-
     def note(self, graph_id: str, **fields: int) -> None:
         """Keep figures such as `flow_states` and `bytes` up to date for a graph that still exists."""
         key = self._keys.graph(graph_id)
@@ -255,7 +234,11 @@ class Registry:
 
 
 def give(pipe: Any, keys: Keys, name: str, worker: str | None) -> None:
-    """Within a MULTI: write who serves a name (None: nobody), and its claim, which is what others watch."""
+    """Within a MULTI: write who serves a name (None: nobody), and its claim, which is what others watch.
+
+    A graph that was served in place of another worker is from now on at home where it is.
+    """
+    pipe.hdel(keys.homes, name)
     pipe.set(keys.claim(name), worker or "")  # also where there was none: only a key that is there can be seen to go
     if worker is None:
         pipe.hdel(keys.owners, name)

@@ -27,6 +27,16 @@ class Keys:
         return f"{self.prefix}claim:{name}"
 
     @property
+    def homes(self) -> str:
+        """Hash: name of a graph that was taken over -> the worker it was taken from, and goes back to."""
+        return f"{self.prefix}homes"
+
+    @property
+    def absences(self) -> str:
+        """Hash: worker -> how often it has lost its graphs lately, and when last."""
+        return f"{self.prefix}absences"
+
+    @property
     def workers(self) -> str:
         """Hash: worker -> `WorkerReport` as JSON, as of its last heartbeat."""
         return f"{self.prefix}workers"

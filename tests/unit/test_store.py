@@ -20,6 +20,7 @@ from service.store.connection import connect
 from service.store.keys import Keys
 from service.store.log import Applied, BrokenLog, Entry, Fenced, Log, pack_change, unpack_change
 from service.store.outcomes import CANCELLED, Committed, Over
+from service.store.ownership import Ownership
 from service.store.snapshots import Capacities, KnownKey, Snapshots
 
 NOW = datetime.now(UTC)
@@ -35,6 +36,7 @@ class Store:
         self.log = Log(self.client, self.keys)
         self.snapshots = Snapshots(self.client, self.keys)
         self.registry = Registry(self.client, self.keys)
+        self.ownership = Ownership(self.client, self.keys)
         self.id = self.create("g")
 
     def info(self, name: str, worker: str = "w0") -> GraphInfo:
@@ -206,10 +208,10 @@ def test_a_broken_snapshot_is_noticed_and_struck_off(store: Store) -> None:
 
 
 def test_a_snapshot_of_a_graph_that_changed_hands_is_refused(store: Store) -> None:
-    assert store.registry.take_over("g", "w1", "w0")
+    assert store.ownership.take_over("g", "w1", "w0")
     with pytest.raises(Fenced):
         store.save(1)
-    assert not store.registry.take_over("g", "w2", "w0")
+    assert not store.ownership.take_over("g", "w2", "w0")
 
 
 def test_a_new_graph_of_an_old_name_starts_afresh(store: Store) -> None:
@@ -249,7 +251,7 @@ def test_a_commit_is_not_made_again(store: Store) -> None:
     store.end("job")
     with pytest.raises(Over):
         store.registry.remove("g", "job", "w0")
-    assert store.registry.take_over("g", "w1", "w0")
+    assert store.ownership.take_over("g", "w1", "w0")
     with pytest.raises(Fenced, match="w1"):
         store.registry.remove("g", store.queue("a job of before"), "w0")
     assert store.registry.hold("g", new)[0] == new
@@ -294,7 +296,7 @@ def test_what_happens_just_before_a_commit_decides_about_it(
 
     acts: dict[str, Any] = {
         "cancelled": lambda: store.client.set(store.keys.outcome(job_id), CANCELLED),
-        "taken over": lambda: store.registry.take_over("g", "w1", "w0"),
+        "taken over": lambda: store.ownership.take_over("g", "w1", "w0"),
         "replaced": lambda: store.create("g"),
         "a new snapshot": lambda: store.save(2),
     }

@@ -13,9 +13,9 @@ from gpu_engine.formats import pack
 from service.protocol import Kind, LoadArgs, Operation, PatchArgs
 from service.queue.submission import Submission
 from service.settings import Settings
-from service.store.catalogue import Registry
 from service.store.connection import CONNECTIONS, connect
 from service.store.keys import Keys
+from service.store.ownership import Ownership
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of
 
@@ -49,7 +49,7 @@ def test_no_command_is_queued_with_a_worker_that_has_just_handed_the_graph_on(
 
     def move_meanwhile(submission: Submission, command: Any, seen: Any) -> str:
         if not moved:
-            moved.append(Registry(client, keys).take_over("g", "w1", "w0"))
+            moved.append(Ownership(client, keys).take_over("g", "w1", "w0"))
         return checked(submission, command, seen)
 
     monkeypatch.setattr(Submission, "_checked", move_meanwhile)
