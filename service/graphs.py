@@ -30,7 +30,7 @@ from service import answers, exact_json, matchings
 from service.errors import ServiceError
 from service.metrics import Residency, WorkerMetrics
 from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, PatchArgs
-from service.queue.consumer import Forward, Task
+from service.queue.task import Forward, Task
 from service.resident import Answer, Graph, OpenEngine, Solved, least_footprint, time_limit
 from service.residents import Residents
 from service.restore import Restorer
@@ -507,7 +507,7 @@ class Graphs:
         capacities = Capacities(
             version=graph.version, own=own, closed=graph.table.closed.copy(), known=list(graph.known.values())
         )
-        info = self._snapshots.write(graph.graph_id, graph.epoch, capacities)
+        info = self._snapshots.write(graph.name, graph.graph_id, graph.epoch, capacities)
         graph.unsaved, graph.saved_at = 0, time.monotonic()
         wait_written(self._redis)
         self.count("snapshots_written")

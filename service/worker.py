@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -28,11 +29,12 @@ from service import logs
 from service.errors import ServiceError
 from service.graphs import Graphs
 from service.metrics import TTL_S, WorkerMetrics
-from service.queue.consumer import Consumer, Forward
+from service.queue.consumer import Consumer
 from service.queue.handback import HandBack
 from service.queue.lease import Lease
 from service.queue.models import WorkerReport
 from service.queue.takeover import Takeover
+from service.queue.task import Forward
 from service.resident import OpenEngine
 from service.settings import Settings
 from service.store.connection import connect
@@ -68,7 +70,7 @@ class Worker:
         self._lease = Lease(self._redis, keys, name, settings.lease_s)
         self._takeover = Takeover(self._redis, keys, name, settings.lease_s)
         lanes = self._consumer.lanes
-        self._consumer.on_restore = lambda graph: lanes.put(graph, partial(self._try_restore, graph))
+        self._consumer.on_restore = self._on_handed_over
         self._hand_back = HandBack(self._redis, keys, name, settings.lease_s, lanes.is_idle, self._give_back)
         self._engine_name = "unknown"
         self._ready = False
@@ -136,6 +138,11 @@ class Worker:
             log.warning("not_restored", graph=name, error=str(error))  # tried again when it is used
         except Exception:
             log.exception("not_restored", graph=name)
+
+    def _on_handed_over(self, name: str) -> None:
+        """Before anybody asks for it."""
+        with suppress(RuntimeError):  # the lanes have been closed: whoever has this name next restores all
+            self._consumer.lanes.put(name, partial(self._try_restore, name))
 
     def _give_back(self, name: str, home: str) -> None:
         """In the graph's own lane, behind what it has."""

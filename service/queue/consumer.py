@@ -6,38 +6,32 @@ A command may be delivered twice, to two workers even. Each delivery first looks
 whether it was cancelled or has committed (`service.store.outcomes`).
 """
 
-import json
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import redis
 import structlog
-from pydantic import ValidationError
 
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
 from service.metrics import WorkerMetrics
-from service.protocol import Command, Problem, Reply, Status
+from service.protocol import Problem, Status
+from service.queue.endings import Endings
 from service.queue.lanes import Lanes
+from service.queue.progress import TICK_S, Progress
+from service.queue.task import GROUP, LEFT_BEHIND, Forward, Task, parse_command
 from service.settings import Settings
-from service.store.blobs import Blobs
 from service.store.connection import AWAY, wait_written
 from service.store.keys import Keys
 from service.store.log import Fenced
-from service.store.outcomes import CANCELLED, Committed, Over, is_over, refuse_decided
-from service.store.watched import watched
+from service.store.outcomes import Committed, Over, refuse_decided
 from service.tracing import NoTracing, Span, Tracing
 
-GROUP: Final = "worker"
 BATCH: Final = 64
 BLOCK_MS: Final = 1000
-TICK_S: Final = 0.25
 RETRY_S: Final = 0.05
 REFUSED_S: Final = 0.25
 LOOK_BACK_S: Final = 2.0
@@ -52,54 +46,8 @@ MAX_SETBACKS: Final = 20
 LONGEST_RETRY_S: Final = 1.0
 
 KEEPS_CHANGING: Final = "others keep changing what the command is about; send it again"
-LEFT_BEHIND: Final = b"left_behind"
-"""In a stream entry that was moved: the worker it was moved from had been given it."""
-
-RETRIED: Final = frozenset({"worker_unavailable", "engine_error", "out_of_memory"})
-"""Not an answer to keep: who repeats a command that ended so, under the same key, has it tried again."""
-
-INLINE_BYTES: Final = 16 << 10
-"""Longer results travel as a blob."""
-
-RESULTS_BYTES: Final = 256 << 20
-"""Blobs of results kept; the oldest go first, before their time if need be."""
-
-REPLIES_KEPT: Final = 2000
-EVENTS_KEPT: Final = 200
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(eq=False, slots=True)
-class Task:
-    """One delivery of a command."""
-
-    entry_id: bytes
-    command: Command
-    redelivered: bool
-    """A process that has ended left it behind: it may have run before, wholly or in part."""
-    control: Control = field(default_factory=Control)
-    started_at: float | None = None
-    """Unix seconds."""
-    ended: bool = False
-    status: Status | None = None
-    """Once it has ended here; None if it was handed on."""
-    code: str | None = None
-    """Of the problem it ended with."""
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    """Held to start the task, to end it and to report on it."""
-
-
-class Forward(Exception):
-    """Another worker owns the graph by now."""
-
-    def __init__(self, worker: str) -> None:
-        super().__init__(worker)
-        self.worker = worker
-
-
-Fields: TypeAlias = dict[str, str | bytes | float]
-"""What a reply, and the job's hash, are to have beside what every command has."""
 
 Handler = Callable[[Task], str]
 """Runs a command; returns the JSON text of its result, or raises EngineError, ServiceError or Forward."""
@@ -125,8 +73,8 @@ class Consumer:
         self._handler = handler
         self._metrics = metrics or WorkerMetrics()
         self._tracing = tracing or NoTracing()
-        self._blobs = Blobs(client, keys)
-        self._results: deque[tuple[str, int]] = deque()
+        self._endings = Endings(client, keys, worker, settings)
+        self._progress = Progress(client, keys, settings)
         self.lanes = Lanes(settings.threads)
         self._tasks: dict[bytes, Task] = {}
         """What was read and has not ended, by stream entry."""
@@ -234,7 +182,7 @@ class Consumer:
             while not (task.ended or self.stopping):
                 try:
                     if setbacks > MAX_SETBACKS:
-                        self._refuse(task, Problem(code="worker_unavailable", detail=KEEPS_CHANGING))
+                        self._endings.refuse(task, Problem(code="worker_unavailable", detail=KEEPS_CHANGING))
                     else:
                         self._attempt(task)
                 except (redis.RedisError, Fenced) as error:
@@ -278,19 +226,19 @@ class Consumer:
         try:
             result = self._run_undecided(task)
         except Over:
-            self._drop(task)
+            self._endings.drop(task)
         except Forward as forward:
-            self._forward(task, forward.worker)
+            self._endings.forward(task, forward.worker)
         except (EngineError, ServiceError) as error:
             if not self.stopping:
-                self._refuse(task, Problem(code=error.code, detail=str(error), rows=list(error.rows)))
+                self._endings.refuse(task, Problem(code=error.code, detail=str(error), rows=list(error.rows)))
         except (redis.RedisError, Fenced):
             raise
         except Exception as error:
             log.exception("command_failed", command=task.command.id, kind=task.command.kind)
-            self._refuse(task, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
+            self._endings.refuse(task, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
         else:
-            self._succeed(task, result)
+            self._endings.succeed(task, result)
 
     def _run_undecided(self, task: Task) -> str:
         """The result; one that is already committed, by whichever worker, is given again."""
@@ -307,15 +255,6 @@ class Consumer:
             wait_written(self._redis)
             return done.result
 
-    def _drop(self, task: Task) -> None:
-        """Another delivery of the command has ended it, and what it was about may have changed since."""
-        with task.lock, self._redis.pipeline() as pipe:
-            self._remove(pipe, task)
-            pipe.unlink(self._keys.outcome(task.command.id))
-            pipe.expire(self._keys.job(task.command.id), self._settings.job_ttl_s)
-            pipe.execute()
-            task.ended = True
-
     def _count_delivery(self, task: Task) -> None:
         """Raises `EngineError` for a command that was left behind too often."""
         if not task.redelivered:
@@ -323,85 +262,6 @@ class Consumer:
         if self._redis.hincrby(self._keys.job(task.command.id), "attempts", 1) > MAX_ATTEMPTS:
             raise EngineError(f"the command was tried {MAX_ATTEMPTS} times and never came to an end")
         task.redelivered = False  # counted
-
-    def _forward(self, task: Task, worker: str) -> None:
-        """Hand a command on, in one MULTI."""
-        with task.lock, self._redis.pipeline() as pipe:
-            pipe.xadd(self._keys.commands(worker), {"command": task.command.model_dump_json()})
-            pipe.hset(self._keys.job(task.command.id), "worker", worker)
-            pipe.zadd(self._keys.waiting(worker), {task.command.id: task.command.created_at})
-            self._remove(pipe, task)
-            pipe.execute()
-            task.ended = True
-
-    def _succeed(self, task: Task, result: str) -> None:
-        try:
-            fields = self._result_fields(result.encode())
-        except ServiceError as error:  # there is no room for it
-            self._refuse(task, Problem(code=error.code, detail=error.detail))
-            return
-        with task.lock, self._redis.pipeline() as pipe:
-            self._end(pipe, task, fields, None)
-
-    def _refuse(self, task: Task, problem: Problem) -> None:
-        """End a command without a result, unless it has one all the same: from an earlier try, or another worker."""
-        outcome_key, job = self._keys.outcome(task.command.id), self._keys.job(task.command.id)
-        with task.lock, self._redis.pipeline() as pipe:
-            outcome, status = watched(pipe, [outcome_key], ("GET", outcome_key), ("HGET", job, "status"))
-            result: Fields = {}
-            left: Problem | None = problem
-            try:
-                refuse_decided(outcome, status)
-            except Over:
-                self._drop(task)
-                return
-            except Committed as done:
-                wait_written(self._redis)
-                result, left = {"result": done.result}, None
-            except Cancelled:
-                pass  # it ends without a result, whatever the reason
-            pipe.multi()
-            self._end(pipe, task, result, left)
-
-    def _end(self, pipe: Any, task: Task, result: Fields, problem: Problem | None) -> None:
-        """Job, reply, event and the command's removal in one MULTI."""
-        command = task.command
-        status = Status.SUCCEEDED if problem is None else Status.FAILED
-        if problem is not None and problem.code == "cancelled":
-            status = Status.CANCELLED
-        header = Reply(id=command.id, status=status, problem=problem).model_dump_json()
-        fields: Fields = {"reply": header} | result
-        ttl_s = self._settings.job_ttl_s
-        job, events = self._keys.job(command.id), self._keys.events(command.id)
-        replies = self._keys.replies(command.reply_to)
-        times = {"started_at": task.started_at or command.created_at, "finished_at": time.time()}
-        pipe.hset(job, mapping=fields | times | {"status": status.value})
-        pipe.expire(job, ttl_s)
-        pipe.unlink(self._keys.outcome(command.id))
-        pipe.xadd(replies, {"id": command.id} | fields, maxlen=REPLIES_KEPT, approximate=True)
-        pipe.expire(replies, ttl_s)
-        pipe.xadd(events, {"event": "done", "data": f'{{"status":"{status}"}}'}, nomkstream=True)
-        pipe.expire(events, ttl_s)
-        if problem is not None and problem.code in RETRIED and command.idempotency_key is not None:
-            pipe.unlink(self._keys.idempotency(command.graph, command.idempotency_key))
-        self._remove(pipe, task)
-        pipe.execute()
-        task.ended, task.status, task.code = True, status, problem.code if problem else None
-
-    def _remove(self, pipe: Any, task: Task) -> None:
-        stream = self._keys.commands(self._worker)
-        pipe.zrem(self._keys.waiting(self._worker), task.command.id)
-        pipe.xack(stream, GROUP, task.entry_id)
-        pipe.xdel(stream, task.entry_id)
-
-    def _result_fields(self, result: bytes) -> Fields:
-        if len(result) <= INLINE_BYTES:
-            return {"result": result}
-        blob = self._blobs.put(result, self._settings.job_ttl_s)
-        self._results.append((blob, len(result)))
-        while len(self._results) > 1 and sum(size for _, size in self._results) > RESULTS_BYTES:
-            self._blobs.delete(self._results.popleft()[0])
-        return {"result_blob": blob}
 
     def _read_control(self) -> None:
         """Cancels, and graphs handed over, as they come. Of older ones jobs and the catalogue know."""
@@ -429,7 +289,7 @@ class Consumer:
             task.control.cancel()
             with task.lock:
                 if task.started_at is None and not task.ended:
-                    self._refuse(task, Problem(code="cancelled", detail="cancelled before it ran"))
+                    self._endings.refuse(task, Problem(code="cancelled", detail="cancelled before it ran"))
 
     def _report_progress(self) -> None:
         """Say that longer tasks are running, and how far they are; stop those whose cancel went to another worker."""
@@ -438,32 +298,4 @@ class Consumer:
                 running = [task for task in self._tasks.values() if task.started_at is not None]
             for task in running:
                 with suppress(redis.RedisError):
-                    self._report(task)
-
-    def _report(self, task: Task) -> None:
-        """Not for a job that is over or lost: one that seems to run would be waited for, or even be done again."""
-        progress = json.dumps(task.control.progress())
-        job, events = self._keys.job(task.command.id), self._keys.events(task.command.id)
-        with task.lock, self._redis.pipeline() as pipe:
-            if task.ended:
-                return
-            outcome_key = self._keys.outcome(task.command.id)
-            outcome, status = watched(pipe, [job], ("GET", outcome_key), ("HGET", job, "status"))
-            if outcome == CANCELLED or is_over(status):
-                task.control.cancel()
-            if is_over(status):
-                return
-            pipe.multi()
-            running = {"status": Status.RUNNING.value, "started_at": task.started_at, "progress": progress}
-            pipe.hset(job, mapping=running)
-            pipe.xadd(events, {"event": "progress", "data": progress}, maxlen=EVENTS_KEPT, approximate=True)
-            pipe.expire(events, self._settings.job_ttl_s)
-            pipe.execute()
-
-
-def parse_command(fields: dict[bytes, bytes] | None) -> Command | None:
-    """None for what is no command, such as an entry that was deleted while pending."""
-    try:
-        return Command.model_validate_json((fields or {})[b"command"])
-    except (KeyError, ValidationError):
-        return None
+                    self._progress.report(task)

@@ -11,10 +11,10 @@ import redis
 import structlog
 
 from service.protocol import Command
-from service.queue.consumer import GROUP, LEFT_BEHIND, parse_command
 from service.queue.handback import Absences
 from service.queue.lease import is_silent
 from service.queue.models import WorkerReport
+from service.queue.task import GROUP, LEFT_BEHIND, parse_command
 from service.store.catalogue import Registry
 from service.store.keys import Keys
 from service.store.log import Fenced

@@ -71,7 +71,7 @@ class Snapshots:
         """The newest first."""
         return read_listed(self._redis.get(self._keys.snapshots(graph_id)))
 
-    def write(self, graph_id: str, epoch: int, capacities: Capacities) -> SnapshotInfo:
+    def write(self, name: str, graph_id: str, epoch: int, capacities: Capacities) -> SnapshotInfo:
         """Make `capacities` the newest snapshot and trim the log; raises `Fenced`, `BrokenBlob` or out_of_memory."""
         data = pack_capacities(capacities)
         blob = self._blobs.put(data, UNADOPTED_TTL_S, Need.ANSWER)
@@ -79,7 +79,7 @@ class Snapshots:
             raise BrokenBlob(f"blob {blob} was not read back as written")
         info = SnapshotInfo(version=capacities.version, bytes=len(data), created_at=time.time(), blob=blob)
         for _ in range(MAX_TRIES):
-            if self._adopt(graph_id, epoch, info):
+            if self._adopt(name, graph_id, epoch, info):
                 return info
         raise Fenced("the list of snapshots keeps changing")
 
@@ -90,12 +90,14 @@ class Snapshots:
         except (ValueError, KeyError, OSError, zstandard.ZstdError) as error:
             raise BrokenBlob(f"the snapshot of version {info.version} cannot be read: {error}") from error
 
-    def _adopt(self, graph_id: str, epoch: int, info: SnapshotInfo) -> bool:
+    def _adopt(self, name: str, graph_id: str, epoch: int, info: SnapshotInfo) -> bool:
+        """Updates of the graph do not disturb: its version only grows, and a new epoch or another graph of the name
+        is seen by its claim."""
         graph, listed_key, blob = self._keys.graph(graph_id), self._keys.snapshots(graph_id), self._keys.blob(info.blob)
         with self._redis.pipeline() as pipe:
             (version, held_epoch), exists, listed = watched(
                 pipe,
-                [graph, listed_key, blob],
+                [self._keys.claim(name), listed_key, blob],
                 ("HMGET", graph, "version", "epoch"),
                 ("EXISTS", blob),
                 ("GET", listed_key),

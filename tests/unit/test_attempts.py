@@ -8,7 +8,8 @@ import redis
 
 from service.protocol import Kind, MaxFlowArgs, Operation, PatchArgs
 from service.queue import consumer
-from service.queue.consumer import GROUP, MAX_ATTEMPTS
+from service.queue.consumer import MAX_ATTEMPTS
+from service.queue.task import GROUP
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys

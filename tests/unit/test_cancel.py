@@ -14,8 +14,9 @@ from gpu_engine.engine import Control, FlowState, SolveReport
 from gpu_engine.formats import pack
 from service.graphs import Graphs
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status
-from service.queue.consumer import GROUP, Consumer, Task
+from service.queue.consumer import Consumer
 from service.queue.models import JobInfo
+from service.queue.task import GROUP, Task
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys

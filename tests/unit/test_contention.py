@@ -12,7 +12,7 @@ import pytest
 from gpu_engine.formats import pack
 from service.graphs import Graphs
 from service.protocol import EmptyArgs, Kind, LoadArgs, Operation, PatchArgs, Reply, Status
-from service.queue.consumer import Consumer
+from service.queue.endings import Endings
 from service.settings import Settings
 from service.store.catalogue import Registry
 from service.store.connection import connect
@@ -45,7 +45,7 @@ class Counting:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.counts: Counter[str] = Counter()
         self._lock = threading.Lock()
-        for owner, name in ((Graphs, "_build"), (Graphs, "handle"), (Registry, "create"), (Consumer, "_drop")):
+        for owner, name in ((Graphs, "_build"), (Graphs, "handle"), (Registry, "create"), (Endings, "drop")):
             self._count(monkeypatch, owner, name)
 
     def _count(self, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:

@@ -26,8 +26,9 @@ from service.protocol import (
     Operation,
     PatchArgs,
 )
-from service.queue.consumer import Consumer, Task
 from service.queue.dispatcher import digest_of
+from service.queue.progress import Progress
+from service.queue.task import Task
 from service.settings import Settings
 from service.store.connection import connect, connect_async
 from service.store.keys import Keys
@@ -240,23 +241,23 @@ def test_a_key_set_free_is_not_taken_again_for_the_work_that_failed(
 
 
 def test_a_job_that_redis_lost_does_not_seem_to_run(caller: Caller, redelivery: Redelivery) -> None:
-    consumer = Consumer(redelivery.client, redelivery.keys, "w0", redelivery.settings, lambda _: "{}")
+    progress = Progress(redelivery.client, redelivery.keys, redelivery.settings)
     command = command_of(caller, ADD_1)
     task = Task(b"1-0", command, redelivered=False, started_at=time.time())
-    consumer._report(task)
+    progress.report(task)
     assert not redelivery.client.exists(redelivery.keys.job(command.id), redelivery.keys.events(command.id))
     redelivery.client.hset(redelivery.keys.job(command.id), "status", "queued")
-    consumer._report(task)
+    progress.report(task)
     assert redelivery.client.hget(redelivery.keys.job(command.id), "status") == b"running"
 
 
 def test_a_job_that_ended_elsewhere_does_not_seem_to_run(caller: Caller, redelivery: Redelivery) -> None:
     """Found by seed 34: a worker that had been paused said so of a PATCH that another had done; it was done again."""
-    consumer = Consumer(redelivery.client, redelivery.keys, "w0", redelivery.settings, lambda _: "{}")
+    progress = Progress(redelivery.client, redelivery.keys, redelivery.settings)
     command = command_of(caller, ADD_1)
     redelivery.client.hset(redelivery.keys.job(command.id), "status", "succeeded")
     task = Task(b"1-0", command, redelivered=False, started_at=time.time())
-    consumer._report(task)
+    progress.report(task)
     assert redelivery.client.hget(redelivery.keys.job(command.id), "status") == b"succeeded"
     assert not redelivery.client.exists(redelivery.keys.events(command.id))
     assert task.control.cancelled

@@ -11,7 +11,7 @@ from service.api import admission, bodies, graphs, headers, questions
 from service.app import create_app
 from service.models import columns, exact_json
 from service.models import flows as models
-from service.queue import consumer, dispatcher, job_list
+from service.queue import consumer, dispatcher, endings, job_list, progress
 from service.resident import MAX_STATES
 from service.settings import Settings
 from service.store import room
@@ -34,9 +34,9 @@ FIXED = {
     "head of a request": http_protocol.MAX_HEAD_BYTES,
     "time for a head": http_protocol.HEAD_TIMEOUT_S,
     "jobs kept": dispatcher.JOBS_KEPT,
-    "bytes of results kept by one worker": consumer.RESULTS_BYTES,
+    "bytes of results kept by one worker": endings.RESULTS_BYTES,
     "jobs looked at for one page of `GET /v1/jobs`": job_list.LOOKED_AT,
-    "progress events of a job": consumer.EVENTS_KEPT,
+    "progress events of a job": progress.EVENTS_KEPT,
     "memory of Redis kept for what frees it, where `maxmemory` is set": room.RESERVE_LEAST_BYTES >> 20,
     "deliveries of a command": consumer.MAX_ATTEMPTS,
     "API keys, revoked included": MAX_KEYS,

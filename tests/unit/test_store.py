@@ -14,6 +14,7 @@ import redis
 from gpu_engine.errors import Cancelled
 from gpu_engine.updates import Change
 from service.settings import Settings
+from service.store import snapshots
 from service.store.blobs import CHUNK_BYTES, Blobs, BrokenBlob
 from service.store.catalogue import GraphInfo, Registry
 from service.store.connection import connect
@@ -22,6 +23,7 @@ from service.store.log import Applied, BrokenLog, Entry, Fenced, Log, pack_chang
 from service.store.outcomes import CANCELLED, Committed, Over
 from service.store.ownership import Ownership
 from service.store.snapshots import Capacities, KnownKey, Snapshots
+from service.store.watched import watched
 
 NOW = datetime.now(UTC)
 
@@ -68,7 +70,7 @@ class Store:
         return Capacities(version=version, own=own, closed=np.array([True, False, False]), known=known)
 
     def save(self, version: int) -> None:
-        self.snapshots.write(self.id, 1, self.capacities(version))
+        self.snapshots.write("g", self.id, 1, self.capacities(version))
 
     def logged(self) -> list[int]:
         first = [int(entry_id.split(b"-")[0]) for entry_id, _ in self.client.xrange(self.keys.log(self.id))]  # type: ignore[union-attr]
@@ -320,3 +322,39 @@ def test_a_name_without_a_graph_is_given_up_by_its_owner_alone(store: Store) -> 
         store.registry.disown(f"of {owner}", "w0")
     store.registry.disown("g", "w0")
     assert store.client.hgetall(store.keys.owners) == {b"g": b"w0", b"of w1": b"w1"}
+
+
+@pytest.mark.parametrize("what", ["updated", "taken over", "removed", "replaced"])
+def test_what_happens_just_before_a_snapshot_is_adopted(
+    store: Store, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """An update, which its graph gets all the time, does not disturb; a new owner or another graph does."""
+    store.append(2)
+    acts: dict[str, Any] = {
+        "updated": lambda: store.append(3),
+        "taken over": lambda: store.ownership.take_over("g", "w1", "w0"),
+        "removed": lambda: store.registry.remove("g", store.queue("job"), "w0"),
+        "replaced": lambda: store.create("g"),
+    }
+    done: list[str] = []
+
+    def look_and_act(*args: Any) -> list[Any]:
+        answers = watched(*args)
+        if not done:
+            done.append(what)
+            acts[what]()
+        return answers
+
+    monkeypatch.setattr(snapshots, "watched", look_and_act)
+    if what == "updated":
+        adopt, tries = store.snapshots._adopt, []
+        monkeypatch.setattr(store.snapshots, "_adopt", lambda *args: bool(tries.append(1) or adopt(*args)))
+        store.save(2)
+        assert tries == [1]
+        assert [s.version for s in store.snapshots.listed(store.id)] == [2]
+        return
+    with pytest.raises(Fenced):
+        store.save(2)
+    assert store.snapshots.listed(store.id) == []
+    if what != "taken over":
+        assert store.id not in b" ".join(store.all_keys()).decode()
