@@ -23,7 +23,7 @@ from service.store.catalogue import give
 from service.store.keys import Keys
 from service.store.outcomes import UNFINISHED_TTL_S
 from service.store.room import AsyncRoom, Need
-from service.store.watched import watched_async
+from service.store.watched import Read, watched_async
 
 PATIENCE_S: Final = 1.5
 """How long a submission is tried again, through an absence of Redis or changes of the graph's owner."""
@@ -97,7 +97,7 @@ class Submission:
                 return await self._known_job(pipe, known, command)
             if tried and written:
                 return command.id  # by the try before, whose answer was lost
-            await self._room.take(len(text), NEEDS.get(command.kind, Need.ANSWER), pipe=pipe)
+            self._room.take_as_heard(len(text), NEEDS.get(command.kind, Need.ANSWER))
             if seen.is_free(command):
                 if chosen is None:
                     return None
@@ -116,7 +116,7 @@ class Submission:
         guess = self._owner_of.get(graph, "")
         name = keys.idempotency(graph, command.idempotency_key or "")
         keyed = command.idempotency_key is not None
-        found, exists, alive, waiting, known, written = await watched_async(
+        found, exists, alive, waiting, known, written = await self._ask(
             pipe,
             [keys.claim(graph), name] if keyed else [keys.claim(graph)],
             ("HGET", keys.owners, graph),
@@ -131,6 +131,18 @@ class Submission:
             reads = (("EXISTS", keys.lease(owner)), ("XLEN", keys.commands(owner)))
             alive, waiting = await watched_async(pipe, [], *reads)
         return Seen(owner, bool(exists), bool(alive), waiting), known if keyed else None, bool(written)
+
+    async def _ask(self, pipe: Any, keys: list[str], *reads: Read) -> list[Any]:
+        """Watch and read; and how full Redis is, in the same round trip, if that was asked too long ago."""
+        if not self._room.is_stale:
+            return await watched_async(pipe, keys, *reads)
+        try:
+            *answers, info = await watched_async(pipe, keys, *reads, ("INFO", "memory"))
+        except redis.exceptions.NoPermissionError:
+            self._room.heard(None)
+            return await watched_async(pipe, keys, *reads)
+        self._room.heard(info)
+        return answers
 
     async def _known_job(self, pipe: Any, known: bytes, command: Command) -> str:
         """The first job of a key; of one that is forgotten it is only known that the key must not count again."""

@@ -49,7 +49,7 @@ class Memory:
     @classmethod
     def of(cls, info: Mapping[str, Any]) -> "Memory":
         """From INFO: what Redis itself holds against `maxmemory`."""
-        used = int(info["used_memory"]) - int(info.get("mem_not_counted_for_evict", 0))
+        used = int(info.get("used_memory", 0)) - int(info.get("mem_not_counted_for_evict", 0))
         return cls(used, int(info.get("maxmemory", 0)))
 
     @property
@@ -59,7 +59,7 @@ class Memory:
 
     def has_room(self, more: int, need: Need) -> bool:
         """A Redis that is full already says so itself, and is treated as one that is away."""
-        if not self.limit or self.used >= self.limit:
+        if not self.limit or self.used >= self.limit or need is Need.RELEASE:
             return True
         return self.used + more <= self.limit - int(need.value * self.reserve)
 
@@ -71,14 +71,20 @@ class _Room:
         self._memory = Memory()
         self._asked_at = float("-inf")
         self._taken = 0
+        self._may_ask = True
 
-    def _is_fresh(self) -> bool:
-        return time.monotonic() - self._asked_at < FRESH_S
+    @property
+    def is_stale(self) -> bool:
+        return self._may_ask and time.monotonic() - self._asked_at >= FRESH_S
 
-    def _heard(self, memory: Memory) -> None:
-        self._memory, self._asked_at, self._taken = memory, time.monotonic(), 0
+    def heard(self, info: Mapping[str, Any] | None) -> None:
+        """The answer to INFO; None: it was denied, and is not asked for again."""
+        self._may_ask = info is not None
+        self._memory = Memory() if info is None else Memory.of(info)
+        self._asked_at, self._taken = time.monotonic(), 0
 
-    def _take(self, more: int, need: Need, of: int) -> None:
+    def take_as_heard(self, more: int, need: Need, of: int = 0) -> None:
+        """`take` by the latest answer there is."""
         if not self._memory.has_room(self._taken + max(more, of), need):
             used, limit = self._memory.used + self._taken, self._memory.limit
             raise ServiceError(
@@ -101,13 +107,12 @@ class Room(_Room):
 
         At most one round trip, mostly none.
         """
-        if not self._is_fresh():
+        if self.is_stale:
             try:
-                memory = Memory.of(self._redis.info("memory"))
+                self.heard(self._redis.info("memory"))
             except redis.exceptions.NoPermissionError:
-                memory = Memory()
-            self._heard(memory)
-        self._take(more, need, of)
+                self.heard(None)
+        self.take_as_heard(more, need, of)
 
 
 class AsyncRoom(_Room):
@@ -117,12 +122,11 @@ class AsyncRoom(_Room):
         super().__init__()
         self._redis: Any = client
 
-    async def take(self, more: int, need: Need, of: int = 0, pipe: Any = None) -> None:
-        """As `Room.take`; on the connection of a pipeline that watches, so that no second one is waited for."""
-        if not self._is_fresh():
+    async def take(self, more: int, need: Need, of: int = 0) -> None:
+        """As `Room.take`."""
+        if self.is_stale:
             try:
-                memory = Memory.of(await (pipe or self._redis).info("memory"))
+                self.heard(await self._redis.info("memory"))
             except redis.exceptions.NoPermissionError:
-                memory = Memory()
-            self._heard(memory)
-        self._take(more, need, of)
+                self.heard(None)
+        self.take_as_heard(more, need, of)

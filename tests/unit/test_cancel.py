@@ -12,6 +12,7 @@ import pytest
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control, FlowState, SolveReport
 from gpu_engine.formats import pack
+from service.errors import ServiceError
 from service.graphs import Graphs
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status
 from service.queue.consumer import Consumer
@@ -269,7 +270,10 @@ def test_random_interleavings(caller: Caller, start_worker: StartWorker, seed: i
     accepted: dict[str, bool] = {}
 
     async def patch_and_cancel() -> None:
-        job_id = await caller.dispatcher.submit(Kind.PATCH, "g", ADD_1)
+        try:
+            job_id = await caller.dispatcher.submit(Kind.PATCH, "g", ADD_1)
+        except ServiceError:  # on a busy machine the lease is over before the burst is
+            return
         accepted[job_id] = False
         await asyncio.sleep(rng.choice((0, 0, 0.0005, 0.002, 0.01)))
         if rng.random() < 0.6:

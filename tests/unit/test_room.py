@@ -52,6 +52,7 @@ def test_who_has_room() -> None:
     assert needs_with(400, 101) == {Need.ANSWER, Need.RELEASE}
     assert needs_with(501) == {Need.ANSWER, Need.RELEASE}
     assert needs_with(751) == needs_with(999) == {Need.RELEASE}
+    assert needs_with(999, 10**6) == {Need.RELEASE}
     assert needs_with(1000) == everything  # it will refuse by itself, which is another error
     assert Memory(10**15, 0).has_room(10**15, Need.GROWTH)
 
@@ -59,7 +60,7 @@ def test_who_has_room() -> None:
 def test_what_was_taken_since_counts(settings: Settings) -> None:
     client = connect(settings)
     room = Room(client)
-    room._heard(Memory(used=0, limit=100 * MIB))
+    room.heard({"used_memory": 5 * MIB, "mem_not_counted_for_evict": 5 * MIB, "maxmemory": 100 * MIB})
     for _ in range(8):
         room.take(10 * MIB, Need.GROWTH)
     with pytest.raises(ServiceError) as refused:
@@ -72,13 +73,31 @@ def test_what_was_taken_since_counts(settings: Settings) -> None:
 
 
 def test_a_server_that_does_not_tell_has_room(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = connect(settings)
+    """It is asked once."""
+    client, asked = connect(settings), []
 
     def denied(section: str) -> None:
+        asked.append(section)
         raise redis.exceptions.NoPermissionError
 
     monkeypatch.setattr(client, "info", denied)
-    Room(client).take(1 << 60, Need.GROWTH)
+    room = Room(client)
+    for _ in range(3):
+        room.take(1 << 60, Need.GROWTH)
+        room._asked_at = -1e9
+    assert asked == ["memory"]
+    client.close()
+
+
+def test_submissions_go_on_where_info_is_denied(caller: Caller, settings: Settings, full: "Full") -> None:
+    full.admin.execute_command("ACL", "SETUSER", "headrace", "-info")
+    client, keys = connect(settings), Keys(settings.redis_prefix)
+    client.hset(keys.owners, "g", "w0")
+    client.set(keys.lease("w0"), "somebody")
+    for _ in range(3):
+        caller.submit(Kind.PATCH, "g", ADD_1)
+        caller.run(caller.dispatcher.blobs.put(b"x"))
+    assert client.xlen(keys.commands("w0")) == 3
     client.close()
 
 
@@ -244,7 +263,7 @@ def test_an_upload_that_loses_its_room_leaves_nothing(settings: Settings, full: 
 
         async def taken_meanwhile(room: AsyncRoom, more: int, *args: Any, **options: Any) -> None:
             if len(chunks) == 3:
-                room._heard(Memory(99 * MIB, 100 * MIB))
+                room.heard({"used_memory": 99 * MIB, "maxmemory": 100 * MIB})
             chunks.append(more)
             await take(room, more, *args, **options)
 

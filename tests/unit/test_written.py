@@ -63,7 +63,11 @@ def test_every_commit_waits_for_it(caller: Caller, start_worker: StartWorker, mo
     caller.load("g", diamond().edges)
     written, asked = threading.Event(), threading.Event()
 
+    ask = worker._redis.info
+
     def info(section: str) -> dict[str, Any]:
+        if section != "persistence":
+            return dict(ask(section))
         asked.set()
         return {"aof_buffer_length": int(not written.is_set())}
 
@@ -95,7 +99,11 @@ def test_an_answer_given_again_waits_as_well(
     caller.load("g", diamond().edges)
     asked_at: list[float] = []
 
+    ask = worker._redis.info
+
     def info(section: str) -> dict[str, Any]:
+        if section != "persistence":
+            return dict(ask(section))
         asked_at.append(time.monotonic())
         return {"aof_buffer_length": int(len(asked_at) < 3)}
 
