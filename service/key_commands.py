@@ -27,11 +27,14 @@ def create(
         wanted = Scope(scope)
         with _table() as keys:
             key, token = keys.create(label, wanted, prefix)
-            _seen().write()
-    except (TooManyKeys, ValueError, OSError) as error:
+    except (TooManyKeys, ValueError) as error:
         _fail(str(error))
     typer.echo(f"key {key.id} ({key.scope}) will not be shown again:", err=True)
     typer.echo(token)
+    try:
+        _seen().write()
+    except OSError as error:
+        typer.echo(f"headrace: it could not be noted that there are keys: {error}", err=True)
 
 
 @app.command("list")
@@ -89,7 +92,7 @@ def _table() -> "Iterator[ApiKeys]":
     try:
         with open_keys(Settings()) as keys:
             yield keys
-    except (redis.RedisError, DataDirInUse, NoRedisServer) as error:
+    except (redis.RedisError, DataDirInUse, NoRedisServer, OSError) as error:
         _fail(str(error))
 
 

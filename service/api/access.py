@@ -34,6 +34,8 @@ RETRY_S: Final = 0.25
 OPEN: Final = frozenset({"/", "/livez", "/readyz"})
 """A signpost, and probes: they say nothing but yes or no."""
 
+log = structlog.get_logger(__name__)
+
 NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("GET", "/status"): Scope.READ,
     ("GET", "/metrics"): Scope.READ,
@@ -54,9 +56,6 @@ NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("GET", "/v1/jobs/{job_id}/events"): Scope.READ,
     ("DELETE", "/v1/jobs/{job_id}"): Scope.UPDATE,
 }
-
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
