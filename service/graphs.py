@@ -2,8 +2,9 @@
 
 A copy in memory is used only while the catalogue agrees with its id, version and fencing epoch; otherwise it is
 dropped and restored. So dropping a copy is always safe, and it is what happens whenever an outcome is unknown.
-A command may be run twice: a load, a PATCH and a delete leave their result in the job as they commit, and one
-that has it is not run again; a PATCH repeated under its key is found in the log; all others change nothing that counts.
+A command may be run twice: a load, a PATCH and a delete leave their result as the command's outcome as they commit,
+and one that has it is not run again; a PATCH repeated under its key is found in the log; all others change nothing
+that counts.
 """
 
 import threading
@@ -11,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 import redis
 import structlog
@@ -29,16 +30,18 @@ from service import answers, exact_json, matchings
 from service.errors import ServiceError
 from service.metrics import Residency, WorkerMetrics
 from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, PatchArgs
-from service.queue.consumer import Forward, Task
+from service.queue.task import Forward, Task
 from service.resident import Answer, Graph, OpenEngine, Solved, least_footprint, time_limit
 from service.residents import Residents
 from service.restore import Restorer
 from service.settings import Settings
 from service.store.blobs import Blobs, BrokenBlob
-from service.store.catalogue import GraphInfo, LoadedInfo, Registry
+from service.store.catalogue import Registry, check_version
 from service.store.connection import wait_written
 from service.store.keys import Keys
 from service.store.log import Applied, Entry, Fenced, Log
+from service.store.outcomes import Committed
+from service.store.ownership import Ownership
 from service.store.snapshots import Capacities, SnapshotInfo, Snapshots
 from service.terminals import read_terminals
 
@@ -77,6 +80,7 @@ class Graphs:
         self._open_engine = open_engine
         self._metrics = metrics or WorkerMetrics()
         self._registry = Registry(client, keys)
+        self._ownership = Ownership(client, keys)
         self._blobs = Blobs(client, keys)
         self._log = Log(client, keys)
         self._snapshots = Snapshots(client, keys)
@@ -171,6 +175,22 @@ class Graphs:
         with self.residents.at_work(name):
             self.ensure(name)
 
+    def hand_back(self, name: str, home: str) -> None:
+        """Let the worker that a graph was taken from have it again, unless somebody asks for it just now."""
+        with self.residents.at_work(name):
+            try:
+                graph = self.residents.get(name)
+                if graph is not None and graph.unsaved >= REPLAYED_AT_ONCE:
+                    self._save_or_log(graph)  # it is read back the sooner
+                if not self._ownership.hand_back(name, self._worker, home):
+                    return
+            except (redis.RedisError, Fenced) as error:
+                log.warning("not_handed_back", graph=name, home=home, error=str(error))
+                return
+            self.residents.drop(name)
+        self.count("graphs_handed_back")
+        log.info("handed_back", graph=name, worker=self._worker, home=home)
+
     def _restore(self, name: str) -> Graph:
         graph_id, _, _ = self._registry.hold(name, None)
         _, _, held = self._registry.hold(name, graph_id)
@@ -205,25 +225,25 @@ class Graphs:
         if graph_id == command.id:
             raise Fenced("the load is committed")  # since the command was looked at: its job has the answer
         try:
-            self._match(command.graph, graph_id, args.if_match)
+            if args.if_match is not None:  # before the work; `create` looks again
+                held = None if graph_id is None else self._registry.hold(command.graph, graph_id)[2]
+                check_version(command.graph, None if held is None else held.version, args.if_match)
             graph = self._build(command, args)
+            loaded = self._create(graph, command, args)
         except (EngineError, ServiceError, MemoryError):
-            self._registry.disown(command.graph)
+            self._registry.disown(command.graph, self._worker)
             raise
-        info = answers.graph_info(graph, self._worker, command.created_at)
-        loaded = LoadedInfo(**info.model_dump(), replaced=graph_id is not None)
-        self._create(loaded, graph, args.blob)
+        self.residents.keep(graph)
         wait_written(self._redis)
-        return loaded.model_dump_json()
+        return loaded
 
-    def _match(self, name: str, graph_id: str | None, if_match: int | Literal["*"] | None) -> None:
-        """Raises version_conflict unless the graph is there as the caller wants it. At most one round trip."""
-        if if_match is None:
-            return
-        held = None if graph_id is None else self._registry.hold(name, graph_id)[2]
-        if held is None or if_match not in ("*", held.version):
-            has = "there is no such graph" if held is None else f"it is at version {held.version}"
-            raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
+    def _create(self, graph: Graph, command: Command, args: LoadArgs) -> str:
+        """Put what was built under its name. The answer to the load, also if it was committed by an earlier try."""
+        info = answers.graph_info(graph, self._worker, command.created_at)
+        try:
+            return self._registry.create(info, graph.graph_id, args.blob, args.if_match).model_dump_json()
+        except Committed as done:
+            return done.result
 
     def _network(self, edges: EdgeList) -> Network:
         return load_network(edges, self._settings.engine)
@@ -243,18 +263,13 @@ class Graphs:
             engine = self._engine(command.graph, network)
         return Graph(command.graph, command.id, 1, 1, network, engine, CapacityTable(network))
 
-    def _create(self, info: GraphInfo, graph: Graph, base: str) -> None:
-        self._registry.create(info, graph.graph_id, base)
-        self.residents.keep(graph)
-
     def _delete(self, command: Command, args: DeleteArgs) -> str:
-        graph_id, owner, _ = self._registry.hold(command.graph, None)
+        _, owner, _ = self._registry.hold(command.graph, None)
         if owner is not None and owner != self._worker:
             raise Forward(owner)
-        self._match(command.graph, graph_id, args.if_match)
-        self.residents.drop(command.graph)
-        if not self._registry.remove(command.graph, command.id, self._worker):
+        if not self._registry.remove(command.graph, command.id, self._worker, args.if_match):
             raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")
+        self.residents.drop(command.graph)
         wait_written(self._redis)
         return "{}"
 
@@ -266,7 +281,6 @@ class Graphs:
                 version, applied, timings_ms = self._commit(graph, command, args)
                 break
             except Fenced as error:
-                self.residents.drop(command.graph)
                 log.warning("fenced", graph=command.graph, error=str(error))
                 self.count("fenced")
                 if not tries_left:
@@ -274,7 +288,7 @@ class Graphs:
             except (EngineError, ServiceError):
                 raise  # refused before anything changed
             except Exception:
-                self.residents.drop(command.graph)  # committed or not: the log will tell
+                self.residents.drop(command.graph)  # half of the change may be in it
                 raise
         solving_since = time.perf_counter()
         # An answer given again, after later updates, says nothing of flows: they are at another version.
@@ -304,7 +318,11 @@ class Graphs:
         self._apply(graph, change)  # refuses before it changes anything
         applied_at = time.perf_counter()
         entry = Entry(graph.version + 1, applied, change)
-        self._log.append(graph.graph_id, graph.epoch, entry, time.time(), command.id)
+        try:
+            self._log.append(graph.graph_id, graph.epoch, entry, time.time(), command.id)
+        except BaseException:
+            self.residents.drop(graph.name)  # it has the change, and whether the log has it is not known
+            raise
         logged_at = time.perf_counter()
         self._metrics.appended(logged_at - applied_at)
         graph.version = entry.version
@@ -468,7 +486,7 @@ class Graphs:
     def _save_or_log(self, graph: Graph) -> None:
         try:
             self.save(graph)
-        except (redis.RedisError, Fenced, BrokenBlob) as error:
+        except (redis.RedisError, Fenced, BrokenBlob, ServiceError) as error:
             log.warning("snapshot_failed", graph=graph.name, error=str(error))
             self.count("snapshots_failed")
         except Exception:
@@ -489,7 +507,7 @@ class Graphs:
         capacities = Capacities(
             version=graph.version, own=own, closed=graph.table.closed.copy(), known=list(graph.known.values())
         )
-        info = self._snapshots.write(graph.graph_id, graph.epoch, capacities)
+        info = self._snapshots.write(graph.name, graph.graph_id, graph.epoch, capacities)
         graph.unsaved, graph.saved_at = 0, time.monotonic()
         wait_written(self._redis)
         self.count("snapshots_written")

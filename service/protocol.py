@@ -6,12 +6,17 @@ Headers are JSON; bulk bytes (a packed edge list, a long result) travel beside t
 """
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+
+InOrder: Final = PlainSerializer(sorted, return_type=list[str])
+"""Writes a set sorted: the order a process keeps its strings in differs from that of every other process."""
 
 
 class Message(BaseModel):
+    """Written by any process, an equal message is the same JSON text: fields as declared, sets sorted."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -75,7 +80,7 @@ class MaxFlowArgs(Message):
     sinks: list[int] | list[str] | None = None
     supply: list[str] | None = None
     demand: list[str] | None = None
-    fields: frozenset[Literal["value", "cut", "flow"]] = frozenset({"value"})
+    fields: Annotated[frozenset[Literal["value", "cut", "flow"]], InOrder] = frozenset({"value"})
     zeros: bool = False
     min_version: int | None = None
     time_limit_s: float | None = None
@@ -83,7 +88,7 @@ class MaxFlowArgs(Message):
 
 class MatchingArgs(Message):
     left: list[int] | list[str] | None = None
-    fields: frozenset[Literal["size", "edges", "cover"]] = frozenset({"size", "edges", "cover"})
+    fields: Annotated[frozenset[Literal["size", "edges", "cover"]], InOrder] = frozenset({"size", "edges", "cover"})
     min_version: int | None = None
     time_limit_s: float | None = None
 

@@ -72,6 +72,8 @@ class Settings(BaseSettings):
     """Event streams open at one API process."""
     require_keys: bool = False
     """Let nobody in without an API key, even while there are none. Without: open until the first key is made."""
+    keys_seen_file: Path | None = None
+    """Where it is kept that there were API keys; `headrace serve` sets it to a file in `data_dir`."""
     tls_cert: Path | None = None
     """PEM file of the certificate chain the API shows; None: plain HTTP."""
     tls_key: Path | None = None

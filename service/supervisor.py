@@ -22,6 +22,7 @@ from service.children import Child, Popen, spawn_options
 from service.data_dir import Lock, locked
 from service.open_files import raise_limit
 from service.settings import Settings
+from service.store import keys_seen
 from service.store.api_keys import ApiKeys
 from service.store.connection import AWAY, connect
 from service.store.keys import Keys
@@ -54,6 +55,7 @@ def serve(settings: Settings, *, any_host: bool = False, announce: Callable[[str
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    settings = settings.model_copy(update={"keys_seen_file": settings.data_dir.absolute() / keys_seen.FILE})
     with locked(settings.data_dir) as lock:
         if not is_local:
             _require_keys(settings)

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -29,10 +30,12 @@ from service.errors import ServiceError
 from service.graphs import Graphs
 from service.metrics import TTL_S, WorkerMetrics
 from service.open_files import raise_limit
-from service.queue.consumer import Consumer, Forward
+from service.queue.consumer import Consumer
+from service.queue.handback import HandBack
 from service.queue.lease import Lease
 from service.queue.models import WorkerReport
 from service.queue.takeover import Takeover
+from service.queue.task import Forward
 from service.resident import OpenEngine
 from service.settings import Settings
 from service.store.connection import connect
@@ -67,8 +70,12 @@ class Worker:
         self.graphs.defer = self._consumer.lanes.put
         self._lease = Lease(self._redis, keys, name, settings.lease_s)
         self._takeover = Takeover(self._redis, keys, name, settings.lease_s)
+        lanes = self._consumer.lanes
+        self._consumer.on_restore = self._on_handed_over
+        self._hand_back = HandBack(self._redis, keys, name, settings.lease_s, lanes.is_idle, self._give_back)
         self._engine_name = "unknown"
         self._ready = False
+        self._ready_since = 0.0
         self._lost = False
         self._to_restore = 0
         self._lock = threading.Lock()
@@ -122,18 +129,31 @@ class Worker:
         self._one_restored()
 
     def _restore(self, name: str) -> None:
+        self._try_restore(name)
+        self._one_restored()
+
+    def _try_restore(self, name: str) -> None:
         try:
             self.graphs.restore(name)
         except (redis.RedisError, EngineError, ServiceError, Forward) as error:
             log.warning("not_restored", graph=name, error=str(error))  # tried again when it is used
         except Exception:
             log.exception("not_restored", graph=name)
-        self._one_restored()
+
+    def _on_handed_over(self, name: str) -> None:
+        """Before anybody asks for it."""
+        with suppress(RuntimeError):  # the lanes have been closed: whoever has this name next restores all
+            self._consumer.lanes.put(name, partial(self._try_restore, name))
+
+    def _give_back(self, name: str, home: str) -> None:
+        """In the graph's own lane, behind what it has."""
+        self._consumer.lanes.put(name, partial(self.graphs.hand_back, name, home))
 
     def _one_restored(self) -> None:
         with self._lock:
             self._to_restore -= 1
             self._ready = self._to_restore == 0
+            self._ready_since = time.time()
         if self._ready:
             self._lease.beat_now()
 
@@ -151,6 +171,7 @@ class Worker:
             device_bytes=held.device,
             device_budget_bytes=budget.device,
             beat_at=time.time(),
+            ready_since=self._ready_since,
             counters=self.graphs.counters,
             notes=self.graphs.notes,
         )
@@ -160,6 +181,7 @@ class Worker:
         self.graphs.look_after()
         if self._ready:
             self._takeover.check()
+            self._hand_back.check()
 
     def _publish_metrics(self) -> None:
         text = self._metrics.text(self.graphs.counters, self.graphs.residency)

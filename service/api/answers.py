@@ -37,7 +37,7 @@ async def ask(
     key = idempotency_key(request.headers)
     patience = waiting(request.headers, backend.settings)
     if key is not None and body_digest is None:
-        body_digest = digest(kind, args.model_dump_json().encode())
+        body_digest = digest_of_args(kind, args)
     began = time.perf_counter()
     leave = backend.admission.enter(graph, request.state.caller.key_id, waits=patience.wait_s > 0)
     try:
@@ -87,6 +87,11 @@ def digest(kind: Kind, *parts: bytes | bytearray) -> str:
         sha256.update(len(part).to_bytes(8, "little"))
         sha256.update(part)
     return sha256.hexdigest()
+
+
+def digest_of_args(kind: Kind, args: Message) -> str:
+    """`digest` of a request without a body of its own to hash: the same in every process."""
+    return digest(kind, args.model_dump_json(exclude_defaults=True).encode())
 
 
 def _accepted(job_id: str, patience: Waiting) -> Response:

@@ -20,6 +20,7 @@ from service.settings import Settings
 from service.store.api_keys import fetch_keys
 from service.store.blobs import AsyncBlobs
 from service.store.catalogue import Catalogue, GraphInfo
+from service.store.keys_seen import KeysSeen
 
 BODIES_IN_FLIGHT = 2
 """Bodies of the largest size one process holds at a time, encoded and decoded counted apart."""
@@ -54,7 +55,8 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
     try:
         catalogue = Catalogue(dispatcher.client, dispatcher.keys)
         budget = ByteBudget(BODIES_IN_FLIGHT * settings.max_body_bytes)
-        key_table = KeyTable(partial(fetch_keys, dispatcher.client, dispatcher.keys), settings.require_keys)
+        fetch = partial(fetch_keys, dispatcher.client, dispatcher.keys)
+        key_table = KeyTable(fetch, settings.require_keys, KeysSeen(settings.keys_seen_file))
         admission = Admission(settings)
         blobs, parsers = dispatcher.blobs, Parsers()
         yield Backend(settings, dispatcher, catalogue, blobs, metrics, budget, key_table, admission, parsers)

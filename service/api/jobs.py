@@ -21,11 +21,15 @@ from service.api.streams import while_allowed
 from service.errors import ServiceError
 from service.models.jobs import JobList, JobView
 from service.protocol import TERMINAL_STATUSES
+from service.queue.job_list import Mark
 from service.queue.models import JobInfo
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=PROBLEMS)
 
 JobId: TypeAlias = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+MARK: Final = r"^[0-9]{1,12}(\.[0-9]{1,9})?_[A-Za-z0-9_-]{1,64}$"
+"""Of a job in the list: see `service.queue.job_list.Mark`."""
+
 EVENT_ID: Final = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
 
 
@@ -59,10 +63,15 @@ KnownJob: TypeAlias = Annotated[JobInfo, Depends(_known_job)]
 
 
 @router.get("", response_model=JobList)
-async def list_jobs(backend: Context, caller: CallerOf, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> Response:
-    """Of the latest jobs those on graphs the key is good for, newest first."""
-    jobs = await backend.dispatcher.jobs(limit)
-    return json_response({"jobs": [view(job) for job in jobs if caller.sees(job.graph)]})
+async def list_jobs(
+    backend: Context,
+    caller: CallerOf,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    after: Annotated[str | None, Query(pattern=MARK, description="`next` of the page before.")] = None,
+) -> Response:
+    """The latest jobs on graphs the key is good for, newest first, a page at a time."""
+    page = await backend.dispatcher.jobs(limit, caller.sees, None if after is None else Mark.parse(after))
+    return json_response({"jobs": [view(job) for job in page.jobs], "next": page.next and str(page.next)})
 
 
 @router.get("/{job_id}", response_model=JobView, operation_id="get_job", openapi_extra={"parameters": [PREFER]})

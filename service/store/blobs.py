@@ -13,7 +13,9 @@ from typing import Any, Final
 import redis
 import redis.asyncio
 
+from service.errors import ServiceError
 from service.store.keys import Keys
+from service.store.room import AsyncRoom, Need, Room
 
 CHUNK_BYTES: Final = 4 << 20
 READS: Final = 2
@@ -32,16 +34,27 @@ class Blobs:
     def __init__(self, client: redis.Redis, keys: Keys) -> None:
         self._redis: Any = client
         self._keys = keys
+        self._room = Room(client)
 
-    def put(self, data: bytes, ttl_s: int) -> str:
-        """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted."""
+    def put(self, data: bytes, ttl_s: int, need: Need = Need.GROWTH) -> str:
+        """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted.
+
+        Raises out_of_memory while Redis has no room for it.
+        """
         name = uuid.uuid4().hex
         key = self._keys.blob(name)
-        for fields in _parts(data):
-            with self._redis.pipeline() as pipe:
-                pipe.hset(key, mapping=fields)
-                pipe.expire(key, ttl_s)
-                pipe.execute()
+        left = len(data)
+        try:
+            for fields in _parts(data):
+                self._room.take(min(left, CHUNK_BYTES), need, left)
+                with self._redis.pipeline() as pipe:
+                    pipe.hset(key, mapping=fields)
+                    pipe.expire(key, ttl_s)
+                    pipe.execute()
+                left = max(0, left - CHUNK_BYTES)
+        except ServiceError:
+            self.delete(name)
+            raise
         return name
 
     def get(self, name: str) -> bytes:
@@ -63,17 +76,27 @@ class AsyncBlobs:
         self._redis: Any = client
         self._keys = keys
         self._reads = asyncio.Semaphore(READS)
+        self._room = AsyncRoom(client)
 
     async def put(self, data: bytes, ttl_s: int = 3600) -> str:
-        """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted."""
+        """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted.
+
+        Raises out_of_memory while Redis has no room for it.
+        """
         name = uuid.uuid4().hex
         key = self._keys.blob(name)
-        parts = _parts(data)
-        while (fields := await _next(parts, len(data))) is not None:
-            async with self._redis.pipeline() as pipe:
-                pipe.hset(key, mapping=fields)
-                pipe.expire(key, ttl_s)
-                await pipe.execute()
+        parts, left = _parts(data), len(data)
+        try:
+            while (fields := await _next(parts, len(data))) is not None:
+                await self._room.take(min(left, CHUNK_BYTES), Need.GROWTH, left)
+                async with self._redis.pipeline() as pipe:
+                    pipe.hset(key, mapping=fields)
+                    pipe.expire(key, ttl_s)
+                    await pipe.execute()
+                left = max(0, left - CHUNK_BYTES)
+        except ServiceError:
+            await self.delete(name)
+            raise
         return name
 
     async def get(self, name: str) -> bytes:

@@ -20,9 +20,10 @@ from service.api.metrics import Metrics
 from service.api.parsing import Parsers
 from service.errors import ServiceError
 from service.protocol import Kind, Message, Problem, Reply, Status
+from service.queue.job_list import JobPage, Mark, Sees
 from service.queue.models import JobEvent, JobInfo, RedisInfo, WorkerInfo
 from service.settings import Settings
-from service.store.api_keys import ApiKey
+from service.store.api_keys import ApiKey, KeyRing
 from service.store.catalogue import GraphInfo
 
 MAX_BODY_BYTES = 200_000
@@ -141,8 +142,11 @@ class FakeDispatcher:
     async def job(self, job_id: str) -> JobInfo | None:
         return self.jobs_by_id.get(job_id)
 
-    async def jobs(self, limit: int) -> list[JobInfo]:
-        return list(self.jobs_by_id.values())[::-1][:limit]
+    async def jobs(self, limit: int, sees: Sees, after: Mark | None) -> JobPage:
+        seen = [job for job in self.jobs_by_id.values() if sees(job.graph)][::-1]
+        left = [job for job in seen if after is None or Mark(0.0, job.id).is_after(after)]
+        more = len(left) > limit
+        return JobPage(left[:limit], Mark(0.0, left[limit - 1].id) if more else None)
 
     async def cancel(self, job_id: str) -> JobInfo | None:
         job = self.jobs_by_id.get(job_id)
@@ -202,12 +206,13 @@ class FakeKeys:
 
     def __init__(self) -> None:
         self.keys: dict[str, ApiKey] = {}
+        self.opened_at: float | None = None
         self.away = False
 
-    async def fetch(self) -> dict[str, ApiKey]:
+    async def fetch(self) -> KeyRing:
         if self.away:
             raise redis.ConnectionError("Redis is away")
-        return dict(self.keys)
+        return KeyRing(dict(self.keys), self.opened_at)
 
 
 class FakeBlobs:
@@ -242,6 +247,8 @@ class Fakes:
             part.__init__()  # type: ignore[misc]  # the running application holds on to these very objects
         if self.key_table is not None:
             self.key_table._try_at = 0.0
+            self.key_table._seen.forget()
+            self.key_table._gone = False
 
     @asynccontextmanager
     async def open(self, settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:

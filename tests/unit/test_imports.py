@@ -22,7 +22,7 @@ SOLVING = (*ENGINES, "gpu_engine.engine", "gpu_engine.checks")
 """What only a worker needs: an API process never holds a flow."""
 WORKING = (
     *("service.worker", "service.graphs", "service.resident", "service.residents"),
-    *("service.answers", "service.queue.consumer"),
+    *("service.answers", "service.queue.consumer", "service.queue.endings"),
 )
 """What runs in a worker only."""
 PARENTS = ("service.cli", "service.supervisor", "service.app")

@@ -242,7 +242,7 @@ def test_events_of_a_job(caller: Caller, start_worker: StartWorker) -> None:
     assert info is not None
     assert (info.status, info.position) == (Status.SUCCEEDED, None)
     assert json.loads(info.result_json or "")["value"] == 5
-    assert caller.run(caller.dispatcher.jobs(10))[0].id == job
+    assert caller.run(caller.dispatcher.jobs(10)).jobs[0].id == job
 
 
 def test_another_api_process_gets_the_reply(caller: Caller, start_worker: StartWorker, settings: Settings) -> None:
@@ -353,7 +353,7 @@ def test_the_oldest_jobs_are_forgotten(caller: Caller, start_worker: StartWorker
     for _ in range(5):
         caller.value("g")
     caller.run(caller.dispatcher._trim(2))
-    assert len(caller.run(caller.dispatcher.jobs(10))) == 2
+    assert len(caller.run(caller.dispatcher.jobs(10)).jobs) == 2
 
 
 def test_ping(caller: Caller) -> None:

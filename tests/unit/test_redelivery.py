@@ -26,8 +26,9 @@ from service.protocol import (
     Operation,
     PatchArgs,
 )
-from service.queue.consumer import Consumer, Task
 from service.queue.dispatcher import digest_of
+from service.queue.progress import Progress
+from service.queue.task import Task
 from service.settings import Settings
 from service.store.connection import connect, connect_async
 from service.store.keys import Keys
@@ -52,6 +53,8 @@ class Redelivery:
         command = {"id": job_id, "kind": kind.value, "graph": "g", "args": args.model_dump(mode="json")}
         command |= {"reply_to": self._caller.dispatcher.id, "created_at": time.time()}
         if not ended:
+            (result,) = self.client.hmget(self.keys.job(job_id), "result")
+            self.client.set(self.keys.outcome(job_id), result)
             self.client.hset(self.keys.job(job_id), "status", "running")
             self.client.hdel(self.keys.job(job_id), "reply")
         self.client.xadd(self.keys.commands("w0"), {"command": json.dumps(command)})
@@ -195,10 +198,10 @@ def test_what_was_refused_stays_refused(caller: Caller, start_worker: StartWorke
     caller.wait_ready()
     caller.load("g", diamond().edges)
     command = command_of(caller, ADD_1.model_copy(update={"if_match": 2}))
-    caller.run(caller.dispatcher._enqueue(command, "w0"))
+    caller.run(caller.dispatcher._send(command))
     assert code_of(lambda: caller.run(caller.dispatcher.wait(command.id, 20))) == "version_conflict"
     caller.ask(Kind.PATCH, "g", ADD_1)
-    caller.run(caller.dispatcher._enqueue_always(command, "w0"))
+    redelivery.client.xadd(redelivery.keys.commands("w0"), {"command": command.model_dump_json()})
     eventually(lambda: not redelivery.client.xlen(redelivery.keys.commands("w0")))
     assert caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs())["version"] == 2
     assert code_of(lambda: caller.run(caller.dispatcher.wait(command.id, 20))) == "version_conflict"
@@ -229,7 +232,7 @@ def test_a_key_set_free_is_not_taken_again_for_the_work_that_failed(
         return answer
 
     monkeypatch.setattr(redis.asyncio.client.Pipeline, "execute", lose_the_answer)
-    caller.run(caller.dispatcher._enqueue(command, "w0"))
+    caller.run(caller.dispatcher._send(command))
     assert code_of(lambda: caller.run(caller.dispatcher.wait(command.id, 20))) == "worker_unavailable"
     redelivery.client.rename("aside", redelivery.keys.blob(base))
     again = caller.reply(Kind.PATCH, "g", ADD_1, "key", command.body_digest)
@@ -238,14 +241,26 @@ def test_a_key_set_free_is_not_taken_again_for_the_work_that_failed(
 
 
 def test_a_job_that_redis_lost_does_not_seem_to_run(caller: Caller, redelivery: Redelivery) -> None:
-    consumer = Consumer(redelivery.client, redelivery.keys, "w0", redelivery.settings, lambda _: "{}")
+    progress = Progress(redelivery.client, redelivery.keys, redelivery.settings)
     command = command_of(caller, ADD_1)
     task = Task(b"1-0", command, redelivered=False, started_at=time.time())
-    consumer._report(task)
+    progress.report(task)
     assert not redelivery.client.exists(redelivery.keys.job(command.id), redelivery.keys.events(command.id))
     redelivery.client.hset(redelivery.keys.job(command.id), "status", "queued")
-    consumer._report(task)
+    progress.report(task)
     assert redelivery.client.hget(redelivery.keys.job(command.id), "status") == b"running"
+
+
+def test_a_job_that_ended_elsewhere_does_not_seem_to_run(caller: Caller, redelivery: Redelivery) -> None:
+    """Found by seed 34: a worker that had been paused said so of a PATCH that another had done; it was done again."""
+    progress = Progress(redelivery.client, redelivery.keys, redelivery.settings)
+    command = command_of(caller, ADD_1)
+    redelivery.client.hset(redelivery.keys.job(command.id), "status", "succeeded")
+    task = Task(b"1-0", command, redelivered=False, started_at=time.time())
+    progress.report(task)
+    assert redelivery.client.hget(redelivery.keys.job(command.id), "status") == b"succeeded"
+    assert not redelivery.client.exists(redelivery.keys.events(command.id))
+    assert task.control.cancelled
 
 
 @pytest.mark.parametrize("lost", [False, True])

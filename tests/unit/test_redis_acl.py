@@ -70,7 +70,7 @@ def test_the_service_needs_no_more(caller: Caller, start_worker: StartWorker) ->
     assert caller.value("g") <= before
     caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
     caller.ask(Kind.MAX_FLOW, "g", EmptyArgs(), key="once")
-    assert caller.run(caller.dispatcher.jobs())
+    assert caller.run(caller.dispatcher.jobs(100)).jobs
     assert caller.run(caller.dispatcher.watch.ping()).fsync == "everysec"
     caller.ask(Kind.DELETE, "g", EmptyArgs())
 

@@ -152,12 +152,12 @@ def test_a_202_is_held_until_the_job_ends() -> None:
 def test_wait_false_gives_a_job() -> None:
     refused = {"code": "unbounded", "detail": "why", "rows": [0, 3]}
     script = Script(ok(), accepted(), job("queued"), job("running", progress={"pushes": 9}))
-    script.answers += [ok({}), job("failed", error=refused), job("cancelled")]
+    script.answers += [job("running", cancelling=True), job("failed", error=refused), job("cancelled")]
     with script.client() as client:
         work = client.graph("city").max_flow(0, 3, wait=False)
         assert work.refresh().status == "running"
         assert work.progress == {"pushes": 9}
-        work.cancel()
+        assert work.cancel()
         with pytest.raises(headrace.Unbounded) as unbounded:
             work.wait()
         with pytest.raises(headrace.Cancelled):

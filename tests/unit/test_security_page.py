@@ -11,10 +11,10 @@ from service.api import admission, bodies, graphs, headers, questions, sending
 from service.app import create_app
 from service.models import columns, exact_json
 from service.models import flows as models
-from service.queue import consumer, dispatcher
+from service.queue import consumer, dispatcher, endings, job_list, progress
 from service.resident import MAX_STATES
 from service.settings import Settings
-from service.store import blobs
+from service.store import blobs, room
 from service.store.api_keys import MAX_KEYS
 
 ROOT = Path(__file__).parents[2]
@@ -42,8 +42,10 @@ FIXED = {
     "results read from Redis at once, by one API process": blobs.READS,
     "bytes of a body that come after its answer": http_protocol.MAX_UNREAD_BYTES,
     "jobs kept": dispatcher.JOBS_KEPT,
-    "bytes of results kept by one worker": consumer.RESULTS_BYTES,
-    "progress events of a job": consumer.EVENTS_KEPT,
+    "bytes of results kept by one worker": endings.RESULTS_BYTES,
+    "jobs looked at for one page of `GET /v1/jobs`": job_list.LOOKED_AT,
+    "progress events of a job": progress.EVENTS_KEPT,
+    "memory of Redis kept for what frees it, where `maxmemory` is set": room.RESERVE_LEAST_BYTES >> 20,
     "deliveries of a command": consumer.MAX_ATTEMPTS,
     "API keys, revoked included": MAX_KEYS,
 }

@@ -112,7 +112,7 @@ class AsyncClient:
         return AsyncJob(self._caller, info, calls.parser_of(info.kind))
 
     async def jobs(self) -> tuple[results.JobInfo, ...]:
-        """The jobs of the last hour."""
+        """The latest jobs of the last hour, a hundred at most."""
         return await self._caller.ask(calls.jobs())
 
     async def status(self) -> results.ServiceStatus:

@@ -110,7 +110,7 @@ class Client:
         return Job(self._caller, info, calls.parser_of(info.kind))
 
     def jobs(self) -> tuple[results.JobInfo, ...]:
-        """The jobs of the last hour."""
+        """The latest jobs of the last hour, a hundred at most."""
         return self._caller.ask(calls.jobs())
 
     def status(self) -> results.ServiceStatus:
