@@ -5,7 +5,6 @@ the one engines see, is zero until it is reopened. `Network.capacity` holds effe
 which edges are closed and what they will have when reopened.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from gpu_engine.errors import CapacityOverflow, EngineError, InvalidNetwork, UnknownEdge
 from gpu_engine.names import Names
 from gpu_engine.network import Network
-from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray
+from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray, VertexArray
 from gpu_engine.units import read_amounts, read_decimal, scale_units, to_units
 
 Ids = Sequence[int] | Sequence[str]
@@ -63,24 +62,26 @@ class Change:
 
 
 class CapacityTable:
-    """Which edges of a network are closed, and their own capacities. 1 byte an edge, more for closed ones."""
+    """Which edges of a network are closed, and their own capacities. 1 byte an edge, 9 once one has been closed."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
         self.closed: BoolArray = np.zeros(network.n_edges, np.bool_)
-        self._own_of_closed: dict[int, int] = {}
+        self._own_of_closed: UnitArray = np.zeros(0, np.int64)
+        """int64[m] once an edge has been closed; what stands at open edges has no meaning."""
 
     @property
     def nbytes(self) -> int:
         """Bytes at rest, those of its index included once edges were named by their ends."""
         index = sum(self.__dict__[name].nbytes for name in ("_edges_by_arc", "_arcs_sorted") if name in self.__dict__)
-        return self.closed.nbytes + sys.getsizeof(self._own_of_closed) + 64 * len(self._own_of_closed) + int(index)
+        loops = sum(column.nbytes for column in self.__dict__.get("_loops", ()))
+        return self.closed.nbytes + self._own_of_closed.nbytes + int(index) + int(loops)
 
     def own(self, rows: EdgeArray) -> UnitArray:
         """int64[k]: the edges' own capacities, closed or not."""
         own = self.network.capacity[rows]
-        for i in np.flatnonzero(self.closed[rows]).tolist():
-            own[i] = self._own_of_closed[int(rows[i])]
+        closed = np.flatnonzero(self.closed[rows])
+        own[closed] = self._own_of_closed[rows[closed]] if len(closed) else 0
         return own
 
     def resolve(
@@ -114,11 +115,10 @@ class CapacityTable:
     def apply(self, change: Change) -> None:
         """Remember closed edges. The effective capacities go to the network by the engine. O(k)."""
         self.closed[change.rows] = change.closed
-        for row, own, closed in zip(change.rows.tolist(), change.own.tolist(), change.closed.tolist(), strict=True):
-            if closed:
-                self._own_of_closed[row] = own
-            else:
-                self._own_of_closed.pop(row, None)
+        if not len(self._own_of_closed) and change.closed.any():
+            self._own_of_closed = np.zeros(self.network.n_edges, np.int64)
+        if len(self._own_of_closed):
+            self._own_of_closed[change.rows] = change.own
 
     def _run(
         self,
@@ -164,7 +164,7 @@ class CapacityTable:
         order = np.sort(rows)
         twice = order[1:][order[1:] == order[:-1]]
         if len(twice):
-            shown = list(self.network.edge_ids.of(twice[:10]))
+            shown = self.network.edge_ids.of(twice[:10])
             raise InvalidNetwork(f"{len(twice)} edges are named twice in one operation", shown)
 
     def _find(self, operation: OperationLike) -> EdgeArray:
@@ -183,9 +183,9 @@ class CapacityTable:
         for i, (tail, head) in enumerate(zip(tails.tolist(), heads.tolist(), strict=True)):
             if tail < 0 or head < 0:
                 continue
-            edges = self._loops.get(tail, []) if tail == head else self._edges_between(tail, head)
+            edges = self._loops_at(tail) if tail == head else self._edges_between(tail, head)
             if len(edges) > 1:
-                shown = list(self.network.edge_ids.of(np.array(edges[:10])))
+                shown = self.network.edge_ids.of(np.array(edges[:10]))
                 raise AmbiguousEdge(f"{len(edges)} parallel edges join the same vertices", shown)
             found[i] = edges[0] if edges else -1
         return found
@@ -213,13 +213,19 @@ class CapacityTable:
     def _arcs_sorted(self) -> NDArray[np.int32]:
         return self.network.edge_arc[self._edges_by_arc]
 
+    def _loops_at(self, vertex: int) -> list[int]:
+        rows, vertices = self._loops
+        first, last = np.searchsorted(vertices, (vertex, vertex + 1))
+        found: list[int] = rows[first:last].tolist()
+        return found
+
     @cached_property
-    def _loops(self) -> dict[int, list[int]]:
-        loops: dict[int, list[int]] = {}
+    def _loops(self) -> tuple[EdgeArray, VertexArray]:
+        """Self-loops by their vertices: rows and vertices."""
         rows = np.flatnonzero(self.network.edge_arc < 0)
-        for row, vertex in zip(rows.tolist(), self.network.edge_tail(rows).tolist(), strict=True):
-            loops.setdefault(vertex, []).append(row)
-        return loops
+        vertices = self.network.edge_tail(rows)
+        order = np.argsort(vertices, kind="stable")
+        return rows[order], vertices[order]
 
 
 def rows_of(names: Names, wanted: Ids) -> NDArray[np.int64]:

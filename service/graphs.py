@@ -9,12 +9,14 @@ that has it is not run again; a PATCH repeated under its key is found in the log
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final, Literal, TypeVar
 
+import numpy as np
 import redis
 import structlog
+from numpy.typing import NDArray
 
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Control, Engine
@@ -30,6 +32,7 @@ from service.errors import ServiceError
 from service.metrics import Residency, WorkerMetrics
 from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, PatchArgs
 from service.queue.consumer import Forward, Task
+from service.queue.results import WRITING_BYTES, Result, Results
 from service.resident import Answer, Graph, OpenEngine, Solved, least_footprint, time_limit
 from service.residents import Residents
 from service.restore import Restorer
@@ -78,6 +81,7 @@ class Graphs:
         self._metrics = metrics or WorkerMetrics()
         self._registry = Registry(client, keys)
         self._blobs = Blobs(client, keys)
+        self._results = Results(client, keys, settings.job_ttl_s)
         self._log = Log(client, keys)
         self._snapshots = Snapshots(client, keys)
         self._restorer = Restorer(self._blobs, self._log, self._snapshots, self._network, self._engine, self.count)
@@ -87,7 +91,7 @@ class Graphs:
         self._counters: Counter[str] = Counter()
         self.defer: Defer = lambda _lane, work: work()
 
-    def handle(self, task: Task) -> str:
+    def handle(self, task: Task) -> Result:
         """Run one command; see `service.queue.consumer.Handler`."""
         self.count(f"commands_{task.command.kind.value}")
         with self.residents.at_work(task.command.graph, task.control):
@@ -96,7 +100,7 @@ class Graphs:
             except MemoryError as error:
                 raise OutOfMemory(f"the machine has no more memory, whatever the budget says: {error}") from error
 
-    def _run(self, task: Task) -> str:
+    def _run(self, task: Task) -> Result:
         command = task.command
         match command.kind:
             case Kind.LOAD:
@@ -115,9 +119,13 @@ class Graphs:
                     return self._matching(task, matching)
             case Kind.CAPACITIES:
                 page = CapacitiesArgs.model_validate(command.args)
-                return exact_json.dumps(answers.capacities(self.ensure(command.graph), page))
+                return self._written(answers.capacities(self.ensure(command.graph), page))
             case Kind.SNAPSHOT:
-                return exact_json.dumps(answers.snapshot(self.save(self.ensure(command.graph))))
+                return self._written(answers.snapshot(self.save(self.ensure(command.graph))))
+
+    def _written(self, answer: Mapping[str, object], control: Control | None = None) -> Result:
+        """The answer as JSON, stored as it is written. Raises `Cancelled`, unless there is no ``control``."""
+        return self._results.keep(_unless_cancelled(exact_json.pieces(answer), control or Control()))
 
     def count(self, name: str, by: int = 1) -> None:
         with self._lock:
@@ -198,7 +206,7 @@ class Graphs:
         figures = {"bytes": footprint.host, "device_bytes": footprint.device, "flow_states": len(graph.states)}
         self._registry.note(graph.graph_id, **figures)
 
-    def _load(self, command: Command, args: LoadArgs) -> str:
+    def _load(self, command: Command, args: LoadArgs) -> Result:
         graph_id, owner, _ = self._registry.hold(command.graph, None)
         if owner is not None and owner != self._worker:
             raise Forward(owner)
@@ -214,7 +222,7 @@ class Graphs:
         loaded = LoadedInfo(**info.model_dump(), replaced=graph_id is not None)
         self._create(loaded, graph, args.blob)
         wait_written(self._redis)
-        return loaded.model_dump_json()
+        return Result(loaded.model_dump_json().encode())
 
     def _match(self, name: str, graph_id: str | None, if_match: int | Literal["*"] | None) -> None:
         """Raises version_conflict unless the graph is there as the caller wants it. At most one round trip."""
@@ -247,7 +255,7 @@ class Graphs:
         self._registry.create(info, graph.graph_id, base)
         self.residents.keep(graph)
 
-    def _delete(self, command: Command, args: DeleteArgs) -> str:
+    def _delete(self, command: Command, args: DeleteArgs) -> Result:
         graph_id, owner, _ = self._registry.hold(command.graph, None)
         if owner is not None and owner != self._worker:
             raise Forward(owner)
@@ -256,9 +264,9 @@ class Graphs:
         if not self._registry.remove(command.graph, command.id, self._worker):
             raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")
         wait_written(self._redis)
-        return "{}"
+        return Result(b"{}")
 
-    def _patch(self, command: Command, args: PatchArgs, control: Control) -> str:
+    def _patch(self, command: Command, args: PatchArgs, control: Control) -> Result:
         began = time.perf_counter()
         for tries_left in reversed(range(MAX_TRIES)):
             graph = self.ensure(command.graph)
@@ -285,7 +293,7 @@ class Graphs:
         wait_written(self._redis)
         counts = {"applied": applied.applied, "skipped": applied.skipped, "unchanged": applied.unchanged}
         answer = {"version": version} | counts | {"flow_states": solved, "timings_ms": answers.rounded(timings_ms)}
-        return exact_json.dumps(answer)
+        return self._written(answer)
 
     def _commit(self, graph: Graph, command: Command, args: PatchArgs) -> tuple[int, Applied, dict[str, float]]:
         """Version and counts of the command, now in the log if it was not before. All or nothing."""
@@ -333,7 +341,7 @@ class Graphs:
             shown.append(answers.solved_state(graph, solved, old, answer))
         return shown
 
-    def _max_flow(self, task: Task, args: MaxFlowArgs) -> str:
+    def _max_flow(self, task: Task, args: MaxFlowArgs) -> Result:
         began = time.perf_counter()
         graph = self._at_least(task.command.graph, args.min_version)
         terminals = read_terminals(graph.network, args)
@@ -342,14 +350,14 @@ class Graphs:
             return self._fields(graph, solved, args, task.control)
 
         answer, parts, timings_ms = self._question(task, graph, terminals, read, began)
-        return exact_json.dumps(answers.max_flow(graph, answer, timings_ms) | parts)
+        return self._written(answers.max_flow(graph, answer, timings_ms) | parts, task.control)
 
-    def _matching(self, task: Task, args: MatchingArgs) -> str:
+    def _matching(self, task: Task, args: MatchingArgs) -> Result:
         began = time.perf_counter()
         graph = self._at_least(task.command.graph, args.min_version)
         network = matchings.left_to_right(graph, args.left)
         if not network.n_edges:
-            return exact_json.dumps(matchings.without_edges(graph, args.fields))
+            return self._written(matchings.without_edges(graph, args.fields), task.control)
         terminals = matchings.sides(graph, network)
 
         def ask() -> Parts:
@@ -359,13 +367,16 @@ class Graphs:
             def read(solved: Solved) -> Parts:
                 if not args.fields - {"size"}:
                     return {}
+                self.residents.take(graph.name, matchings.working_memory(network))
                 found = matchings.read_proven(asked, solved, task.control, self._count_failure)
                 return matchings.fields(network, found, args.fields)
 
             answer, parts, timings_ms = self._question(task, asked, terminals, read, began)
             return answers.matching(asked, answer, timings_ms) | parts
 
-        return exact_json.dumps(self._giving_way(graph, ask))  # to the copy as well
+        parts = self._giving_way(graph, ask)  # to the copy as well
+        self._hold(graph, matchings.answer_bytes(network))
+        return self._written(parts, task.control)
 
     def _at_least(self, name: str, version: int | None) -> Graph:
         """The graph, as `ensure` has it. Raises version_unavailable if it has not reached the version."""
@@ -406,11 +417,21 @@ class Graphs:
     def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
         """The cut and the flow by edge, where they are asked for. About as much work as a solve."""
         parts: Parts = {}
+        columns: list[NDArray[np.generic]] = []
         if "cut" in args.fields:
-            parts["cut"] = answers.cut(graph.network, graph.engine.cut(solved.state, control))
+            cut = self._giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
+            columns += [cut.source_side, cut.edges]
+            parts["cut"] = answers.cut(graph.network, cut)
         if "flow" in args.fields:
-            parts["flow"] = answers.flow(graph.network, graph.engine.flow(solved.state, control), zeros=args.zeros)
+            flow = self._giving_way(graph, lambda: graph.engine.flow(solved.state, control), but=solved)
+            columns += [flow]
+            parts["flow"] = answers.flow(graph.network, flow, zeros=args.zeros)
+        self._hold(graph, sum(column.nbytes for column in columns))
         return parts
+
+    def _hold(self, graph: Graph, n_bytes: int) -> None:
+        """Count what an answer is written from, and what it takes to write it, until the command ends."""
+        self.residents.take(graph.name, Footprint(n_bytes + min(n_bytes, WRITING_BYTES)))
 
     def _giving_way(self, graph: Graph, work: Callable[[], Done], but: Solved | None = None) -> Done:
         """Work of the graph's engine; once no other graph can give way, its own older flow states do."""
@@ -494,3 +515,10 @@ class Graphs:
         wait_written(self._redis)
         self.count("snapshots_written")
         return info
+
+
+def _unless_cancelled(pieces: Iterable[bytes], control: Control) -> Iterator[bytes]:
+    for piece in pieces:
+        if control.cancelled:
+            raise Cancelled("cancelled while its answer was written")
+        yield piece

@@ -23,8 +23,8 @@ from service.errors import ServiceError
 from service.metrics import WorkerMetrics
 from service.protocol import TERMINAL_STATUSES, Command, Problem, Reply, Status
 from service.queue.lanes import Lanes
+from service.queue.results import Result
 from service.settings import Settings
-from service.store.blobs import Blobs
 from service.store.connection import AWAY, wait_written
 from service.store.keys import Keys
 from service.store.log import Fenced
@@ -44,12 +44,6 @@ MAX_ATTEMPTS: Final = 10
 
 RETRIED: Final = frozenset({"worker_unavailable", "engine_error", "out_of_memory"})
 """Not an answer to keep: who repeats a command that ended so, under the same key, has it tried again."""
-
-INLINE_BYTES: Final = 16 << 10
-"""Longer results travel as a blob."""
-
-RESULTS_BYTES: Final = 256 << 20
-"""Blobs of results kept; the oldest go first, before their time if need be."""
 
 REPLIES_KEPT: Final = 2000
 EVENTS_KEPT: Final = 200
@@ -86,8 +80,8 @@ class Forward(Exception):
         self.worker = worker
 
 
-Handler = Callable[[Task], str]
-"""Runs a command; returns the JSON text of its result, or raises EngineError, ServiceError or Forward."""
+Handler = Callable[[Task], Result]
+"""Runs a command; returns its result, or raises EngineError, ServiceError or Forward."""
 
 
 class Consumer:
@@ -110,8 +104,6 @@ class Consumer:
         self._handler = handler
         self._metrics = metrics or WorkerMetrics()
         self._tracing = tracing or NoTracing()
-        self._blobs = Blobs(client, keys)
-        self._results: deque[tuple[str, int]] = deque()
         self.lanes = Lanes(settings.threads)
         self._tasks: dict[bytes, Task] = {}
         """What was read and has not ended, by stream entry."""
@@ -271,11 +263,11 @@ class Consumer:
         else:
             self._end(task, result, None)
 
-    def _run_once(self, task: Task, committed: bytes | None) -> str:
+    def _run_once(self, task: Task, committed: bytes | None) -> Result:
         """The result; one that is already committed, by whichever worker, is given again."""
         if committed is not None:
             wait_written(self._redis)
-            return committed.decode()
+            return Result(committed)
         self._refuse_hopeless(task)
         return self._handler(task)
 
@@ -309,7 +301,7 @@ class Consumer:
             pipe.execute()
             task.ended = True
 
-    def _end(self, task: Task, result: str | None, problem: Problem | None) -> None:
+    def _end(self, task: Task, result: Result | None, problem: Problem | None) -> None:
         """Job, reply, event and the command's removal in one MULTI."""
         command = task.command
         status = Status.SUCCEEDED if problem is None else Status.FAILED
@@ -318,7 +310,7 @@ class Consumer:
         header = Reply(id=command.id, status=status, problem=problem).model_dump_json()
         fields: dict[str, str | bytes | float] = {"reply": header}
         if result is not None:
-            fields |= self._result_fields(result.encode())
+            fields |= result.fields
         ttl_s = self._settings.job_ttl_s
         with task.lock, self._redis.pipeline() as pipe:
             job, events = self._keys.job(command.id), self._keys.events(command.id)
@@ -341,15 +333,6 @@ class Consumer:
         pipe.zrem(self._keys.waiting(self._worker), task.command.id)
         pipe.xack(stream, GROUP, task.entry_id)
         pipe.xdel(stream, task.entry_id)
-
-    def _result_fields(self, result: bytes) -> dict[str, str | bytes | float]:
-        if len(result) <= INLINE_BYTES:
-            return {"result": result}
-        blob = self._blobs.put(result, self._settings.job_ttl_s)
-        self._results.append((blob, len(result)))
-        while len(self._results) > 1 and sum(size for _, size in self._results) > RESULTS_BYTES:
-            self._blobs.delete(self._results.popleft()[0])
-        return {"result_blob": blob}
 
     def _read_control(self) -> None:
         """Cancel requests, as they come. Older ones left their mark in the jobs themselves."""

@@ -7,7 +7,8 @@ reset the connection; chunks of 4 MiB do not, and other commands run between the
 import asyncio
 import hashlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import redis
@@ -32,14 +33,28 @@ class Blobs:
 
     def put(self, data: bytes, ttl_s: int) -> str:
         """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted."""
+        return self.write([data], ttl_s)[0]
+
+    def write(self, pieces: Iterable[bytes], ttl_s: int) -> tuple[str, int]:
+        """`put` what comes piece by piece; no more than a chunk of it is in memory. Name and number of bytes.
+
+        What the pieces raise is passed on, and what was written is removed.
+        """
         name = uuid.uuid4().hex
         key = self._keys.blob(name)
-        for fields in _parts(data):
-            with self._redis.pipeline() as pipe:
-                pipe.hset(key, mapping=fields)
-                pipe.expire(key, ttl_s)
-                pipe.execute()
-        return name
+        n_bytes = 0
+        try:
+            for fields in _fields_of(_chunks(pieces)):
+                with self._redis.pipeline() as pipe:
+                    pipe.hset(key, mapping=fields)
+                    pipe.expire(key, ttl_s)
+                    pipe.execute()
+                n_bytes = fields.get("bytes", 0)
+        except BaseException:
+            with suppress(redis.RedisError):  # then it expires
+                self.delete(name)
+            raise
+        return name, n_bytes
 
     def get(self, name: str) -> bytes:
         """Read and check; raises `BrokenBlob`."""
@@ -64,7 +79,7 @@ class AsyncBlobs:
         """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted."""
         name = uuid.uuid4().hex
         key = self._keys.blob(name)
-        parts = _parts(data)
+        parts = _fields_of(_chunks([data]))
         while (fields := await _next(parts, len(data))) is not None:
             async with self._redis.pipeline() as pipe:
                 pipe.hset(key, mapping=fields)
@@ -94,17 +109,30 @@ async def _next(parts: Iterator[dict[str, Any]], size: int) -> dict[str, Any] | 
     return await asyncio.to_thread(next, parts, None)
 
 
-def _parts(data: bytes) -> Iterator[dict[str, Any]]:
+def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in chunks of `CHUNK_BYTES`, the last one shorter."""
+    gathered = bytearray()
+    for piece in pieces:
+        view = memoryview(piece)
+        for start in range(0, len(view), CHUNK_BYTES):
+            gathered += view[start : start + CHUNK_BYTES]
+            if len(gathered) >= CHUNK_BYTES:
+                yield bytes(gathered[:CHUNK_BYTES])
+                del gathered[:CHUNK_BYTES]
+    if gathered:
+        yield bytes(gathered)
+
+
+def _fields_of(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     """The hash fields to write, chunk by chunk, the header last: without it a blob does not exist."""
     digest = hashlib.sha256()
-    view = memoryview(data)
-    count = 0
-    for start in range(0, len(data), CHUNK_BYTES):
-        chunk = bytes(view[start : start + CHUNK_BYTES])
+    count = n_bytes = 0
+    for chunk in chunks:
         digest.update(chunk)
         yield {str(count): chunk}
         count += 1
-    yield {"chunks": count, "bytes": len(data), "sha256": digest.hexdigest()}
+        n_bytes += len(chunk)
+    yield {"chunks": count, "bytes": n_bytes, "sha256": digest.hexdigest()}
 
 
 def _count(header: list[bytes | None], name: str) -> int:

@@ -258,7 +258,9 @@ def test_flow_states_give_way_to_the_copy_for_a_matching(caller: Caller, start_w
     tail, head = np.repeat(np.arange(60, dtype=np.int32), 60), np.tile(np.arange(60, 120, dtype=np.int32), 60)
     edges = EdgeList(120, tail, head, np.ones(3600, np.int64), undirected=True)
     needs = on_cpu(Network(edges).counts)
-    worker = start_worker(memory_budget_bytes=(needs.network + needs.of_one_state).host + 3 * needs.state.host)
+    reading = needs.flow + Footprint(32 * 3600)
+    both = needs.network + needs.of_one_state + reading
+    worker = start_worker(memory_budget_bytes=both.host + 3 * needs.state.host)
     caller.wait_ready()
     caller.load("g", edges)
     for source in range(3):

@@ -11,7 +11,7 @@ from service.api import admission, bodies, graphs, headers, questions
 from service.app import create_app
 from service.models import columns, exact_json
 from service.models import flows as models
-from service.queue import consumer, dispatcher
+from service.queue import consumer, dispatcher, results
 from service.resident import MAX_STATES
 from service.settings import Settings
 from service.store.api_keys import MAX_KEYS
@@ -33,7 +33,7 @@ FIXED = {
     "head of a request": http_protocol.MAX_HEAD_BYTES,
     "time for a head": http_protocol.HEAD_TIMEOUT_S,
     "jobs kept": dispatcher.JOBS_KEPT,
-    "bytes of results kept by one worker": consumer.RESULTS_BYTES,
+    "bytes of results kept by one worker": results.RESULTS_BYTES,
     "progress events of a job": consumer.EVENTS_KEPT,
     "deliveries of a command": consumer.MAX_ATTEMPTS,
     "API keys, revoked included": MAX_KEYS,
