@@ -32,6 +32,7 @@ from service.errors import ServiceError
 from service.metrics import Residency, WorkerMetrics
 from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, PatchArgs
 from service.queue.consumer import Forward, Task
+from service.queue.costs import PER_ARC_S
 from service.queue.results import WRITING_BYTES, Result, Results
 from service.resident import Answer, Graph, OpenEngine, Solved, least_footprint, time_limit
 from service.residents import Residents
@@ -53,8 +54,8 @@ REPLAYED_AT_ONCE: Final = 100
 
 Done = TypeVar("Done")
 
-Defer = Callable[[str, Callable[[], None]], None]
-"""Queue work behind what a graph's lane already has."""
+Defer = Callable[[str, Callable[[], None], float], None]
+"""Queue work behind what a graph's lane already has; it is expected to take so many seconds."""
 
 Parts = dict[str, object]
 """What an answer has beside its certificate, by field."""
@@ -89,7 +90,7 @@ class Graphs:
         self.residents = Residents(budget, self._spilled)
         self._lock = threading.Lock()
         self._counters: Counter[str] = Counter()
-        self.defer: Defer = lambda _lane, work: work()
+        self.defer: Defer = lambda _lane, work, _seconds: work()
 
     def handle(self, task: Task) -> Result:
         """Run one command; see `service.queue.consumer.Handler`."""
@@ -154,6 +155,15 @@ class Graphs:
     def owned(self) -> list[str]:
         """Names of the graphs this worker is to serve."""
         return self._registry.owned_by(self._worker)
+
+    def sizes(self) -> dict[str, int]:
+        """What these take at rest, in bytes of host memory."""
+        return self._registry.sizes(self.owned())
+
+    def arcs(self, name: str) -> int | None:
+        """Of a graph in memory."""
+        graph = self.residents.get(name)
+        return None if graph is None else graph.network.n_arcs
 
     def ensure(self, name: str) -> Graph:
         """The graph as the catalogue has it, restored if need be. One round trip when it is at hand.
@@ -480,7 +490,8 @@ class Graphs:
         if graph.saving or not (due or (graph.unsaved and age_s > self._settings.snapshot_every_s)):
             return
         graph.saving = True
-        self.defer(graph.name, lambda: self._save_if_here(graph))
+        expected_s = PER_ARC_S[Kind.SNAPSHOT] * graph.network.n_arcs
+        self.defer(graph.name, lambda: self._save_if_here(graph), expected_s)
 
     def _save_if_here(self, graph: Graph) -> None:
         if self.residents.get(graph.name) is graph:

@@ -43,6 +43,8 @@ TERMINAL_STATUSES = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED
 class LoadArgs(Message):
     blob: str
     """Name of the stored blob: a packed edge list (gpu_engine.formats.pack)."""
+    n_bytes: int = 0
+    """Of the blob, by which the worker guesses how long the load takes."""
     if_match: int | Literal["*"] | None = None
     """Only in place of a graph at this version, or (``*``) at any."""
 

@@ -29,6 +29,7 @@ from service.errors import ServiceError
 from service.graphs import Graphs
 from service.metrics import TTL_S, WorkerMetrics
 from service.queue.consumer import Consumer, Forward
+from service.queue.costs import RESTORE_S_PER_BYTE, Costs
 from service.queue.lease import Lease
 from service.queue.models import WorkerReport
 from service.queue.takeover import Takeover
@@ -62,8 +63,11 @@ class Worker:
         self._metrics = WorkerMetrics()
         self._tracing = tracing or NoTracing()
         self.graphs = Graphs(self._redis, keys, name, settings, open_engine, self._metrics)
-        self._consumer = Consumer(self._redis, keys, name, settings, self.graphs.handle, self._metrics, self._tracing)
-        self.graphs.defer = self._consumer.lanes.put
+        costs = Costs(self.graphs.arcs)
+        self._consumer = Consumer(
+            self._redis, keys, name, settings, self.graphs.handle, self._metrics, self._tracing, costs
+        )
+        self.graphs.defer = self._defer
         self._lease = Lease(self._redis, keys, name, settings.lease_s)
         self._takeover = Takeover(self._redis, keys, name, settings.lease_s)
         self._engine_name = "unknown"
@@ -114,11 +118,14 @@ class Worker:
 
     def _restore_all(self) -> None:
         """In the graphs' own lanes, before their commands; ready when all are there."""
-        names = self._ask_redis(self.graphs.owned) or []
-        self._to_restore = len(names) + 1
-        for name in names:
-            self._consumer.lanes.put(name, partial(self._restore, name))
+        sizes = self._ask_redis(self.graphs.sizes) or {}
+        self._to_restore = len(sizes) + 1
+        for name, n_bytes in sizes.items():
+            self._defer(name, partial(self._restore, name), RESTORE_S_PER_BYTE * n_bytes)
         self._one_restored()
+
+    def _defer(self, graph: str, work: Callable[[], None], expected_s: float) -> None:
+        self._consumer.lanes.put(graph, work, lambda: expected_s)
 
     def _restore(self, name: str) -> None:
         try:

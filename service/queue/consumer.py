@@ -22,6 +22,7 @@ from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
 from service.metrics import WorkerMetrics
 from service.protocol import TERMINAL_STATUSES, Command, Problem, Reply, Status
+from service.queue.costs import Costs
 from service.queue.lanes import Lanes
 from service.queue.results import Result
 from service.settings import Settings
@@ -96,6 +97,7 @@ class Consumer:
         handler: Handler,
         metrics: WorkerMetrics | None = None,
         tracing: Tracing | None = None,
+        costs: Costs | None = None,
     ) -> None:
         self._redis: Any = client
         self._keys = keys
@@ -104,6 +106,7 @@ class Consumer:
         self._handler = handler
         self._metrics = metrics or WorkerMetrics()
         self._tracing = tracing or NoTracing()
+        self._costs = costs or Costs()
         self.lanes = Lanes(settings.threads)
         self._tasks: dict[bytes, Task] = {}
         """What was read and has not ended, by stream entry."""
@@ -196,7 +199,7 @@ class Consumer:
             self._tasks[entry_id] = task
             if command.id in self._early_cancels:
                 task.control.cancel()
-        self.lanes.put(command.graph, lambda: self._run_observed(task))
+        self.lanes.put(command.graph, lambda: self._run_observed(task), lambda: self._costs.expected_s(command))
 
     def _run(self, task: Task) -> None:
         """The task from first to last, through any absence of Redis; only `stop` leaves it pending."""
@@ -234,6 +237,8 @@ class Consumer:
         queue_s, run_s = started_at - command.created_at, time.time() - started_at
         if task.status is not None:
             self._metrics.ended(command.kind, task.status, queue_s, run_s)
+        if task.status is Status.SUCCEEDED:
+            self._costs.took(command, run_s)
         status = task.status.value if task.status else "left"
         span.note(status=status, code=task.code, queue_ms=1e3 * queue_s, redelivered=task.redelivered, **ids)
         if task.status is Status.FAILED:
