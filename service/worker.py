@@ -68,7 +68,7 @@ class Worker:
             self._redis, keys, name, settings, self.graphs.handle, self._metrics, self._tracing, costs
         )
         self.graphs.defer = self._defer
-        self._lease = Lease(self._redis, keys, name, settings.lease_s)
+        self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
         self._takeover = Takeover(self._redis, keys, name, settings.lease_s)
         self._engine_name = "unknown"
         self._ready = False
