@@ -39,8 +39,10 @@ async def ask(
     if key is not None and body_digest is None:
         body_digest = digest(kind, args.model_dump_json().encode())
     began = time.perf_counter()
-    leave = backend.admission.enter(graph, request.state.caller.key_id, waits=patience.wait_s > 0)
+    ticket = backend.admission.enter(graph, request.state.caller.key_id, waits=patience.wait_s > 0)
     try:
+        await ticket.turn(patience.wait_s)
+        submitting_since = time.perf_counter()
         job_id = await backend.dispatcher.submit(
             kind,
             graph,
@@ -51,12 +53,13 @@ async def ask(
             traceparent=request.state.traceparent,
         )
     except BaseException:
-        leave()
+        ticket.leave()
         raise
-    backend.dispatcher.when_done(job_id, leave)
-    backend.metrics.submitted(kind, time.perf_counter() - began)
+    backend.dispatcher.when_done(job_id, ticket.leave)
+    backend.metrics.submitted(kind, time.perf_counter() - submitting_since)
     request.state.job_id = job_id  # for the log
-    reply = await backend.dispatcher.wait(job_id, patience.wait_s) if patience.wait_s > 0 else None
+    left_s = max(0.0, patience.wait_s - (time.perf_counter() - began))
+    reply = await backend.dispatcher.wait(job_id, left_s) if patience.wait_s > 0 else None
     if reply is None:
         return _accepted(job_id, patience)
     if reply.status is not Status.SUCCEEDED:
