@@ -64,9 +64,12 @@ class Ticket:
     """Why it never may: the line was cut."""
     _turn: asyncio.Future[None] | None = None
 
-    async def turn(self, patience_s: float) -> None:
-        """Return when the command may go to the worker, or its caller has waited for so long. Raises rate_limited if
-        the line is cut before it."""
+    async def turn(self, patience_s: float) -> float:
+        """Return when the command may go to the worker, or its caller has waited for so long; how long it was.
+
+        Raises rate_limited if the line is cut before it.
+        """
+        began = time.monotonic()
         if self.turn_at is None and self.refusal is None:
             self._turn = asyncio.get_running_loop().create_future()
             with suppress(TimeoutError):
@@ -77,6 +80,7 @@ class Ticket:
         if self.turn_at is None:
             self.lane.waiting.remove(self)
             self.lane.start(self)
+        return 0.0 if self._turn is None else time.monotonic() - began
 
     def decide(self, refusal: ServiceError | None = None) -> None:
         """It has its turn, or is refused."""

@@ -38,11 +38,10 @@ async def ask(
     patience = waiting(request.headers, backend.settings)
     if key is not None and body_digest is None:
         body_digest = digest(kind, args.model_dump_json().encode())
-    began = time.perf_counter()
     ticket = backend.admission.enter(graph, request.state.caller.key_id, waits=patience.wait_s > 0)
     try:
-        await ticket.turn(patience.wait_s)
-        submitting_since = time.perf_counter()
+        stood_s = await ticket.turn(patience.wait_s)
+        began = time.perf_counter()
         job_id = await backend.dispatcher.submit(
             kind,
             graph,
@@ -56,9 +55,9 @@ async def ask(
         ticket.leave()
         raise
     backend.dispatcher.when_done(job_id, ticket.leave)
-    backend.metrics.submitted(kind, time.perf_counter() - submitting_since)
+    backend.metrics.submitted(kind, time.perf_counter() - began)
     request.state.job_id = job_id  # for the log
-    left_s = max(0.0, patience.wait_s - (time.perf_counter() - began))
+    left_s = max(0.0, patience.wait_s - stood_s)
     reply = await backend.dispatcher.wait(job_id, left_s) if patience.wait_s > 0 else None
     if reply is None:
         return _accepted(job_id, patience)

@@ -159,7 +159,7 @@ def test_who_stands_in_a_line_that_is_cut_is_told_to_come_back() -> None:
         with pytest.raises(ServiceError):
             admission.enter("a", None)
         outcomes = await asyncio.gather(*turns, return_exceptions=True)
-        assert outcomes[:BUSY] == [None] * BUSY
+        assert outcomes[:BUSY] == [0.0] * BUSY
         assert [isinstance(outcome, ServiceError) for outcome in outcomes[BUSY:]] == [True] * (10 - BUSY)
         for ticket in tickets:
             ticket.leave()
@@ -196,14 +196,14 @@ def test_a_full_graph_is_429_with_retry_after_and_has_room_once_its_jobs_end(api
     patient = {"Prefer": "respond-async"}
     limit = Settings().graph_queue_limit
     for _ in range(limit):
-        assert api.http.post("/v1/graphs/city/max-flow", headers=patient).status_code == 202
-    response = api.http.post("/v1/graphs/city/max-flow", headers=patient)
+        assert api.http.post("/v1/graphs/full/max-flow", headers=patient).status_code == 202
+    response = api.http.post("/v1/graphs/full/max-flow", headers=patient)
     check_problem(response, "rate_limited")
     assert response.headers["retry-after"] in ("1", "2")
     assert api.http.post("/v1/graphs/town/max-flow", headers=patient).status_code == 202
     for act in api.fakes.dispatcher.unfinished:
         act()
-    assert api.http.post("/v1/graphs/city/max-flow", headers=patient).status_code == 202
+    assert api.http.post("/v1/graphs/full/max-flow", headers=patient).status_code == 202
     for act in api.fakes.dispatcher.unfinished[limit + 1 :]:
         act()
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from service import http_protocol
-from service.api import admission, bodies, graphs, headers, questions
+from service.api import admission, bodies, graphs, headers, questions, refusals
 from service.app import create_app
 from service.models import columns, exact_json
 from service.models import flows as models
-from service.queue import consumer, dispatcher, results
+from service.queue import consumer, dispatcher, heartbeat, lanes, results
 from service.resident import MAX_STATES
 from service.settings import Settings
 from service.store.api_keys import MAX_KEYS
@@ -29,6 +29,14 @@ FIXED = {
     "zstd window": bodies.MAX_WINDOW_BYTES,
     "flow states kept of one graph": MAX_STATES,
     "the same once it has been full, until the graph is idle at times": admission.BUSY,
+    "and as many more as are over within, once it has been full": admission.AHEAD_S,
+    "refusals a second for full graphs and keys, further ones being held back": refusals.PER_S,
+    "how long a refusal is held back": refusals.HELD_S,
+    "refusals held back at a time": refusals.HELD,
+    "slots for short work alone, which is expected to take 50 ms": lanes.SPARE,
+    "time in such a slot, after which the work is long": lanes.OVERRUN_S,
+    "works that have been found to be long at a time, beyond the slots for long work": lanes.OVERRUNS,
+    "time without a sign of life of a worker that runs": heartbeat.HUNG_S,
     "connections of one API process": http_protocol.MAX_CONNECTIONS,
     "head of a request": http_protocol.MAX_HEAD_BYTES,
     "time for a head": http_protocol.HEAD_TIMEOUT_S,
@@ -38,7 +46,7 @@ FIXED = {
     "deliveries of a command": consumer.MAX_ATTEMPTS,
     "API keys, revoked included": MAX_KEYS,
 }
-NO_LIMITS = {"port", "workers", "threads", "lease_s", "snapshot_every_updates", "snapshot_every_s"}
+NO_LIMITS = {"port", "workers", "lease_s", "snapshot_every_updates", "snapshot_every_s"}
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
