@@ -45,7 +45,7 @@ class Settings(BaseSettings):
 
     workers: int = Field(default=1, ge=1)
     threads: int = Field(default=2, ge=1)
-    """Long work that one worker does side by side, at most one piece for each graph. Short work has slots of its own."""
+    """Long work that one worker does side by side, one piece for each graph. Short work has slots of its own."""
     engine: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:[a-z-]+)?)$")
     """`cuda:NAME` drains by a published system, for comparisons; the worker refuses unknown names."""
     memory_budget_bytes: int = Field(default=8 << 30, gt=0)

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 import numpy as np
+import pyarrow as pa
 import redis
 import structlog
 
@@ -200,6 +201,7 @@ def main() -> int:
     parser.add_argument("--name", required=True, help="the worker's name; it keeps its graphs under this name")
     name = parser.parse_args().name
     logs.configure(name)
+    pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what it once had: twice a graph, after its load
     settings = Settings()
     worker = Worker(settings, name, partial(open_engine, choice=settings.engine), open_tracing(name))
     for number in (signal.SIGTERM, signal.SIGINT):

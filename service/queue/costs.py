@@ -6,7 +6,7 @@ Guesses are low where a command may be either. What turns out long does not stay
 
 import json
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -24,8 +24,9 @@ PER_ARC_S: Final = {Kind.MAX_FLOW: 1e-7, Kind.MATCHING: 1e-7, Kind.SNAPSHOT: 2e-
 SAME_TERMINALS: Final = 100
 """Questions of more terminals are not told apart."""
 
+TIMES: Final = 4
 KEPT: Final = 20_000
-"""Commands whose times are remembered."""
+"""So many times are remembered, of so many commands."""
 
 QUESTIONS: Final = (Kind.MAX_FLOW, Kind.MATCHING)
 Arcs = Callable[[str], int | None]
@@ -40,17 +41,16 @@ class Costs:
 
     def __init__(self, arcs: Arcs = lambda graph: None) -> None:
         self._arcs = arcs
-        self._took_s: OrderedDict[Key, tuple[float, float]] = OrderedDict()
-        """The last time and the one before."""
+        self._took_s: OrderedDict[Key, deque[float]] = OrderedDict()
         self._lock = threading.Lock()
 
     def expected_s(self, command: Command) -> float:
-        """The shorter one of the last two times, or a guess."""
+        """The shortest of the last times, as a machine that is busy makes all of them longer; or a guess."""
         with self._lock:
             for key in (_same(command), _alike(command)):
                 if key in self._took_s:
                     self._took_s.move_to_end(key)
-                    return min(self._took_s[key])
+                    return min(self._took_s[key], default=0.0)
         if command.kind is Kind.LOAD:
             return LOAD_S_PER_BYTE * float(command.args.get("n_bytes", 0))
         per_arc_s = PER_ARC_S.get(command.kind, 0.0)
@@ -63,12 +63,11 @@ class Costs:
             if same in self._took_s or same == alike:
                 self._keep(same, seconds)
             else:  # the first of its kind, whose flow state is there from now on
+                self._took_s[same] = deque(maxlen=TIMES)
                 self._keep(alike, seconds)
-                self._keep(same, 0.0)
 
     def _keep(self, key: Key, seconds: float) -> None:
-        last, _ = self._took_s.get(key, (seconds, seconds))
-        self._took_s[key] = (seconds, last)
+        self._took_s.setdefault(key, deque(maxlen=TIMES)).append(seconds)
         self._took_s.move_to_end(key)
         while len(self._took_s) > KEPT:
             self._took_s.popitem(last=False)

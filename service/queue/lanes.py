@@ -2,7 +2,7 @@
 
 Short work does not wait for long work: long work has `threads` slots, and short work has as many as long work leaves of
 them, and at least `SPARE`. Which is which is a guess (`service.queue.costs`), and a wrong one is found out: what has
-been in a slot of short work for `OVERRUN_S` is long, and its slot is free for the next.
+been in a slot of short work for `SHORT_S` is long, and its slot is free for the next.
 """
 
 import threading
@@ -14,11 +14,8 @@ from typing import Final
 
 import structlog
 
-SHORT_S: Final = 0.05
-"""Work that is expected to take no longer is short."""
-
-OVERRUN_S: Final = 0.1
-"""Work in a slot of short work that has taken so long is long."""
+SHORT_S: Final = 0.1
+"""Work that is expected to take no longer is short; what has been in a slot of short work for so long is not."""
 
 SPARE: Final = 2
 """Slots that short work has whatever else runs."""
@@ -181,7 +178,7 @@ class Lanes:
                     self._late.wait()
                     continue
                 lane, since = next(iter(self._short_since.items()))
-                left_s = since + OVERRUN_S - time.monotonic()
+                left_s = since + SHORT_S - time.monotonic()
                 if left_s > 0:
                     self._late.wait(left_s)
                     continue

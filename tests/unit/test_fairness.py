@@ -13,8 +13,8 @@ from gpu_engine.generators import grid
 from service.graphs import Graphs
 from service.protocol import Command, Kind, MaxFlowArgs, PatchArgs
 from service.queue import lanes as lanes_module
-from service.queue.costs import KEPT, PER_ARC_S, Costs
-from service.queue.lanes import OVERRUN_S, OVERRUNS, SHORT_S, SPARE, Lanes
+from service.queue.costs import KEPT, PER_ARC_S, TIMES, Costs
+from service.queue.lanes import OVERRUNS, SHORT_S, SPARE, Lanes
 from service.resident import Graph
 from service.settings import Settings
 from service.store.connection import connect
@@ -129,7 +129,7 @@ def test_work_that_turns_out_long_leaves_its_slot() -> None:
         inside.long("honest")
         began = time.monotonic()
         assert inside.short("short").wait(PATIENCE_S)
-        assert time.monotonic() - began < 10 * OVERRUN_S
+        assert time.monotonic() - began < 10 * SHORT_S
         assert inside.running == set(names)
     assert inside.lanes.is_idle("honest") or not inside.running
 
@@ -141,7 +141,7 @@ def test_what_may_turn_out_long_is_bounded_and_nothing_is_lost() -> None:
             inside.long(name, expected_s=0.0)
         assert eventually(lambda: len(inside.running) == threads + OVERRUNS + SPARE)
         late = inside.short("short")
-        assert not late.wait(3 * OVERRUN_S)
+        assert not late.wait(3 * SHORT_S)
         inside.go.set()
         assert late.wait(PATIENCE_S)
         assert eventually(lambda: all(inside.lanes.is_idle(name) for name in names))
@@ -196,12 +196,15 @@ def test_a_question_that_was_asked_is_expected_to_be_short_and_a_new_one_is_not(
     assert costs.expected_s(question(0, min_version=7)) == 0.0
     assert costs.expected_s(question(1)) == 1.5
     assert costs.expected_s(question(1).model_copy(update={"graph": "small"})) == 0.0
-    for _ in range(2):
+    for _ in range(TIMES):
         costs.took(question(0), 2.5)
     assert costs.expected_s(question(0)) == 2.5
     assert costs.expected_s(question(1)) == 1.5
-    costs.took(question(0), 0.001)
-    assert costs.expected_s(question(0)) == 0.001
+    for took_s in (0.001, *[2.5] * (TIMES - 1)):  # a busy machine makes short work long, but no long work short
+        costs.took(question(0), took_s)
+        assert costs.expected_s(question(0)) == 0.001
+    costs.took(question(0), 2.5)
+    assert costs.expected_s(question(0)) == 2.5
     many = question(0).model_copy(update={"args": {"sources": list(range(1000))}})
     assert costs.expected_s(many) == 1.5
 
