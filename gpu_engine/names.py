@@ -59,8 +59,8 @@ class Names:
     def rows(self, names: NDArray[np.int64] | Sequence[int] | Sequence[str]) -> NDArray[np.int64]:
         """int64[k]: the row of each name, -1 where there is none. O(k), or O(k log n) for integer names."""
         if isinstance(self.column, Texts):
-            return self._index.rows(Texts.of(map(str, names)))
-        if not isinstance(names, np.ndarray) and any(isinstance(name, str) for name in names):
+            return self._index.rows(names if isinstance(names, Texts) else Texts.of(map(str, names)))
+        if isinstance(names, Texts) or (not isinstance(names, np.ndarray) and any(isinstance(n, str) for n in names)):
             return np.full(len(names), -1, np.int64)
         wanted = np.asarray(names, dtype=np.int64)
         if self.column is None:

@@ -30,6 +30,7 @@ from gpu_engine.updates import CapacityTable, Change
 from service import answers, exact_json, matchings
 from service.errors import ServiceError
 from service.metrics import Residency, WorkerMetrics
+from service.packed import unpacked
 from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, PatchArgs
 from service.queue.consumer import Forward, Task
 from service.queue.costs import PER_ARC_S
@@ -316,7 +317,8 @@ class Graphs:
         if args.if_match is not None and args.if_match != graph.version:
             raise ServiceError("version_conflict", f"the graph is at version {graph.version}, not {args.if_match}")
         began = time.perf_counter()
-        change = graph.table.resolve(args.batch, on_missing=args.on_missing, rounding=args.rounding)
+        batch = [unpacked(operation) for operation in args.batch]
+        change = graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
         counts = {"applied": len(change.rows), "skipped": change.skipped, "unchanged": change.unchanged}
         applied = Applied(key=key, digest=command.body_digest, **counts)
         self._apply(graph, change)  # refuses before it changes anything

@@ -62,6 +62,8 @@ class Operation(Message):
     head: list[int] | list[str] | None = None
     amounts: list[str] | None = None
     """Decimal literals as the caller wrote them ("4", "1.5", "inf"), for set, add and scale."""
+    packed: str | None = None
+    """In place of these four, when they are long (`service.packed`)."""
 
 
 class PatchArgs(Message):

@@ -47,6 +47,9 @@ DEVICE_SHARE: Final = 0.8
 """Of a device's memory, for its workers to hold and solve graphs; batches, sorts of new graphs, kernels and the driver
 have the rest."""
 
+SWITCH_S: Final = 0.0005
+"""How long a thread runs Python while others want to: short work takes its turn many times."""
+
 Answer = TypeVar("Answer")
 
 log = structlog.get_logger(__name__)
@@ -201,6 +204,7 @@ def main() -> int:
     parser.add_argument("--name", required=True, help="the worker's name; it keeps its graphs under this name")
     name = parser.parse_args().name
     logs.configure(name)
+    sys.setswitchinterval(SWITCH_S)
     pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what it once had: twice a graph, after its load
     settings = Settings()
     worker = Worker(settings, name, partial(open_engine, choice=settings.engine), open_tracing(name))

@@ -90,5 +90,9 @@ def _same(command: Command) -> Key:
 
 
 def _rows(args: dict[str, Any]) -> int:
-    """Of a PATCH."""
-    return sum(len(operation.get("edges") or operation.get("tail") or ()) for operation in args.get("batch", ()))
+    """Of a PATCH, about: a packed row takes some ten characters."""
+    operations = args.get("batch", ())
+    return sum(
+        len(operation.get("packed") or "") // 10 or len(operation.get("edges") or operation.get("tail") or ())
+        for operation in operations
+    )
