@@ -28,7 +28,6 @@ NEAR = 1024
 
 SPARSE_DEGREE = 16
 MANY_BROKEN = 100
-"""Fewer broken vertices than this are always repaired."""
 
 RETRY_EVERY = 32
 
@@ -79,11 +78,13 @@ class Patience:
     give_up_at: int = 1 << 62
     """Broken vertices from which on a cold solve is expected to be faster."""
     refused: int = 0
+    least: int = MANY_BROKEN
+    """Fewer broken vertices than this are always repaired."""
 
     def start_with(self, n_vertices: int, n_arcs: int) -> None:
         """A first guess: excess travels far in sparse networks, so many small repairs cost more than one flood."""
         if n_arcs < SPARSE_DEGREE * n_vertices:
-            self.give_up_at = max(MANY_BROKEN, n_vertices // 200)
+            self.give_up_at = max(self.least, n_vertices // 200)
 
     def allows(self, n_broken: int) -> bool:
         """False if a cold solve should be made; now and then a repair is tried all the same."""
@@ -95,7 +96,7 @@ class Patience:
     def learn(self, n_broken: int, repair_ms: float) -> None:
         """A repair of so many broken vertices took so long."""
         if repair_ms > self.cold_ms:
-            self.give_up_at = min(self.give_up_at, max(MANY_BROKEN, n_broken))
+            self.give_up_at = min(self.give_up_at, max(self.least, n_broken))
         elif n_broken >= self.give_up_at:
             self.give_up_at = 2 * n_broken
 
