@@ -73,7 +73,7 @@ def unpack(packed: str) -> dict[str, Unpacked]:
             continue
         offsets = np.zeros(rows + 1, np.int64)
         np.cumsum(np.frombuffer(raw, "<u2", rows, at), out=offsets[1:])
-        columns[name] = Texts(np.frombuffer(raw, np.uint8, n_bytes, at + 2 * rows), offsets)
+        columns[name] = Texts(np.frombuffer(raw, np.uint8, n_bytes, at + 2 * rows).copy(), offsets)
         at += 2 * rows + n_bytes
     return columns
 

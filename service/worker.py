@@ -13,18 +13,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import redis
 import structlog
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import EngineError
 from gpu_engine.footprint import Footprint
-from gpu_engine.network import Network
 from gpu_engine.select import device_bytes, open_engine, prepare
-from gpu_engine.terminals import Terminals
-from gpu_engine.types import INFINITE
 from service import logs
 from service.errors import ServiceError
 from service.graphs import Graphs
@@ -39,6 +34,7 @@ from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
 from service.tracing import NoTracing, Tracing, open_tracing
+from service.warm_up import warm_up
 
 NAME_TAKEN: Final = 3
 """Exit status when another process has started under the same name."""
@@ -181,22 +177,6 @@ class Worker:
         log.error("name_taken", worker=self.name)
         self._lost = True
         self.stop()
-
-
-def warm_up(open_engine: OpenEngine) -> None:
-    """Compile every host kernel on a tiny network. Seconds at first, then from the cache."""
-    tail, head = np.array([0, 0, 1, 2], np.int32), np.array([1, 2, 3, 3], np.int32)
-    network = Network(EdgeList(4, tail, head, np.array([3, 2, 2, 3], np.int64)))
-    engine = open_engine(network)
-    state = engine.open(Terminals.of([0], [3]))
-    engine.solve(state)
-    for capacity in (1, 5, INFINITE, 2):
-        engine.update(np.array([0, 3]), np.array([capacity, 3]))
-        engine.solve(state)
-    engine.cut(state)
-    engine.flow(state)
-    engine.certificate(state)
-    engine.close(state)
 
 
 def main() -> int:

@@ -36,7 +36,7 @@ def distribute(network: Network, arc_flow: UnitArray) -> UnitArray:
     ``arc_flow`` int64[arcs] is antisymmetric, and used up. Edges that can carry the flow in its direction take it in
     row order, each filled before the next; the others carry nothing.
     """
-    undirected = np.ascontiguousarray(np.broadcast_to(network.undirected, (network.n_edges,)))
+    undirected = np.array(np.broadcast_to(network.undirected, (network.n_edges,)))
     return _distribute(network.edge_arc, network.reverse_arc, network.capacity, undirected, arc_flow)
 
 
