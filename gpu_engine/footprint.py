@@ -109,7 +109,7 @@ def on_cuda(counts: Counts) -> Needs:
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = (8 if counts.wide else 4) * arcs + 16 * n
     host, width = on_cpu(counts), 8 if counts.wide else 4
-    copy = host.state + Footprint(0, (4 if counts.infinite else 2) * width * arcs + (24 + width) * m)
+    copy = host.state + Footprint(0, ((4 if counts.infinite else 2) * width + 4) * arcs + (32 + width) * m)
     return Needs(
         network=Footprint(network_bytes(counts), 8 * m + 4 * (n + 1) + 1),
         state=Footprint(0, (24 if counts.wide else 16) * arcs + 4 * m + 10 * n),

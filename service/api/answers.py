@@ -17,6 +17,9 @@ from service.protocol import Kind, Message, Problem, Reply, Status
 VERSION: Final = re.compile(r'"version": ?([0-9]+)')
 """Only a member can look like this: within a string, the first quote would follow a backslash."""
 
+NEVER_CUT_OFF: Final = frozenset({Kind.LOAD, Kind.DELETE})
+"""A load has been uploaded by then, and a delete makes room: they do not stand in a line that may be cut."""
+
 
 def json_response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """JSON by pydantic-core: models, dicts and lists alike, several times faster than `json`."""
@@ -38,7 +41,8 @@ async def ask(
     patience = waiting(request.headers, backend.settings)
     if key is not None and body_digest is None:
         body_digest = digest(kind, args.model_dump_json().encode())
-    ticket = backend.admission.enter(graph, request.state.caller.key_id, waits=patience.wait_s > 0)
+    stands = patience.wait_s > 0 and kind not in NEVER_CUT_OFF
+    ticket = backend.admission.enter(graph, request.state.caller.key_id, waits=stands)
     try:
         stood_s = await ticket.turn(patience.wait_s)
         began = time.perf_counter()

@@ -11,9 +11,10 @@ import pytest
 import structlog
 
 from service.api import refusals
+from service.api.admission import TIMES_KNOWN
 from service.api.refusals import AT_ONCE, HELD_S, Pace
 from service.api.shields import HEADERS
-from service.protocol import Status
+from service.protocol import Kind, Status
 from service.settings import Settings
 from service.store.api_keys import Scope
 from tests.contract.conftest import running
@@ -22,6 +23,7 @@ from tests.contract.test_access import forget, make_key
 from tests.contract.test_codes import check_problem
 
 PATCH = {"edges": [0], "set": [1]}
+EDGE = {"tail": [0], "head": [1], "capacity": [1]}
 QUEUED = [
     ("PATCH", "/v1/graphs/city/capacities"),
     ("GET", "/v1/graphs/city/capacities"),
@@ -79,6 +81,18 @@ def test_jobs_are_refused_as_well_and_other_graphs_are_not(full: Api) -> None:
     assert full.http.post("/v1/graphs/town/max-flow", headers=patient).status_code == 202
     assert full.http.get("/v1/graphs/city").status_code == 200
     assert full.http.get("/livez").status_code == 200
+
+
+def test_a_load_and_a_delete_do_not_stand_in_line() -> None:
+    with running(Settings(graph_queue_limit=100, graph_queue_short=1, queue_target_s=0.0)) as api:
+        api.fakes.dispatcher.answer = lambda sent: {"version": 1} if sent.kind is Kind.MAX_FLOW else Status.RUNNING
+        for _ in range(2 * TIMES_KNOWN):
+            assert api.http.post("/v1/graphs/city/max-flow").status_code == 200
+        now = {"Prefer": "wait=1"}
+        for _ in range(3):
+            assert api.http.put("/v1/graphs/city", json=EDGE, headers=now).status_code == 202
+            assert api.http.delete("/v1/graphs/city", headers=now).status_code == 202
+        check_problem(api.http.post("/v1/graphs/city/max-flow"), "rate_limited")
 
 
 def test_who_may_not_call_is_told_so_and_not_that_the_graph_is_full(full: Api) -> None:
