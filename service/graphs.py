@@ -10,12 +10,14 @@ that counts.
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
+import numpy as np
 import redis
 import structlog
+from numpy.typing import NDArray
 
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Control, Engine
@@ -29,7 +31,10 @@ from gpu_engine.updates import CapacityTable, Change
 from service import answers, exact_json, matchings
 from service.errors import ServiceError
 from service.metrics import Residency, WorkerMetrics
+from service.packed import unpacked
 from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, PatchArgs
+from service.queue.costs import PER_ARC_S
+from service.queue.results import WRITING_BYTES, Result, Results
 from service.queue.task import Forward, Task
 from service.resident import Answer, Graph, OpenEngine, Solved, least_footprint, time_limit
 from service.residents import Residents
@@ -53,8 +58,8 @@ REPLAYED_AT_ONCE: Final = 100
 
 Done = TypeVar("Done")
 
-Defer = Callable[[str, Callable[[], None]], None]
-"""Queue work behind what a graph's lane already has."""
+Defer = Callable[[str, Callable[[], None], float], None]
+"""Queue work behind what a graph's lane already has; it is expected to take so many seconds."""
 
 Parts = dict[str, object]
 """What an answer has beside its certificate, by field."""
@@ -82,6 +87,7 @@ class Graphs:
         self._registry = Registry(client, keys)
         self._ownership = Ownership(client, keys)
         self._blobs = Blobs(client, keys)
+        self._results = Results(client, keys, settings.job_ttl_s)
         self._log = Log(client, keys)
         self._snapshots = Snapshots(client, keys)
         self._restorer = Restorer(self._blobs, self._log, self._snapshots, self._network, self._engine, self.count)
@@ -89,9 +95,9 @@ class Graphs:
         self.residents = Residents(budget, self._spilled)
         self._lock = threading.Lock()
         self._counters: Counter[str] = Counter()
-        self.defer: Defer = lambda _lane, work: work()
+        self.defer: Defer = lambda _lane, work, _seconds: work()
 
-    def handle(self, task: Task) -> str:
+    def handle(self, task: Task) -> Result:
         """Run one command; see `service.queue.consumer.Handler`."""
         self.count(f"commands_{task.command.kind.value}")
         with self.residents.at_work(task.command.graph, task.control):
@@ -100,7 +106,7 @@ class Graphs:
             except MemoryError as error:
                 raise OutOfMemory(f"the machine has no more memory, whatever the budget says: {error}") from error
 
-    def _run(self, task: Task) -> str:
+    def _run(self, task: Task) -> Result:
         command = task.command
         match command.kind:
             case Kind.LOAD:
@@ -119,9 +125,13 @@ class Graphs:
                     return self._matching(task, matching)
             case Kind.CAPACITIES:
                 page = CapacitiesArgs.model_validate(command.args)
-                return exact_json.dumps(answers.capacities(self.ensure(command.graph), page))
+                return self._written(answers.capacities(self.ensure(command.graph), page))
             case Kind.SNAPSHOT:
-                return exact_json.dumps(answers.snapshot(self.save(self.ensure(command.graph))))
+                return self._written(answers.snapshot(self.save(self.ensure(command.graph))))
+
+    def _written(self, answer: Mapping[str, object], control: Control | None = None) -> Result:
+        """The answer as JSON, stored as it is written. Raises `Cancelled`, unless there is no ``control``."""
+        return self._results.keep(_unless_cancelled(exact_json.pieces(answer), control or Control()))
 
     def count(self, name: str, by: int = 1) -> None:
         with self._lock:
@@ -150,6 +160,15 @@ class Graphs:
     def owned(self) -> list[str]:
         """Names of the graphs this worker is to serve."""
         return self._registry.owned_by(self._worker)
+
+    def sizes(self) -> dict[str, int]:
+        """What these take at rest, in bytes of host memory."""
+        return self._registry.sizes(self.owned())
+
+    def arcs(self, name: str) -> int | None:
+        """Of a graph in memory."""
+        graph = self.residents.get(name)
+        return None if graph is None else graph.network.n_arcs
 
     def ensure(self, name: str) -> Graph:
         """The graph as the catalogue has it, restored if need be. One round trip when it is at hand.
@@ -218,7 +237,7 @@ class Graphs:
         figures = {"bytes": footprint.host, "device_bytes": footprint.device, "flow_states": len(graph.states)}
         self._registry.note(graph.graph_id, **figures)
 
-    def _load(self, command: Command, args: LoadArgs) -> str:
+    def _load(self, command: Command, args: LoadArgs) -> Result:
         graph_id, owner, _ = self._registry.hold(command.graph, None)
         if owner is not None and owner != self._worker:
             raise Forward(owner)
@@ -235,7 +254,7 @@ class Graphs:
             raise
         self.residents.keep(graph)
         wait_written(self._redis)
-        return loaded
+        return Result(loaded.encode())
 
     def _create(self, graph: Graph, command: Command, args: LoadArgs) -> str:
         """Put what was built under its name. The answer to the load, also if it was committed by an earlier try."""
@@ -263,7 +282,7 @@ class Graphs:
             engine = self._engine(command.graph, network)
         return Graph(command.graph, command.id, 1, 1, network, engine, CapacityTable(network))
 
-    def _delete(self, command: Command, args: DeleteArgs) -> str:
+    def _delete(self, command: Command, args: DeleteArgs) -> Result:
         _, owner, _ = self._registry.hold(command.graph, None)
         if owner is not None and owner != self._worker:
             raise Forward(owner)
@@ -271,9 +290,9 @@ class Graphs:
             raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")
         self.residents.drop(command.graph)
         wait_written(self._redis)
-        return "{}"
+        return Result(b"{}")
 
-    def _patch(self, command: Command, args: PatchArgs, control: Control) -> str:
+    def _patch(self, command: Command, args: PatchArgs, control: Control) -> Result:
         began = time.perf_counter()
         for tries_left in reversed(range(MAX_TRIES)):
             graph = self.ensure(command.graph)
@@ -299,7 +318,7 @@ class Graphs:
         wait_written(self._redis)
         counts = {"applied": applied.applied, "skipped": applied.skipped, "unchanged": applied.unchanged}
         answer = {"version": version} | counts | {"flow_states": solved, "timings_ms": answers.rounded(timings_ms)}
-        return exact_json.dumps(answer)
+        return self._written(answer)
 
     def _commit(self, graph: Graph, command: Command, args: PatchArgs) -> tuple[int, Applied, dict[str, float]]:
         """Version and counts of the command, now in the log if it was not before. All or nothing."""
@@ -312,7 +331,8 @@ class Graphs:
         if args.if_match is not None and args.if_match != graph.version:
             raise ServiceError("version_conflict", f"the graph is at version {graph.version}, not {args.if_match}")
         began = time.perf_counter()
-        change = graph.table.resolve(args.batch, on_missing=args.on_missing, rounding=args.rounding)
+        batch = [unpacked(operation) for operation in args.batch]
+        change = graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
         counts = {"applied": len(change.rows), "skipped": change.skipped, "unchanged": change.unchanged}
         applied = Applied(key=key, digest=command.body_digest, **counts)
         self._apply(graph, change)  # refuses before it changes anything
@@ -351,7 +371,7 @@ class Graphs:
             shown.append(answers.solved_state(graph, solved, old, answer))
         return shown
 
-    def _max_flow(self, task: Task, args: MaxFlowArgs) -> str:
+    def _max_flow(self, task: Task, args: MaxFlowArgs) -> Result:
         began = time.perf_counter()
         graph = self._at_least(task.command.graph, args.min_version)
         terminals = read_terminals(graph.network, args)
@@ -360,14 +380,14 @@ class Graphs:
             return self._fields(graph, solved, args, task.control)
 
         answer, parts, timings_ms = self._question(task, graph, terminals, read, began)
-        return exact_json.dumps(answers.max_flow(graph, answer, timings_ms) | parts)
+        return self._written(answers.max_flow(graph, answer, timings_ms) | parts, task.control)
 
-    def _matching(self, task: Task, args: MatchingArgs) -> str:
+    def _matching(self, task: Task, args: MatchingArgs) -> Result:
         began = time.perf_counter()
         graph = self._at_least(task.command.graph, args.min_version)
         network = matchings.left_to_right(graph, args.left)
         if not network.n_edges:
-            return exact_json.dumps(matchings.without_edges(graph, args.fields))
+            return self._written(matchings.without_edges(graph, args.fields), task.control)
         terminals = matchings.sides(graph, network)
 
         def ask() -> Parts:
@@ -377,13 +397,16 @@ class Graphs:
             def read(solved: Solved) -> Parts:
                 if not args.fields - {"size"}:
                     return {}
+                self.residents.take(graph.name, matchings.working_memory(network))
                 found = matchings.read_proven(asked, solved, task.control, self._count_failure)
                 return matchings.fields(network, found, args.fields)
 
             answer, parts, timings_ms = self._question(task, asked, terminals, read, began)
             return answers.matching(asked, answer, timings_ms) | parts
 
-        return exact_json.dumps(self._giving_way(graph, ask))  # to the copy as well
+        parts = self._giving_way(graph, ask)  # to the copy as well
+        self._hold(graph, matchings.answer_bytes(network))
+        return self._written(parts, task.control)
 
     def _at_least(self, name: str, version: int | None) -> Graph:
         """The graph, as `ensure` has it. Raises version_unavailable if it has not reached the version."""
@@ -424,11 +447,21 @@ class Graphs:
     def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
         """The cut and the flow by edge, where they are asked for. About as much work as a solve."""
         parts: Parts = {}
+        columns: list[NDArray[np.generic]] = []
         if "cut" in args.fields:
-            parts["cut"] = answers.cut(graph.network, graph.engine.cut(solved.state, control))
+            cut = self._giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
+            columns += [cut.source_side, cut.edges]
+            parts["cut"] = answers.cut(graph.network, cut)
         if "flow" in args.fields:
-            parts["flow"] = answers.flow(graph.network, graph.engine.flow(solved.state, control), zeros=args.zeros)
+            flow = self._giving_way(graph, lambda: graph.engine.flow(solved.state, control), but=solved)
+            columns += [flow]
+            parts["flow"] = answers.flow(graph.network, flow, zeros=args.zeros)
+        self._hold(graph, sum(column.nbytes for column in columns))
         return parts
+
+    def _hold(self, graph: Graph, n_bytes: int) -> None:
+        """Count what an answer is written from, and what it takes to write it, until the command ends."""
+        self.residents.take(graph.name, Footprint(n_bytes + min(n_bytes, WRITING_BYTES)))
 
     def _giving_way(self, graph: Graph, work: Callable[[], Done], but: Solved | None = None) -> Done:
         """Work of the graph's engine; once no other graph can give way, its own older flow states do."""
@@ -477,7 +510,8 @@ class Graphs:
         if graph.saving or not (due or (graph.unsaved and age_s > self._settings.snapshot_every_s)):
             return
         graph.saving = True
-        self.defer(graph.name, lambda: self._save_if_here(graph))
+        expected_s = PER_ARC_S[Kind.SNAPSHOT] * graph.network.n_arcs
+        self.defer(graph.name, lambda: self._save_if_here(graph), expected_s)
 
     def _save_if_here(self, graph: Graph) -> None:
         if self.residents.get(graph.name) is graph:
@@ -512,3 +546,10 @@ class Graphs:
         wait_written(self._redis)
         self.count("snapshots_written")
         return info
+
+
+def _unless_cancelled(pieces: Iterable[bytes], control: Control) -> Iterator[bytes]:
+    for piece in pieces:
+        if control.cancelled:
+            raise Cancelled("cancelled while its answer was written")
+        yield piece

@@ -48,6 +48,8 @@ TERMINAL_STATUSES = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED
 class LoadArgs(Message):
     blob: str
     """Name of the stored blob: a packed edge list (gpu_engine.formats.pack)."""
+    n_bytes: int = 0
+    """Of the blob, by which the worker guesses how long the load takes."""
     if_match: int | Literal["*"] | None = None
     """Only in place of a graph at this version, or (``*``) at any."""
 
@@ -65,6 +67,8 @@ class Operation(Message):
     head: list[int] | list[str] | None = None
     amounts: list[str] | None = None
     """Decimal literals as the caller wrote them ("4", "1.5", "inf"), for set, add and scale."""
+    packed: str | None = None
+    """In place of these four, when they are long (`service.packed`)."""
 
 
 class PatchArgs(Message):

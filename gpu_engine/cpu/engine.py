@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.checks import Certificate, certify, own_supply
 from gpu_engine.cpu import cuts, repair
-from gpu_engine.cpu.decompose import distribute, flow_residual
+from gpu_engine.cpu.decompose import add_returned, distribute, flow_residual
 from gpu_engine.cpu.drain import OUTSIDE, drain
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.engine import Control, Cut, Engine, FlowState, KeptState, Mode, SolveReport
@@ -292,6 +292,7 @@ class CpuEngine(Engine):
 
     def cut(self, state: FlowState, control: Control | None = None) -> Cut:
         assert isinstance(state, CpuFlowState)
+        self._room(self.needs.cut)
         side, slots = state.source_side, (control or Control()).slots
         least, takes = (
             cuts.reachable(*self._csr, state.residual, state.excess, state.role, side, forward, slots)
@@ -299,14 +300,14 @@ class CpuEngine(Engine):
         )
         network = self.network
         columns = network.edge_arc, network.head, network.reverse_arc, network.capacity, network.undirected
-        edges, of_least, of_greatest = (cuts.crossing(*columns, s, slots) for s in (side, least, ~takes))
+        edges, unique = cuts.crossing(*columns, side, least, ~takes, slots)
         _go_on(control)
-        unique = np.array_equal(edges, of_least) and np.array_equal(edges, of_greatest)
         return Cut(side.copy(), edges, state.value, unique)
 
     def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
         assert isinstance(state, CpuFlowState)
         control = control or Control()
+        self._room(self.needs.flow)
         free = free_vertices(self.network, state.terminals)
         capacity = self.network.arc_capacity()
         _go_on(control)
@@ -315,7 +316,9 @@ class CpuEngine(Engine):
             self._return(state, capacity, residual, excess, control, deficits)
         route_free_flow(self.network, free, residual, excess)
         _go_on(control)
-        return distribute(self.network, capacity - residual)
+        capacity -= residual
+        del residual, excess
+        return distribute(self.network, capacity)
 
     def _return(
         self,
@@ -340,12 +343,11 @@ class CpuEngine(Engine):
         role = np.where(other, OUTSIDE, state.role == free_role).astype(np.int8)
         back = flow_residual(self.network.reverse_arc, capacity, residual)
         _go_on(control)
-        given = back.copy()
         excess -= shift
         drain(self.network, back, excess, role, control, _SCRATCH, mirrored=deficits)
         _go_on(control)
         excess += shift
-        residual += back - given
+        add_returned(self.network.reverse_arc, capacity, residual, back)
 
     def certificate(self, state: FlowState) -> Certificate:
         assert isinstance(state, CpuFlowState)

@@ -379,11 +379,13 @@ class CudaEngine(Engine):
 
     @device_call
     def cut(self, state: FlowState, control: Control | None = None) -> Cut:
+        self._room(self.needs.cut)
         engine, copy = self._on_host(state)
         return engine.cut(copy, control)
 
     @device_call
     def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
+        self._room(self.needs.flow)
         engine, copy = self._on_host(state)
         return engine.flow(copy, control)
 

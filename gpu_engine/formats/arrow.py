@@ -43,8 +43,11 @@ READ_TYPES = (
 )
 
 
-def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
-    """Read one or two Arrow IPC streams; nothing is decompressed before its declared size was checked."""
+def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS, *, unique: bool = False) -> EdgeList:
+    """Read one or two Arrow IPC streams; nothing is decompressed before its declared size was checked.
+
+    `unique` says that no name can occur twice: looking for repeats takes longer than all else.
+    """
     data = pa.py_buffer(load(source))
     with refusing("not an Arrow IPC stream", pa.ArrowException, OSError, ValueError, KeyError):
         check_streams(data, limits.max_bytes_decompressed)
@@ -76,6 +79,7 @@ def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
         source=metadata.count("source"),
         sink=metadata.count("sink"),
         limits=limits,
+        unique=unique,
     )
 
 
@@ -112,8 +116,8 @@ def pack(edges: EdgeList) -> bytes:
 
 
 def unpack(packed: bytes | memoryview, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
-    """The network `pack` was given, field by field and bit by bit."""
-    return read_arrow(packed, limits)
+    """The network `pack` was given, field by field and bit by bit. Who makes a `Network` of it checks the names."""
+    return read_arrow(packed, limits, unique=True)
 
 
 class _Metadata:

@@ -17,6 +17,9 @@ from service.protocol import Kind, Message, Problem, Reply, Status
 VERSION: Final = re.compile(r'"version": ?([0-9]+)')
 """Only a member can look like this: within a string, the first quote would follow a backslash."""
 
+NEVER_CUT_OFF: Final = frozenset({Kind.LOAD, Kind.DELETE})
+"""A load has been uploaded by then, and a delete makes room: they do not stand in a line that may be cut."""
+
 
 def json_response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """JSON by pydantic-core: models, dicts and lists alike, several times faster than `json`."""
@@ -38,9 +41,11 @@ async def ask(
     patience = waiting(request.headers, backend.settings)
     if key is not None and body_digest is None:
         body_digest = digest_of_args(kind, args)
-    began = time.perf_counter()
-    leave = backend.admission.enter(graph, request.state.caller.key_id, waits=patience.wait_s > 0)
+    stands = patience.wait_s > 0 and kind not in NEVER_CUT_OFF
+    ticket = backend.admission.enter(graph, request.state.caller.key_id, waits=stands)
     try:
+        stood_s = await ticket.turn(patience.wait_s)
+        began = time.perf_counter()
         job_id = await backend.dispatcher.submit(
             kind,
             graph,
@@ -51,12 +56,13 @@ async def ask(
             traceparent=request.state.traceparent,
         )
     except BaseException:
-        leave()
+        ticket.leave()
         raise
-    backend.dispatcher.when_done(job_id, leave)
+    backend.dispatcher.when_done(job_id, ticket.leave)
     backend.metrics.submitted(kind, time.perf_counter() - began)
     request.state.job_id = job_id  # for the log
-    reply = await backend.dispatcher.wait(job_id, patience.wait_s) if patience.wait_s > 0 else None
+    left_s = max(0.0, patience.wait_s - stood_s)
+    reply = await backend.dispatcher.wait(job_id, left_s) if patience.wait_s > 0 else None
     if reply is None:
         return _accepted(job_id, patience)
     if reply.status is not Status.SUCCEEDED:

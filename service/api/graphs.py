@@ -66,8 +66,9 @@ async def put_graph(name: GraphName, request: Request, backend: Context) -> Resp
             hashed = await anyio.to_thread.run_sync(digest, Kind.LOAD, kind_of_body.encode(), body)
     repeated = key is not None and await backend.dispatcher.knows(name, key)  # then its edges are there already
     blob = "" if repeated else await backend.blobs.put(packed)
+    args = LoadArgs(blob=blob, n_bytes=len(packed), if_match=wanted)
     try:
-        reply = await ask(request, backend, Kind.LOAD, name, LoadArgs(blob=blob, if_match=wanted), hashed)
+        reply = await ask(request, backend, Kind.LOAD, name, args, hashed)
     except ServiceError as error:
         if blob and error.code != "worker_unavailable":  # else it may yet be loaded
             with suppress(*AWAY):

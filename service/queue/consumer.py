@@ -19,9 +19,11 @@ from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
 from service.metrics import WorkerMetrics
 from service.protocol import Problem, Status
+from service.queue.costs import Costs
 from service.queue.endings import Endings
 from service.queue.lanes import Lanes
 from service.queue.progress import TICK_S, Progress
+from service.queue.results import Result
 from service.queue.task import GROUP, LEFT_BEHIND, Forward, Task, parse_command
 from service.settings import Settings
 from service.store.connection import AWAY, wait_written
@@ -49,8 +51,8 @@ KEEPS_CHANGING: Final = "others keep changing what the command is about; send it
 
 log = structlog.get_logger(__name__)
 
-Handler = Callable[[Task], str]
-"""Runs a command; returns the JSON text of its result, or raises EngineError, ServiceError or Forward."""
+Handler = Callable[[Task], Result]
+"""Runs a command; returns its result, or raises EngineError, ServiceError or Forward."""
 
 
 class Consumer:
@@ -65,6 +67,7 @@ class Consumer:
         handler: Handler,
         metrics: WorkerMetrics | None = None,
         tracing: Tracing | None = None,
+        costs: Costs | None = None,
     ) -> None:
         self._redis: Any = client
         self._keys = keys
@@ -75,6 +78,7 @@ class Consumer:
         self._tracing = tracing or NoTracing()
         self._endings = Endings(client, keys, worker, settings)
         self._progress = Progress(client, keys, settings)
+        self._costs = costs or Costs()
         self.lanes = Lanes(settings.threads)
         self._tasks: dict[bytes, Task] = {}
         """What was read and has not ended, by stream entry."""
@@ -171,7 +175,7 @@ class Consumer:
         task = Task(entry_id, command, redelivered=self._inherits or LEFT_BEHIND in (fields or {}))
         with self._tasks_lock:
             self._tasks[entry_id] = task
-        self.lanes.put(command.graph, lambda: self._run_observed(task))
+        self.lanes.put(command.graph, lambda: self._run_observed(task), lambda: self._costs.expected_s(command))
 
     def _run(self, task: Task) -> None:
         """The task from first to last, through any absence of Redis; only `stop` leaves it pending."""
@@ -213,6 +217,8 @@ class Consumer:
         queue_s, run_s = started_at - command.created_at, time.time() - started_at
         if task.status is not None:
             self._metrics.ended(command.kind, task.status, queue_s, run_s)
+        if task.status is Status.SUCCEEDED:
+            self._costs.took(command, run_s)
         status = task.status.value if task.status else "left"
         span.note(status=status, code=task.code, queue_ms=1e3 * queue_s, redelivered=task.redelivered, **ids)
         if task.status is Status.FAILED:
@@ -240,7 +246,7 @@ class Consumer:
         else:
             self._endings.succeed(task, result)
 
-    def _run_undecided(self, task: Task) -> str:
+    def _run_undecided(self, task: Task) -> Result:
         """The result; one that is already committed, by whichever worker, is given again."""
         try:
             with self._redis.pipeline(transaction=False) as pipe:
@@ -253,7 +259,7 @@ class Consumer:
             return self._handler(task)
         except Committed as done:
             wait_written(self._redis)
-            return done.result
+            return Result(done.result.encode())
 
     def _count_delivery(self, task: Task) -> None:
         """Raises `EngineError` for a command that was left behind too often."""

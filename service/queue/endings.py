@@ -1,17 +1,15 @@
 """How a delivery ends: with a result or a problem, dropped, or handed on. Each way is one MULTI."""
 
 import time
-from collections import deque
 from typing import Any, Final, TypeAlias
 
 import redis
 
 from gpu_engine.errors import Cancelled
-from service.errors import ServiceError
 from service.protocol import Problem, Reply, Status
+from service.queue.results import Result
 from service.queue.task import GROUP, Task
 from service.settings import Settings
-from service.store.blobs import Blobs
 from service.store.connection import wait_written
 from service.store.keys import Keys
 from service.store.outcomes import Committed, Over, refuse_decided
@@ -19,12 +17,6 @@ from service.store.watched import watched
 
 RETRIED: Final = frozenset({"worker_unavailable", "engine_error", "out_of_memory"})
 """Not an answer to keep: who repeats a command that ended so, under the same key, has it tried again."""
-
-INLINE_BYTES: Final = 16 << 10
-"""Longer results travel as a blob."""
-
-RESULTS_BYTES: Final = 256 << 20
-"""Blobs of results kept; the oldest go first, before their time if need be."""
 
 REPLIES_KEPT: Final = 2000
 
@@ -40,17 +32,10 @@ class Endings:
         self._keys = keys
         self._worker = worker
         self._settings = settings
-        self._blobs = Blobs(client, keys)
-        self._results: deque[tuple[str, int]] = deque()
 
-    def succeed(self, task: Task, result: str) -> None:
-        try:
-            fields = self._result_fields(result.encode())
-        except ServiceError as error:  # there is no room for it
-            self.refuse(task, Problem(code=error.code, detail=error.detail))
-            return
+    def succeed(self, task: Task, result: Result) -> None:
         with task.lock, self._redis.pipeline() as pipe:
-            self._end(pipe, task, fields, None)
+            self._end(pipe, task, result.fields, None)
 
     def refuse(self, task: Task, problem: Problem) -> None:
         """End a command without a result, unless it has one all the same: from an earlier try, or another worker."""
@@ -121,12 +106,3 @@ class Endings:
         pipe.zrem(self._keys.waiting(self._worker), task.command.id)
         pipe.xack(stream, GROUP, task.entry_id)
         pipe.xdel(stream, task.entry_id)
-
-    def _result_fields(self, result: bytes) -> Fields:
-        if len(result) <= INLINE_BYTES:
-            return {"result": result}
-        blob = self._blobs.put(result, self._settings.job_ttl_s)
-        self._results.append((blob, len(result)))
-        while len(self._results) > 1 and sum(size for _, size in self._results) > RESULTS_BYTES:
-            self._blobs.delete(self._results.popleft()[0])
-        return {"result_blob": blob}

@@ -7,7 +7,8 @@ reset the connection; chunks of 4 MiB do not, and other commands run between the
 import asyncio
 import hashlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import redis
@@ -41,21 +42,30 @@ class Blobs:
 
         Raises out_of_memory while Redis has no room for it.
         """
+        return self.write([data], ttl_s, need, len(data))[0]
+
+    def write(self, pieces: Iterable[bytes], ttl_s: int, need: Need = Need.GROWTH, of: int = 0) -> tuple[str, int]:
+        """`put` what comes piece by piece, of at least ``of`` bytes in all; no more than a chunk is in memory.
+
+        Name and number of bytes. What the pieces raise is passed on, and what was written is removed.
+        """
         name = uuid.uuid4().hex
         key = self._keys.blob(name)
-        left = len(data)
+        n_bytes = 0
         try:
-            for fields in _parts(data):
-                self._room.take(min(left, CHUNK_BYTES), need, left)
+            for fields in _fields_of(_chunks(pieces)):
+                chunk_bytes = sum(len(value) for value in fields.values() if isinstance(value, bytes))
+                self._room.take(chunk_bytes, need, of - n_bytes)
                 with self._redis.pipeline() as pipe:
                     pipe.hset(key, mapping=fields)
                     pipe.expire(key, ttl_s)
                     pipe.execute()
-                left = max(0, left - CHUNK_BYTES)
-        except ServiceError:
-            self.delete(name)
+                n_bytes += chunk_bytes
+        except BaseException:
+            with suppress(redis.RedisError):  # then it expires
+                self.delete(name)
             raise
-        return name
+        return name, n_bytes
 
     def get(self, name: str) -> bytes:
         """Read and check; raises `BrokenBlob`."""
@@ -85,7 +95,7 @@ class AsyncBlobs:
         """
         name = uuid.uuid4().hex
         key = self._keys.blob(name)
-        parts, left = _parts(data), len(data)
+        parts, left = _fields_of(_chunks([data])), len(data)
         try:
             while (fields := await _next(parts, len(data))) is not None:
                 await self._room.take(min(left, CHUNK_BYTES), Need.GROWTH, left)
@@ -122,17 +132,30 @@ async def _next(parts: Iterator[dict[str, Any]], size: int) -> dict[str, Any] | 
     return await asyncio.to_thread(next, parts, None)
 
 
-def _parts(data: bytes) -> Iterator[dict[str, Any]]:
+def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in chunks of `CHUNK_BYTES`, the last one shorter."""
+    gathered = bytearray()
+    for piece in pieces:
+        view = memoryview(piece)
+        for start in range(0, len(view), CHUNK_BYTES):
+            gathered += view[start : start + CHUNK_BYTES]
+            if len(gathered) >= CHUNK_BYTES:
+                yield bytes(gathered[:CHUNK_BYTES])
+                del gathered[:CHUNK_BYTES]
+    if gathered:
+        yield bytes(gathered)
+
+
+def _fields_of(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     """The hash fields to write, chunk by chunk, the header last: without it a blob does not exist."""
     digest = hashlib.sha256()
-    view = memoryview(data)
-    count = 0
-    for start in range(0, len(data), CHUNK_BYTES):
-        chunk = bytes(view[start : start + CHUNK_BYTES])
+    count = n_bytes = 0
+    for chunk in chunks:
         digest.update(chunk)
         yield {str(count): chunk}
         count += 1
-    yield {"chunks": count, "bytes": len(data), "sha256": digest.hexdigest()}
+        n_bytes += len(chunk)
+    yield {"chunks": count, "bytes": n_bytes, "sha256": digest.hexdigest()}
 
 
 def _count(header: list[bytes | None], name: str) -> int:

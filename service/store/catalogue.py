@@ -5,6 +5,7 @@ loaded it. All its keys hang on the id, so a new graph of an old name never meet
 """
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
@@ -126,6 +127,16 @@ class Registry:
         """Names of the graphs a worker serves."""
         owners = self._redis.hgetall(self._keys.owners)
         return sorted(name.decode() for name, owner in owners.items() if owner.decode() == worker)
+
+    def sizes(self, names: Sequence[str]) -> dict[str, int]:
+        """Bytes of host memory of these graphs at rest, as they were noted last; 0 for a name without a graph."""
+        if not names:
+            return {}
+        ids = [graph_id or b"" for graph_id in self._redis.hmget(self._keys.names, names)]
+        with self._redis.pipeline(transaction=False) as pipe:
+            for graph_id in ids:
+                pipe.hget(self._keys.graph(graph_id.decode()), "bytes")
+            return {name: int(size or 0) for name, size in zip(names, pipe.execute(), strict=True)}
 
     def create(self, info: GraphInfo, graph_id: str, base: str, if_match: IfMatch = None) -> LoadedInfo:
         """Put a graph at version 1 under its name, and drop the one that had it, in one MULTI.

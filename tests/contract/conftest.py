@@ -5,6 +5,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -23,6 +24,13 @@ def settings() -> Settings:
 
 @pytest.fixture(scope="session")
 def server(settings: Settings) -> Iterator[Api]:
+    with running(settings) as api:
+        yield api
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[Api]:
+    """A server of its own."""
     fakes = Fakes()
     config = uvicorn.Config(create_app(settings, open_backend=fakes.open), log_config=None, access_log=False)
     server = uvicorn.Server(config)

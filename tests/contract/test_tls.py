@@ -21,6 +21,7 @@ from service.store.connection import connect
 
 HEALTHCHECK = Path(__file__).parents[2] / "docker" / "healthcheck.py"
 
+
 def test_the_api_over_tls(certificate: tuple[Path, Path], redis_url: str) -> None:
     cert, key = certificate
     settings = Settings(redis_url=redis_url, redis_prefix="tls:", tls_cert=cert, tls_key=key)

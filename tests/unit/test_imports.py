@@ -29,7 +29,10 @@ PARENTS = ("service.cli", "service.supervisor", "service.app")
 """What starts the others."""
 RESIDENT = ("graphs", "resident", "residents", "answers")
 """They know engines by their interface only; the worker picks one."""
-CORE = ("types", "errors", "footprint", "edgelist", "names", "links", "network", "terminals", "free", "checks")
+CORE = (
+    *("types", "errors", "footprint", "edgelist", "names", "links", "network", "terminals", "free", "checks"),
+    *("texts", "text_index", "json_text", "literals", "ends"),
+)
 
 FORBIDDEN: Mapping[str, tuple[str, ...]] = {
     "headrace": ("service", "gpu_engine", "redis", "pyarrow", "numba", "pydantic", *WEB),
