@@ -6,12 +6,17 @@ Headers are JSON; bulk bytes (a packed edge list, a long result) travel beside t
 """
 
 from enum import StrEnum
-from typing import Any, Literal, Protocol, Self
+from typing import Annotated, Any, Final, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PrivateAttr
+
+InOrder: Final = PlainSerializer(sorted, return_type=list[str])
+"""Writes a set sorted: the order a process keeps its strings in differs from that of every other process."""
 
 
 class Message(BaseModel):
+    """Written by any process, an equal message is the same JSON text: fields as declared, sets sorted."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     def to_json(self) -> bytes:
@@ -52,6 +57,8 @@ TERMINAL_STATUSES = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED
 class LoadArgs(Message):
     blob: str
     """Name of the stored blob: a packed edge list (gpu_engine.formats.pack)."""
+    n_bytes: int = 0
+    """Of the blob, by which the worker guesses how long the load takes."""
     if_match: int | Literal["*"] | None = None
     """Only in place of a graph at this version, or (``*``) at any."""
 
@@ -69,6 +76,8 @@ class Operation(Message):
     head: list[int] | list[str] | None = None
     amounts: list[str] | None = None
     """Decimal literals as the caller wrote them ("4", "1.5", "inf"), for set, add and scale."""
+    packed: str | None = None
+    """In place of these four, when they are long (`service.packed`)."""
 
 
 class PatchArgs(Message):
@@ -84,7 +93,7 @@ class MaxFlowArgs(Message):
     sinks: list[int] | list[str] | None = None
     supply: list[str] | None = None
     demand: list[str] | None = None
-    fields: frozenset[Literal["value", "cut", "flow"]] = frozenset({"value"})
+    fields: Annotated[frozenset[Literal["value", "cut", "flow"]], InOrder] = frozenset({"value"})
     zeros: bool = False
     min_version: int | None = None
     time_limit_s: float | None = None
@@ -92,7 +101,7 @@ class MaxFlowArgs(Message):
 
 class MatchingArgs(Message):
     left: list[int] | list[str] | None = None
-    fields: frozenset[Literal["size", "edges", "cover"]] = frozenset({"size", "edges", "cover"})
+    fields: Annotated[frozenset[Literal["size", "edges", "cover"]], InOrder] = frozenset({"size", "edges", "cover"})
     min_version: int | None = None
     time_limit_s: float | None = None
 

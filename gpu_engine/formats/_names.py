@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.errors import ROWS_SHOWN, InvalidNetwork
 from gpu_engine.formats._place import Place, refusing, shown
+from gpu_engine.texts import Texts
 
 Names: TypeAlias = NDArray[np.int64] | Sequence[str]
 """As `EdgeList` holds them."""
@@ -19,6 +20,9 @@ def as_arrow(names: Names) -> pa.Array:
     """int64 or large_string array."""
     if isinstance(names, np.ndarray):
         return pa.array(names.astype(np.int64, copy=False))
+    if isinstance(names, Texts):
+        buffers = [None, pa.py_buffer(names.offsets), pa.py_buffer(names.data)]
+        return pa.Array.from_buffers(pa.large_string(), len(names), buffers)
     with refusing("names must be text", pa.ArrowException, UnicodeError, TypeError):
         return pa.array(names, type=pa.large_string())
 
@@ -32,9 +36,16 @@ def from_arrow(column: pa.Array, what: str) -> Names:
             integers: NDArray[np.int64] = pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
         return integers
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        strings: list[str] = column.to_pylist()
-        return strings
+        return _texts(column.cast(pa.large_string()))
     raise InvalidNetwork(f"{what} must be integers or text, not {column.type}")
+
+
+def _texts(column: pa.LargeStringArray) -> Texts:
+    """The same memory as a column of ours."""
+    _, offsets, data = column.buffers()
+    ends = np.zeros(1, np.int64) if offsets is None else np.frombuffer(offsets, np.int64)
+    text = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return Texts(text, ends[column.offset : column.offset + len(column) + 1])
 
 
 def as_list(names: Names) -> list[Any]:

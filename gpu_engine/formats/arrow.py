@@ -50,8 +50,11 @@ OPTIONAL = ("undirected", "edge_id")
 MAX_METADATA_DIGITS = 18
 
 
-def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
-    """Read one or two Arrow IPC streams; nothing is decompressed before its declared size was checked."""
+def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS, *, unique: bool = False) -> EdgeList:
+    """Read one or two Arrow IPC streams; nothing is decompressed before its declared size was checked.
+
+    `unique` says that no name can occur twice: looking for repeats takes longer than all else.
+    """
     edges, *rest = read_tables(source, limits, (limits.max_edges, limits.max_vertices))
     labels = _labels(rest[0]) if rest else None
     _check_columns(edges)
@@ -76,6 +79,7 @@ def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
         source=metadata.count("source"),
         sink=metadata.count("sink"),
         limits=limits,
+        unique=unique,
     )
 
 
@@ -143,8 +147,8 @@ def _write(edges: EdgeList, sink: pa.NativeFile, compression: str | None) -> Non
 
 
 def unpack(packed: bytes | memoryview, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
-    """The network `pack` was given, field by field and bit by bit."""
-    return read_arrow(packed, limits)
+    """The network `pack` was given, field by field and bit by bit. Who makes a `Network` of it checks the names."""
+    return read_arrow(packed, limits, unique=True)
 
 
 class _Metadata:

@@ -12,12 +12,15 @@ from starlette.responses import Response
 
 from service.api.backend import Backend
 from service.api.headers import Waiting, idempotency_key, waiting
-from service.api.results import result_response
+from service.api.results import open_result, result_response
 from service.errors import STATUS, ServiceError
-from service.protocol import Arguments, Kind, Problem, Reply, Status
+from service.protocol import Arguments, Kind, Message, Problem, Reply, Status
 
 VERSION: Final = re.compile(r'"version": ?([0-9]+)')
 """Only a member can look like this: within a string, the first quote would follow a backslash."""
+
+NEVER_CUT_OFF: Final = frozenset({Kind.LOAD, Kind.DELETE})
+"""A load has been uploaded by then, and a delete makes room: they do not stand in a line that may be cut."""
 
 
 def json_response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -46,10 +49,12 @@ async def ask(
     key = idempotency_key(request.headers)
     patience = waiting(request.headers, backend.settings)
     if key is not None and body_digest is None:
-        body_digest = digest(kind, args.to_json())
-    began = time.perf_counter()
-    leave = backend.admission.enter(graph, request.state.caller.key_id, waits=patience.wait_s > 0)
+        body_digest = digest_of_args(kind, args)
+    stands = patience.wait_s > 0 and kind not in NEVER_CUT_OFF
+    ticket = backend.admission.enter(graph, request.state.caller.key_id, waits=stands)
     try:
+        stood_s = await ticket.turn(patience.wait_s)
+        began = time.perf_counter()
         job_id = await backend.dispatcher.submit(
             kind,
             graph,
@@ -60,13 +65,14 @@ async def ask(
             traceparent=request.state.traceparent,
         )
     except BaseException:
-        leave()
+        ticket.leave()
         raise
-    backend.dispatcher.when_done(job_id, leave)
+    backend.dispatcher.when_done(job_id, ticket.leave)
     backend.metrics.submitted(kind, time.perf_counter() - began)
     request.state.job_id = job_id  # for the log
     on_sent()
-    reply = await backend.dispatcher.wait(job_id, patience.wait_s) if patience.wait_s > 0 else None
+    left_s = max(0.0, patience.wait_s - stood_s)
+    reply = await backend.dispatcher.wait(job_id, left_s) if patience.wait_s > 0 else None
     if reply is None:
         return _accepted(job_id, patience)
     if reply.status is not Status.SUCCEEDED:
@@ -84,20 +90,15 @@ async def answer(
 ) -> Response:
     """`ask`, with the worker's result as the body and its version as ETag."""
     reply = await ask(request, backend, kind, graph, args, on_sent=on_sent)
-    return reply if isinstance(reply, Response) else await success(request, backend, reply)
+    return reply if isinstance(reply, Response) else await success(backend, reply)
 
 
-async def success(request: Request, backend: Backend, reply: Reply, status: int = 200) -> Response:
+async def success(backend: Backend, reply: Reply, status: int = 200) -> Response:
     """The worker's JSON, passed on as it wrote it: exact, and never parsed here."""
     if reply.result_blob is None:
         text = reply.result_json or "{}"
         return Response(text, status, version_of(text), "application/json")
-    try:
-        result = await backend.results.open(reply.result_blob)
-    except ServiceError as error:
-        if error.code != "rate_limited":
-            raise
-        return _accepted(reply.id, waiting(request.headers, backend.settings))  # it is done, and stays for a while
+    result = await open_result(backend.blobs, reply.result_blob)
     return result_response(result, version_of(result.first.decode("utf-8", "replace")))
 
 
@@ -114,6 +115,13 @@ def digest(kind: Kind, *parts: bytes | memoryview) -> str:
         sha256.update(len(part).to_bytes(8, "little"))
         sha256.update(part)
     return sha256.hexdigest()
+
+
+def digest_of_args(kind: Kind, args: Arguments) -> str:
+    """`digest` of what a command is to do: the same in every process."""
+    if isinstance(args, Message):
+        return digest(kind, args.model_dump_json(exclude_defaults=True).encode())
+    return digest(kind, args.to_json())
 
 
 def _accepted(job_id: str, patience: Waiting) -> Response:

@@ -14,13 +14,13 @@ from service.api.admission import Admission
 from service.api.budget import ByteBudget
 from service.api.metrics import Metrics
 from service.api.parsing import Parsers
-from service.api.results import Results
 from service.errors import ServiceError
 from service.queue.dispatcher import Dispatcher
 from service.settings import Settings
 from service.store.api_keys import fetch_keys
 from service.store.blobs import AsyncBlobs
 from service.store.catalogue import Catalogue, GraphInfo
+from service.store.keys_seen import KeysSeen
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 
@@ -38,7 +38,6 @@ class Backend:
     key_table: KeyTable
     admission: Admission
     parsers: Parsers
-    results: Results
     started_at: float = field(default_factory=time.time)
 
 
@@ -53,13 +52,13 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
     try:
         catalogue = Catalogue(dispatcher.client, dispatcher.keys)
         budget = ByteBudget(settings.body_memory_bytes)
-        key_table = KeyTable(partial(fetch_keys, dispatcher.client, dispatcher.keys), settings.require_keys)
+        fetch = partial(fetch_keys, dispatcher.client, dispatcher.keys)
+        key_table = KeyTable(fetch, settings.require_keys, KeysSeen(settings.keys_seen_file))
         admission = Admission(settings)
-        blobs, results = dispatcher.blobs, Results(dispatcher.blobs)
-        metrics.show_bytes(bodies=budget, results=results.budget, replies=dispatcher.latest)
+        metrics.show_bytes(bodies=budget, replies=dispatcher.latest)
         async with Parsers() as parsers:
             yield Backend(
-                settings, dispatcher, catalogue, blobs, metrics, budget, key_table, admission, parsers, results
+                settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget, key_table, admission, parsers
             )
     finally:
         await dispatcher.close()

@@ -23,7 +23,7 @@ from service.api.openapi import (
 )
 from service.api.parsing import limit_of
 from service.api.questions import answer_body, body_for
-from service.api.results import HeldResponse
+from service.api.results import HeldResponse, open_result
 from service.api.tasks import JSON, PageTask, patch_task
 from service.errors import ServiceError
 from service.models.capacities import EXAMPLES, PatchBody
@@ -55,7 +55,7 @@ async def get_capacities(
     if isinstance(reply, Response):
         return reply
     if not accepts(request.headers, ARROW_STREAM):
-        return await success(request, backend, reply)
+        return await success(backend, reply)
     return await _as_arrow(backend, reply, (await known_graph(backend, name)).decimals)
 
 
@@ -68,7 +68,7 @@ async def _as_arrow(backend: Backend, reply: Reply, decimals: int) -> Response:
     except BaseException:
         page.close()
         raise
-    return HeldResponse(_each(page.pieces()), page.n_bytes, ARROW_STREAM, headers, page.close)
+    return HeldResponse(_each(page.pieces()), page.n_bytes, ARROW_STREAM, headers, page.n_bytes, page.close)
 
 
 async def _fill(page: Body, backend: Backend, reply: Reply) -> dict[str, str]:
@@ -77,13 +77,10 @@ async def _fill(page: Body, backend: Backend, reply: Reply) -> dict[str, str]:
         text = reply.result_json or "{}"
         page.write(text.encode())
         return version_of(text)
-    result = await backend.results.open(reply.result_blob)
-    try:
-        headers = version_of(result.first.decode("utf-8", "replace"))
-        async for piece in result.pieces():
-            page.write(piece)
-    finally:
-        result.close()
+    result = await open_result(backend.blobs, reply.result_blob)
+    headers = version_of(result.first.decode("utf-8", "replace"))
+    async for piece in result.pieces():
+        page.write(piece)
     return headers
 
 

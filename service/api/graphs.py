@@ -65,9 +65,10 @@ async def put_graph(name: GraphName, request: Request, backend: Context) -> Resp
             hashed = await anyio.to_thread.run_sync(digest, *parts, limiter=backend.parsers.threads)
         await backend.parsers.convert(body, task)
         repeated = key is not None and await backend.dispatcher.knows(name, key)  # then its edges are there already
-        blob = "" if repeated else await backend.blobs.put_pieces(body.pieces())
+        blob = "" if repeated else await backend.blobs.put_pieces(body.pieces(), body.n_bytes)
+        args = LoadArgs(blob=blob, n_bytes=body.n_bytes, if_match=wanted)
     try:
-        reply = await ask(request, backend, Kind.LOAD, name, LoadArgs(blob=blob, if_match=wanted), hashed)
+        reply = await ask(request, backend, Kind.LOAD, name, args, hashed)
     except ServiceError as error:
         if blob and error.code != "worker_unavailable":  # else it may yet be loaded
             with suppress(*AWAY):
@@ -75,7 +76,7 @@ async def put_graph(name: GraphName, request: Request, backend: Context) -> Resp
         raise
     if isinstance(reply, Response):
         return reply
-    return await success(request, backend, reply, 200 if REPLACED.search(reply.result_json or "") else 201)
+    return await success(backend, reply, 200 if REPLACED.search(reply.result_json or "") else 201)
 
 
 @router.get("/graphs/{name}", response_model=GraphInfo)

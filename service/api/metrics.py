@@ -41,6 +41,9 @@ class Metrics:
             return Histogram(f"headrace_{name}", text, labels, buckets=SECONDS, registry=self.registry)
 
         self.in_flight = Gauge("headrace_http_requests_in_flight", "Requests now.", registry=self.registry)
+        self.sending_bytes = Gauge(
+            "headrace_http_sending_bytes", "Of long answers on their way to readers.", registry=self.registry
+        )
         self._requests = histogram("http_request_seconds", "Requests answered.", "method", "route", "status")
         self._submits = histogram("queue_submit_seconds", "Commands put into Redis.", "kind")
         self._pings = histogram("redis_ping_seconds", "PING of Redis, measured at each scrape and readiness check.")
@@ -51,7 +54,7 @@ class Metrics:
         """Each by its name, as in ``headrace_api_bytes{kind="bodies"}``."""
         gauge = Gauge(
             "headrace_api_bytes",
-            "Memory held for bodies, results being sent, replies.",
+            "Memory held for bodies and for replies.",
             ("kind",),
             registry=self.registry,
         )

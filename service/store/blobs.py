@@ -8,12 +8,15 @@ import asyncio
 import hashlib
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import redis
 import redis.asyncio
 
+from service.errors import ServiceError
 from service.store.keys import Keys
+from service.store.room import AsyncRoom, Need, Room
 
 CHUNK_BYTES: Final = 4 << 20
 RESULT_CHUNK_BYTES: Final = 256 << 10
@@ -35,15 +38,39 @@ class Blobs:
     def __init__(self, client: redis.Redis, keys: Keys) -> None:
         self._redis: Any = client
         self._keys = keys
+        self._room = Room(client)
 
-    def put(self, data: bytes, ttl_s: int, chunk_bytes: int = CHUNK_BYTES) -> str:
-        """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted."""
+    def put(self, data: bytes, ttl_s: int, need: Need = Need.GROWTH) -> str:
+        """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted.
+
+        Raises out_of_memory while Redis has no room for it.
+        """
+        return self.write([data], ttl_s, need, len(data))[0]
+
+    def write(
+        self,
+        pieces: Iterable[bytes],
+        ttl_s: int,
+        need: Need = Need.GROWTH,
+        of: int = 0,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> tuple[str, int]:
+        """`put` what comes piece by piece, of at least ``of`` bytes in all; no more than a chunk is in memory.
+
+        Name and number of bytes. What the pieces raise is passed on, and what was written is removed.
+        """
         name, writer = uuid.uuid4().hex, _Writer()
         key = self._keys.blob(name)
-        for piece in _pieces(data, chunk_bytes):
-            self._write(key, writer.chunk(piece), ttl_s)
-        self._write(key, writer.header(), ttl_s)
-        return name
+        try:
+            for chunk in _chunks(pieces, chunk_bytes):
+                self._room.take(len(chunk), need, of - writer.n_bytes)
+                self._write(key, writer.chunk(chunk), ttl_s)
+            self._write(key, writer.header(), ttl_s)
+        except BaseException:
+            with suppress(redis.RedisError):  # then it expires
+                self.delete(name)
+            raise
+        return name, writer.n_bytes
 
     def _write(self, key: str, fields: dict[str, Any], ttl_s: int) -> None:
         with self._redis.pipeline() as pipe:
@@ -70,17 +97,27 @@ class AsyncBlobs:
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
         self._keys = keys
+        self._room = AsyncRoom(client)
 
     async def put(self, data: bytes, ttl_s: int = 3600) -> str:
-        return await self.put_pieces(_pieces(data, CHUNK_BYTES), ttl_s)
+        """`put_pieces`, of one piece."""
+        return await self.put_pieces([data], len(data), ttl_s)
 
-    async def put_pieces(self, pieces: Iterable[bytes], ttl_s: int = 3600) -> str:
-        """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted."""
+    async def put_pieces(self, pieces: Iterable[bytes], n_bytes: int, ttl_s: int = 3600) -> str:
+        """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted.
+
+        The pieces have `n_bytes` in all. Raises out_of_memory while Redis has no room for them.
+        """
         name, writer = uuid.uuid4().hex, _Writer()
         key = self._keys.blob(name)
-        for piece in pieces:
-            await self._write(key, await _hashed(writer.chunk, piece), ttl_s)
-        await self._write(key, writer.header(), ttl_s)
+        try:
+            for chunk in _chunks(pieces, CHUNK_BYTES):
+                await self._room.take(len(chunk), Need.GROWTH, n_bytes - writer.n_bytes)
+                await self._write(key, await _hashed(writer.chunk, chunk), ttl_s)
+            await self._write(key, writer.header(), ttl_s)
+        except ServiceError:
+            await self.delete(name)
+            raise
         return name
 
     async def _write(self, key: str, fields: dict[str, Any], ttl_s: int) -> None:
@@ -134,10 +171,18 @@ async def _hashed(act: Callable[[Any], T], piece: bytes | None) -> T:
     return await asyncio.to_thread(act, piece)
 
 
-def _pieces(data: bytes, chunk_bytes: int) -> Iterator[bytes]:
-    view = memoryview(data)
-    for start in range(0, len(data), chunk_bytes):
-        yield bytes(view[start : start + chunk_bytes])
+def _chunks(pieces: Iterable[bytes], chunk_bytes: int) -> Iterator[bytes]:
+    """The same bytes in chunks of so many, the last one shorter."""
+    gathered = bytearray()
+    for piece in pieces:
+        view = memoryview(piece)
+        for start in range(0, len(view), chunk_bytes):
+            gathered += view[start : start + chunk_bytes]
+            if len(gathered) >= chunk_bytes:
+                yield bytes(gathered[:chunk_bytes])
+                del gathered[:chunk_bytes]
+    if gathered:
+        yield bytes(gathered)
 
 
 class _Writer:
@@ -145,16 +190,17 @@ class _Writer:
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
-        self._chunks = self._bytes = 0
+        self._chunks = 0
+        self.n_bytes = 0
 
     def chunk(self, piece: bytes) -> dict[str, Any]:
         self._digest.update(piece)
         self._chunks += 1
-        self._bytes += len(piece)
+        self.n_bytes += len(piece)
         return {str(self._chunks - 1): piece}
 
     def header(self) -> dict[str, Any]:
-        return {"chunks": self._chunks, "bytes": self._bytes, "sha256": self._digest.hexdigest()}
+        return {"chunks": self._chunks, "bytes": self.n_bytes, "sha256": self._digest.hexdigest()}
 
 
 class _Reader:

@@ -18,12 +18,12 @@ from service.api.backend import Backend
 from service.api.budget import ByteBudget
 from service.api.metrics import Metrics
 from service.api.parsing import Parsers
-from service.api.results import Results
 from service.errors import ServiceError
 from service.protocol import ARGS, Arguments, Kind, Problem, Reply, Status
+from service.queue.job_list import JobPage, Mark, Sees
 from service.queue.models import JobEvent, JobInfo, RedisInfo, WorkerInfo
 from service.settings import Settings
-from service.store.api_keys import ApiKey
+from service.store.api_keys import ApiKey, KeyRing
 from service.store.blobs import BrokenBlob
 from service.store.catalogue import GraphInfo
 
@@ -152,8 +152,11 @@ class FakeDispatcher:
     async def job(self, job_id: str) -> JobInfo | None:
         return self.jobs_by_id.get(job_id)
 
-    async def jobs(self, limit: int) -> list[JobInfo]:
-        return list(self.jobs_by_id.values())[::-1][:limit]
+    async def jobs(self, limit: int, sees: Sees, after: Mark | None) -> JobPage:
+        seen = [job for job in self.jobs_by_id.values() if sees(job.graph)][::-1]
+        left = [job for job in seen if after is None or Mark(0.0, job.id).is_after(after)]
+        more = len(left) > limit
+        return JobPage(left[:limit], Mark(0.0, left[limit - 1].id) if more else None)
 
     async def cancel(self, job_id: str) -> JobInfo | None:
         job = self.jobs_by_id.get(job_id)
@@ -213,12 +216,13 @@ class FakeKeys:
 
     def __init__(self) -> None:
         self.keys: dict[str, ApiKey] = {}
+        self.opened_at: float | None = None
         self.away = False
 
-    async def fetch(self) -> dict[str, ApiKey]:
+    async def fetch(self) -> KeyRing:
         if self.away:
             raise redis.ConnectionError("Redis is away")
-        return dict(self.keys)
+        return KeyRing(dict(self.keys), self.opened_at)
 
 
 class FakeBlob:
@@ -273,7 +277,6 @@ class Fakes:
     blobs: FakeBlobs = field(default_factory=FakeBlobs)
     api_keys: FakeKeys = field(default_factory=FakeKeys)
     key_table: KeyTable | None = None
-    results: Results | None = None
     budget: ByteBudget | None = None
 
     def reset(self) -> None:
@@ -281,15 +284,16 @@ class Fakes:
             part.__init__()  # type: ignore[misc]  # the running application holds on to these very objects
         if self.key_table is not None:
             self.key_table._try_at = 0.0
+            self.key_table._seen.forget()
+            self.key_table._gone = False
 
     @asynccontextmanager
     async def open(self, settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:
         parts: Any = (self.dispatcher, self.catalogue, self.blobs)
         self.key_table = KeyTable(self.api_keys.fetch, settings.require_keys)
         self.budget = ByteBudget(settings.body_memory_bytes)
-        self.results = Results(parts[-1])
         async with Parsers() as parsers:
-            rest = (metrics, self.budget, self.key_table, Admission(settings), parsers, self.results)
+            rest = (metrics, self.budget, self.key_table, Admission(settings), parsers)
             yield Backend(settings, *parts, *rest)
 
 
