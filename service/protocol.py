@@ -6,9 +6,9 @@ Headers are JSON; bulk bytes (a packed edge list, a long result) travel beside t
 """
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PrivateAttr
 
 InOrder: Final = PlainSerializer(sorted, return_type=list[str])
 """Writes a set sorted: the order a process keeps its strings in differs from that of every other process."""
@@ -18,6 +18,15 @@ class Message(BaseModel):
     """Written by any process, an equal message is the same JSON text: fields as declared, sets sorted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def to_json(self) -> bytes:
+        return self.model_dump_json().encode()
+
+
+class Arguments(Protocol):
+    """A `Message`, or the JSON of one that another process has checked and written."""
+
+    def to_json(self) -> bytes: ...
 
 
 class Kind(StrEnum):
@@ -137,6 +146,19 @@ class Command(Message):
     traceparent: str | None = None
     """W3C trace context of the span that asked for it."""
 
+    _carried: Arguments | None = PrivateAttr(default=None)
+
+    def carrying(self, args: Arguments) -> Self:
+        """The same with other arguments, which are written as they stand: it may be megabytes of JSON."""
+        self._carried = args
+        return self
+
+    def to_json(self) -> bytes:
+        if self._carried is None:
+            return super().to_json()
+        head = self.model_dump_json(exclude={"args"}).encode()
+        return b"".join([head[:-1], b',"args":', self._carried.to_json(), b"}"])
+
 
 class Problem(Message):
     """A refusal as it will reach the caller."""
@@ -153,4 +175,6 @@ class Reply(Message):
     status: Status
     result_json: str | None = None
     """JSON body the caller gets, as the worker wrote it: its numbers are exact, so it is never parsed on the way."""
+    result_blob: str | None = None
+    """In place of `result_json`, the name of the blob where a long result lies."""
     problem: Problem | None = None

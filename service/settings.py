@@ -38,7 +38,9 @@ class Settings(BaseSettings):
     max_wait_s: float = Field(default=300, ge=0)
     max_body_bytes: int = Field(default=1 << 30, gt=0)
     max_json_bytes: int = Field(default=256 << 20, gt=0)
-    """Of a JSON body, decoded. Parsing takes twenty times as much memory for a while."""
+    """Of a body of JSON, and of any PATCH, decoded."""
+    body_memory_bytes: int = Field(default=8 << 30, gt=0)
+    """Memory of one API process and its parsers for bodies: as received, decoded, and what reading them may take."""
     max_edges: int = Field(default=2**30 - 1, gt=0)
     max_vertices: int = Field(default=2**31 - 2, gt=0)
     max_patch_rows: int = Field(default=1_000_000, gt=0)

@@ -68,13 +68,16 @@ def refuse_repeats(names: Names, what: str) -> None:
 def number_by_appearance(tail: pa.Array, head: pa.Array) -> tuple[NDArray[np.int64], Names]:
     """Number the names in reading order: the first edge's tail, its head, the next edge's tail ...
 
-    Returns int64[m, 2] vertex indices (tail, head) and the names of the vertices.
+    Text, or dictionaries of it. Returns int64[m, 2] vertex indices (tail, head) and the names of the vertices.
     """
-    both = pa.concat_arrays([tail, head])
-    order = np.arange(len(both)).reshape(2, -1).T.ravel()
-    encoded = pc.dictionary_encode(both.take(pa.array(order)))
-    pairs = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64).reshape(-1, 2)
-    return pairs, from_arrow(encoded.dictionary, "vertices")
+    ends = [pc.dictionary_encode(end) for end in (tail, head)]
+    words = pc.dictionary_encode(pa.concat_arrays([end.dictionary.cast(pa.large_string()) for end in ends]))
+    same = words.indices.to_numpy()  # a word of both ends, or twice in one dictionary, is one vertex
+    codes = [end.indices.to_numpy().astype(np.int64) for end in ends]
+    pairs = np.stack([same[codes[0]], same[codes[1] + len(ends[0].dictionary)]], axis=1)
+    appeared = pc.dictionary_encode(pa.array(pairs.ravel()))
+    numbers = appeared.indices.to_numpy().astype(np.int64).reshape(-1, 2)
+    return numbers, from_arrow(words.dictionary.take(appeared.dictionary), "vertices")
 
 
 def look_up(names: pa.Array, labels: Names, place: Place, what: str) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from fastapi import Request
@@ -11,8 +12,9 @@ from starlette.responses import Response
 
 from service.api.backend import Backend
 from service.api.headers import Waiting, idempotency_key, waiting
+from service.api.results import open_result, result_response
 from service.errors import STATUS, ServiceError
-from service.protocol import Kind, Message, Problem, Reply, Status
+from service.protocol import Arguments, Kind, Message, Problem, Reply, Status
 
 VERSION: Final = re.compile(r'"version": ?([0-9]+)')
 """Only a member can look like this: within a string, the first quote would follow a backslash."""
@@ -31,11 +33,18 @@ def etag(version: int) -> dict[str, str]:
 
 
 async def ask(
-    request: Request, backend: Backend, kind: Kind, graph: str, args: Message, body_digest: str | None = None
+    request: Request,
+    backend: Backend,
+    kind: Kind,
+    graph: str,
+    args: Arguments,
+    body_digest: str | None = None,
+    on_sent: Callable[[], None] = lambda: None,
 ) -> Reply | Response:
     """Queue the command and wait: the worker's `Reply`, or the 202 to answer when the time is over.
 
-    A reply that is a refusal is raised as its `ServiceError`. A caller that goes away does not end the job.
+    A reply that is a refusal is raised as its `ServiceError`. A caller that goes away does not end the job. `on_sent`
+    is called before the wait begins: the arguments are not needed any more.
     """
     key = idempotency_key(request.headers)
     patience = waiting(request.headers, backend.settings)
@@ -61,6 +70,7 @@ async def ask(
     backend.dispatcher.when_done(job_id, ticket.leave)
     backend.metrics.submitted(kind, time.perf_counter() - began)
     request.state.job_id = job_id  # for the log
+    on_sent()
     left_s = max(0.0, patience.wait_s - stood_s)
     reply = await backend.dispatcher.wait(job_id, left_s) if patience.wait_s > 0 else None
     if reply is None:
@@ -71,22 +81,34 @@ async def ask(
 
 
 async def answer(
-    request: Request, backend: Backend, kind: Kind, graph: str, args: Message, *, status: int = 200
+    request: Request,
+    backend: Backend,
+    kind: Kind,
+    graph: str,
+    args: Arguments,
+    on_sent: Callable[[], None] = lambda: None,
 ) -> Response:
     """`ask`, with the worker's result as the body and its version as ETag."""
-    reply = await ask(request, backend, kind, graph, args)
-    return reply if isinstance(reply, Response) else success(reply, status)
+    reply = await ask(request, backend, kind, graph, args, on_sent=on_sent)
+    return reply if isinstance(reply, Response) else await success(backend, reply)
 
 
-def success(reply: Reply, status: int = 200) -> Response:
+async def success(backend: Backend, reply: Reply, status: int = 200) -> Response:
     """The worker's JSON, passed on as it wrote it: exact, and never parsed here."""
-    text = reply.result_json or "{}"
+    if reply.result_blob is None:
+        text = reply.result_json or "{}"
+        return Response(text, status, version_of(text), "application/json")
+    result = await open_result(backend.blobs, reply.result_blob)
+    return result_response(result, version_of(result.first.decode("utf-8", "replace")))
+
+
+def version_of(text: str) -> dict[str, str]:
+    """The ETag of an answer that names a version, by its beginning."""
     version = VERSION.search(text)
-    headers = etag(int(version[1])) if version else None
-    return Response(text, status, headers, "application/json")
+    return etag(int(version[1])) if version else {}
 
 
-def digest(kind: Kind, *parts: bytes | bytearray) -> str:
+def digest(kind: Kind, *parts: bytes | memoryview) -> str:
     """SHA-256 of what an Idempotency-Key stands for."""
     sha256 = hashlib.sha256(kind.encode())
     for part in parts:
@@ -95,9 +117,11 @@ def digest(kind: Kind, *parts: bytes | bytearray) -> str:
     return sha256.hexdigest()
 
 
-def digest_of_args(kind: Kind, args: Message) -> str:
-    """`digest` of a request without a body of its own to hash: the same in every process."""
-    return digest(kind, args.model_dump_json(exclude_defaults=True).encode())
+def digest_of_args(kind: Kind, args: Arguments) -> str:
+    """`digest` of what a command is to do: the same in every process."""
+    if isinstance(args, Message):
+        return digest(kind, args.model_dump_json(exclude_defaults=True).encode())
+    return digest(kind, args.to_json())
 
 
 def _accepted(job_id: str, patience: Waiting) -> Response:

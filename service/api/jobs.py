@@ -13,14 +13,15 @@ from starlette.responses import Response
 from service.api.access import CallerOf, authorise
 from service.api.admission import stream_room
 from service.api.answers import json_response, refusal
-from service.api.backend import Context
+from service.api.backend import Backend, Context
 from service.api.headers import waiting
 from service.api.openapi import PREFER, PROBLEMS
 from service.api.problems import problem_content
+from service.api.results import open_result, result_response
 from service.api.streams import while_allowed
 from service.errors import ServiceError
 from service.models.jobs import JobList, JobView
-from service.protocol import TERMINAL_STATUSES
+from service.protocol import TERMINAL_STATUSES, Problem
 from service.queue.job_list import Mark
 from service.queue.models import JobInfo
 
@@ -46,17 +47,25 @@ def _unknown(job_id: str) -> ServiceError:
 
 def view(job: JobInfo) -> dict[str, Any]:
     """The job for a caller; its error is the problem the waiting call would have got."""
-    shown = job.model_dump(mode="json", exclude={"result_json"})
+    shown = job.model_dump(mode="json", exclude={"result_json", "result_blob"})
     if job.error is not None:
         shown["error"] = problem_content(refusal(job.id, job.status, job.error))
     return shown
 
 
-def _answer(job: JobInfo, headers: dict[str, str] | None = None) -> Response:
+async def _answer(job: JobInfo, backend: Backend, headers: dict[str, str] | None = None) -> Response:
     """One job with its result, which is passed on as the worker wrote it."""
+    result = None
+    if job.result_blob is not None:
+        try:
+            result = await open_result(backend.blobs, job.result_blob)
+        except ServiceError as error:  # it has been dropped
+            job = job.model_copy(update={"error": Problem(code=error.code, detail=error.detail)})
     shown = to_json({name: value for name, value in view(job).items() if name != "result"})
-    content = shown[:-1] + b',"result":' + (job.result_json or "null").encode() + b"}"
-    return Response(content, 200, headers, "application/json")
+    before = shown[:-1] + b',"result":'
+    if result is not None:
+        return result_response(result, headers, before, b"}")
+    return Response(before + (job.result_json or "null").encode() + b"}", 200, headers, "application/json")
 
 
 KnownJob: TypeAlias = Annotated[JobInfo, Depends(_known_job)]
@@ -82,7 +91,7 @@ async def get_job(job: KnownJob, request: Request, backend: Context) -> Response
         await backend.dispatcher.wait(job.id, patience.wait_s)
         job = await _known_job(job.id, backend, await authorise(request))  # the key may have ended meanwhile
     headers = None if patience.applied is None else {"Preference-Applied": patience.applied}
-    return _answer(job, headers)
+    return await _answer(job, backend, headers)
 
 
 @router.delete("/{job_id}", response_model=JobView)
@@ -91,7 +100,7 @@ async def cancel_job(job: KnownJob, backend: Context) -> Response:
     cancelled = await backend.dispatcher.cancel(job.id)
     if cancelled is None:
         raise _unknown(job.id)
-    return _answer(cancelled)
+    return await _answer(cancelled, backend)
 
 
 @router.get("/{job_id}/events", response_class=EventSourceResponse, dependencies=[Depends(stream_room)])

@@ -8,7 +8,6 @@ import hashlib
 import json
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any, Final
@@ -17,13 +16,14 @@ import redis
 import redis.asyncio
 
 from service.errors import ServiceError
-from service.protocol import TERMINAL_STATUSES, Command, Kind, Message, Problem, Reply, Status
+from service.protocol import TERMINAL_STATUSES, Arguments, Command, Kind, Problem, Reply, Status
 from service.queue.job_list import JobList, JobPage, Mark, Sees, describe
 from service.queue.models import JobEvent, JobInfo
+from service.queue.replies import LatestReplies
 from service.queue.submission import Submission
 from service.queue.watch import RETRY_AFTER_S, Watch, away
 from service.settings import Settings
-from service.store.blobs import AsyncBlobs, BrokenBlob
+from service.store.blobs import AsyncBlobs
 from service.store.connection import AWAY, connect_async, connect_listeners
 from service.store.keys import Keys
 from service.store.outcomes import CANCELLED, UNFINISHED_TTL_S, is_over
@@ -31,7 +31,6 @@ from service.store.outcomes import CANCELLED, UNFINISHED_TTL_S, is_over
 BLOCK_MS: Final = 2000
 JOBS_KEPT: Final = 20_000
 TRIM_EVERY: Final = 64
-REPLIES_HELD: Final = 256
 CANCELS_KEPT: Final = 1000
 RETRY_S: Final = 0.05
 LOST: Final = "Redis lost the command; send it again"
@@ -51,8 +50,7 @@ class Dispatcher:
         self._listeners: Any = connect_listeners(settings)
         """For reads that block."""
         self._pending: dict[str, asyncio.Future[Reply]] = {}
-        self._done: OrderedDict[str, Reply] = OrderedDict()
-        """The latest replies, for waits that begin after the end."""
+        self.latest = LatestReplies()
         self._queued: set[str] = set()
         """Pending jobs that Redis has confirmed."""
         self._submission = Submission(self.client, self.keys, settings, self.watch)
@@ -78,7 +76,7 @@ class Dispatcher:
         self,
         kind: Kind,
         graph: str,
-        args: Message,
+        args: Arguments,
         *,
         idempotency_key: str | None = None,
         body_digest: str | None = None,
@@ -94,14 +92,13 @@ class Dispatcher:
             id=uuid.uuid4().hex,
             kind=kind,
             graph=graph,
-            args=args.model_dump(mode="json"),
             reply_to=self.id,
             idempotency_key=idempotency_key,
             body_digest=body_digest,
             created_at=time.time(),
             request_id=request_id,
             traceparent=traceparent,
-        )
+        ).carrying(args)
         return await self._send(command)
 
     async def _send(self, command: Command) -> str:
@@ -140,8 +137,8 @@ class Dispatcher:
         """The reply, or None if the job still runs after `timeout_s`. Raises unknown_job."""
         try:
             async with asyncio.timeout(timeout_s):
-                if job_id in self._done:
-                    return self._done[job_id]
+                if (reply := self.latest.get(job_id)) is not None:
+                    return reply
                 if job_id in self._pending:
                     return await asyncio.shield(self._pending[job_id])
                 async for event in self.events(job_id, None):
@@ -289,38 +286,32 @@ class Dispatcher:
     async def _resolve(self, job_id: str, fields: dict[bytes, bytes]) -> None:
         if job_id not in self._pending:
             return
-        reply = await self._full_reply(fields)
+        reply = _read_reply(fields)
         future = self._pending.pop(job_id)
         self._queued.discard(job_id)
-        self._done[job_id] = reply
-        while len(self._done) > REPLIES_HELD:
-            self._done.popitem(last=False)
+        self.latest.keep(reply, sum(map(len, fields.values())))
         if not future.done():
             future.set_result(reply)
 
     async def _stored_reply(self, job_id: str) -> Reply | None:
         row = await self._redis.hgetall(self.keys.job(job_id))
-        return await self._full_reply(row) if b"reply" in row else None
-
-    async def _full_reply(self, fields: dict[bytes, bytes]) -> Reply:
-        """The reply with its result, which may lie in a blob."""
-        reply = Reply.model_validate_json(fields[b"reply"])
-        text = fields.get(b"result")
-        if b"result_blob" in fields:
-            try:
-                text = await self.blobs.get(fields[b"result_blob"].decode())
-            except BrokenBlob:
-                gone = Problem(code="unknown_job", detail="the result of the job is no longer kept")
-                return reply.model_copy(update={"status": Status.FAILED, "problem": gone})
-        if text is None:
-            return reply
-        return reply.model_copy(update={"result_json": text.decode()})
+        return _read_reply(row) if b"reply" in row else None
 
     async def _job_info(self, job_id: str, row: dict[bytes, bytes], outcome: bytes | None) -> JobInfo:
-        reply = await self._full_reply(row) if b"reply" in row else None
+        reply = _read_reply(row) if b"reply" in row else None
         position = await self._redis.zrank(self.keys.waiting(row[b"worker"].decode()), job_id)
         info = describe(job_id, row, outcome, position, reply.problem if reply else None)
-        return info.model_copy(update={"result_json": reply.result_json}) if reply else info
+        if reply is None:
+            return info
+        return info.model_copy(update={"result_json": reply.result_json, "result_blob": reply.result_blob})
+
+
+def _read_reply(fields: dict[bytes, bytes]) -> Reply:
+    """The reply with its result, or with the name of the blob where a long one lies."""
+    reply = Reply.model_validate_json(fields[b"reply"])
+    text, blob = fields.get(b"result"), fields.get(b"result_blob")
+    found = {"result_json": text and text.decode(), "result_blob": blob and blob.decode()}
+    return reply.model_copy(update=found)
 
 
 def digest_of(body: bytes) -> str:

@@ -24,9 +24,10 @@ class JobInfo(BaseModel):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     result: dict[str, Any] | None = None
-    """Not filled in here: `result_json` is the text to pass on."""
+    """Not filled in here: `result_json` is the text to pass on, or `result_blob` names the blob where it lies."""
     error: Problem | None = None
     result_json: str | None = None
+    result_blob: str | None = None
 
 
 class JobEvent(BaseModel):

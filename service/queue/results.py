@@ -9,7 +9,7 @@ from typing import Final
 
 import redis
 
-from service.store.blobs import CHUNK_BYTES, Blobs
+from service.store.blobs import RESULT_CHUNK_BYTES, Blobs
 from service.store.keys import Keys
 
 INLINE_BYTES: Final = 16 << 10
@@ -18,7 +18,7 @@ INLINE_BYTES: Final = 16 << 10
 RESULTS_BYTES: Final = 256 << 20
 """Blobs of results kept; the oldest go first, before their time if need be."""
 
-WRITING_BYTES: Final = 4 * CHUNK_BYTES
+WRITING_BYTES: Final = 4 * RESULT_CHUNK_BYTES
 """What it takes at most to write a result: a chunk as it grows, as it is sent, and as the connection has it."""
 
 
@@ -59,7 +59,7 @@ class Results:
         return Result(text)
 
     def _store(self, pieces: Iterable[bytes]) -> str:
-        name, n_bytes = self._blobs.write(pieces, self._ttl_s)
+        name, n_bytes = self._blobs.write(pieces, self._ttl_s, chunk_bytes=RESULT_CHUNK_BYTES)
         with self._lock:
             self._kept.append((name, n_bytes))
             self._kept_bytes += n_bytes

@@ -70,7 +70,7 @@ class Submission:
         Raises rate_limited, worker_unavailable, unknown_graph, idempotency_conflict or out_of_memory. Cost: two round
         trips.
         """
-        text = command.model_dump_json()
+        text = command.to_json()
         pause_s, deadline, tried = FIRST_PAUSE_S, time.monotonic() + PATIENCE_S, False
         chosen = None
         while True:
@@ -89,7 +89,7 @@ class Submission:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    async def _try(self, command: Command, text: str, chosen: WorkerInfo | None, tried: bool) -> str | None:
+    async def _try(self, command: Command, text: bytes, chosen: WorkerInfo | None, tried: bool) -> str | None:
         """None if a worker must be chosen first. All is asked on one connection: there may be no other to be had."""
         async with self._redis.pipeline() as pipe:
             seen, known, written = await self._look(pipe, command)
@@ -176,7 +176,7 @@ class Submission:
             raise _unavailable("no worker is there")
         return min(alive, key=lambda worker: (not worker.ready, worker.bytes, worker.graphs, worker.name))
 
-    def _write_job(self, pipe: Any, command: Command, text: str, owner: str) -> None:
+    def _write_job(self, pipe: Any, command: Command, text: bytes, owner: str) -> None:
         """Within the MULTI: the job, its key, and the command itself."""
         if command.idempotency_key is not None:
             name = self._keys.idempotency(command.graph, command.idempotency_key)

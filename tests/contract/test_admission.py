@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from service.api.admission import BUSY, Admission, Ticket
-from service.api.bodies import ByteBudget
+from service.api.budget import ByteBudget
 from service.errors import ServiceError
 from service.protocol import Status
 from service.settings import Settings

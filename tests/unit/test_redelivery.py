@@ -28,6 +28,7 @@ from service.protocol import (
 )
 from service.queue.dispatcher import digest_of
 from service.queue.progress import Progress
+from service.queue.replies import LatestReplies
 from service.queue.task import Task
 from service.settings import Settings
 from service.store.connection import connect, connect_async
@@ -163,7 +164,7 @@ def test_a_key_whose_answer_is_forgotten_is_not_used_again(
     caller.load("g", diamond().edges)
     first = caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")
     redelivery.client.delete(redelivery.keys.job(first.id))
-    caller.dispatcher._done.clear()
+    caller.dispatcher.latest = LatestReplies()
     assert code_of(lambda: caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")) == "idempotency_conflict"
 
 

@@ -6,16 +6,19 @@ from typing import Any
 
 import pytest
 
+from gpu_engine.formats import FREE_BYTES
+from gpu_engine.formats import _arrow_check as arrow_check
 from service import http_chunks, http_connections, http_protocol
-from service.api import admission, bodies, graphs, headers, questions, refusals, sending
+from service.api import admission, arrow, bodies, encodings, graphs, headers, parsing, questions, refusals, sending
 from service.app import create_app
 from service.models import columns, exact_json
 from service.models import flows as models
-from service.queue import consumer, dispatcher, heartbeat, job_list, lanes, progress, results
+from service.queue import consumer, dispatcher, heartbeat, job_list, lanes, progress, replies, results
 from service.resident import MAX_STATES
 from service.settings import Settings
-from service.store import blobs, room
+from service.store import room
 from service.store.api_keys import MAX_KEYS
+from service.store.blobs import RESULT_CHUNK_BYTES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
@@ -27,7 +30,18 @@ FIXED = {
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
     "sources, sinks, left vertices of one question": models.MAX_TERMINALS,
     "members of a JSON object": exact_json.MAX_MEMBERS,
-    "zstd window": bodies.MAX_WINDOW_BYTES,
+    "zstd window": encodings.MAX_WINDOW_BYTES,
+    "bytes for each byte of a compressed body, beyond the first 8 MiB": encodings.MAX_EXPANSION,
+    "messages of an Arrow stream": arrow_check.MAX_MESSAGES,
+    "columns of an Arrow stream": arrow_check.MAX_COLUMNS,
+    "head of an Arrow message": arrow_check.MAX_HEAD_BYTES,
+    "words of a dictionary in an Arrow PATCH, written out": arrow.MAX_WORDS_BYTES,
+    "body of JSON that the event loop reads itself": parsing.HERE_BYTES,
+    "bodies read at a time by one API process": parsing.PROCESSES,
+    "of those, such as take 64 MiB or more": parsing.LONG,
+    "memory of a parser process over what was told of its body": parsing.SLACK_BYTES,
+    "time to read a body": parsing.READ_S,
+    "replies kept by one API process": replies.HELD_BYTES,
     "flow states kept of one graph": MAX_STATES,
     "the same once it has been full, until the graph is idle at times": admission.BUSY,
     "and as many more as are over within, once it has been full": admission.AHEAD_S,
@@ -47,7 +61,6 @@ FIXED = {
     "lines behind the last chunk": http_chunks.MAX_TRAILER_BYTES,
     "bytes of an answer handed over at once": sending.PIECE_BYTES,
     "time for them to be taken": http_protocol.WRITE_TIMEOUT_S,
-    "results read from Redis at once, by one API process": blobs.READS,
     "bytes of a body that come after its answer": http_protocol.MAX_UNREAD_BYTES,
     "jobs kept": dispatcher.JOBS_KEPT,
     "bytes of results kept by one worker": results.RESULTS_BYTES,
@@ -115,7 +128,11 @@ def test_what_is_fixed_elsewhere() -> None:
     characters = int(amount(rows.pop("characters of an Idempotency-Key, which is kept `job_ttl_s`")))
     assert headers.IDEMPOTENCY_KEY.fullmatch("x" * characters)
     assert not headers.IDEMPOTENCY_KEY.fullmatch("x" * (characters + 1))
-    assert rows == {"bodies in flight in one API process": "2 x `max_body_bytes`"}
+    assert rows == {}
+
+
+def test_limits_named_in_other_rows() -> None:
+    assert (FREE_BYTES, parsing.LONG_BYTES, RESULT_CHUNK_BYTES) == (8 << 20, 64 << 20, 256 << 10)
 
 
 def test_every_limit_of_the_settings_is_listed() -> None:
