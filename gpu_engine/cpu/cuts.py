@@ -23,7 +23,11 @@ def reachable(
 ) -> BoolArray:
     """What the excesses and sources of S reach by residual arcs, or (not ``forward``) what reaches T's deficits and
     sinks: bool[n]. The least and the greatest minimum cut; between them they cover all vertices if it is unique.
-    O(n + m). Breaks off when ``slots[0]`` (cancel) is raised.
+
+    They do not depend on the flow: the capacity of a cut is a constant, plus what the residual arcs across it could
+    still carry, less the excess on its source side. So the minimum ones are those that all residual arcs across leave
+    empty and that have every excess on the source side and every deficit on the other. O(n + m). Breaks off when
+    ``slots[0]`` (cancel) is raised.
     """
     n = len(source_side)
     found = np.zeros(n, np.bool_)
