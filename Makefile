@@ -1,7 +1,7 @@
-# Each target first makes .venv if there is none, from any Python 3.11 to 3.14 it finds (PYTHON=... picks one).
+# Each target first makes .venv if there is none, from a Python 3.11 to 3.14 on PATH (PYTHON=... picks one).
 # ARGS is passed on:  make test ARGS='-k cut'   make serve ARGS='--port 9000'
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults serve bench fuzz audit lint format
+.PHONY: help demo test faults serve bench fuzz audit lint format lock
 CASES := 10000
 SEEDS := 0:1000
 BIN := .venv/bin
@@ -18,18 +18,18 @@ serve: .venv/.run ## the service on this machine, with its own Redis, at http://
 test: .venv/.dev ## all tests, on all cores
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
-bench: .venv/.bench ## the benchmarks, each checking its answers
+bench: .venv/.dev ## the benchmarks, each checking its answers
 	$(BIN)/python -m benchmarks $(ARGS)
 
 faults: .venv/.dev ## SEEDS [0:1000] histories with kills, pauses, full disks and torn logs, each checked; half an hour
 	$(BIN)/python -m tests.faults --seeds $(SEEDS) $(ARGS)
 
-fuzz: .venv/.fuzz ## invented and damaged requests and files, CASES of each kind [10000]; finds no 5xx, no hang
+fuzz: .venv/.all ## invented and damaged requests and files, CASES of each kind [10000]; finds no 5xx, no hang
 	$(BIN)/python -m tests.fuzz formats --cases $(CASES) $(ARGS)
 	$(BIN)/python -m tests.fuzz api --cases $(CASES) $(ARGS)
 
-audit: .venv/.audit ## are there known holes in what is installed (asks a public database)
-	$(BIN)/pip-audit --local --skip-editable $(ARGS)
+audit: .venv/.all ## are there known holes in what is locked (asks a public database)
+	$(BIN)/pip-audit --disable-pip --require-hashes -r requirements/all.txt -r requirements/image-gpu.txt $(ARGS)
 
 lint: .venv/.dev ## ruff and mypy --strict
 	$(BIN)/ruff check
@@ -40,10 +40,9 @@ format: .venv/.dev ## let ruff put the sources in order
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# Stamps, one inside the other: what the service needs, then its tests, then its benchmarks.
-.venv/.dev: .venv/.run
-.venv/.bench: .venv/.dev
-.venv/.fuzz: .venv/.dev
-.venv/.audit: .venv/.run
-.venv/.%: pyproject.toml clients/python/pyproject.toml scripts/venv.sh
-	scripts/venv.sh $*
+lock: ## choose the versions in requirements/ anew where pyproject.toml asks for it; ARGS=--upgrade: all of them
+	scripts/lock.sh $(ARGS)
+
+# Stamps: what requirements/run.txt, dev.txt or all.txt pins is installed. Each holds all of the one before.
+.venv/.%: requirements/%.txt pyproject.toml clients/python/pyproject.toml scripts/venv.sh
+	@scripts/venv.sh $*

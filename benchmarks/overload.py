@@ -39,8 +39,11 @@ class Wire:
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def post(self, path: str, body: bytes) -> tuple[int, int, Any]:
+        return await self.send("POST", path, body)
+
+    async def send(self, method: str, path: str, body: bytes) -> tuple[int, int, Any]:
         """Status, Retry-After (0 if there is none) and the JSON answered."""
-        head = f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
         request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
         while True:
             kept = bool(self._idle)

@@ -1,7 +1,8 @@
 """Whether this container works, as its exit status: ``healthcheck.py api`` or ``healthcheck.py worker NAME``."""
 
+import ssl
 import sys
-from urllib.request import urlopen
+from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 
 import redis
 
@@ -9,11 +10,15 @@ from service.settings import Settings
 from service.store.keys import Keys
 
 TIMEOUT_S = 3.0
+PORT = 8080
 
 
 def api_is_ready() -> bool:
     """The API answers, and it sees Redis and a ready worker."""
-    with urlopen("http://127.0.0.1:8080/readyz", timeout=TIMEOUT_S) as answer:
+    scheme = "http" if Settings().tls_cert is None else "https"
+    own = HTTPSHandler(context=ssl._create_unverified_context())  # our own socket; the certificate names others
+    opener = build_opener(ProxyHandler({}), own)
+    with opener.open(f"{scheme}://127.0.0.1:{PORT}/readyz", timeout=TIMEOUT_S) as answer:
         return bool(answer.status == 200)
 
 

@@ -67,7 +67,7 @@ def refuse_narrow(network: Network) -> None:
     """Raises `InvalidNetwork` for open edges that carry less than one of the caller's units, with their ids. O(m)."""
     narrow = np.flatnonzero((network.capacity > 0) & (network.capacity < unit(network)))
     if len(narrow):
-        shown = list(network.edge_ids.of(narrow[:10]))
+        shown = network.edge_ids.of(narrow[:10])
         raise InvalidNetwork(f"{len(narrow)} edges have a capacity below 1, and a matched edge carries 1", shown)
 
 
@@ -86,4 +86,4 @@ def _marked(n: int, *vertices: VertexArray) -> BoolArray:
 def _refuse(network: Network, astray: BoolArray, what: str) -> None:
     wrong = np.flatnonzero(astray)
     if len(wrong):
-        raise NotBipartite(f"{len(wrong)} {what}", list(network.vertex_labels.of(wrong[:10])))
+        raise NotBipartite(f"{len(wrong)} {what}", network.vertex_labels.of(wrong[:10]))

@@ -106,8 +106,8 @@ def own_supply(n_vertices: int, terminals: Terminals) -> UnitArray:
 
 
 def _capped(caps: UnitArray) -> int:
-    """Sum of the finite caps: virtual arcs the cut crosses. Exact."""
-    return sum(cap for cap in caps.tolist() if cap != INFINITE)
+    """Sum of the finite caps: virtual arcs the cut crosses. Exact, as `Terminals.of` bounds it."""
+    return int(caps[caps != INFINITE].sum())
 
 
 @njit(cache=True, nogil=True)

@@ -52,11 +52,14 @@ class Counts:
 @dataclass(frozen=True, slots=True)
 class Needs:
     """Of one engine on one network. ``network`` and ``state`` (each flow state) are held at rest; ``scratch`` is the
-    working memory while one flow state is solved and its answer proven."""
+    working memory while one flow state is solved and its answer proven, ``flow`` and ``cut`` while they are read from
+    it, with what is given back."""
 
     network: Footprint
     state: Footprint
     scratch: Footprint
+    flow: Footprint
+    cut: Footprint
 
     @property
     def of_one_state(self) -> Footprint:
@@ -81,27 +84,37 @@ def on_cpu(counts: Counts) -> Needs:
 
     Scratch: `WORKING_BYTES`, and for the proof per arc capacity 8, per vertex supply 8, free sources and sinks 2. If
     some edge has no limit, also for the search of what it makes free: per arc a flag 1, per vertex a tree arc 4.
+
+    Flow: per arc residual and what goes back 16; per vertex excess and caps 16, roles, sides and tree 20; per
+    edge its flow and whether it is undirected 9. Cut: per vertex a queue 4 and five marks; per edge 8, if all are cut.
     """
-    n, arcs = counts.n_vertices, counts.n_arcs
+    n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = 9 * arcs + 14 * n if counts.infinite else 8 * arcs + 10 * n
     return Needs(
         network=Footprint(network_bytes(counts) + 8 * arcs),
         state=Footprint(8 * arcs + 10 * n),
         scratch=Footprint(proof + WORKING_BYTES * n),
+        flow=Footprint(16 * arcs + (WORKING_BYTES + 36) * n + 9 * m),
+        cut=Footprint(9 * n + 8 * m),
     )
 
 
 def on_cuda(counts: Counts) -> Needs:
     """Network: also, if some edge has no limit, a flag of 1 per arc. On the device: per edge capacity 8, per vertex an
     offset 4. State: per arc a record of 16 (24 if wide), per edge its arc 4; per vertex excess 8, role and side 2.
-    Scratch: that of the drains or that of the proof, the larger one.
+    Scratch: that of the drains or that of the proof, the larger one. Flow and cut: on the host as the CPU engine has
+    them, and a copy of the state with the arcs' capacities, which on the device is put in the network's order first.
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = (8 if counts.wide else 4) * arcs + 16 * n
+    host, width = on_cpu(counts), 8 if counts.wide else 4
+    copy = host.state + Footprint(8 * arcs, ((4 if counts.infinite else 2) * width + 4) * arcs + (32 + width) * m)
     return Needs(
         network=Footprint(network_bytes(counts) + (arcs if counts.infinite else 0), 8 * m + 4 * (n + 1) + 1),
         state=Footprint(0, (24 if counts.wide else 16) * arcs + 4 * m + 10 * n),
         scratch=Footprint(0, max(drain_bytes(n, arcs), proof)),
+        flow=host.flow + copy,
+        cut=host.cut + copy,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.errors import Unbounded
+from gpu_engine.errors import ROWS_SHOWN, Unbounded
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
 from gpu_engine.types import INFINITE, NO_ARC, ArcArray, BoolArray, UnitArray, VertexArray
@@ -44,7 +44,7 @@ def free_vertices(network: Network, terminals: Terminals) -> FreeVertices:
         order, meeting = _spread(*csr, network.infinite_arcs(), role, tree_arc, order)
         if meeting != NO_ARC:
             path = _path(network, tree_arc, meeting)
-            labels = list(network.vertex_labels.of(np.array(path, np.int64)))
+            labels = network.vertex_labels.of(np.array(path[:ROWS_SHOWN], np.int64))
             raise Unbounded("a path of infinite edges leads from a source to a sink", labels)
     return FreeVertices(role, tree_arc, order)
 

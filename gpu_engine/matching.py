@@ -39,7 +39,7 @@ class Matching:
         """
         wrong = []
         for name, matched in (("left", left[self.edges]), ("right", right[self.edges])):
-            if len(np.unique(matched)) != len(matched):
+            if not np.diff(np.sort(matched)).all():
                 wrong.append(f"a {name} vertex is matched twice")
         bare = ~(self.cover_left[left] | self.cover_right[right])
         if closed is not None:

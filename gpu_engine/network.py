@@ -56,8 +56,9 @@ class Network:
             np.ascontiguousarray(edges.tail, dtype=np.int32),
             np.ascontiguousarray(edges.head, dtype=np.int32),
         )
-        loops = self.edge_arc < 0
-        self._loop_vertex = dict(zip(np.flatnonzero(loops).tolist(), edges.tail[loops].tolist(), strict=True))
+        self._loops = np.flatnonzero(self.edge_arc < 0)
+        """Rows of self-loops, rising: they have no arc that could tell their vertex."""
+        self._loop_vertex = np.asarray(edges.tail, np.int32)[self._loops]
 
     @property
     def n_arcs(self) -> int:
@@ -74,6 +75,8 @@ class Network:
             self.head,
             self.reverse_arc,
             self.edge_arc,
+            self._loops,
+            self._loop_vertex,
         )
         return sum(a.nbytes for a in arrays) + self.edge_ids.nbytes + self.vertex_labels.nbytes
 
@@ -96,8 +99,8 @@ class Network:
             ends = np.zeros(len(arcs), np.int32)
         else:
             ends = self.head[arcs if through is None else through[arcs]]
-        for i in np.flatnonzero(arcs < 0):
-            ends[i] = self._loop_vertex[int(rows[i])]
+        loops = np.flatnonzero(arcs < 0)
+        ends[loops] = self._loop_vertex[np.searchsorted(self._loops, rows[loops])]
         return ends
 
     def is_undirected(self, rows: EdgeArray) -> BoolArray:

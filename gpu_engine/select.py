@@ -79,9 +79,10 @@ def prepare(choice: Choice = "auto") -> str:
     """Make ready what `open_engine` may need, kernels compiled; returns what there is. Seconds, the first time ever."""
     if choice == "cpu" or missing_device():
         return "cpu"
-    from gpu_engine.cuda.module import compile_all, device_name
+    from gpu_engine.cuda.module import device_name
+    from gpu_engine.cuda.warm_up import warm_up
 
-    compile_all()
+    warm_up()
     return f"{choice} ({device_name()})"
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from gpu_engine.errors import CapacityOverflow, InvalidTerminals, SourceIsSink
 from gpu_engine.types import INFINITE, MAX_TOTAL, UnitArray, VertexArray
+from gpu_engine.validate import exact_total
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -32,7 +33,7 @@ class Terminals:
         """Raises `InvalidTerminals` for an empty side, a repeated vertex or a negative cap."""
         source_side = _side("source", sources, supply)
         sink_side = _side("sink", sinks, demand)
-        both = np.intersect1d(source_side[0], sink_side[0])
+        both = np.intersect1d(source_side[0], sink_side[0], assume_unique=True)
         if len(both):
             raise SourceIsSink(f"{len(both)} vertices are both source and sink", both.tolist())
         return cls(*source_side, *sink_side)
@@ -62,7 +63,7 @@ def _side(
         raise InvalidTerminals(f"{len(amount)} caps for {len(column)} {kind} vertices")
     if (amount < 0).any():
         raise InvalidTerminals(f"negative {kind} caps", column[amount < 0].tolist())
-    if sum(cap for cap in amount.tolist() if cap != INFINITE) > MAX_TOTAL:
+    if exact_total(amount, np.zeros(1, np.bool_)) > MAX_TOTAL:
         raise CapacityOverflow(f"the {kind} caps add up to more than {MAX_TOTAL} units", column[:10].tolist())
     order = np.argsort(column, kind="stable")
     column = column[order]

@@ -1,6 +1,6 @@
 """Decimal literals as exact units, and back. No float is ever in between."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation, localcontext
 
 from gpu_engine.errors import CapacityOverflow, InvalidNetwork
@@ -79,8 +79,3 @@ def write_units(units: int, decimals: int) -> str:
     whole, rest = divmod(abs(units), 10**decimals)
     sign = "-" if units < 0 else ""
     return f"{sign}{whole}.{rest:0{decimals}d}".rstrip("0").rstrip(".") if rest else f"{sign}{whole}"
-
-
-def write_column(units: Iterable[int], decimals: int) -> str:
-    """A JSON array of amounts."""
-    return "[" + ",".join(write_units(amount, decimals) for amount in units) + "]"

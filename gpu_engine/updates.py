@@ -5,22 +5,23 @@ the one engines see, is zero until it is reopened. `Network.capacity` holds effe
 which edges are closed and what they will have when reopened.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.errors import CapacityOverflow, EngineError, InvalidNetwork, UnknownEdge
+from gpu_engine.ends import EndIndex
+from gpu_engine.errors import ROWS_SHOWN, CapacityOverflow, EngineError, InvalidNetwork, UnknownEdge, shown
+from gpu_engine.literals import read_literals
 from gpu_engine.names import Names
 from gpu_engine.network import Network
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray
 from gpu_engine.units import read_amounts, read_decimal, scale_units, to_units
 
-Ids = Sequence[int] | Sequence[str]
+Ids = Sequence[int] | Sequence[str] | NDArray[np.int64]
 
 
 class AmbiguousEdge(EngineError):
@@ -63,24 +64,25 @@ class Change:
 
 
 class CapacityTable:
-    """Which edges of a network are closed, and their own capacities. 1 byte an edge, more for closed ones."""
+    """Which edges of a network are closed, and their own capacities. 1 byte an edge, 9 once one has been closed."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
         self.closed: BoolArray = np.zeros(network.n_edges, np.bool_)
-        self._own_of_closed: dict[int, int] = {}
+        self._own_of_closed: UnitArray = np.zeros(0, np.int64)
+        """int64[m] once an edge has been closed; what stands at open edges has no meaning."""
 
     @property
     def nbytes(self) -> int:
         """Bytes at rest, those of its index included once edges were named by their ends."""
-        index = sum(self.__dict__[name].nbytes for name in ("_edges_by_arc", "_arcs_sorted") if name in self.__dict__)
-        return self.closed.nbytes + sys.getsizeof(self._own_of_closed) + 64 * len(self._own_of_closed) + int(index)
+        index = self._ends.nbytes if "_ends" in self.__dict__ else 0
+        return self.closed.nbytes + self._own_of_closed.nbytes + index
 
     def own(self, rows: EdgeArray) -> UnitArray:
         """int64[k]: the edges' own capacities, closed or not."""
         own = self.network.capacity[rows]
-        for i in np.flatnonzero(self.closed[rows]).tolist():
-            own[i] = self._own_of_closed[int(rows[i])]
+        closed = np.flatnonzero(self.closed[rows])
+        own[closed] = self._own_of_closed[rows[closed]] if len(closed) else 0
         return own
 
     def resolve(
@@ -99,7 +101,7 @@ class CapacityTable:
         missing = sum(int((rows < 0).sum()) for rows in found)
         if missing and on_missing == "error":
             raise UnknownEdge(f"{missing} edges are unknown", _names_of_missing(batch, found))
-        touched = np.unique(np.concatenate([*found, np.empty(0, np.int64)]))
+        touched = _distinct(np.concatenate([*found, np.empty(0, np.int64)]))
         touched = touched[touched >= 0]
         before, was_closed = self.own(touched), self.closed[touched]
         own, closed = before.copy(), was_closed.copy()
@@ -114,11 +116,10 @@ class CapacityTable:
     def apply(self, change: Change) -> None:
         """Remember closed edges. The effective capacities go to the network by the engine. O(k)."""
         self.closed[change.rows] = change.closed
-        for row, own, closed in zip(change.rows.tolist(), change.own.tolist(), change.closed.tolist(), strict=True):
-            if closed:
-                self._own_of_closed[row] = own
-            else:
-                self._own_of_closed.pop(row, None)
+        if not len(self._own_of_closed) and change.closed.any():
+            self._own_of_closed = np.zeros(self.network.n_edges, np.int64)
+        if len(self._own_of_closed):
+            self._own_of_closed[change.rows] = change.own
 
     def _run(
         self,
@@ -139,33 +140,39 @@ class CapacityTable:
         if operation.amounts is None or names is None or len(operation.amounts) != len(names):
             count = 0 if operation.amounts is None else len(operation.amounts)
             raise InvalidNetwork(f"{operation.op} has {count} amounts for {0 if names is None else len(names)} edges")
-        literals = [operation.amounts[i] for i in known.tolist()]
-        ids = [names[i] for i in known.tolist()]
+        literals, ids = _chosen(operation.amounts, known), _chosen(names, known)
         if operation.op == "set":
-            own[at] = read_amounts(literals, self.network.decimals, ids)
+            own[at] = self._set(literals, ids)
         elif operation.op == "add":
-            own[at] = self._added(own[at].tolist(), literals, ids)
+            own[at] = self._added(own[at], literals, ids)
         else:
             own[at] = _scaled(own[at].tolist(), literals, ids, down)
 
-    def _added(self, own: list[int], literals: list[str], ids: list[int | str]) -> list[int]:
-        sums = []
-        for units, literal, name in zip(own, literals, ids, strict=True):
-            more = to_units(read_decimal(literal, name), self.network.decimals, name)
-            total = units if units == INFINITE else units + more
-            if total < 0:
-                raise InvalidNetwork("the capacity would be negative", [name])
-            if total > MAX_TOTAL and total != INFINITE:
-                raise CapacityOverflow(f"the capacity would be beyond {MAX_TOTAL} units", [name])
-            sums.append(total)
+    def _set(self, literals: Sequence[str], ids: Ids) -> UnitArray:
+        decimals = self.network.decimals
+        return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [ids[i]])[0])
+
+    def _added(self, own: UnitArray, literals: Sequence[str], ids: Ids) -> UnitArray:
+        decimals = self.network.decimals
+
+        def one(i: int) -> int:
+            return to_units(read_decimal(literals[i], ids[i]), decimals, ids[i])
+
+        more = read_literals(literals, decimals, one, signed=True)
+        unlimited = own == INFINITE
+        sums = np.where(unlimited, INFINITE, np.where(unlimited, 0, own) + more)  # both are within 2**60 of zero
+        for i in np.flatnonzero(sums < 0)[:1].tolist():
+            raise InvalidNetwork("the capacity would be negative", [ids[i]])
+        for i in np.flatnonzero((sums > MAX_TOTAL) & ~unlimited)[:1].tolist():
+            raise CapacityOverflow(f"the capacity would be beyond {MAX_TOTAL} units", [ids[i]])
         return sums
 
     def _refuse_twice(self, rows: EdgeArray) -> None:
         order = np.sort(rows)
         twice = order[1:][order[1:] == order[:-1]]
         if len(twice):
-            shown = list(self.network.edge_ids.of(twice[:10]))
-            raise InvalidNetwork(f"{len(twice)} edges are named twice in one operation", shown)
+            names = self.network.edge_ids.of(twice[:10])
+            raise InvalidNetwork(f"{len(twice)} edges are named twice in one operation", names)
 
     def _find(self, operation: OperationLike) -> EdgeArray:
         """int64[k]: the edge row of each name, -1 where there is none."""
@@ -179,47 +186,15 @@ class CapacityTable:
         return self._between(rows_of(labels, operation.tail), rows_of(labels, operation.head))
 
     def _between(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> EdgeArray:
-        found = np.full(len(tails), -1, np.int64)
-        for i, (tail, head) in enumerate(zip(tails.tolist(), heads.tolist(), strict=True)):
-            if tail < 0 or head < 0:
-                continue
-            edges = self._loops.get(tail, []) if tail == head else self._edges_between(tail, head)
-            if len(edges) > 1:
-                shown = list(self.network.edge_ids.of(np.array(edges[:10])))
-                raise AmbiguousEdge(f"{len(edges)} parallel edges join the same vertices", shown)
-            found[i] = edges[0] if edges else -1
+        found, counts = self._ends.find(tails, heads)
+        for i in np.flatnonzero(counts > 1)[:1].tolist():
+            ids = self.network.edge_ids.of(self._ends.all(int(tails[i]), int(heads[i]))[:ROWS_SHOWN])
+            raise AmbiguousEdge(f"{counts[i]} parallel edges join the same vertices", ids)
         return found
 
-    def _edges_between(self, tail: int, head: int) -> list[int]:
-        """Edges from tail to head; an undirected edge is found in either orientation."""
-        network = self.network
-        first, last = network.row_offsets[tail], network.row_offsets[tail + 1]
-        arc = int(first + np.searchsorted(network.head[first:last], head))
-        if arc >= last or network.head[arc] != head:
-            return []
-        along = self._edges_of_arc(arc)
-        against = self._edges_of_arc(int(network.reverse_arc[arc]))
-        return [*along.tolist(), *against[network.is_undirected(against)].tolist()]
-
-    def _edges_of_arc(self, arc: int) -> EdgeArray:
-        first, last = np.searchsorted(self._arcs_sorted, (arc, arc + 1))
-        return self._edges_by_arc[first:last]
-
     @cached_property
-    def _edges_by_arc(self) -> EdgeArray:
-        return np.argsort(self.network.edge_arc, kind="stable")
-
-    @cached_property
-    def _arcs_sorted(self) -> NDArray[np.int32]:
-        return self.network.edge_arc[self._edges_by_arc]
-
-    @cached_property
-    def _loops(self) -> dict[int, list[int]]:
-        loops: dict[int, list[int]] = {}
-        rows = np.flatnonzero(self.network.edge_arc < 0)
-        for row, vertex in zip(rows.tolist(), self.network.edge_tail(rows).tolist(), strict=True):
-            loops.setdefault(vertex, []).append(row)
-        return loops
+    def _ends(self) -> EndIndex:
+        return EndIndex(self.network)
 
 
 def rows_of(names: Names, wanted: Ids) -> NDArray[np.int64]:
@@ -233,7 +208,18 @@ def rows_of(names: Names, wanted: Ids) -> NDArray[np.int64]:
         return np.where(beyond, -1, names.rows(cast(Ids, within)))
 
 
-def _scaled(own: list[int], literals: list[str], ids: list[int | str], down: bool) -> list[int]:
+def _distinct(rows: EdgeArray) -> EdgeArray:
+    """Rising. NumPy's own goes by a hash, which is slower, and holds the interpreter's lock."""
+    rising = np.sort(rows)
+    return rising[np.diff(rising, prepend=np.int64(-2)) > 0]
+
+
+def _chosen(column: Sequence[Any] | NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
+    """The column itself if all of its rows are chosen."""
+    return column if len(rows) == len(column) else [column[i] for i in rows.tolist()]
+
+
+def _scaled(own: list[int], literals: Sequence[str], ids: Ids, down: bool) -> list[int]:
     scaled = []
     for units, literal, name in zip(own, literals, ids, strict=True):
         factor = read_decimal(literal, name)
@@ -250,5 +236,5 @@ def _names_of_missing(batch: Sequence[OperationLike], found: Sequence[EdgeArray]
             if operation.edges is not None:
                 names.append(operation.edges[i])
             elif operation.tail is not None and operation.head is not None:
-                names.append([operation.tail[i], operation.head[i]])
+                names.append(shown([operation.tail[i], operation.head[i]]))
     return names

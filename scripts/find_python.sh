@@ -1,14 +1,17 @@
 #!/bin/sh
-# Prints the first Python 3.11 to 3.14 that can make a virtual environment; PYTHON names the only candidate.
-# 3.11 and 3.12 come first: the bundled Redis server has wheels for them.
+# Prints the first Python that can run Headrace and make a virtual environment; PYTHON names the only candidate.
 set -eu
+here=$(dirname "$0")
 
-for name in ${PYTHON:-python3.12 python3.11 python3 python3.13 python3.14 python}; do
-    if "$name" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null; then
+reasons=
+for name in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11}; do
+    command -v "$name" >/dev/null || continue
+    if reason=$("$name" "$here/check_python.py" 2>/dev/null); then
         command -v "$name"
         exit
     fi
+    reasons="$reasons $name: ${reason:-it is too old, or does not start}."
 done
-echo "Headrace needs Python 3.11, 3.12, 3.13 or 3.14 with its venv module, and found none${PYTHON:+ at $PYTHON}." >&2
-echo "On Debian or Ubuntu: apt install python3 python3-venv" >&2
+nothing="There is no ${PYTHON:-python3} on PATH (on Debian and Ubuntu: apt install python3-venv)."
+echo "headrace: needs Python 3.11 to 3.14 with its venv module.${reasons:- $nothing}" >&2
 exit 1

@@ -11,6 +11,8 @@ from service.api.access import authorise
 from service.api.backend import Backend, OpenBackend, open_backend
 from service.api.metrics import Metrics
 from service.api.middleware import Requests
+from service.api.refusals import EarlyRefusals
+from service.api.sending import Sending
 from service.api.shields import SecurityHeaders, Shedding
 from service.settings import Settings
 from service.tracing import open_tracing
@@ -50,6 +52,8 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
     problems.install(app)
     openapi.install(app)
     app.add_middleware(Shedding, limit=settings.max_requests)
+    app.add_middleware(Sending, limit_bytes=settings.max_sending_bytes, sending_bytes=metrics.sending_bytes)
     app.add_middleware(Requests, metrics=metrics, access_log=settings.access_log, tracing=tracing)
+    app.add_middleware(EarlyRefusals, settings=settings, metrics=metrics)
     app.add_middleware(SecurityHeaders)
     return app

@@ -122,7 +122,7 @@ def demo() -> None:
     """A road network, loaded, solved, changed, crashed and restored."""
     from service.demo import run
 
-    raise typer.Exit(run())
+    raise typer.Exit(run(typer.echo))  # which flushes each line, into a pipe as well
 
 
 @contextmanager

@@ -60,6 +60,7 @@ def run(say: Say = print) -> int:
         log = Path(folder) / "serve.log"
         try:
             start = time.perf_counter()
+            say("Starting Redis, a worker and the API. The first start compiles the solver: half a minute.")
             with serving(Path(folder), log) as url, Client(url) as client:
                 say(f"Headrace (API, worker, Redis) is ready on {url} after {time.perf_counter() - start:.1f} s")
                 _show(client, say)

@@ -59,7 +59,7 @@ TITLES: Final[Mapping[str, str]] = {
     "rate_limited": "Too much work is waiting",
     "worker_unavailable": "No worker can answer now",
     "unauthorised": "An API key is needed",
-    "forbidden": "The API key does not cover this",
+    "forbidden": "This caller may not do this",
     "invalid_request": "A header or a parameter is not valid",
     "not_found": "No such resource",
     "method_not_allowed": "The resource does not know this method",

@@ -2,19 +2,22 @@
 
 A copy in memory is used only while the catalogue agrees with its id, version and fencing epoch; otherwise it is
 dropped and restored. So dropping a copy is always safe, and it is what happens whenever an outcome is unknown.
-A command may be run twice: a load, a PATCH and a delete leave their result in the job as they commit, and one
-that has it is not run again; a PATCH repeated under its key is found in the log; all others change nothing that counts.
+A command may be run twice: a load, a PATCH and a delete leave their result as the command's outcome as they commit,
+and one that has it is not run again; a PATCH repeated under its key is found in the log; all others change nothing
+that counts.
 """
 
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
+import numpy as np
 import redis
 import structlog
+from numpy.typing import NDArray
 
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Control, Engine
@@ -28,17 +31,22 @@ from gpu_engine.updates import CapacityTable, Change
 from service import answers, exact_json, matchings
 from service.errors import ServiceError
 from service.metrics import Residency, WorkerMetrics
+from service.packed import unpacked
 from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, PatchArgs
-from service.queue.consumer import Forward, Task
+from service.queue.costs import PER_ARC_S
+from service.queue.results import WRITING_BYTES, Result, Results
+from service.queue.task import Forward, Task
 from service.resident import Answer, Graph, OpenEngine, Solved, least_footprint, time_limit
 from service.residents import Residents
 from service.restore import Restorer
 from service.settings import Settings
 from service.store.blobs import Blobs, BrokenBlob
-from service.store.catalogue import GraphInfo, LoadedInfo, Registry
+from service.store.catalogue import Registry, check_version
 from service.store.connection import wait_written
 from service.store.keys import Keys
 from service.store.log import Applied, Entry, Fenced, Log
+from service.store.outcomes import Committed
+from service.store.ownership import Ownership
 from service.store.snapshots import Capacities, SnapshotInfo, Snapshots
 from service.terminals import read_terminals
 
@@ -50,8 +58,8 @@ REPLAYED_AT_ONCE: Final = 100
 
 Done = TypeVar("Done")
 
-Defer = Callable[[str, Callable[[], None]], None]
-"""Queue work behind what a graph's lane already has."""
+Defer = Callable[[str, Callable[[], None], float], None]
+"""Queue work behind what a graph's lane already has; it is expected to take so many seconds."""
 
 Parts = dict[str, object]
 """What an answer has beside its certificate, by field."""
@@ -77,7 +85,9 @@ class Graphs:
         self._open_engine = open_engine
         self._metrics = metrics or WorkerMetrics()
         self._registry = Registry(client, keys)
+        self._ownership = Ownership(client, keys)
         self._blobs = Blobs(client, keys)
+        self._results = Results(client, keys, settings.job_ttl_s)
         self._log = Log(client, keys)
         self._snapshots = Snapshots(client, keys)
         self._restorer = Restorer(self._blobs, self._log, self._snapshots, self._network, self._engine, self.count)
@@ -85,9 +95,9 @@ class Graphs:
         self.residents = Residents(budget, self._spilled)
         self._lock = threading.Lock()
         self._counters: Counter[str] = Counter()
-        self.defer: Defer = lambda _lane, work: work()
+        self.defer: Defer = lambda _lane, work, _seconds: work()
 
-    def handle(self, task: Task) -> str:
+    def handle(self, task: Task) -> Result:
         """Run one command; see `service.queue.consumer.Handler`."""
         self.count(f"commands_{task.command.kind.value}")
         with self.residents.at_work(task.command.graph, task.control):
@@ -96,7 +106,7 @@ class Graphs:
             except MemoryError as error:
                 raise OutOfMemory(f"the machine has no more memory, whatever the budget says: {error}") from error
 
-    def _run(self, task: Task) -> str:
+    def _run(self, task: Task) -> Result:
         command = task.command
         match command.kind:
             case Kind.LOAD:
@@ -115,9 +125,13 @@ class Graphs:
                     return self._matching(task, matching)
             case Kind.CAPACITIES:
                 page = CapacitiesArgs.model_validate(command.args)
-                return exact_json.dumps(answers.capacities(self.ensure(command.graph), page))
+                return self._written(answers.capacities(self.ensure(command.graph), page))
             case Kind.SNAPSHOT:
-                return exact_json.dumps(answers.snapshot(self.save(self.ensure(command.graph))))
+                return self._written(answers.snapshot(self.save(self.ensure(command.graph))))
+
+    def _written(self, answer: Mapping[str, object], control: Control | None = None) -> Result:
+        """The answer as JSON, stored as it is written. Raises `Cancelled`, unless there is no ``control``."""
+        return self._results.keep(_unless_cancelled(exact_json.pieces(answer), control or Control()))
 
     def count(self, name: str, by: int = 1) -> None:
         with self._lock:
@@ -147,6 +161,15 @@ class Graphs:
         """Names of the graphs this worker is to serve."""
         return self._registry.owned_by(self._worker)
 
+    def sizes(self) -> dict[str, int]:
+        """What these take at rest, in bytes of host memory."""
+        return self._registry.sizes(self.owned())
+
+    def arcs(self, name: str) -> int | None:
+        """Of a graph in memory."""
+        graph = self.residents.get(name)
+        return None if graph is None else graph.network.n_arcs
+
     def ensure(self, name: str) -> Graph:
         """The graph as the catalogue has it, restored if need be. One round trip when it is at hand.
 
@@ -170,6 +193,22 @@ class Graphs:
         """`ensure`, outside of any command."""
         with self.residents.at_work(name):
             self.ensure(name)
+
+    def hand_back(self, name: str, home: str) -> None:
+        """Let the worker that a graph was taken from have it again, unless somebody asks for it just now."""
+        with self.residents.at_work(name):
+            try:
+                graph = self.residents.get(name)
+                if graph is not None and graph.unsaved >= REPLAYED_AT_ONCE:
+                    self._save_or_log(graph)  # it is read back the sooner
+                if not self._ownership.hand_back(name, self._worker, home):
+                    return
+            except (redis.RedisError, Fenced) as error:
+                log.warning("not_handed_back", graph=name, home=home, error=str(error))
+                return
+            self.residents.drop(name)
+        self.count("graphs_handed_back")
+        log.info("handed_back", graph=name, worker=self._worker, home=home)
 
     def _restore(self, name: str) -> Graph:
         graph_id, _, _ = self._registry.hold(name, None)
@@ -198,32 +237,32 @@ class Graphs:
         figures = {"bytes": footprint.host, "device_bytes": footprint.device, "flow_states": len(graph.states)}
         self._registry.note(graph.graph_id, **figures)
 
-    def _load(self, command: Command, args: LoadArgs) -> str:
+    def _load(self, command: Command, args: LoadArgs) -> Result:
         graph_id, owner, _ = self._registry.hold(command.graph, None)
         if owner is not None and owner != self._worker:
             raise Forward(owner)
         if graph_id == command.id:
             raise Fenced("the load is committed")  # since the command was looked at: its job has the answer
         try:
-            self._match(command.graph, graph_id, args.if_match)
+            if args.if_match is not None:  # before the work; `create` looks again
+                held = None if graph_id is None else self._registry.hold(command.graph, graph_id)[2]
+                check_version(command.graph, None if held is None else held.version, args.if_match)
             graph = self._build(command, args)
+            loaded = self._create(graph, command, args)
         except (EngineError, ServiceError, MemoryError):
-            self._registry.disown(command.graph)
+            self._registry.disown(command.graph, self._worker)
             raise
-        info = answers.graph_info(graph, self._worker, command.created_at)
-        loaded = LoadedInfo(**info.model_dump(), replaced=graph_id is not None)
-        self._create(loaded, graph, args.blob)
+        self.residents.keep(graph)
         wait_written(self._redis)
-        return loaded.model_dump_json()
+        return Result(loaded.encode())
 
-    def _match(self, name: str, graph_id: str | None, if_match: int | Literal["*"] | None) -> None:
-        """Raises version_conflict unless the graph is there as the caller wants it. At most one round trip."""
-        if if_match is None:
-            return
-        held = None if graph_id is None else self._registry.hold(name, graph_id)[2]
-        if held is None or if_match not in ("*", held.version):
-            has = "there is no such graph" if held is None else f"it is at version {held.version}"
-            raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
+    def _create(self, graph: Graph, command: Command, args: LoadArgs) -> str:
+        """Put what was built under its name. The answer to the load, also if it was committed by an earlier try."""
+        info = answers.graph_info(graph, self._worker, command.created_at)
+        try:
+            return self._registry.create(info, graph.graph_id, args.blob, args.if_match).model_dump_json()
+        except Committed as done:
+            return done.result
 
     def _network(self, edges: EdgeList) -> Network:
         return load_network(edges, self._settings.engine)
@@ -232,7 +271,7 @@ class Graphs:
         try:
             edges = unpack(self._blobs.get(args.blob))
         except BrokenBlob as error:
-            raise ServiceError("worker_unavailable", f"the edges are gone, send them again: {error}") from error
+            raise ServiceError("worker_unavailable", "the edges are gone; send them again") from error
         self.residents.refuse_hopeless(least_footprint(self._settings.engine, edges.n_vertices, len(edges.tail)))
         network = self._network(edges)
         try:
@@ -243,22 +282,17 @@ class Graphs:
             engine = self._engine(command.graph, network)
         return Graph(command.graph, command.id, 1, 1, network, engine, CapacityTable(network))
 
-    def _create(self, info: GraphInfo, graph: Graph, base: str) -> None:
-        self._registry.create(info, graph.graph_id, base)
-        self.residents.keep(graph)
-
-    def _delete(self, command: Command, args: DeleteArgs) -> str:
-        graph_id, owner, _ = self._registry.hold(command.graph, None)
+    def _delete(self, command: Command, args: DeleteArgs) -> Result:
+        _, owner, _ = self._registry.hold(command.graph, None)
         if owner is not None and owner != self._worker:
             raise Forward(owner)
-        self._match(command.graph, graph_id, args.if_match)
-        self.residents.drop(command.graph)
-        if not self._registry.remove(command.graph, command.id, self._worker):
+        if not self._registry.remove(command.graph, command.id, self._worker, args.if_match):
             raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")
+        self.residents.drop(command.graph)
         wait_written(self._redis)
-        return "{}"
+        return Result(b"{}")
 
-    def _patch(self, command: Command, args: PatchArgs, control: Control) -> str:
+    def _patch(self, command: Command, args: PatchArgs, control: Control) -> Result:
         began = time.perf_counter()
         for tries_left in reversed(range(MAX_TRIES)):
             graph = self.ensure(command.graph)
@@ -266,7 +300,6 @@ class Graphs:
                 version, applied, timings_ms = self._commit(graph, command, args)
                 break
             except Fenced as error:
-                self.residents.drop(command.graph)
                 log.warning("fenced", graph=command.graph, error=str(error))
                 self.count("fenced")
                 if not tries_left:
@@ -274,7 +307,7 @@ class Graphs:
             except (EngineError, ServiceError):
                 raise  # refused before anything changed
             except Exception:
-                self.residents.drop(command.graph)  # committed or not: the log will tell
+                self.residents.drop(command.graph)  # half of the change may be in it
                 raise
         solving_since = time.perf_counter()
         # An answer given again, after later updates, says nothing of flows: they are at another version.
@@ -285,7 +318,7 @@ class Graphs:
         wait_written(self._redis)
         counts = {"applied": applied.applied, "skipped": applied.skipped, "unchanged": applied.unchanged}
         answer = {"version": version} | counts | {"flow_states": solved, "timings_ms": answers.rounded(timings_ms)}
-        return exact_json.dumps(answer)
+        return self._written(answer)
 
     def _commit(self, graph: Graph, command: Command, args: PatchArgs) -> tuple[int, Applied, dict[str, float]]:
         """Version and counts of the command, now in the log if it was not before. All or nothing."""
@@ -298,13 +331,18 @@ class Graphs:
         if args.if_match is not None and args.if_match != graph.version:
             raise ServiceError("version_conflict", f"the graph is at version {graph.version}, not {args.if_match}")
         began = time.perf_counter()
-        change = graph.table.resolve(args.batch, on_missing=args.on_missing, rounding=args.rounding)
+        batch = [unpacked(operation) for operation in args.batch]
+        change = graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
         counts = {"applied": len(change.rows), "skipped": change.skipped, "unchanged": change.unchanged}
         applied = Applied(key=key, digest=command.body_digest, **counts)
         self._apply(graph, change)  # refuses before it changes anything
         applied_at = time.perf_counter()
         entry = Entry(graph.version + 1, applied, change)
-        self._log.append(graph.graph_id, graph.epoch, entry, time.time(), command.id)
+        try:
+            self._log.append(graph.graph_id, graph.epoch, entry, time.time(), command.id)
+        except BaseException:
+            self.residents.drop(graph.name)  # it has the change, and whether the log has it is not known
+            raise
         logged_at = time.perf_counter()
         self._metrics.appended(logged_at - applied_at)
         graph.version = entry.version
@@ -333,7 +371,7 @@ class Graphs:
             shown.append(answers.solved_state(graph, solved, old, answer))
         return shown
 
-    def _max_flow(self, task: Task, args: MaxFlowArgs) -> str:
+    def _max_flow(self, task: Task, args: MaxFlowArgs) -> Result:
         began = time.perf_counter()
         graph = self._at_least(task.command.graph, args.min_version)
         terminals = read_terminals(graph.network, args)
@@ -342,14 +380,14 @@ class Graphs:
             return self._fields(graph, solved, args, task.control)
 
         answer, parts, timings_ms = self._question(task, graph, terminals, read, began)
-        return exact_json.dumps(answers.max_flow(graph, answer, timings_ms) | parts)
+        return self._written(answers.max_flow(graph, answer, timings_ms) | parts, task.control)
 
-    def _matching(self, task: Task, args: MatchingArgs) -> str:
+    def _matching(self, task: Task, args: MatchingArgs) -> Result:
         began = time.perf_counter()
         graph = self._at_least(task.command.graph, args.min_version)
         network = matchings.left_to_right(graph, args.left)
         if not network.n_edges:
-            return exact_json.dumps(matchings.without_edges(graph, args.fields))
+            return self._written(matchings.without_edges(graph, args.fields), task.control)
         terminals = matchings.sides(graph, network)
 
         def ask() -> Parts:
@@ -359,13 +397,16 @@ class Graphs:
             def read(solved: Solved) -> Parts:
                 if not args.fields - {"size"}:
                     return {}
+                self.residents.take(graph.name, matchings.working_memory(network))
                 found = matchings.read_proven(asked, solved, task.control, self._count_failure)
                 return matchings.fields(network, found, args.fields)
 
             answer, parts, timings_ms = self._question(task, asked, terminals, read, began)
             return answers.matching(asked, answer, timings_ms) | parts
 
-        return exact_json.dumps(self._giving_way(graph, ask))  # to the copy as well
+        parts = self._giving_way(graph, ask)  # to the copy as well
+        self._hold(graph, matchings.answer_bytes(network))
+        return self._written(parts, task.control)
 
     def _at_least(self, name: str, version: int | None) -> Graph:
         """The graph, as `ensure` has it. Raises version_unavailable if it has not reached the version."""
@@ -406,11 +447,21 @@ class Graphs:
     def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
         """The cut and the flow by edge, where they are asked for. About as much work as a solve."""
         parts: Parts = {}
+        columns: list[NDArray[np.generic]] = []
         if "cut" in args.fields:
-            parts["cut"] = answers.cut(graph.network, graph.engine.cut(solved.state, control))
+            cut = self._giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
+            columns += [cut.source_side, cut.edges]
+            parts["cut"] = answers.cut(graph.network, cut)
         if "flow" in args.fields:
-            parts["flow"] = answers.flow(graph.network, graph.engine.flow(solved.state, control), zeros=args.zeros)
+            flow = self._giving_way(graph, lambda: graph.engine.flow(solved.state, control), but=solved)
+            columns += [flow]
+            parts["flow"] = answers.flow(graph.network, flow, zeros=args.zeros)
+        self._hold(graph, sum(column.nbytes for column in columns))
         return parts
+
+    def _hold(self, graph: Graph, n_bytes: int) -> None:
+        """Count what an answer is written from, and what it takes to write it, until the command ends."""
+        self.residents.take(graph.name, Footprint(n_bytes + min(n_bytes, WRITING_BYTES)))
 
     def _giving_way(self, graph: Graph, work: Callable[[], Done], but: Solved | None = None) -> Done:
         """Work of the graph's engine; once no other graph can give way, its own older flow states do."""
@@ -459,7 +510,8 @@ class Graphs:
         if graph.saving or not (due or (graph.unsaved and age_s > self._settings.snapshot_every_s)):
             return
         graph.saving = True
-        self.defer(graph.name, lambda: self._save_if_here(graph))
+        expected_s = PER_ARC_S[Kind.SNAPSHOT] * graph.network.n_arcs
+        self.defer(graph.name, lambda: self._save_if_here(graph), expected_s)
 
     def _save_if_here(self, graph: Graph) -> None:
         if self.residents.get(graph.name) is graph:
@@ -468,7 +520,7 @@ class Graphs:
     def _save_or_log(self, graph: Graph) -> None:
         try:
             self.save(graph)
-        except (redis.RedisError, Fenced, BrokenBlob) as error:
+        except (redis.RedisError, Fenced, BrokenBlob, ServiceError) as error:
             log.warning("snapshot_failed", graph=graph.name, error=str(error))
             self.count("snapshots_failed")
         except Exception:
@@ -489,8 +541,15 @@ class Graphs:
         capacities = Capacities(
             version=graph.version, own=own, closed=graph.table.closed.copy(), known=list(graph.known.values())
         )
-        info = self._snapshots.write(graph.graph_id, graph.epoch, capacities)
+        info = self._snapshots.write(graph.name, graph.graph_id, graph.epoch, capacities)
         graph.unsaved, graph.saved_at = 0, time.monotonic()
         wait_written(self._redis)
         self.count("snapshots_written")
         return info
+
+
+def _unless_cancelled(pieces: Iterable[bytes], control: Control) -> Iterator[bytes]:
+    for piece in pieces:
+        if control.cancelled:
+            raise Cancelled("cancelled while its answer was written")
+        yield piece

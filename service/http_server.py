@@ -14,7 +14,10 @@ import uvicorn
 
 from service import logs
 from service.app import create_app
+from service.http_connections import MAX_CONNECTIONS, Connections, ServerConfig
 from service.http_protocol import BoundedProtocol
+from service.http_tls import TlsProtocol, tls_context
+from service.open_files import raise_limit, room_for_callers
 from service.settings import Settings
 
 GRACE_S = 10
@@ -37,21 +40,24 @@ def main() -> None:
         server.run(sockets=[listener])
 
 
-def config(settings: Settings, host: str = "127.0.0.1", port: int = 0) -> uvicorn.Config:
-    """How uvicorn is to serve the application."""
-    return uvicorn.Config(
+def config(settings: Settings, host: str = "127.0.0.1", port: int = 0) -> ServerConfig:
+    """How uvicorn is to serve the application; the process may open as many files from now on as the machine allows."""
+    listeners = settings.max_event_streams + settings.max_requests
+    room = min(MAX_CONNECTIONS, room_for_callers(raise_limit(), listeners))
+    tls = None if settings.tls_cert is None else tls_context(settings.tls_cert, settings.tls_key)
+    return ServerConfig(
         partial(create_app, settings),
+        Connections(room),
+        tls,
         factory=True,
         host=host,
         port=port,
-        http=BoundedProtocol,
+        http=BoundedProtocol if tls is None else TlsProtocol,
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE_S,
-        ssl_certfile=settings.tls_cert,
-        ssl_keyfile=settings.tls_key,
     )
 
 

@@ -1,4 +1,4 @@
-"""`headrace keys create | list | revoke`: on the Redis of a running service, or of one that is not running now."""
+"""`headrace keys create | list | revoke | forget`: on the Redis of a service, whether it is running now or not."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +9,7 @@ import typer
 if TYPE_CHECKING:
     from service.settings import Settings
     from service.store.api_keys import ApiKeys
+    from service.store.keys_seen import KeysSeen
 
 app = typer.Typer(help="API keys: made, listed, revoked.", no_args_is_help=True, add_completion=False)
 
@@ -30,6 +31,10 @@ def create(
         _fail(str(error))
     typer.echo(f"key {key.id} ({key.scope}) will not be shown again:", err=True)
     typer.echo(token)
+    try:
+        _seen().write()
+    except OSError as error:
+        typer.echo(f"headrace: it could not be noted that there are keys: {error}", err=True)
 
 
 @app.command("list")
@@ -52,6 +57,29 @@ def revoke(key_id: Annotated[str, typer.Argument(help="As `list` shows it.")]) -
     typer.echo(f"{key_id} is revoked", err=True)
 
 
+@app.command()
+def forget(
+    open_: Annotated[bool, typer.Option("--open", help="Say that the service is to be open from now on.")] = False,
+) -> None:
+    """Drop all keys and open the service, to whoever reaches its port. Also after a Redis that has lost its keys."""
+    if not open_:
+        _fail("without keys whoever reaches the port may do anything; say --open if that is what you want")
+    with _table() as keys:
+        count = keys.forget()
+        _seen().forget()
+    typer.echo(f"{count} keys are forgotten; API processes without HEADRACE_REQUIRE_KEYS open within seconds", err=True)
+
+
+def _seen() -> "KeysSeen":
+    """What is remembered beside the data of a `headrace serve` on this machine; if there is none, nothing is."""
+    from service.settings import Settings
+    from service.store.keys_seen import FILE, KeysSeen
+
+    settings = Settings()
+    beside = settings.data_dir / FILE if settings.data_dir.is_dir() else None
+    return KeysSeen(settings.keys_seen_file or beside)
+
+
 @contextmanager
 def _table() -> "Iterator[ApiKeys]":
     """The keys; whatever keeps us from them ends the command with one line and status 1."""
@@ -64,7 +92,7 @@ def _table() -> "Iterator[ApiKeys]":
     try:
         with open_keys(Settings()) as keys:
             yield keys
-    except (redis.RedisError, DataDirInUse, NoRedisServer) as error:
+    except (redis.RedisError, DataDirInUse, NoRedisServer, OSError) as error:
         _fail(str(error))
 
 

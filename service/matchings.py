@@ -9,6 +9,7 @@ import numpy as np
 from gpu_engine.bipartite import edge_ends, one_each, oriented, refuse_narrow, unit
 from gpu_engine.checks import Certificate
 from gpu_engine.engine import Control, Engine, Mode, SolveReport
+from gpu_engine.footprint import Footprint
 from gpu_engine.matching import Matching, read_matching
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
@@ -56,6 +57,16 @@ def fields(network: Network, found: Matching, wanted: frozenset[str]) -> dict[st
     if "cover" in wanted:
         parts["cover"] = answers.cover(network, found)
     return parts
+
+
+def working_memory(network: Network) -> Footprint:
+    """Beside the engine's own, while a matching is read and proven: per edge its ends, rows and flow."""
+    return Footprint(32 * network.n_edges)
+
+
+def answer_bytes(network: Network) -> int:
+    """Of a matching at most: half of the vertices match the other half, an edge and two ends each; two covers."""
+    return 10 * network.n_vertices
 
 
 def read_proven(graph: Graph, solved: Solved, control: Control, on_failure: Callable[[], None]) -> Matching:

@@ -22,6 +22,7 @@ TTL_S: Final = 60
 COUNTED: Final[Mapping[str, str]] = {
     "certificate_failures": "Answers whose proof failed and that were therefore not given.",
     "fenced": "Commits refused because another process had written to the graph.",
+    "graphs_handed_back": "Graphs given back to the worker they were taken from.",
     "graphs_restored": "Graphs read back from Redis.",
     "graphs_spilled": "Graphs dropped from memory to make room.",
     "snapshots_broken": "Snapshots that could not be read back.",

@@ -6,13 +6,27 @@ Headers are JSON; bulk bytes (a packed edge list, a long result) travel beside t
 """
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PrivateAttr
+
+InOrder: Final = PlainSerializer(sorted, return_type=list[str])
+"""Writes a set sorted: the order a process keeps its strings in differs from that of every other process."""
 
 
 class Message(BaseModel):
+    """Written by any process, an equal message is the same JSON text: fields as declared, sets sorted."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def to_json(self) -> bytes:
+        return self.model_dump_json().encode()
+
+
+class Arguments(Protocol):
+    """A `Message`, or the JSON of one that another process has checked and written."""
+
+    def to_json(self) -> bytes: ...
 
 
 class Kind(StrEnum):
@@ -43,6 +57,8 @@ TERMINAL_STATUSES = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED
 class LoadArgs(Message):
     blob: str
     """Name of the stored blob: a packed edge list (gpu_engine.formats.pack)."""
+    n_bytes: int = 0
+    """Of the blob, by which the worker guesses how long the load takes."""
     if_match: int | Literal["*"] | None = None
     """Only in place of a graph at this version, or (``*``) at any."""
 
@@ -60,6 +76,8 @@ class Operation(Message):
     head: list[int] | list[str] | None = None
     amounts: list[str] | None = None
     """Decimal literals as the caller wrote them ("4", "1.5", "inf"), for set, add and scale."""
+    packed: str | None = None
+    """In place of these four, when they are long (`service.packed`)."""
 
 
 class PatchArgs(Message):
@@ -75,7 +93,7 @@ class MaxFlowArgs(Message):
     sinks: list[int] | list[str] | None = None
     supply: list[str] | None = None
     demand: list[str] | None = None
-    fields: frozenset[Literal["value", "cut", "flow"]] = frozenset({"value"})
+    fields: Annotated[frozenset[Literal["value", "cut", "flow"]], InOrder] = frozenset({"value"})
     zeros: bool = False
     min_version: int | None = None
     time_limit_s: float | None = None
@@ -83,7 +101,7 @@ class MaxFlowArgs(Message):
 
 class MatchingArgs(Message):
     left: list[int] | list[str] | None = None
-    fields: frozenset[Literal["size", "edges", "cover"]] = frozenset({"size", "edges", "cover"})
+    fields: Annotated[frozenset[Literal["size", "edges", "cover"]], InOrder] = frozenset({"size", "edges", "cover"})
     min_version: int | None = None
     time_limit_s: float | None = None
 
@@ -128,6 +146,19 @@ class Command(Message):
     traceparent: str | None = None
     """W3C trace context of the span that asked for it."""
 
+    _carried: Arguments | None = PrivateAttr(default=None)
+
+    def carrying(self, args: Arguments) -> Self:
+        """The same with other arguments, which are written as they stand: it may be megabytes of JSON."""
+        self._carried = args
+        return self
+
+    def to_json(self) -> bytes:
+        if self._carried is None:
+            return super().to_json()
+        head = self.model_dump_json(exclude={"args"}).encode()
+        return b"".join([head[:-1], b',"args":', self._carried.to_json(), b"}"])
+
 
 class Problem(Message):
     """A refusal as it will reach the caller."""
@@ -144,4 +175,6 @@ class Reply(Message):
     status: Status
     result_json: str | None = None
     """JSON body the caller gets, as the worker wrote it: its numbers are exact, so it is never parsed on the way."""
+    result_blob: str | None = None
+    """In place of `result_json`, the name of the blob where a long result lies."""
     problem: Problem | None = None

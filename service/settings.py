@@ -38,14 +38,16 @@ class Settings(BaseSettings):
     max_wait_s: float = Field(default=300, ge=0)
     max_body_bytes: int = Field(default=1 << 30, gt=0)
     max_json_bytes: int = Field(default=256 << 20, gt=0)
-    """Of a JSON body, decoded. Parsing takes twenty times as much memory for a while."""
+    """Of a body of JSON, and of any PATCH, decoded."""
+    body_memory_bytes: int = Field(default=8 << 30, gt=0)
+    """Memory of one API process and its parsers for bodies: as received, decoded, and what reading them may take."""
     max_edges: int = Field(default=2**30 - 1, gt=0)
     max_vertices: int = Field(default=2**31 - 2, gt=0)
     max_patch_rows: int = Field(default=1_000_000, gt=0)
 
     workers: int = Field(default=1, ge=1)
     threads: int = Field(default=2, ge=1)
-    """Solver threads of one worker; each graph uses one at a time."""
+    """Long work that one worker does side by side, one piece for each graph. Short work has slots of its own."""
     engine: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:[a-z-]+)?)$")
     """`cuda:NAME` drains by a published system, for comparisons; the worker refuses unknown names."""
     memory_budget_bytes: int = Field(default=8 << 30, gt=0)
@@ -56,20 +58,24 @@ class Settings(BaseSettings):
     """A worker silent for longer may lose its graphs to another."""
     queue_limit: int = Field(default=1000, gt=0)
     """Commands that may wait for one worker."""
-    graph_queue_limit: int = Field(default=64, gt=0)
+    graph_queue_limit: int = Field(default=128, gt=0)
     """Commands for one graph, unfinished, that one API process lets in."""
     graph_queue_short: int = Field(default=8, gt=0)
-    """The same, of callers that wait for the answer, when commands take long; two once it has been full ..."""
-    queue_target_s: float = Field(default=0.2, ge=0)
-    """... and as many more as are over within this time, a fifth of it once it has been full."""
-    key_queue_limit: int = Field(default=32, gt=0)
+    """The same, of callers that wait for the answer, when commands take long ..."""
+    queue_target_s: float = Field(default=2.0, ge=0)
+    """... and as many more as are over within this time. Less once it has been full (`service.api.admission`)."""
+    key_queue_limit: int = Field(default=128, gt=0)
     """The same for one API key."""
     max_requests: int = Field(default=1024, gt=0)
     """Requests open at one API process, those that wait for an answer included."""
+    max_sending_bytes: int = Field(default=256 << 20, gt=0)
+    """Of long answers on their way to their readers, at one API process; one answer alone may have more."""
     max_event_streams: int = Field(default=256, gt=0)
     """Event streams open at one API process."""
     require_keys: bool = False
     """Let nobody in without an API key, even while there are none. Without: open until the first key is made."""
+    keys_seen_file: Path | None = None
+    """Where it is kept that there were API keys; `headrace serve` sets it to a file in `data_dir`."""
     tls_cert: Path | None = None
     """PEM file of the certificate chain the API shows; None: plain HTTP."""
     tls_key: Path | None = None

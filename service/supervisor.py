@@ -20,7 +20,9 @@ import structlog
 from service import redis_server
 from service.children import Child, Popen, spawn_options
 from service.data_dir import Lock, locked
+from service.open_files import raise_limit
 from service.settings import Settings
+from service.store import keys_seen
 from service.store.api_keys import ApiKeys
 from service.store.connection import AWAY, connect
 from service.store.keys import Keys
@@ -49,9 +51,11 @@ def serve(settings: Settings, *, any_host: bool = False, announce: Callable[[str
     when a child cannot be brought up.
     """
     is_local = any_host or _is_loopback(settings.host)
+    raise_limit()  # for Redis as well, which takes as many connections as it may open files
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    settings = settings.model_copy(update={"keys_seen_file": settings.data_dir.absolute() / keys_seen.FILE})
     with locked(settings.data_dir) as lock:
         if not is_local:
             _require_keys(settings)
@@ -83,9 +87,9 @@ def _children(settings: Settings, lock: Lock, listener: socket.socket) -> Sequen
 
     children = []
     if settings.redis_url is None:
-        redis_server.find_server()
+        redis_server.find_server(redis_server.data_of(settings))
         options = spawn_options(lock.descriptor)
-        hint = f"see {settings.data_dir.absolute() / 'redis' / 'redis.log'}"
+        hint = f"see {redis_server.data_of(settings) / 'redis.log'}"
         redis = Child("redis", lambda: redis_server.start(settings, **options), STOP_REDIS_S, hint)
         redis.keep_alive()
         children.append(redis)
@@ -143,7 +147,7 @@ def _require_keys(settings: Settings) -> None:
 
 def _has_keys(settings: Settings) -> bool:
     embedded = settings.redis_url is None
-    if embedded and not (settings.data_dir / "redis").exists():
+    if embedded and not redis_server.data_of(settings).exists():
         return False
     client = connect(settings)
     try:

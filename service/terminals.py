@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpu_engine.errors import InvalidTerminals
+from gpu_engine.literals import read_literals
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
-from gpu_engine.types import VertexArray
+from gpu_engine.types import UnitArray, VertexArray
 from gpu_engine.units import read_amounts
 from gpu_engine.updates import rows_of
 from service.protocol import MaxFlowArgs
@@ -43,9 +44,10 @@ def _side(
 
 def _caps(
     network: Network, literals: Sequence[str] | None, vertices: Sequence[int] | Sequence[str] | None, kind: str
-) -> list[int] | None:
+) -> UnitArray | None:
     if literals is None:
         return None
     if vertices is None or len(vertices) != len(literals):
         raise InvalidTerminals(f"{len(literals)} amounts of {kind} need as many vertices")
-    return read_amounts(literals, network.decimals, list(vertices))
+    decimals, given = network.decimals, vertices
+    return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [given[i]])[0])

@@ -10,33 +10,35 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
-import numpy as np
+import pyarrow as pa
 import redis
 import structlog
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import EngineError
 from gpu_engine.footprint import Footprint
-from gpu_engine.network import Network
 from gpu_engine.select import device_bytes, open_engine, prepare
-from gpu_engine.terminals import Terminals
-from gpu_engine.types import INFINITE
 from service import logs
 from service.errors import ServiceError
 from service.graphs import Graphs
 from service.metrics import TTL_S, WorkerMetrics
-from service.queue.consumer import Consumer, Forward
+from service.open_files import raise_limit
+from service.queue.consumer import Consumer
+from service.queue.costs import RESTORE_S_PER_BYTE, Costs
+from service.queue.handback import HandBack
 from service.queue.lease import Lease
 from service.queue.models import WorkerReport
 from service.queue.takeover import Takeover
+from service.queue.task import Forward
 from service.resident import OpenEngine
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
 from service.tracing import NoTracing, Tracing, open_tracing
+from service.warm_up import warm_up
 
 NAME_TAKEN: Final = 3
 """Exit status when another process has started under the same name."""
@@ -44,6 +46,9 @@ NAME_TAKEN: Final = 3
 DEVICE_SHARE: Final = 0.8
 """Of a device's memory, for its workers to hold and solve graphs; batches, sorts of new graphs, kernels and the driver
 have the rest."""
+
+SWITCH_S: Final = 0.0005
+"""How long a thread runs Python while others want to: short work takes its turn many times."""
 
 Answer = TypeVar("Answer")
 
@@ -62,12 +67,19 @@ class Worker:
         self._metrics = WorkerMetrics()
         self._tracing = tracing or NoTracing()
         self.graphs = Graphs(self._redis, keys, name, settings, open_engine, self._metrics)
-        self._consumer = Consumer(self._redis, keys, name, settings, self.graphs.handle, self._metrics, self._tracing)
-        self.graphs.defer = self._consumer.lanes.put
-        self._lease = Lease(self._redis, keys, name, settings.lease_s)
+        costs = Costs(self.graphs.arcs)
+        self._consumer = Consumer(
+            self._redis, keys, name, settings, self.graphs.handle, self._metrics, self._tracing, costs
+        )
+        self.graphs.defer = self._defer
+        self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
         self._takeover = Takeover(self._redis, keys, name, settings.lease_s)
+        lanes = self._consumer.lanes
+        self._consumer.on_restore = self._on_handed_over
+        self._hand_back = HandBack(self._redis, keys, name, settings.lease_s, lanes.is_idle, self._give_back)
         self._engine_name = "unknown"
         self._ready = False
+        self._ready_since = 0.0
         self._lost = False
         self._to_restore = 0
         self._lock = threading.Lock()
@@ -114,25 +126,41 @@ class Worker:
 
     def _restore_all(self) -> None:
         """In the graphs' own lanes, before their commands; ready when all are there."""
-        names = self._ask_redis(self.graphs.owned) or []
-        self._to_restore = len(names) + 1
-        for name in names:
-            self._consumer.lanes.put(name, partial(self._restore, name))
+        sizes = self._ask_redis(self.graphs.sizes) or {}
+        self._to_restore = len(sizes) + 1
+        for name, n_bytes in sizes.items():
+            self._defer(name, partial(self._restore, name), RESTORE_S_PER_BYTE * n_bytes)
         self._one_restored()
 
+    def _defer(self, graph: str, work: Callable[[], None], expected_s: float) -> None:
+        self._consumer.lanes.put(graph, work, lambda: expected_s)
+
     def _restore(self, name: str) -> None:
+        self._try_restore(name)
+        self._one_restored()
+
+    def _try_restore(self, name: str) -> None:
         try:
             self.graphs.restore(name)
         except (redis.RedisError, EngineError, ServiceError, Forward) as error:
             log.warning("not_restored", graph=name, error=str(error))  # tried again when it is used
         except Exception:
             log.exception("not_restored", graph=name)
-        self._one_restored()
+
+    def _on_handed_over(self, name: str) -> None:
+        """Before anybody asks for it."""
+        with suppress(RuntimeError):  # the lanes have been closed: whoever has this name next restores all
+            self._consumer.lanes.put(name, partial(self._try_restore, name))
+
+    def _give_back(self, name: str, home: str) -> None:
+        """In the graph's own lane, behind what it has."""
+        self._consumer.lanes.put(name, partial(self.graphs.hand_back, name, home))
 
     def _one_restored(self) -> None:
         with self._lock:
             self._to_restore -= 1
             self._ready = self._to_restore == 0
+            self._ready_since = time.time()
         if self._ready:
             self._lease.beat_now()
 
@@ -150,6 +178,7 @@ class Worker:
             device_bytes=held.device,
             device_budget_bytes=budget.device,
             beat_at=time.time(),
+            ready_since=self._ready_since,
             counters=self.graphs.counters,
             notes=self.graphs.notes,
         )
@@ -159,6 +188,7 @@ class Worker:
         self.graphs.look_after()
         if self._ready:
             self._takeover.check()
+            self._hand_back.check()
 
     def _publish_metrics(self) -> None:
         text = self._metrics.text(self.graphs.counters, self.graphs.residency)
@@ -172,27 +202,14 @@ class Worker:
         self.stop()
 
 
-def warm_up(open_engine: OpenEngine) -> None:
-    """Compile every host kernel on a tiny network. Seconds at first, then from the cache."""
-    tail, head = np.array([0, 0, 1, 2], np.int32), np.array([1, 2, 3, 3], np.int32)
-    network = Network(EdgeList(4, tail, head, np.array([3, 2, 2, 3], np.int64)))
-    engine = open_engine(network)
-    state = engine.open(Terminals.of([0], [3]))
-    engine.solve(state)
-    for capacity in (1, 5, INFINITE, 2):
-        engine.update(np.array([0, 3]), np.array([capacity, 3]))
-        engine.solve(state)
-    engine.cut(state)
-    engine.flow(state)
-    engine.certificate(state)
-    engine.close(state)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m service.worker", description=__doc__)
     parser.add_argument("--name", required=True, help="the worker's name; it keeps its graphs under this name")
     name = parser.parse_args().name
     logs.configure(name)
+    raise_limit()
+    sys.setswitchinterval(SWITCH_S)
+    pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what it once had: twice a graph, after its load
     settings = Settings()
     worker = Worker(settings, name, partial(open_engine, choice=settings.engine), open_tracing(name))
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -53,7 +53,13 @@ class Caller:
     def reply(self, kind: Kind, graph: str, args: Message, key: str | None = None, digest: str | None = None) -> Reply:
         reply = self.run(self.dispatcher.wait(self.submit(kind, graph, args, key, digest), PATIENCE_S))
         assert reply is not None
-        return reply
+        return reply if reply.result_blob is None else self.run(self._whole(reply, reply.result_blob))
+
+    async def _whole(self, reply: Reply, blob: str) -> Reply:
+        """With the result that lies in a blob."""
+        chunks = (await self.dispatcher.blobs.open(blob)).chunks()
+        text = b"".join([chunk async for chunk in chunks]).decode()
+        return reply.model_copy(update={"result_json": text, "result_blob": None})
 
     def ask(self, kind: Kind, graph: str, args: Message, key: str | None = None) -> dict[str, Any]:
         """The result of a command that must succeed."""

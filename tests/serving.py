@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 import httpx
+
+from service.settings import Settings
 
 PATIENCE_S = 90.0
 """Includes the first compilation of the kernels on a machine that has not cached them."""
@@ -43,7 +46,7 @@ def eventually(holds: Callable[[], bool]) -> None:
         try:
             if holds():
                 return
-        except httpx.TransportError:
+        except (httpx.TransportError, OSError):
             pass
         assert time.monotonic() < deadline, "it did not come true in time"
         time.sleep(0.05)
@@ -80,3 +83,21 @@ def serving(
         process.wait(PATIENCE_S)
         assert process.stdout is not None
         process.stdout.close()
+
+
+@contextmanager
+def another_api(data_dir: Path, environment: Mapping[str, str] = MappingProxyType({})) -> Iterator[httpx.Client]:
+    """One more API process of the service in `data_dir`, as another machine would run it."""
+    redis_url = Settings(data_dir=data_dir, redis_url=None).redis_location
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
+        command = [sys.executable, "-m", "service.http_server", "--fd", str(listener.fileno())]
+        settings = {"REDIS_URL": redis_url, "HEADRACE_DATA_DIR": str(data_dir / "none")}
+        process = subprocess.Popen(command, pass_fds=[listener.fileno()], env=os.environ | settings | dict(environment))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    try:
+        with httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE_S) as http:
+            eventually(lambda: http.get("/readyz").status_code == 200)
+            yield http
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)

@@ -59,26 +59,40 @@ def crossing(
     reverse_arc: ArcArray,
     capacity: UnitArray,
     undirected: BoolArray,
-    side: BoolArray,
+    least: BoolArray,
+    greatest: BoolArray,
     slots: NDArray[np.int64],
-) -> EdgeArray:
-    """Rows of the edges with capacity that lead out of ``side``, int64[...] rising. ``undirected`` is bool[m], or
-    bool[1] when all edges agree. O(m). Breaks off when ``slots[0]`` (cancel) is raised.
+) -> tuple[EdgeArray, bool]:
+    """Rows of the edges with capacity that lead out of ``least``, int64[...] rising, and whether the same ones lead out
+    of ``greatest``. ``undirected`` is bool[m], or bool[1] when all edges agree. O(m). Breaks off when ``slots[0]``
+    (cancel) is raised.
     """
-    count = 0
-    found = np.empty(1024, np.int64)
-    same = len(undirected) == 1
+    count, unique = 0, True
     for row in range(len(edge_arc)):
         if row & POLL_MASK == 0 and slots[0] != 0:
             break
         arc = edge_arc[row]
         if arc < 0 or capacity[row] == 0:
             continue
-        leaves, enters = side[head[reverse_arc[arc]]], side[head[arc]]
-        if leaves == enters or not (leaves or undirected[0 if same else row]):
+        tail, end = head[reverse_arc[arc]], head[arc]
+        either = undirected[row if len(undirected) > 1 else 0]
+        leads_out = _leads_out(least, tail, end, either)
+        count += leads_out
+        unique &= leads_out == _leads_out(greatest, tail, end, either)
+    found = np.empty(count, np.int64)
+    at = 0
+    for row in range(len(edge_arc)):
+        if at == count:
+            break
+        arc = edge_arc[row]
+        if arc < 0 or capacity[row] == 0:
             continue
-        if count == len(found):
-            found = np.concatenate((found, np.empty(count, np.int64)))
-        found[count] = row
-        count += 1
-    return found[:count].copy()
+        if _leads_out(least, head[reverse_arc[arc]], head[arc], undirected[row if len(undirected) > 1 else 0]):
+            found[at] = row
+            at += 1
+    return found, unique
+
+
+@njit(cache=True, nogil=True)
+def _leads_out(side: BoolArray, tail: int, end: int, either: bool) -> bool:
+    return (side[tail] and not side[end]) or (either and side[end] and not side[tail])

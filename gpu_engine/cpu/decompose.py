@@ -18,14 +18,26 @@ def flow_residual(reverse_arc: ArcArray, capacity: UnitArray, residual: UnitArra
     return back
 
 
+@njit(cache=True, nogil=True)
+def add_returned(reverse_arc: ArcArray, capacity: UnitArray, residual: UnitArray, back: UnitArray) -> None:
+    """Change ``residual`` by what has become of `flow_residual` of it, ``back``: in pairs, as each arc's flow decides
+    what its reverse had."""
+    for a in range(len(residual)):
+        r = reverse_arc[a]
+        if a < r:
+            flow = capacity[a] - residual[a]
+            residual[a] += back[a] - max(0, -flow)
+            residual[r] += back[r] - max(0, flow)
+
+
 def distribute(network: Network, arc_flow: UnitArray) -> UnitArray:
     """Give each link's net flow to its edges: int64[m] along each edge.
 
-    ``arc_flow`` int64[arcs] is antisymmetric. Edges that can carry the flow in its direction take it in row
-    order, each filled before the next; the others carry nothing.
+    ``arc_flow`` int64[arcs] is antisymmetric, and used up. Edges that can carry the flow in its direction take it in
+    row order, each filled before the next; the others carry nothing.
     """
-    undirected = np.ascontiguousarray(np.broadcast_to(network.undirected, (network.n_edges,)))
-    return _distribute(network.edge_arc, network.reverse_arc, network.capacity, undirected, arc_flow.copy())
+    undirected = np.array(np.broadcast_to(network.undirected, (network.n_edges,)))
+    return _distribute(network.edge_arc, network.reverse_arc, network.capacity, undirected, arc_flow)
 
 
 @njit(cache=True, nogil=True)

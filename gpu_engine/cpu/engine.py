@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.checks import Certificate, certify, own_supply
 from gpu_engine.cpu import cuts, repair, sides
-from gpu_engine.cpu.decompose import distribute, flow_residual
+from gpu_engine.cpu.decompose import add_returned, distribute, flow_residual
 from gpu_engine.cpu.drain import drain
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.engine import Control, Cut, Engine, FlowState, KeptState, Mode, SolveReport
@@ -29,7 +29,6 @@ NEAR = 1024
 
 SPARSE_DEGREE = 16
 MANY_BROKEN = 100
-"""Fewer broken vertices than this are always repaired."""
 
 RETRY_EVERY = 32
 
@@ -80,11 +79,13 @@ class Patience:
     give_up_at: int = 1 << 62
     """Broken vertices from which on a cold solve is expected to be faster."""
     refused: int = 0
+    least: int = MANY_BROKEN
+    """Fewer broken vertices than this are always repaired."""
 
     def start_with(self, n_vertices: int, n_arcs: int) -> None:
         """A first guess: excess travels far in sparse networks, so many small repairs cost more than one flood."""
         if n_arcs < SPARSE_DEGREE * n_vertices:
-            self.give_up_at = max(MANY_BROKEN, n_vertices // 200)
+            self.give_up_at = max(self.least, n_vertices // 200)
 
     def allows(self, n_broken: int) -> bool:
         """False if a cold solve should be made; now and then a repair is tried all the same."""
@@ -96,7 +97,7 @@ class Patience:
     def learn(self, n_broken: int, repair_ms: float) -> None:
         """A repair of so many broken vertices took so long."""
         if repair_ms > self.cold_ms:
-            self.give_up_at = min(self.give_up_at, max(MANY_BROKEN, n_broken))
+            self.give_up_at = min(self.give_up_at, max(self.least, n_broken))
         elif n_broken >= self.give_up_at:
             self.give_up_at = 2 * n_broken
 
@@ -291,6 +292,7 @@ class CpuEngine(Engine):
 
     def cut(self, state: FlowState, control: Control | None = None) -> Cut:
         assert isinstance(state, CpuFlowState)
+        self._room(self.needs.cut)
         side, slots = state.source_side, (control or Control()).slots
         least, takes = (
             cuts.reachable(*self._csr, state.residual, state.excess, state.role, side, forward, slots)
@@ -298,13 +300,14 @@ class CpuEngine(Engine):
         )
         network = self.network
         columns = network.edge_arc, network.head, network.reverse_arc, network.capacity, network.undirected
-        edges, of_greatest = (cuts.crossing(*columns, s, slots) for s in (least, ~takes))
+        edges, unique = cuts.crossing(*columns, least, ~takes, slots)
         _go_on(control)
-        return Cut(least, edges, state.value, np.array_equal(edges, of_greatest))
+        return Cut(least, edges, state.value, unique)
 
     def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
         assert isinstance(state, CpuFlowState)
         control = control or Control()
+        self._room(self.needs.flow)
         free = free_vertices(self.network, state.terminals)
         capacity = self._capacity
         residual, excess = state.residual.copy(), state.excess.copy()
@@ -312,7 +315,9 @@ class CpuEngine(Engine):
             self._return(state, capacity, residual, excess, control, deficits)
         route_free_flow(self.network, free, residual, excess)
         _go_on(control)
-        return distribute(self.network, capacity - residual)
+        np.subtract(capacity, residual, out=residual)
+        del excess
+        return distribute(self.network, residual)
 
     def _return(
         self,
@@ -335,12 +340,11 @@ class CpuEngine(Engine):
         role = sides.drain_roles(state.role, state.source_side, not deficits)
         back = flow_residual(self.network.reverse_arc, capacity, residual)
         _go_on(control)
-        given = back.copy()
         excess -= shift
         drain(self.network, back, excess, role, control, _SCRATCH, mirrored=deficits, exact=True)
         _go_on(control)
         excess += shift
-        residual += back - given
+        add_returned(self.network.reverse_arc, capacity, residual, back)
 
     def certificate(self, state: FlowState) -> Certificate:
         assert isinstance(state, CpuFlowState)

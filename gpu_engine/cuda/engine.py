@@ -5,20 +5,21 @@ which the update left a deficit or an excess. Nothing but a few counters is read
 the cut are derived on the host from a copy of the state, so they do not disturb it.
 """
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 import cupy
 import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks import Certificate, verdict
-from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
+from gpu_engine.cpu.engine import CpuEngine, CpuFlowState, Patience
 from gpu_engine.cuda import launch
 from gpu_engine.cuda.arrange import as_given, sinks_first
 from gpu_engine.cuda.launch import Array, Batch, Drains, LoadedBatch, Topology
@@ -41,6 +42,13 @@ POLL_S = 0.0002
 TELL_S = 0.05
 """How often a running solve tells its counters."""
 
+FEW_BROKEN: Final = 32
+"""Fewer broken ends than this are always repaired, at first."""
+
+GIVE_UP_MS: Final = 1.0
+GIVE_UP_SHARE: Final = 1.5
+"""A repair is given up after so much more than this share of a cold solve's time."""
+
 WORK = slice(Control.PUSHES, Control.ARCS_SCANNED + 1)
 """Where a control has these."""
 
@@ -62,16 +70,21 @@ class CudaFlowState(KeptState):
     value: int = 0
     settled_value: int = 0
     solved: bool = False
-    lacking: bool = False
-    """S may hold deficits since the last solve."""
-    holding: bool = False
-    """T may hold excess since the last solve."""
+    lacking: int = 0
+    """How many ends of changed edges had a deficit in S, counted for each edge; 0: there is none in S."""
+    holding: int = 0
+    """How many ends of changed edges had an excess in T, likewise."""
+    patience: Patience = field(default_factory=lambda: Patience(least=FEW_BROKEN))
     touched: bool = False
 
     @property
     def nbytes(self) -> int:
         at_rest = self.role.nbytes + self.excess.nbytes + self.source_side.nbytes
         return int(at_rest + (0 if self.arcs is None else self.arcs.nbytes + self.edge_arc.nbytes))
+
+
+class _TooSlow(Exception):
+    """A repair has taken longer than a cold solve."""
 
 
 class CudaEngine(Engine):
@@ -190,8 +203,8 @@ class CudaEngine(Engine):
         if told["overflow"]:
             state.solved, state.wide, state.arcs, state.edge_arc = False, True, None, None
         state.value += int(told["gained"])
-        state.lacking |= bool(told["lacking"])
-        state.holding |= bool(told["holding"])
+        state.lacking += int(told["lacking"])
+        state.holding += int(told["holding"])
 
     def _update_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
         """As in the CPU engine: the free vertices may change, so every state goes cold."""
@@ -233,6 +246,7 @@ class CudaEngine(Engine):
         return SolveReport(mode, state.value, self.name, counters, timings_ms, reason)
 
     def _solve_cold(self, state: CudaFlowState, control: Control) -> dict[str, int]:
+        began = perf_counter()
         state.solved = False
         needs = self._needs(state.wide)
         self._room(needs.scratch if state.arcs is not None else needs.scratch + needs.state)
@@ -246,25 +260,48 @@ class CudaEngine(Engine):
         demand = state.terminals.demand
         on_sink_side = int(cupy.where(state.source_side, 0, state.excess).sum())
         state.value = int(demand[demand != INFINITE].sum()) + on_sink_side
-        state.lacking = state.holding = False
+        state.lacking = state.holding = 0
         state.solved = True
+        state.patience.cold_ms = (perf_counter() - began) * 1e3
         return counters
 
     def _solve_warm(self, state: CudaFlowState, control: Control) -> tuple[Mode, str, dict[str, int]]:
+        if n_broken := state.lacking + state.holding:
+            return self._repair(state, control, n_broken)
         counters: dict[str, int] = dict.fromkeys(COUNTERS, 0)
-        if state.lacking or state.holding:
-            self._room(self._needs(state.wide).scratch)
-            # What deficits do not find in S they take from T, which may then hold excess for them.
-            counters = self._settle(state, control, [True, False] if state.lacking else [False])
-            state.lacking = state.holding = False
-            return Mode.WARM, "repaired from the last flow", counters
         if state.value != state.settled_value:
             return Mode.WARM, "the cut is still minimum, its capacity changed", counters
         reason = "flow and cut are still optimal" if state.touched else "no change since the last solve"
         return Mode.UNCHANGED, reason, counters
 
-    def _settle(self, state: CudaFlowState, control: Control, sides: list[bool]) -> dict[str, int]:
-        """Drain S (True: its deficits) or T; raises `Cancelled` with a pseudoflow that can be settled later."""
+    def _repair(self, state: CudaFlowState, control: Control, n_broken: int) -> tuple[Mode, str, dict[str, int]]:
+        """Drain the sides that an update left with a deficit or an excess, unless a cold solve is faster.
+
+        A repair that takes much longer than the last cold solve did is given up, so that no update costs more than
+        two and a half of them.
+        """
+        if not state.patience.allows(n_broken):
+            return Mode.COLD, f"{n_broken} broken ends: solving anew is faster", self._solve_cold(state, control)
+        began = perf_counter()
+        self._room(self._needs(state.wide).scratch)
+        # What deficits do not find in S they take from T, which may then hold excess for them.
+        sides = [True, False] if state.lacking else [False]
+        try:
+            counters = self._settle(state, control, sides, GIVE_UP_SHARE * state.patience.cold_ms + GIVE_UP_MS)
+        except _TooSlow:
+            state.patience.learn(n_broken, math.inf)
+            return Mode.COLD, "a repair took longer than a cold solve does", self._solve_cold(state, control)
+        state.patience.learn(n_broken, (perf_counter() - began) * 1e3)
+        state.lacking = state.holding = 0
+        return Mode.WARM, "repaired from the last flow", counters
+
+    def _settle(
+        self, state: CudaFlowState, control: Control, sides: list[bool], limit_ms: float = math.inf
+    ) -> dict[str, int]:
+        """Drain S (True: its deficits) or T.
+
+        Raises `Cancelled`, or `_TooSlow` once ``limit_ms`` has passed; a pseudoflow that can be settled later is left.
+        """
         drains = Drains(self.network.n_vertices, self.network.n_arcs)
         done = control.slots[WORK].copy()
         counters = Counter(dict.fromkeys(COUNTERS, 0))
@@ -278,37 +315,45 @@ class CudaEngine(Engine):
                 drains.start(self._topology.row_offsets, state, deficits=deficits)
         except Cancelled:
             cancelled = True  # in a preset; what the drains before it did counts all the same
-        self._wait(control, drains)
+        in_time = self._wait(control, drains, math.inf if self._preset is not None else limit_ms)
+        stopped = False
         for told in drains.outcomes():
-            cancelled |= told["status"] != 0
+            stopped |= bool(told["status"] != 0)
             state.value += int(told["gained"])
             if self._preset is None:
                 counters.update({name: int(told[name]) for name in COUNTERS})
             else:
                 counters["left_pushes"] += int(told["pushes"])
         control.slots[WORK] = done + [counters[name] for name in WORK_DONE]
-        if cancelled:
-            state.holding = True
-            raise Cancelled("the solve was cancelled")
+        if cancelled or stopped:
+            state.holding = max(state.holding, 1)
+            if cancelled or in_time:
+                raise Cancelled("the solve was cancelled")
+            raise _TooSlow
         return counters
 
-    def _wait(self, control: Control, drains: Drains) -> None:
-        """Until the kernels have ended; passes a cancel on to them, and to the control how far they are."""
+    def _wait(self, control: Control, drains: Drains, limit_ms: float) -> bool:
+        """Until the kernels have ended; passes a cancel on to them, and to the control how far they are.
+
+        False if they were stopped because ``limit_ms`` had passed.
+        """
         event = cupy.cuda.Event(disable_timing=True)
         event.record()
         began = told = perf_counter()
         done = control.slots[WORK].copy()
-        sent = False
+        sent, in_time = False, True
         while not event.done:
-            if control.cancelled and not sent:
-                drains.cancel()
-                sent = True
             now = perf_counter()
+            late = (now - began) * 1e3 > limit_ms
+            if (control.cancelled or late) and not sent:
+                drains.cancel()
+                sent, in_time = True, control.cancelled
             if now - began > SPIN_S:
                 time.sleep(POLL_S)
             if now - told > TELL_S:
                 told = now
                 control.slots[WORK] = done + drains.progress()
+        return in_time
 
     @device_call
     def certificate(self, state: FlowState) -> Certificate:
@@ -334,11 +379,13 @@ class CudaEngine(Engine):
 
     @device_call
     def cut(self, state: FlowState, control: Control | None = None) -> Cut:
+        self._room(self.needs.cut)
         engine, copy = self._on_host(state)
         return engine.cut(copy, control)
 
     @device_call
     def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
+        self._room(self.needs.flow)
         engine, copy = self._on_host(state)
         return engine.flow(copy, control)
 

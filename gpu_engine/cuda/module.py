@@ -34,16 +34,6 @@ def device_name() -> str:
     return name.decode()
 
 
-def compile_all() -> None:
-    """Compile what a solve may need, so that none waits for it."""
-    kernel("arrange.cu", "next_level", wide=False)
-    for wide in (False, True):
-        for name in ("drain_forward", "drain_mirrored"):
-            kernel("drain.cu", name, wide=wide, cooperative=True)
-        kernel("state.cu", "apply", wide=wide)
-        kernel("certify.cu", "certify_arcs", wide=wide)
-
-
 @cache
 def kernel(file: str, name: str, *, wide: bool, cooperative: bool = False) -> Any:
     """The function ``name`` of ``file``, for int64 residuals if ``wide``. Compiled on first use: seconds, once."""

@@ -16,16 +16,18 @@ from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats._place import shown
 from gpu_engine.formats.adjacency import from_matrix, read_adjacency, read_npy
-from gpu_engine.formats.arrow import pack, read_arrow, unpack, write_arrow
+from gpu_engine.formats.arrow import pack, pack_into, read_arrow, unpack, write_arrow
 from gpu_engine.formats.columnar_json import from_columns, read_json, write_json
 from gpu_engine.formats.csv_table import read_csv, write_csv
 from gpu_engine.formats.dimacs import read_dimacs, write_dimacs
-from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source
+from gpu_engine.formats.limits import DEFAULT_LIMITS, FREE_BYTES, Limits, Source
 from gpu_engine.formats.matrix_market import read_matrix_market
 from gpu_engine.formats.npz import read_npz, write_npz
+from gpu_engine.formats.reading import reading_bytes
 
 __all__ = [
     "DEFAULT_LIMITS",
+    "FREE_BYTES",
     "MEDIA_TYPES",
     "SUFFIXES",
     "Limits",
@@ -34,6 +36,7 @@ __all__ = [
     "from_columns",
     "from_matrix",
     "pack",
+    "pack_into",
     "read",
     "read_adjacency",
     "read_arrow",
@@ -44,6 +47,7 @@ __all__ = [
     "read_matrix_market",
     "read_npy",
     "read_npz",
+    "reading_bytes",
     "unpack",
     "write_arrow",
     "write_csv",

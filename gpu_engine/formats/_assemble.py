@@ -26,11 +26,12 @@ def assemble(
     place: Place = ROWS,
     first_vertex: int = 0,
     limits: Limits = DEFAULT_LIMITS,
+    unique: bool = False,
 ) -> EdgeList:
     """Check lengths, vertex ranges, signs, limits and uniqueness; then narrow to the widths of `types`.
 
     `first_vertex` is subtracted from tails and heads (1 for formats that count from one). `n_vertices` None:
-    one more than the largest index.
+    one more than the largest index. `unique` says that the names are known to be.
     """
     check_edge_count(len(tail), limits)
     _check_lengths(len(tail), head=head, capacity=capacity, edge_ids=edge_ids)
@@ -50,7 +51,7 @@ def assemble(
     for name, terminal in (("source", source), ("sink", sink)):
         if terminal is not None and not 0 <= terminal < n_vertices:
             raise InvalidNetwork(f"{name} {terminal + first_vertex} is no vertex {first_vertex} .. {last}")
-    _check_names(n_vertices, edge_ids, vertex_labels)
+    _check_names(n_vertices, edge_ids, vertex_labels, unique)
     return EdgeList(
         n_vertices=n_vertices,
         tail=(tail - first_vertex).astype(np.int32),
@@ -84,10 +85,12 @@ def _check_lengths(n_edges: int, **columns: Names | NDArray[np.generic] | None) 
             raise InvalidNetwork(f"{name} has {len(column)} rows, tail has {n_edges}")
 
 
-def _check_names(n_vertices: int, edge_ids: Names | None, vertex_labels: Names | None) -> None:
-    if edge_ids is not None:
+def _check_names(n_vertices: int, edge_ids: Names | None, vertex_labels: Names | None, unique: bool) -> None:
+    if edge_ids is not None and not unique:
         refuse_repeats(edge_ids, "edge id")
-    if vertex_labels is not None:
-        if len(vertex_labels) != n_vertices:
-            raise InvalidNetwork(f"vertex_labels has {len(vertex_labels)} rows for {n_vertices} vertices")
+    if vertex_labels is None:
+        return
+    if len(vertex_labels) != n_vertices:
+        raise InvalidNetwork(f"vertex_labels has {len(vertex_labels)} rows for {n_vertices} vertices")
+    if not unique:
         refuse_repeats(vertex_labels, "vertex label")

@@ -4,8 +4,10 @@ Without a stated number of decimals the fewest that hold every capacity exactly 
 ``1.5`` both need one. Nothing is ever rounded: a capacity that needs more than `MAX_DECIMALS` is refused.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +23,7 @@ EXACT_FLOAT = 2.0**53
 """Below this every integer has its own float64, and so every amount of units."""
 WIDEST = 38
 """Digits of an Arrow decimal128."""
+SLICE_ROWS = 1 << 16
 EXACT = Context(prec=WIDEST)
 """Far more digits than an amount that was not refused has, its trailing zeros aside."""
 
@@ -79,8 +82,8 @@ def from_decimals(values: pa.Decimal128Array, place: Place, decimals: int | None
             continue
         return Amounts(_words(scaled, place), tried)
     allowed = MAX_DECIMALS if decimals is None else decimals
-    long = np.array([_n_decimals(value) > allowed for value in values.to_pylist()], dtype=bool)
-    place.refuse(long, f"has more than {allowed} decimals", what="capacity")
+    long = np.concatenate([np.zeros(0, np.int8), *_in_slices(values, lambda value: _n_decimals(value) > allowed)])
+    place.refuse(long > 0, f"has more than {allowed} decimals", what="capacity")
     raise CapacityOverflow("a capacity has too many digits")
 
 
@@ -160,15 +163,33 @@ def _words(scaled: pa.Decimal128Array, place: Place) -> UnitArray:
 
 def _refuse_text(strings: pa.StringArray, place: Place) -> None:
     """Name the rows Arrow could not read; slow, but only on the way to an error."""
-    numbers = [_number(text) for text in strings.to_pylist()]
-    missing = np.array([number is None for number in numbers], dtype=bool)
-    place.refuse(missing, "is not a number or 'inf'", what="capacity")
-    negative = np.array([number is not None and number < 0 for number in numbers], dtype=bool)
-    place.refuse(negative, "is negative", what="capacity")
-    large = np.array([number is not None and number > MAX_TOTAL for number in numbers], dtype=bool)
-    place.refuse(large, "is too large", CapacityOverflow, what="capacity")
-    long = np.array([number is not None and _n_decimals(number) > MAX_DECIMALS for number in numbers])
-    place.refuse(long, f"has more than {MAX_DECIMALS} decimals", what="capacity")
+    faults = [
+        ("is not a number or 'inf'", InvalidNetwork),
+        ("is negative", InvalidNetwork),
+        ("is too large", CapacityOverflow),
+        (f"has more than {MAX_DECIMALS} decimals", InvalidNetwork),
+    ]
+    found = np.concatenate([np.zeros(0, np.int8), *_in_slices(strings, _fault_of)])
+    for fault, (message, error) in enumerate(faults, 1):
+        place.refuse(found == fault, message, error, what="capacity")
+
+
+def _fault_of(text: str) -> int:
+    """0: none; else its place in the list of `_refuse_text`, from 1."""
+    number = _number(text)
+    if number is None:
+        return 1
+    if number < 0:
+        return 2
+    if number > MAX_TOTAL:
+        return 3
+    return 4 if _n_decimals(number) > MAX_DECIMALS else 0
+
+
+def _in_slices(column: pa.Array, act: Callable[[Any], int]) -> Iterator[NDArray[np.int8]]:
+    """What `act` makes of each value, int8. A Python object of every value at once would take gigabytes."""
+    for start in range(0, len(column), SLICE_ROWS):
+        yield np.array(list(map(act, column.slice(start, SLICE_ROWS).to_pylist())), np.int8)
 
 
 def _number(text: str) -> Decimal | None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.errors import ROWS_SHOWN, InvalidNetwork
 from gpu_engine.formats._place import Place, refusing, shown
+from gpu_engine.texts import Texts
 
 Names: TypeAlias = NDArray[np.int64] | Sequence[str]
 """As `EdgeList` holds them."""
@@ -19,6 +20,9 @@ def as_arrow(names: Names) -> pa.Array:
     """int64 or large_string array."""
     if isinstance(names, np.ndarray):
         return pa.array(names.astype(np.int64, copy=False))
+    if isinstance(names, Texts):
+        buffers = [None, pa.py_buffer(names.offsets), pa.py_buffer(names.data)]
+        return pa.Array.from_buffers(pa.large_string(), len(names), buffers)
     with refusing("names must be text", pa.ArrowException, UnicodeError, TypeError):
         return pa.array(names, type=pa.large_string())
 
@@ -32,9 +36,16 @@ def from_arrow(column: pa.Array, what: str) -> Names:
             integers: NDArray[np.int64] = pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
         return integers
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        strings: list[str] = column.to_pylist()
-        return strings
+        return _texts(column.cast(pa.large_string()))
     raise InvalidNetwork(f"{what} must be integers or text, not {column.type}")
+
+
+def _texts(column: pa.LargeStringArray) -> Texts:
+    """The same memory as a column of ours."""
+    _, offsets, data = column.buffers()
+    ends = np.zeros(1, np.int64) if offsets is None else np.frombuffer(offsets, np.int64)
+    text = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return Texts(text, ends[column.offset : column.offset + len(column) + 1])
 
 
 def as_list(names: Names) -> list[Any]:
@@ -57,13 +68,16 @@ def refuse_repeats(names: Names, what: str) -> None:
 def number_by_appearance(tail: pa.Array, head: pa.Array) -> tuple[NDArray[np.int64], Names]:
     """Number the names in reading order: the first edge's tail, its head, the next edge's tail ...
 
-    Returns int64[m, 2] vertex indices (tail, head) and the names of the vertices.
+    Text, or dictionaries of it. Returns int64[m, 2] vertex indices (tail, head) and the names of the vertices.
     """
-    both = pa.concat_arrays([tail, head])
-    order = np.arange(len(both)).reshape(2, -1).T.ravel()
-    encoded = pc.dictionary_encode(both.take(pa.array(order)))
-    pairs = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64).reshape(-1, 2)
-    return pairs, from_arrow(encoded.dictionary, "vertices")
+    ends = [pc.dictionary_encode(end) for end in (tail, head)]
+    words = pc.dictionary_encode(pa.concat_arrays([end.dictionary.cast(pa.large_string()) for end in ends]))
+    same = words.indices.to_numpy()  # a word of both ends, or twice in one dictionary, is one vertex
+    codes = [end.indices.to_numpy().astype(np.int64) for end in ends]
+    pairs = np.stack([same[codes[0]], same[codes[1] + len(ends[0].dictionary)]], axis=1)
+    appeared = pc.dictionary_encode(pa.array(pairs.ravel()))
+    numbers = appeared.indices.to_numpy().astype(np.int64).reshape(-1, 2)
+    return numbers, from_arrow(words.dictionary.take(appeared.dictionary), "vertices")
 
 
 def look_up(names: pa.Array, labels: Names, place: Place, what: str) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 import io
 import math
 import tokenize
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,33 @@ PLAIN_KINDS = "biufU"
 NOT_A_HEADER = (tokenize.TokenError, SyntaxError, TypeError, RecursionError, MemoryError)
 """What NumPy lets through beside `ValueError`, as it reads a header the way Python reads a literal."""
 
+HEAD_BYTES = 16 << 10
+"""More than the header of any plain array has; NumPy itself reads headers of up to 10,000 bytes."""
+
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
-def read_array(data: bytes | memoryview, what: str) -> NDArray[Any]:
-    """A read-only view of `data`; `ValueError` or `InvalidNetwork` if it is not one whole plain array."""
-    stream = io.BytesIO(data)
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """What the header of an array says."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    fortran_order: bool
+    offset: int
+    """Of the first item, in bytes."""
+
+    @property
+    def n_items(self) -> int:
+        return math.prod(self.shape)
+
+
+def read_type(head: bytes | memoryview, n_bytes: int, what: str) -> ArrayType:
+    """The type of an array of `n_bytes` bytes, whose first ones are `head`.
+
+    `ValueError` or `InvalidNetwork` if that is not one whole plain array.
+    """
+    stream = io.BytesIO(head)
     version = npy.read_magic(stream)
     if version not in HEADERS:
         raise InvalidNetwork(f"{what}: npy version {version} is not read")
@@ -33,8 +55,15 @@ def read_array(data: bytes | memoryview, what: str) -> NDArray[Any]:
     if dtype.kind not in PLAIN_KINDS or dtype.itemsize == 0:
         raise InvalidNetwork(f"{what}: arrays of {dtype} are not read")
     expected = stream.tell() + math.prod(shape) * dtype.itemsize
-    if min(shape, default=1) < 0 or expected != len(data):
-        raise InvalidNetwork(f"{what}: {len(data)} bytes where shape and type need {expected}")
-    flat = np.frombuffer(data, dtype=dtype, offset=stream.tell())
-    array = flat.reshape(shape, order="F" if fortran_order else "C")
-    return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
+    if min(shape, default=1) < 0 or expected != n_bytes:
+        raise InvalidNetwork(f"{what}: {n_bytes} bytes where shape and type need {expected}")
+    return ArrayType(dtype, shape, fortran_order, stream.tell())
+
+
+def read_array(data: bytes | memoryview, what: str) -> NDArray[Any]:
+    """A read-only view of `data`; `ValueError` or `InvalidNetwork` if it is not one whole plain array."""
+    view = memoryview(data)
+    found = read_type(view[:HEAD_BYTES], len(view), what)
+    flat = np.frombuffer(view, dtype=found.dtype, offset=found.offset)
+    array = flat.reshape(found.shape, order="F" if found.fortran_order else "C")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

@@ -45,10 +45,10 @@ def shown(value: object) -> str:
 
 @contextmanager
 def refusing(what: str, *failures: type[Exception]) -> Iterator[None]:
-    """Translate a library's own `failures` on malformed input into `InvalidNetwork`."""
+    """Translate a library's own `failures` on malformed input into `InvalidNetwork`; no memory is none of them."""
     try:
         yield
-    except EngineError:
+    except (EngineError, MemoryError):
         raise
     except failures as failure:
         reason = " ".join(str(failure).split())[:200] or type(failure).__name__

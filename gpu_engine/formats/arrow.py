@@ -12,7 +12,8 @@ metadata may hold ``n_vertices``, ``decimals``, ``source``, ``sink`` (indices), 
 end mark was cut and is refused.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -20,44 +21,46 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gpu_engine.edgelist import EdgeList
-from gpu_engine.errors import InvalidNetwork, TooLarge
+from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity
-from gpu_engine.formats._arrow_size import check_streams
-from gpu_engine.formats._assemble import assemble, check_edge_count
+from gpu_engine.formats._arrow_check import StreamSize, is_text, is_text_dictionary, measure
+from gpu_engine.formats._assemble import assemble
 from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
 from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.types import BoolArray
 
+__all__ = [
+    "StreamSize",
+    "column",
+    "is_null",
+    "is_text",
+    "is_text_dictionary",
+    "measure_tables",
+    "pack",
+    "pack_into",
+    "read_arrow",
+    "read_tables",
+    "unpack",
+    "write_arrow",
+]
+
 REQUIRED = ("tail", "head", "capacity")
 OPTIONAL = ("undirected", "edge_id")
 MAX_METADATA_DIGITS = 18
-READ_TYPES = (
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_decimal128,
-    pa.types.is_boolean,
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_dictionary,
-)
 
 
-def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
-    """Read one or two Arrow IPC streams; nothing is decompressed before its declared size was checked."""
-    data = pa.py_buffer(load(source))
-    with refusing("not an Arrow IPC stream", pa.ArrowException, OSError, ValueError, KeyError):
-        check_streams(data, limits.max_bytes_decompressed)
-        reader = pa.BufferReader(data)
-        edges = _table(reader)
-        labels = _labels(_table(reader)) if reader.tell() < data.size else None
-        if reader.tell() < data.size:
-            raise InvalidNetwork("something follows the stream of labels")
+def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS, *, unique: bool = False) -> EdgeList:
+    """Read one or two Arrow IPC streams; nothing is decompressed before its declared size was checked.
+
+    `unique` says that no name can occur twice: looking for repeats takes longer than all else.
+    """
+    edges, *rest = read_tables(source, limits, (limits.max_edges, limits.max_vertices))
+    labels = _labels(rest[0]) if rest else None
     _check_columns(edges)
-    check_edge_count(edges.num_rows, limits)
-    columns = {name: _decoded(edges.column(name), limits) for name in edges.column_names}
-    for name, column in columns.items():
-        ROWS.refuse(column.is_null().to_numpy(zero_copy_only=False), "is null", what=name)
+    columns = {name: column(edges, name) for name in edges.column_names}
+    for name, values in columns.items():
+        ROWS.refuse(is_null(values), "is null", what=name)
     metadata = _Metadata(edges.schema.metadata or {})
     if metadata.flag("labelled") and labels is None:
         raise InvalidNetwork("the stream of labels is missing")
@@ -71,16 +74,56 @@ def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
         n_vertices=len(labels) if n_vertices is None and labels is not None else n_vertices,
         undirected=_undirected(columns.get("undirected"), metadata),
         decimals=amounts.decimals,
-        edge_ids=from_arrow(columns["edge_id"], "edge_id") if "edge_id" in columns else None,
+        edge_ids=_edge_ids(columns["edge_id"]) if "edge_id" in columns else None,
         vertex_labels=labels,
         source=metadata.count("source"),
         sink=metadata.count("sink"),
         limits=limits,
+        unique=unique,
     )
+
+
+def measure_tables(source: Source, limits: Limits, max_rows: Sequence[int]) -> list[StreamSize]:
+    """What `read_tables` would read; raises as it does for sizes and types. Nothing is decompressed."""
+    return measure(pa.py_buffer(load(source)), limits, max_rows)
+
+
+def read_tables(source: Source, limits: Limits, max_rows: Sequence[int]) -> list[pa.Table]:
+    """The Arrow IPC streams of a body, at most one for each of `max_rows`, measured before they are made."""
+    data = load(source)
+    n_streams = len(measure_tables(data, limits, max_rows))
+    reader = pa.BufferReader(pa.py_buffer(data))
+    with refusing("not an Arrow IPC stream", pa.ArrowException, OSError, ValueError, KeyError):
+        return [_table(reader) for _ in range(n_streams)]
+
+
+def column(table: pa.Table, name: str) -> pa.Array:
+    """One array. A dictionary of text stays one: decoding would copy each word as often as it is used."""
+    with refusing("not an Arrow IPC stream", pa.ArrowException):
+        values = table.column(name).combine_chunks()
+        is_plain = not pa.types.is_dictionary(values.type) or is_text_dictionary(values.type)
+        return values if is_plain else values.dictionary_decode()
 
 
 def write_arrow(edges: EdgeList, compression: str | None = None) -> bytes:
     """Every field of the network; `compression` is None, ``"lz4"`` or ``"zstd"``."""
+    sink = pa.BufferOutputStream()
+    _write(edges, sink, compression)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def pack(edges: EdgeList) -> bytes:
+    """The compact form snapshots keep: an Arrow stream with zstd buffers."""
+    return write_arrow(edges, compression="zstd")
+
+
+def pack_into(edges: EdgeList, out: BinaryIO) -> None:
+    """What `pack` gives, written to a file piece by piece."""
+    _write(edges, pa.PythonFile(out, mode="w"), "zstd")
+
+
+def _write(edges: EdgeList, sink: pa.NativeFile, compression: str | None) -> None:
     columns: dict[str, Any] = {"tail": edges.tail, "head": edges.head, "capacity": edges.capacity}
     metadata = {"n_vertices": str(edges.n_vertices), "decimals": str(edges.decimals)}
     if isinstance(edges.undirected, bool):
@@ -94,7 +137,6 @@ def write_arrow(edges: EdgeList, compression: str | None = None) -> bytes:
             metadata[name] = str(terminal)
     if edges.vertex_labels is not None:
         metadata["labelled"] = "true"
-    sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=compression)
     tables = [pa.table(columns).replace_schema_metadata(metadata)]
     if edges.vertex_labels is not None:
@@ -102,18 +144,11 @@ def write_arrow(edges: EdgeList, compression: str | None = None) -> bytes:
     for table in tables:
         with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
             writer.write_table(table)
-    packed: bytes = sink.getvalue().to_pybytes()
-    return packed
-
-
-def pack(edges: EdgeList) -> bytes:
-    """The compact form snapshots keep: an Arrow stream with zstd buffers."""
-    return write_arrow(edges, compression="zstd")
 
 
 def unpack(packed: bytes | memoryview, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
-    """The network `pack` was given, field by field and bit by bit."""
-    return read_arrow(packed, limits)
+    """The network `pack` was given, field by field and bit by bit. Who makes a `Network` of it checks the names."""
+    return read_arrow(packed, limits, unique=True)
 
 
 class _Metadata:
@@ -140,24 +175,17 @@ class _Metadata:
 def _table(reader: pa.BufferReader) -> pa.Table:
     with pa.ipc.open_stream(reader) as stream:
         table = stream.read_all()
-    for field in table.schema:
-        if not any(is_kind(field.type) for is_kind in READ_TYPES):
-            raise InvalidNetwork(f"columns of type {field.type} are not read: {shown(field.name)}")
     table.validate(full=True)  # offsets of an untrusted stream may point anywhere
     return table
 
 
-def _decoded(chunks: pa.ChunkedArray, limits: Limits) -> pa.Array:
-    """One plain array; a dictionary of long names is refused before its every use becomes a copy."""
-    with refusing("not an Arrow IPC stream", pa.ArrowException):
-        column = chunks.combine_chunks()
-        if not pa.types.is_dictionary(column.type):
-            return column
-        if pa.types.is_string(column.type.value_type) or pa.types.is_large_string(column.type.value_type):
-            lengths = pc.binary_length(column.dictionary).take(column.indices)
-            if (pc.sum(pc.cast(lengths, pa.int64())).as_py() or 0) > limits.max_bytes_decompressed:
-                raise TooLarge(f"the names decode to more than {limits.max_bytes_decompressed} bytes")
-        return column.dictionary_decode()
+def is_null(values: pa.Array) -> BoolArray:
+    """bool[rows]; a word of a dictionary may be null as well."""
+    nulls = values.is_null()
+    if is_text_dictionary(values.type) and values.dictionary.null_count:
+        nulls = pc.or_(nulls, values.dictionary.is_null().take(values.indices).fill_null(True))
+    found: BoolArray = nulls.to_numpy(zero_copy_only=False)
+    return found
 
 
 def _labels(vertices: pa.Table) -> Names:
@@ -190,12 +218,25 @@ def _ends(
     return pairs[:, 0], pairs[:, 1], labels
 
 
-def _end(column: pa.Array, name: str) -> NDArray[np.int64] | pa.Array:
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return column.cast(pa.large_string())
-    indices = from_arrow(column, name)
+def _end(values: pa.Array, name: str) -> NDArray[np.int64] | pa.Array:
+    if is_text(values.type):
+        return values.cast(pa.large_string())
+    if is_text_dictionary(values.type):
+        return values
+    indices = from_arrow(values, name)
     assert isinstance(indices, np.ndarray)
     return indices
+
+
+def _edge_ids(values: pa.Array) -> Names:
+    """Ids are unique, so that a dictionary of them decodes to no more than it holds."""
+    if is_text_dictionary(values.type):
+        counts = np.bincount(values.indices.to_numpy().astype(np.int64), minlength=1)
+        twice = np.flatnonzero(counts > 1)
+        if len(twice):
+            raise InvalidNetwork(f"edge id {shown(values.dictionary[int(twice[0])].as_py())} occurs more than once")
+        values = values.dictionary_decode()
+    return from_arrow(values, "edge_id")
 
 
 def _capacities(column: pa.Array, decimals: int | None) -> _capacity.Amounts:

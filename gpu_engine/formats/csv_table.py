@@ -26,12 +26,15 @@ OPTIONAL = ("id", "undirected")
 LINES = Place("line", first=2)
 """The header is line 1."""
 
+MAX_HEADER_BYTES = 4096
+BLOCK_BYTES = 1 << 16
+
 WHOLE_NUMBER = r"^-?[0-9]{1,18}$"
 
 
 def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
     """Read a table of edges; `InvalidNetwork` names the line. About half a second for a million edges."""
-    table = _table(bytes(load(source)).rstrip())
+    table = _table(_trimmed(memoryview(load(source))))
     check_edge_count(table.num_rows, limits)
     columns = {name: table.column(name).combine_chunks() for name in table.column_names}
     for name, column in columns.items():
@@ -74,19 +77,43 @@ def _named(edges: EdgeList, end: NDArray[np.int32]) -> pa.Array:
     return as_arrow(edges.vertex_labels).take(pa.array(end))
 
 
-def _table(data: bytes) -> pa.Table:
-    """All columns as text."""
+def _trimmed(data: memoryview) -> memoryview:
+    """The text without the blanks at its end, not copied."""
+    while data and not (last := bytes(data[-BLOCK_BYTES:]).rstrip()):
+        data = data[:-BLOCK_BYTES]
+    return data[: len(data) - min(len(data), BLOCK_BYTES) + len(last)] if data else data
+
+
+def _check_utf8(data: memoryview) -> None:
+    whole = [None, pa.array([0, len(data)], pa.int64()).buffers()[1], pa.py_buffer(data)]
     try:
-        data.decode()
-    except UnicodeDecodeError as failure:
-        line = 1 + data.count(b"\n", 0, failure.start)
-        raise InvalidNetwork(f"line {line}: not UTF-8", [line]) from failure
-    header, _, rows = data.partition(b"\n")
-    names = [name.strip().strip('"') for name in header.decode("utf-8-sig").split(",")]
+        pa.Array.from_buffers(pa.large_string(), 1, whole).validate(full=True)
+    except pa.ArrowInvalid:
+        try:
+            bytes(data).decode()
+        except UnicodeDecodeError as failure:
+            line = 1 + bytes(data[: failure.start]).count(b"\n")
+            raise InvalidNetwork(f"line {line}: not UTF-8", [line]) from failure
+        raise
+
+
+def _header(data: memoryview) -> list[str]:
+    """The names of the columns."""
+    line, newline, _ = bytes(data[:MAX_HEADER_BYTES]).partition(b"\n")
+    if not newline and len(data) > MAX_HEADER_BYTES:
+        raise InvalidNetwork(f"line 1: a header has at most {MAX_HEADER_BYTES} bytes", [1])
+    names = [name.strip().strip('"') for name in line.decode("utf-8-sig").split(",")]
     unknown = [name for name in names if name not in REQUIRED + OPTIONAL]
     if unknown or not set(REQUIRED) <= set(names) or len(set(names)) < len(names):
         raise InvalidNetwork(f"line 1: columns tail,head,capacity[,id][,undirected] expected, not {shown(names)}", [1])
-    if not rows:
+    return names
+
+
+def _table(data: memoryview) -> pa.Table:
+    """All columns as text."""
+    _check_utf8(data)
+    names = _header(data)
+    if b"\n" not in bytes(data[:MAX_HEADER_BYTES]):
         return pa.table({name: pa.array([], pa.large_string()) for name in names})
     ragged: list[csv.InvalidRow] = []
 
@@ -97,7 +124,7 @@ def _table(data: bytes) -> pa.Table:
     with refusing("not CSV", pa.ArrowException):
         try:
             return csv.read_csv(
-                io.BytesIO(data),
+                pa.BufferReader(pa.py_buffer(data)),
                 read_options=csv.ReadOptions(use_threads=False, column_names=names, skip_rows=1),
                 parse_options=csv.ParseOptions(
                     ignore_empty_lines=False,

@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.edgelist import EdgeList
-from gpu_engine.errors import InvalidNetwork, TooLarge
+from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble, check_edge_count
 from gpu_engine.formats._names import Names, as_list
-from gpu_engine.formats._npy import read_array
+from gpu_engine.formats._npy import HEAD_BYTES, ArrayType, read_array, read_type
 from gpu_engine.formats._place import ROWS, refusing, shown
+from gpu_engine.formats._zip import Archive
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.types import BoolArray
 
@@ -70,18 +71,23 @@ def write_npz(edges: EdgeList) -> bytes:
     return archive.getvalue()
 
 
+def read_types(data: bytes | memoryview, limits: Limits) -> dict[str, ArrayType]:
+    """What the arrays are, of each of which no more than the first bytes are decompressed."""
+    with refusing("not an npz archive", *MALFORMED):
+        return _types(Archive(data, limits))
+
+
 def _arrays(data: bytes | memoryview, limits: Limits) -> dict[str, NDArray[Any]]:
-    """All arrays; sizes are added up from the directory before the first byte is decompressed."""
-    known = {*OWN, *OWN_OPTIONAL, *RESEARCH}
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
-        unknown = sorted(set(members) - known)
-        if unknown:
-            raise InvalidNetwork(f"unknown array {shown(unknown[0])}")
-        declared = sum(member.file_size for member in members.values())
-        if declared > limits.max_bytes_decompressed:
-            raise TooLarge(f"{declared} bytes decompressed are over {limits.max_bytes_decompressed}")
-        return {name: read_array(archive.read(member), name) for name, member in members.items()}
+    """All arrays; the archive and every header are checked before the first is decompressed."""
+    archive = Archive(data, limits)
+    return {name: read_array(archive.read(name), name) for name in _types(archive)}
+
+
+def _types(archive: Archive) -> dict[str, ArrayType]:
+    unknown = sorted(set(archive.names) - {*OWN, *OWN_OPTIONAL, *RESEARCH})
+    if unknown:
+        raise InvalidNetwork(f"unknown array {shown(unknown[0])}")
+    return {name: read_type(archive.head(name, HEAD_BYTES), archive.n_bytes(name), name) for name in archive.names}
 
 
 def _own(arrays: Arrays, limits: Limits) -> EdgeList:

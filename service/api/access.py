@@ -11,13 +11,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
+import structlog
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
 from starlette.types import Scope as RequestScope
 
+from service.api.origin import refuse_other_origins
 from service.errors import ServiceError
-from service.store.api_keys import ApiKey, Scope, find
+from service.store.api_keys import ApiKey, KeyRing, Scope, find
 from service.store.connection import AWAY
+from service.store.keys_seen import KeysSeen
 
 FRESH_S: Final = 2.0
 """How long the keys as read are used; a revoked key is refused at the latest after `STALE_S`."""
@@ -31,6 +34,8 @@ RETRY_S: Final = 0.25
 
 OPEN: Final = frozenset({"/", "/livez", "/readyz"})
 """A signpost, and probes: they say nothing but yes or no."""
+
+log = structlog.get_logger(__name__)
 
 NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("GET", "/status"): Scope.READ,
@@ -69,23 +74,30 @@ class Caller:
 
 ANYONE: Final = Caller(None, Scope.ADMIN)
 
-FetchKeys: TypeAlias = Callable[[], Awaitable[Mapping[str, ApiKey]]]
+FetchKeys: TypeAlias = Callable[[], Awaitable[KeyRing]]
+
+GONE: Final = "the API keys of this service are gone: nobody is let in until they are back, or its operator opens it"
 
 
 class KeyTable:
-    """The keys as one API process knows them."""
+    """The keys as one API process knows them. Once there were any, it never lets anybody in without one."""
 
-    def __init__(self, fetch: FetchKeys, required: bool) -> None:
+    def __init__(self, fetch: FetchKeys, required: bool, seen: KeysSeen | None = None) -> None:
         self._fetch = fetch
         self._required = required
+        self._seen = seen or KeysSeen()
+        self._gone = False
+        """There were keys, and there are none now."""
         self._keys: Mapping[str, ApiKey] | None = None
         self._read_at = 0.0
         self._try_at = 0.0
         self._lock = asyncio.Lock()
 
     async def caller(self, token: str | None, *, stale_ok: bool = False) -> Caller:
-        """Who shows this token. Raises unauthorised; worker_unavailable if the keys cannot be read."""
+        """Who shows this token. Raises unauthorised; worker_unavailable if the keys cannot be read, or are gone."""
         keys = await self._current(stale_ok)
+        if self._gone:
+            raise ServiceError("worker_unavailable", GONE, retry_after_s=FRESH_S)
         if not keys and not self._required:
             return ANYONE
         if token is None:
@@ -105,20 +117,39 @@ class KeyTable:
             if asked_at >= self._try_at:
                 try:
                     async with asyncio.timeout(FETCH_S):
-                        self._keys = await self._fetch()
-                    self._read_at = asked_at
+                        ring = await self._fetch()
+                    self._note(ring)
+                    self._keys, self._read_at = ring.keys, asked_at
                 except (*AWAY, TimeoutError):
                     self._try_at = time.monotonic() + RETRY_S  # those who wait here need not find out one by one
             if self._keys is None or not (stale_ok or time.monotonic() - self._read_at < STALE_S):
                 raise ServiceError("worker_unavailable", "the API keys cannot be read: Redis is away", retry_after_s=1)
             return self._keys
 
+    def _note(self, ring: KeyRing) -> None:
+        """Remember that there are keys; notice when they are gone, which no command of ours does unless it says so."""
+        was_gone, self._gone = self._gone, False
+        if ring.keys:
+            self._seen.remember()
+            return
+        seen_at = self._seen.at()
+        if seen_at is None:
+            return
+        if ring.opened_at is not None and ring.opened_at >= seen_at:
+            log.warning("opened_without_api_keys")
+            self._seen.forget()
+            return
+        self._gone = True
+        if not was_gone:
+            log.error("api_keys_gone", hint="bring Redis back with its data, or: headrace keys forget --open")
+
 
 async def authorise(request: Request) -> Caller:
-    """The caller, who may do this; raises unauthorised or forbidden."""
+    """The caller, who may do this; raises unauthorised or forbidden. May be asked again, for an answer that lasts."""
     path = request.scope["route"].path
     if path in OPEN:
         return ANYONE
+    refuse_other_origins(request.method, request.headers)
     table: KeyTable = request.state.backend.key_table
     caller = await table.caller(token_of(request.headers), stale_ok=path == "/metrics")
     if caller.key_id is None and not _is_for_this_machine(request.scope, request.headers):

@@ -11,7 +11,7 @@ from fastapi import Depends, Path, Request
 
 from service.api.access import KeyTable
 from service.api.admission import Admission
-from service.api.bodies import ByteBudget
+from service.api.budget import ByteBudget
 from service.api.metrics import Metrics
 from service.api.parsing import Parsers
 from service.errors import ServiceError
@@ -20,9 +20,7 @@ from service.settings import Settings
 from service.store.api_keys import fetch_keys
 from service.store.blobs import AsyncBlobs
 from service.store.catalogue import Catalogue, GraphInfo
-
-BODIES_IN_FLIGHT = 2
-"""Bodies of the largest size one process holds at a time, encoded and decoded counted apart."""
+from service.store.keys_seen import KeysSeen
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 
@@ -53,11 +51,15 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
     await dispatcher.start()
     try:
         catalogue = Catalogue(dispatcher.client, dispatcher.keys)
-        budget = ByteBudget(BODIES_IN_FLIGHT * settings.max_body_bytes)
-        key_table = KeyTable(partial(fetch_keys, dispatcher.client, dispatcher.keys), settings.require_keys)
+        budget = ByteBudget(settings.body_memory_bytes)
+        fetch = partial(fetch_keys, dispatcher.client, dispatcher.keys)
+        key_table = KeyTable(fetch, settings.require_keys, KeysSeen(settings.keys_seen_file))
         admission = Admission(settings)
-        blobs, parsers = dispatcher.blobs, Parsers()
-        yield Backend(settings, dispatcher, catalogue, blobs, metrics, budget, key_table, admission, parsers)
+        metrics.show_bytes(bodies=budget, replies=dispatcher.latest)
+        async with Parsers() as parsers:
+            yield Backend(
+                settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget, key_table, admission, parsers
+            )
     finally:
         await dispatcher.close()
 

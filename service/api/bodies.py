@@ -2,57 +2,103 @@
 
 import asyncio
 import time
-import zlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import anyio.to_thread
-import zstandard
+from anyio import CapacityLimiter
 from fastapi import Request
 
+from gpu_engine.formats import FREE_BYTES
+from service.api.budget import ByteBudget, Hold
+from service.api.encodings import DECODERS, MAX_EXPANSION, decoded
+from service.api.spool import Spool
 from service.errors import ServiceError
 
 INLINE_BYTES: Final = 64 * 1024
-"""Bodies up to this size are decoded and parsed on the event loop: cheaper than a thread."""
-
-SLICE_BYTES: Final = 1024
-"""Fed to a decoder at a time, so that what one step can blow up to stays small (zstd: 32 MiB)."""
+"""Bodies up to this size stay in a buffer of their own; a longer one goes to a file in memory."""
 
 GRACE_S: Final = 30.0
 MIN_BYTES_PER_S: Final = 1024
 """Slower bodies are given up: each holds one of the requests that may be open."""
 
-MAX_WINDOW_BYTES: Final = 128 * 1024 * 1024
 
-DECODERS: Final[Mapping[str, Callable[[], Any]]] = {
-    "gzip": lambda: zlib.decompressobj(wbits=31),
-    "zstd": lambda: zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).decompressobj(),
-}
+class Body:
+    """The bytes of one request, or what became of them on the way; a budget counts them until `close`."""
 
+    def __init__(self, hold: Hold) -> None:
+        self.hold = hold
+        self._short = bytearray()
+        self._spool: Spool | None = None
 
-class ByteBudget:
-    """Bytes of bodies in flight in this process; a request that would exceed it is told to come back."""
+    @property
+    def n_bytes(self) -> int:
+        return len(self._short) if self._spool is None else self._spool.n_bytes
 
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
-        self._used_bytes = 0
+    @property
+    def is_short(self) -> bool:
+        return self._spool is None
 
-    def take(self, n_bytes: int) -> None:
-        if self._used_bytes + n_bytes > self._limit_bytes:
-            raise ServiceError("rate_limited", "too many bytes of bodies in flight", retry_after_s=1)
-        self._used_bytes += n_bytes
+    def write(self, piece: bytes) -> None:
+        """Append; raises as `Hold.take`."""
+        self.hold.take(len(piece))
+        if self._spool is None and len(self._short) + len(piece) <= INLINE_BYTES:
+            self._short += piece
+        else:
+            self.spool().write(piece)
 
-    def give_back(self, n_bytes: int) -> None:
-        self._used_bytes -= n_bytes
+    def spool(self) -> Spool:
+        """All of it as a file, for another process."""
+        if self._spool is None:
+            self._spool = Spool()
+            self._spool.write(self._short)
+            self._short = bytearray()
+        return self._spool
+
+    def replace(self, content: Spool) -> None:
+        """Go on with other bytes, of which there are no more than the hold has been given."""
+        self._drop()
+        self._spool = content
+        self.hold.settle(content.n_bytes)
+
+    def become(self, other: "Body") -> None:
+        """Go on with the bytes of a body that shares the hold."""
+        self._drop()
+        self._short, self._spool = other._short, other._spool
+        self.hold.settle(self.n_bytes)
+
+    def view(self) -> memoryview:
+        """All of it, not copied."""
+        return memoryview(self._short) if self._spool is None else self._spool.view()
+
+    def pieces(self) -> Iterator[bytes]:
+        return iter([bytes(self._short)]) if self._spool is None else self._spool.pieces()
+
+    def to_json(self) -> bytes:
+        """All of it, where it is the JSON of a command's arguments."""
+        return b"".join(self.pieces())
+
+    def close(self) -> None:
+        """Give memory and budget back; again is no harm."""
+        self._drop()
+        self.hold.settle(0)
+
+    def _drop(self) -> None:
+        if self._spool is not None:
+            self._spool.close()
+            self._spool = None
+        self._short = bytearray()
 
 
 @asynccontextmanager
-async def read_body(request: Request, limit_bytes: int, budget: ByteBudget) -> AsyncIterator[bytearray]:
-    """The decoded body, at most `limit_bytes`; its bytes count against `budget` until the block ends.
+async def read_body(
+    request: Request, limit_bytes: int, budget: ByteBudget, threads: CapacityLimiter | None = None
+) -> AsyncIterator[Body]:
+    """The decoded body, at most `limit_bytes`, closed when the block ends. It is decoded in one of `threads`.
 
-    Raises too_large, unsupported_media_type (unknown Content-Encoding), invalid_body (broken encoding).
+    Raises too_large, rate_limited, unsupported_media_type (unknown Content-Encoding), invalid_body (broken encoding).
     """
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit_bytes:
@@ -60,26 +106,17 @@ async def read_body(request: Request, limit_bytes: int, budget: ByteBudget) -> A
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding != "identity" and encoding not in DECODERS:
         raise ServiceError("unsupported_media_type", f"Content-Encoding {encoding[:40]!r}; we read gzip and zstd")
-    raw = bytearray()
-    taken = 0
+    body = Body(Hold(budget))
     try:
         async for chunk in _chunks(request):
-            if len(raw) + len(chunk) > limit_bytes:
+            if body.n_bytes + len(chunk) > limit_bytes:
                 raise _too_large(limit_bytes)
-            budget.take(len(chunk))
-            taken += len(chunk)
-            raw += chunk
-        if encoding == "identity":
-            yield raw
-            return
-        decode = partial(_decode, raw, encoding, limit_bytes)
-        decoded = decode() if len(raw) <= INLINE_BYTES else await anyio.to_thread.run_sync(decode)
-        del raw
-        budget.take(len(decoded))
-        taken += len(decoded)
-        yield decoded
+            body.write(chunk)
+        if encoding != "identity":
+            await anyio.to_thread.run_sync(partial(_decode, body, encoding, limit_bytes), limiter=threads)
+        yield body
     finally:
-        budget.give_back(taken)
+        body.close()
 
 
 async def _chunks(request: Request) -> AsyncIterator[bytes]:
@@ -103,27 +140,20 @@ def _too_large(limit_bytes: int) -> ServiceError:
     return ServiceError("too_large", f"a body has at most {limit_bytes} bytes, encoded and decoded")
 
 
-def _decode(raw: bytearray, encoding: str, limit_bytes: int) -> bytearray:
-    out = bytearray()
+def _decode(body: Body, encoding: str, limit_bytes: int) -> None:
+    """Replace the body by what it encodes; its bytes are counted and bounded as they come."""
+    most = max(FREE_BYTES, MAX_EXPANSION * body.n_bytes)
+    plain = Body(body.hold)
     try:
-        for piece in _pieces(raw, DECODERS[encoding]):
-            if len(out) + len(piece) > limit_bytes:
+        for piece in decoded(body.view(), encoding):
+            n_bytes = plain.n_bytes + len(piece)
+            if n_bytes > limit_bytes:
                 raise _too_large(limit_bytes)
-            out += piece
-    except (zlib.error, zstandard.ZstdError, EOFError) as error:
-        raise ServiceError("invalid_body", f"the {encoding} encoding is broken: {error}") from None
-    return out
-
-
-def _pieces(raw: bytearray, new_decoder: Callable[[], Any]) -> Iterator[bytes]:
-    """Decode members or frames that follow one another; each must be whole. Linear in their bytes."""
-    view = memoryview(raw)
-    at = 0
-    while at < len(view):
-        decoder = new_decoder()
-        while not decoder.eof:
-            if at >= len(view):
-                raise EOFError("it ends too early")
-            piece = view[at : at + SLICE_BYTES]
-            yield decoder.decompress(piece)
-            at += len(piece) - len(decoder.unused_data)
+            if n_bytes > most:
+                detail = f"the body decodes to more than {MAX_EXPANSION} times its bytes: send it as it is"
+                raise ServiceError("too_large", detail)
+            plain.write(piece)
+        body.become(plain)
+    except BaseException:
+        plain._drop()
+        raise

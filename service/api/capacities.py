@@ -1,17 +1,16 @@
 """/v1/graphs/{name}/capacities: read a page, change a batch."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import Annotated, Any, Literal
+from collections.abc import AsyncIterator, Iterator
+from typing import Annotated, Literal
 
-import anyio.to_thread
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from service.api.answers import answer, ask, etag, success
-from service.api.arrow import ARROW_STREAM, capacities_to_arrow, patch_from_arrow
-from service.api.backend import Context, GraphName, known_graph
-from service.api.bodies import read_body
+from service.api.answers import ask, success, version_of
+from service.api.arrow import ARROW_STREAM, PatchLimits
+from service.api.backend import Backend, Context, GraphName, known_graph
+from service.api.bodies import Body
+from service.api.budget import Hold
 from service.api.headers import accepts, if_match, media_type
 from service.api.openapi import (
     ACCEPTED,
@@ -22,17 +21,19 @@ from service.api.openapi import (
     PROBLEMS,
     request_body,
 )
-from service.api.parsing import JSON, limit_of
+from service.api.parsing import limit_of
+from service.api.questions import answer_body, body_for
+from service.api.results import HeldResponse, open_result
+from service.api.tasks import JSON, PageTask, patch_task
 from service.errors import ServiceError
-from service.models.body import parse_body
 from service.models.capacities import EXAMPLES, PatchBody
-from service.models.exact_json import loads_exact
 from service.models.flows import PatchInfo
 from service.models.graphs import CapacitiesInfo
-from service.protocol import CapacitiesArgs, Kind, PatchArgs
+from service.protocol import CapacitiesArgs, Kind, Reply
 
 router = APIRouter(prefix="/v1/graphs/{name}/capacities", tags=["capacities"], responses=PROBLEMS)
 MAX_OFFSET = 2**31 - 1
+MEDIA = (JSON, ARROW_STREAM)
 
 
 @router.get(
@@ -51,12 +52,41 @@ async def get_capacities(
     """The edges' capacities in the order they were sent, a page at a time."""
     args = CapacitiesArgs(offset=offset, limit=limit)
     reply = await ask(request, backend, Kind.CAPACITIES, name, args)
-    if isinstance(reply, Response) or not accepts(request.headers, ARROW_STREAM):
-        return reply if isinstance(reply, Response) else success(reply)
-    page = loads_exact((reply.result_json or "{}").encode())
-    decimals = (await known_graph(backend, name)).decimals
-    content = await anyio.to_thread.run_sync(capacities_to_arrow, page, decimals)
-    return Response(content, 200, etag(page["version"]), ARROW_STREAM)
+    if isinstance(reply, Response):
+        return reply
+    if not accepts(request.headers, ARROW_STREAM):
+        return await success(backend, reply)
+    return await _as_arrow(backend, reply, (await known_graph(backend, name)).decimals)
+
+
+async def _as_arrow(backend: Backend, reply: Reply, decimals: int) -> Response:
+    """The page in another form, which a parser process makes of it."""
+    page = Body(Hold(backend.budget))
+    try:
+        headers = await _fill(page, backend, reply)
+        await backend.parsers.convert(page, PageTask(decimals))
+    except BaseException:
+        page.close()
+        raise
+    return HeldResponse(_each(page.pieces()), page.n_bytes, ARROW_STREAM, headers, page.n_bytes, page.close)
+
+
+async def _fill(page: Body, backend: Backend, reply: Reply) -> dict[str, str]:
+    """Write the JSON of a reply; the headers of its answer."""
+    if reply.result_blob is None:
+        text = reply.result_json or "{}"
+        page.write(text.encode())
+        return version_of(text)
+    result = await open_result(backend.blobs, reply.result_blob)
+    headers = version_of(result.first.decode("utf-8", "replace"))
+    async for piece in result.pieces():
+        page.write(piece)
+    return headers
+
+
+async def _each(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
 
 
 @router.patch(
@@ -72,21 +102,11 @@ async def patch_capacities(
     solve: Annotated[Literal["all", "none"], Query(description="Re-solve resident flow states?")] = "all",
 ) -> Response:
     """A batch of changes, all or nothing, durable when answered."""
-    readers: dict[str, Callable[[bytearray], PatchBody]] = {
-        JSON: partial(parse_body, PatchBody),
-        ARROW_STREAM: patch_from_arrow,
-    }
     kind = media_type(request.headers)
-    reader = readers.get(kind)
-    if reader is None:
-        raise ServiceError("unsupported_media_type", f"we read {', '.join(readers)}")
-    version = if_match(request.headers)
-    async with read_body(request, limit_of(kind, backend.settings), backend.budget) as raw:
-        options = {"if_match": version, "solve": solve, "max_rows": backend.settings.max_patch_rows}
-        args = await backend.parsers.run(kind, raw, _read, reader, raw, options)
-    return await answer(request, backend, Kind.PATCH, name, args)
-
-
-def _read(reader: Callable[[bytearray], PatchBody], raw: bytearray, options: dict[str, Any]) -> PatchArgs:
-    """Counted where it is read, so that no more rows than are allowed are handed on."""
-    return reader(raw).args(**options)
+    if kind not in MEDIA:
+        raise ServiceError("unsupported_media_type", f"we read {', '.join(MEDIA)}")
+    settings, version = backend.settings, if_match(request.headers)
+    limits = PatchLimits(settings.max_patch_rows, limit_of(JSON, settings))
+    task = patch_task(kind, limits, version, solve)
+    async with body_for(request, backend, name, limits.max_bytes) as body:
+        return await answer_body(request, backend, Kind.PATCH, name, body, task)

@@ -5,10 +5,10 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from service.api.answers import answer
 from service.api.backend import Backend, Context, GraphName
 from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, request_body
-from service.api.questions import read_question
+from service.api.questions import answer_question
+from service.api.tasks import flow_task
 from service.models.flows import EXAMPLES, FlowField, MaxFlowBody, MaxFlowInfo
 from service.protocol import Kind
 
@@ -32,5 +32,4 @@ async def min_cut(name: GraphName, request: Request, backend: Context) -> Respon
 
 
 async def _flow(name: str, request: Request, backend: Backend, fields: frozenset[FlowField]) -> Response:
-    body = await read_question(request, backend, MaxFlowBody)
-    return await answer(request, backend, Kind.MAX_FLOW, name, body.args(fields))
+    return await answer_question(request, backend, Kind.MAX_FLOW, name, flow_task(fields))

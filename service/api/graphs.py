@@ -1,29 +1,26 @@
 """/v1/graphs: load, list, describe, delete, estimate."""
 
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Literal
 
 import anyio.to_thread
-import numpy as np
 from fastapi import APIRouter, Request
-from numpy.typing import NDArray
 from starlette.responses import Response
 
 from gpu_engine import formats
-from gpu_engine.validate import check
 from service.api.access import CallerOf
 from service.api.answers import ask, digest, etag, json_response, success
 from service.api.backend import Backend, Context, GraphName, known_graph
 from service.api.bodies import read_body
+from service.api.encodings import MAX_EXPANSION
 from service.api.estimate import estimate
 from service.api.headers import idempotency_key, if_match, media_type, require_json
 from service.api.openapi import ACCEPTED, GRAPH_MEDIA, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
 from service.api.parsing import limit_of
+from service.api.tasks import GraphTask
 from service.errors import ServiceError
 from service.models.body import parse_body
-from service.models.columns import MAX_LABEL_CHARS
 from service.models.graphs import EXAMPLE, EstimateBody, EstimateInfo, GraphBody, GraphList
 from service.protocol import DeleteArgs, Kind, LoadArgs
 from service.settings import Settings
@@ -59,15 +56,19 @@ async def put_graph(name: GraphName, request: Request, backend: Context) -> Resp
     if kind_of_body not in formats.MEDIA_TYPES:
         known = ", ".join(sorted(formats.MEDIA_TYPES))
         raise ServiceError("unsupported_media_type", f"we read {known}")
-    async with read_body(request, limit_of(kind_of_body, backend.settings), backend.budget) as body:
-        packed = await backend.parsers.apart(kind_of_body, body, _read_and_pack, body, kind_of_body, backend.settings)
-        hashed = None
+    settings, hashed = backend.settings, None
+    task = GraphTask(kind_of_body, _limits(settings))
+    limit_bytes = limit_of(kind_of_body, settings)
+    async with read_body(request, limit_bytes, backend.budget, backend.parsers.threads) as body:
         if key is not None:
-            hashed = await anyio.to_thread.run_sync(digest, Kind.LOAD, kind_of_body.encode(), body)
-    repeated = key is not None and await backend.dispatcher.knows(name, key)  # then its edges are there already
-    blob = "" if repeated else await backend.blobs.put(packed)
+            parts = (Kind.LOAD, kind_of_body.encode(), body.view())
+            hashed = await anyio.to_thread.run_sync(digest, *parts, limiter=backend.parsers.threads)
+        await backend.parsers.convert(body, task)
+        repeated = key is not None and await backend.dispatcher.knows(name, key)  # then its edges are there already
+        blob = "" if repeated else await backend.blobs.put_pieces(body.pieces(), body.n_bytes)
+        args = LoadArgs(blob=blob, n_bytes=body.n_bytes, if_match=wanted)
     try:
-        reply = await ask(request, backend, Kind.LOAD, name, LoadArgs(blob=blob, if_match=wanted), hashed)
+        reply = await ask(request, backend, Kind.LOAD, name, args, hashed)
     except ServiceError as error:
         if blob and error.code != "worker_unavailable":  # else it may yet be loaded
             with suppress(*AWAY):
@@ -75,7 +76,7 @@ async def put_graph(name: GraphName, request: Request, backend: Context) -> Resp
         raise
     if isinstance(reply, Response):
         return reply
-    return success(reply, 200 if REPLACED.search(reply.result_json or "") else 201)
+    return await success(backend, reply, 200 if REPLACED.search(reply.result_json or "") else 201)
 
 
 @router.get("/graphs/{name}", response_model=GraphInfo)
@@ -105,28 +106,14 @@ async def delete_graph(name: GraphName, request: Request, backend: Context) -> R
 async def estimate_graph(request: Request, backend: Context) -> Response:
     """What a graph of this size would need, before it is sent."""
     require_json(request)
-    async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget) as raw:
-        body = parse_body(EstimateBody, raw)
+    async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget, backend.parsers.threads) as raw:
+        body = parse_body(EstimateBody, raw.view())
     workers = await backend.dispatcher.watch.workers()
     return json_response(estimate(body, workers))
 
 
-def _read_and_pack(body: bytearray, media_type: str, settings: Settings) -> bytes:
-    """In a thread: parse, check, pack for the worker. Raises `EngineError`s, naming lines or rows."""
-    limits = formats.Limits(settings.max_vertices, settings.max_edges, settings.max_body_bytes)
-    edges = formats.read(body, media_type, limits)
-    check(edges)
-    for names in (edges.vertex_labels, edges.edge_ids):
-        _check_names(names)
-    return formats.pack(edges)
-
-
-def _check_names(names: Sequence[str] | NDArray[np.int64] | None) -> None:
-    """Each must be one that a question or a PATCH can name."""
-    if names is None or isinstance(names, np.ndarray):
-        return
-    if max(map(len, names), default=0) > MAX_LABEL_CHARS:
-        raise ServiceError("too_large", f"a label or an edge id has at most {MAX_LABEL_CHARS} characters")
+def _limits(settings: Settings) -> formats.Limits:
+    return formats.Limits(settings.max_vertices, settings.max_edges, settings.max_body_bytes, MAX_EXPANSION)
 
 
 async def _check_version(request: Request, backend: Backend, name: str) -> int | Literal["*"] | None:

@@ -11,6 +11,9 @@ from service.errors import ServiceError
 from service.settings import Settings
 
 IDEMPOTENCY_KEY: Final = re.compile(r"[\x20-\x7e]{1,256}")
+MAX_PREFERENCES: Final = 16
+"""The first ones are looked at; there are not that many kinds."""
+
 ETAG: Final = re.compile(r'"([1-9][0-9]{0,17})"')
 
 
@@ -28,7 +31,7 @@ def waiting(headers: Headers, settings: Settings, default_s: float | None = None
 
     Without one it is `default_s`, or the settings' `default_wait_s`.
     """
-    for preference in ",".join(headers.getlist("prefer")).lower().split(","):
+    for preference in ",".join(headers.getlist("prefer")).lower().split(",", MAX_PREFERENCES)[:MAX_PREFERENCES]:
         token = preference.split(";")[0].strip()
         if token == "respond-async":
             return Waiting(0, token)

@@ -5,10 +5,10 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from service.api.answers import answer
 from service.api.backend import Context, GraphName
 from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, request_body
-from service.api.questions import read_question
+from service.api.questions import answer_question
+from service.api.tasks import matching_task
 from service.models.matching import EXAMPLES, MatchingBody, MatchingInfo
 from service.protocol import Kind
 
@@ -20,5 +20,4 @@ BODY: Final = request_body(MatchingBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, requ
 @router.post("/matching", response_model=MatchingInfo, openapi_extra=BODY)
 async def matching(name: GraphName, request: Request, backend: Context) -> Response:
     """A maximum matching of left and right vertices, with a vertex cover of the same size."""
-    body = await read_question(request, backend, MatchingBody)
-    return await answer(request, backend, Kind.MATCHING, name, body.args())
+    return await answer_question(request, backend, Kind.MATCHING, name, matching_task())

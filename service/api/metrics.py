@@ -1,7 +1,9 @@
 """What an API process measures of itself, and one scrape of everything."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
+from typing import Protocol
 
 import structlog
 from prometheus_client import CollectorRegistry, Gauge, Histogram, ProcessCollector, generate_latest
@@ -21,6 +23,13 @@ FORGOTTEN_AFTER_S = 86_400
 log = structlog.get_logger("headrace.api")
 
 
+class Held(Protocol):
+    """Bytes that are counted one by one."""
+
+    @property
+    def used_bytes(self) -> int: ...
+
+
 class Metrics:
     """Of one process. Bounded: routes are templates, and methods count only where a route knows them."""
 
@@ -32,11 +41,25 @@ class Metrics:
             return Histogram(f"headrace_{name}", text, labels, buckets=SECONDS, registry=self.registry)
 
         self.in_flight = Gauge("headrace_http_requests_in_flight", "Requests now.", registry=self.registry)
+        self.sending_bytes = Gauge(
+            "headrace_http_sending_bytes", "Of long answers on their way to readers.", registry=self.registry
+        )
         self._requests = histogram("http_request_seconds", "Requests answered.", "method", "route", "status")
         self._submits = histogram("queue_submit_seconds", "Commands put into Redis.", "kind")
         self._pings = histogram("redis_ping_seconds", "PING of Redis, measured at each scrape and readiness check.")
         build = Gauge("headrace_build_info", "Always 1.", ("version",), registry=self.registry)
         build.labels(version("headrace-server")).set(1)
+
+    def show_bytes(self, **kinds: Held) -> None:
+        """Each by its name, as in ``headrace_api_bytes{kind="bodies"}``."""
+        gauge = Gauge(
+            "headrace_api_bytes",
+            "Memory held for bodies and for replies.",
+            ("kind",),
+            registry=self.registry,
+        )
+        for kind, held in kinds.items():
+            gauge.labels(kind).set_function(partial(getattr, held, "used_bytes"))
 
     def observe(self, scope: Scope, status: int, elapsed_s: float) -> None:
         route = getattr(scope.get("route"), "path", "none")

@@ -21,6 +21,9 @@ REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 CLIENT_CLOSED_REQUEST: Final = 499
 """Not of any RFC, but what proxies count under; it is never sent."""
 
+LONGEST_PATH: Final = 512
+"""Characters of a path, or of a name in it, that the log and the traces get."""
+
 PROBES: Final = ("/livez", "/readyz", "/metrics")
 """Asked over and over by machines; logged only when they fail."""
 
@@ -72,7 +75,7 @@ class Requests:
             except ClientDisconnect:
                 status = status or CLIENT_CLOSED_REQUEST  # in the middle of its own body: nobody is there to answer
             except Exception:
-                log.exception("unexpected error", path=scope["path"])
+                log.exception("unexpected error", path=legible(scope["path"]))
                 if status:  # the answer has begun: all that is left is to break it off
                     raise
                 state["code"] = "internal_error"
@@ -87,9 +90,10 @@ class Requests:
     def _tell(self, scope: Scope, span: Span, status: int, elapsed_s: float) -> None:
         """The log line and what the span is to know."""
         state: dict[str, Any] = scope["state"]
+        named = {name: legible(str(value)) for name, value in scope.get("path_params", {}).items()}
         known = {
-            "graph": scope.get("path_params", {}).get("name"),
-            "job_id": state.get("job_id") or scope.get("path_params", {}).get("job_id"),
+            "graph": named.get("name"),
+            "job_id": state.get("job_id") or named.get("job_id"),
             "code": state.get("code"),
         }
         route = getattr(scope.get("route"), "path", None)
@@ -101,7 +105,12 @@ class Requests:
             return
         told = {name: value for name, value in known.items() if value is not None}
         ms = round(elapsed_s * 1e3, 2)
-        path = scope["path"]
-        if not path.isprintable():  # a terminal would obey it
-            path = path.encode("unicode_escape").decode()
-        log.info("request", method=scope["method"], path=path, status=status, ms=ms, **told)
+        log.info("request", method=scope["method"], path=legible(scope["path"]), status=status, ms=ms, **told)
+
+
+def legible(text: str) -> str:
+    """What the log gets of a text that a caller chose: not all of a long one, and nothing that a terminal obeys."""
+    left_out = len(text) - LONGEST_PATH
+    if left_out > 0:
+        text = f"{text[:LONGEST_PATH]}... ({left_out} characters left out)"
+    return text if text.isprintable() else text.encode("unicode_escape").decode()

@@ -95,7 +95,9 @@ def install(app: FastAPI) -> None:
         return response
 
     async def redis_away(request: Request, error: Exception) -> Response:
-        if not isinstance(error, AWAY):
+        if isinstance(error, AWAY):
+            log.warning("redis_away", error=str(error))
+        else:
             log.error("redis_refused", error=str(error))
         away = ServiceError("worker_unavailable", "Redis does not answer", retry_after_s=RETRY_AFTER_S)
         return _answer(request, away)

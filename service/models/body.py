@@ -18,7 +18,7 @@ class Body(BaseModel):
 B = TypeVar("B", bound=Body)
 
 
-def parse_body(model: type[B], body: bytes | bytearray) -> B:
+def parse_body(model: type[B], body: bytes | bytearray | memoryview) -> B:
     """Read a JSON object into `model`; raises `ServiceError` invalid_body naming the fields at fault."""
     members = loads_exact(body)
     if not isinstance(members, dict):

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from service.errors import ServiceError
 from service.models.body import Body
 from service.models.columns import Amounts, Ids, refuse_infinite, refuse_negative
+from service.packed import PACKED_ROWS, pack
 from service.protocol import Operation, PatchArgs
 
 MAX_OPERATIONS = 10_000
@@ -79,9 +80,15 @@ class OperationBody(Body):
     def operation(self) -> Operation:
         """The same for a worker. Not validated again: the columns have just been."""
         verb: str = self.op or next(verb for verb in ("set", "add", "scale") if getattr(self, verb) is not None)
-        return Operation.model_construct(
-            op=verb, edges=self.edges, tail=self.tail, head=self.head, amounts=self.amounts
-        )
+        columns: dict[str, Any] = {
+            "edges": self.edges,
+            "tail": self.tail,
+            "head": self.head,
+            "amounts": self.amounts,
+        }
+        if self.n_rows >= PACKED_ROWS:
+            return Operation.model_construct(op=verb, packed=pack(columns))
+        return Operation.model_construct(op=verb, **columns)
 
 
 class PatchBody(OperationBody):

@@ -1,6 +1,6 @@
 """Columns of a body, each checked as one array: ids (all integers or all strings) and exact amounts."""
 
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
@@ -62,7 +62,10 @@ def plain_decimals(literals: list[str]) -> list[str]:
 
 
 def _plain(literal: str, row: int) -> str:
-    number = Decimal(literal)
+    try:
+        number = Decimal(literal)
+    except InvalidOperation:
+        raise ServiceError("invalid_body", f"{literal} has an exponent that no amount has", [row]) from None
     if number == 0:
         return "0"
     if number.adjusted() > MAX_EXPONENT:

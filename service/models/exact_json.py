@@ -19,10 +19,10 @@ class Number(str):
     __slots__ = ()
 
 
-def loads_exact(body: bytes | bytearray) -> Any:
+def loads_exact(body: bytes | bytearray | memoryview) -> Any:
     """Parse UTF-8 JSON; raises `ServiceError` invalid_body with the place of the fault. 30 ms for 100k decimals."""
     try:
-        text = body.decode("utf-8-sig")
+        text = str(body, "utf-8-sig")
         value = json.loads(text, parse_float=Number, parse_constant=_refuse_constant, object_pairs_hook=_unique)
         if "\\u" in text:  # an escape may name half a surrogate pair, which no UTF-8 answer could repeat
             json.dumps(value, ensure_ascii=False).encode("utf-8")

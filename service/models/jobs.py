@@ -16,6 +16,8 @@ class JobView(BaseModel):
     kind: Kind
     graph: str
     status: Status
+    cancelling: bool = False
+    """Its cancel was accepted before anything of it was done: nothing of it will be."""
     position: int | None = None
     """Jobs of the same worker that were there before; null once it runs."""
     progress: dict[str, Any] | None = None
@@ -28,3 +30,5 @@ class JobView(BaseModel):
 
 class JobList(BaseModel):
     jobs: list[JobView]
+    next: str | None = None
+    """For `after`, to get the next page; null: there are no more. A page may be short, even empty, and have one."""

@@ -2,92 +2,57 @@
 
 A command stays pending in the stream until one MULTI ends it: job, reply, XACK and XDEL together. A process that
 starts again under the same name first reads what was pending; so does a graph's lane when Redis has been away.
-A command may be delivered twice, to two workers even. What it commits says so in its job, in the same MULTI.
+A command may be delivered twice, to two workers even. Each delivery first looks at what was decided about the command:
+whether it was cancelled or has committed (`service.store.outcomes`).
 """
 
-import json
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
 from typing import Any, Final
 
 import redis
 import structlog
-from pydantic import ValidationError
 
-from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
 from service.metrics import WorkerMetrics
-from service.protocol import TERMINAL_STATUSES, Command, Problem, Reply, Status
+from service.protocol import Problem, Status
+from service.queue.costs import Costs
+from service.queue.endings import Endings
 from service.queue.lanes import Lanes
+from service.queue.progress import TICK_S, Progress
+from service.queue.results import Result
+from service.queue.task import GROUP, LEFT_BEHIND, Forward, Task, parse_command
 from service.settings import Settings
-from service.store.blobs import Blobs
 from service.store.connection import AWAY, wait_written
 from service.store.keys import Keys
 from service.store.log import Fenced
+from service.store.outcomes import Committed, Over, refuse_decided
 from service.tracing import NoTracing, Span, Tracing
 
-GROUP: Final = "worker"
 BATCH: Final = 64
 BLOCK_MS: Final = 1000
-TICK_S: Final = 0.25
 RETRY_S: Final = 0.05
 REFUSED_S: Final = 0.25
 LOOK_BACK_S: Final = 2.0
 """How often to look for pending commands that nobody works on: another process of this name may have read them."""
 
 MAX_ATTEMPTS: Final = 10
-"""A command that was delivered so often took the worker down with it: it fails instead."""
+"""A command that was left behind so often by a process that ended took it down with it: it fails instead."""
 
-RETRIED: Final = frozenset({"worker_unavailable", "engine_error", "out_of_memory"})
-"""Not an answer to keep: who repeats a command that ended so, under the same key, has it tried again."""
+MAX_SETBACKS: Final = 20
+"""How often one delivery is tried again because others changed the graph meanwhile, or Redis refused something."""
 
-INLINE_BYTES: Final = 16 << 10
-"""Longer results travel as a blob."""
+LONGEST_RETRY_S: Final = 1.0
 
-RESULTS_BYTES: Final = 256 << 20
-"""Blobs of results kept; the oldest go first, before their time if need be."""
-
-REPLIES_KEPT: Final = 2000
-EVENTS_KEPT: Final = 200
-CANCELS_KEPT: Final = 1000
+KEEPS_CHANGING: Final = "others keep changing what the command is about; send it again"
 
 log = structlog.get_logger(__name__)
 
-
-@dataclass(eq=False, slots=True)
-class Task:
-    """One delivery of a command."""
-
-    entry_id: bytes
-    command: Command
-    redelivered: bool
-    """It may have run before, wholly or in part."""
-    control: Control = field(default_factory=Control)
-    started_at: float | None = None
-    """Unix seconds."""
-    ended: bool = False
-    status: Status | None = None
-    """Once it has ended here; None if it was handed on."""
-    code: str | None = None
-    """Of the problem it ended with."""
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    """Held to start the task, to end it and to report on it."""
-
-
-class Forward(Exception):
-    """Another worker owns the graph by now."""
-
-    def __init__(self, worker: str) -> None:
-        super().__init__(worker)
-        self.worker = worker
-
-
-Handler = Callable[[Task], str]
-"""Runs a command; returns the JSON text of its result, or raises EngineError, ServiceError or Forward."""
+Handler = Callable[[Task], Result]
+"""Runs a command; returns its result, or raises EngineError, ServiceError or Forward."""
 
 
 class Consumer:
@@ -102,6 +67,7 @@ class Consumer:
         handler: Handler,
         metrics: WorkerMetrics | None = None,
         tracing: Tracing | None = None,
+        costs: Costs | None = None,
     ) -> None:
         self._redis: Any = client
         self._keys = keys
@@ -110,8 +76,9 @@ class Consumer:
         self._handler = handler
         self._metrics = metrics or WorkerMetrics()
         self._tracing = tracing or NoTracing()
-        self._blobs = Blobs(client, keys)
-        self._results: deque[tuple[str, int]] = deque()
+        self._endings = Endings(client, keys, worker, settings)
+        self._progress = Progress(client, keys, settings)
+        self._costs = costs or Costs()
         self.lanes = Lanes(settings.threads)
         self._tasks: dict[bytes, Task] = {}
         """What was read and has not ended, by stream entry."""
@@ -119,7 +86,10 @@ class Consumer:
         self._tasks_lock = threading.Lock()
         self._room = threading.Semaphore(settings.queue_limit)
         self._stopping = threading.Event()
-        self._early_cancels: deque[str] = deque(maxlen=CANCELS_KEPT)
+        self.on_restore: Callable[[str], None] = lambda graph: None
+        """Told of each graph that another worker has handed over."""
+        self._inherits = True
+        """Until all that earlier processes of this name left behind has been read."""
 
     @property
     def stopping(self) -> bool:
@@ -177,8 +147,11 @@ class Consumer:
             while not self._room.acquire(timeout=1):
                 if self.stopping:
                     return None
-            self._accept(entry_id, fields, redelivered=last is not None)
-        if last is None or not entries:
+            self._accept(entry_id, fields)
+        if last is None:
+            return None
+        if not entries:
+            self._inherits = False
             return None
         return bytes(entries[-1][0])
 
@@ -191,7 +164,7 @@ class Consumer:
         with self._tasks_lock:
             return bool(pending > len(self._tasks))
 
-    def _accept(self, entry_id: bytes, fields: dict[bytes, bytes] | None, *, redelivered: bool) -> None:
+    def _accept(self, entry_id: bytes, fields: dict[bytes, bytes] | None) -> None:
         command = parse_command(fields)
         if command is None:
             log.error("unreadable_command", entry=entry_id)
@@ -199,25 +172,27 @@ class Consumer:
             self._redis.xdel(self._keys.commands(self._worker), entry_id)
             self._room.release()
             return
-        task = Task(entry_id, command, redelivered)
+        task = Task(entry_id, command, redelivered=self._inherits or LEFT_BEHIND in (fields or {}))
         with self._tasks_lock:
             self._tasks[entry_id] = task
-            if command.id in self._early_cancels:
-                task.control.cancel()
-        self.lanes.put(command.graph, lambda: self._run_observed(task))
+        self.lanes.put(command.graph, lambda: self._run_observed(task), lambda: self._costs.expected_s(command))
 
     def _run(self, task: Task) -> None:
         """The task from first to last, through any absence of Redis; only `stop` leaves it pending."""
         with task.lock:
             task.started_at = time.time()
+        setbacks = 0
         try:
             while not (task.ended or self.stopping):
                 try:
-                    self._attempt(task)
+                    if setbacks > MAX_SETBACKS:
+                        self._endings.refuse(task, Problem(code="worker_unavailable", detail=KEEPS_CHANGING))
+                    else:
+                        self._attempt(task)
                 except (redis.RedisError, Fenced) as error:
                     log.warning("tried_again", command=task.command.id, error=str(error))
-                    task.redelivered |= not isinstance(error, AWAY)  # an absence is not the command's fault
-                    self._stopping.wait(RETRY_S)
+                    setbacks += not isinstance(error, AWAY)  # an absence is sat out, however long it is
+                    self._stopping.wait(min(RETRY_S * 2**setbacks, LONGEST_RETRY_S))
         except Exception:
             log.exception("command_left_pending", command=task.command.id)
         finally:
@@ -242,6 +217,8 @@ class Consumer:
         queue_s, run_s = started_at - command.created_at, time.time() - started_at
         if task.status is not None:
             self._metrics.ended(command.kind, task.status, queue_s, run_s)
+        if task.status is Status.SUCCEEDED:
+            self._costs.took(command, run_s)
         status = task.status.value if task.status else "left"
         span.note(status=status, code=task.code, queue_ms=1e3 * queue_s, redelivered=task.redelivered, **ids)
         if task.status is Status.FAILED:
@@ -253,106 +230,47 @@ class Consumer:
 
     def _attempt(self, task: Task) -> None:
         try:
-            status, committed = self._redis.hmget(self._keys.job(task.command.id), "status", "committed")
-            if status is None or Status(status.decode()) in TERMINAL_STATUSES:
-                self._drop(task)
-                return
-            result = self._run_once(task, committed)
+            result = self._run_undecided(task)
+        except Over:
+            self._endings.drop(task)
         except Forward as forward:
-            self._forward(task, forward.worker)
+            self._endings.forward(task, forward.worker)
         except (EngineError, ServiceError) as error:
             if not self.stopping:
-                self._end(task, None, Problem(code=error.code, detail=str(error), rows=list(error.rows)))
+                self._endings.refuse(task, Problem(code=error.code, detail=str(error), rows=list(error.rows)))
         except (redis.RedisError, Fenced):
             raise
         except Exception as error:
             log.exception("command_failed", command=task.command.id, kind=task.command.kind)
-            self._end(task, None, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
+            self._endings.refuse(task, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
         else:
-            self._end(task, result, None)
+            self._endings.succeed(task, result)
 
-    def _run_once(self, task: Task, committed: bytes | None) -> str:
+    def _run_undecided(self, task: Task) -> Result:
         """The result; one that is already committed, by whichever worker, is given again."""
-        if committed is not None:
+        try:
+            with self._redis.pipeline(transaction=False) as pipe:
+                pipe.get(self._keys.outcome(task.command.id))
+                pipe.hget(self._keys.job(task.command.id), "status")
+                refuse_decided(*pipe.execute())
+            self._count_delivery(task)
+            if task.control.cancelled:
+                raise Cancelled("cancelled before it ran")
+            return self._handler(task)
+        except Committed as done:
             wait_written(self._redis)
-            return committed.decode()
-        self._refuse_hopeless(task)
-        return self._handler(task)
+            return Result(done.result.encode())
 
-    def _drop(self, task: Task) -> None:
-        """Another delivery of the command has ended it, and what it was about may have changed since."""
-        with task.lock, self._redis.pipeline() as pipe:
-            self._remove(pipe, task)
-            pipe.expire(self._keys.job(task.command.id), self._settings.job_ttl_s)
-            pipe.execute()
-            task.ended = True
-
-    def _refuse_hopeless(self, task: Task) -> None:
-        """Cancelled before it ran, or delivered too often."""
-        if task.redelivered:
-            job = self._keys.job(task.command.id)
-            if self._redis.hexists(job, "cancel"):
-                task.control.cancel()
-            if self._redis.hincrby(job, "attempts", 1) > MAX_ATTEMPTS:
-                raise EngineError(f"the command was tried {MAX_ATTEMPTS} times and never came to an end")
-            task.redelivered = False  # counted
-        if task.control.cancelled:
-            raise Cancelled("cancelled before it ran")
-
-    def _forward(self, task: Task, worker: str) -> None:
-        """Hand a command on, in one MULTI."""
-        with task.lock, self._redis.pipeline() as pipe:
-            pipe.xadd(self._keys.commands(worker), {"command": task.command.model_dump_json()})
-            pipe.hset(self._keys.job(task.command.id), "worker", worker)
-            pipe.zadd(self._keys.waiting(worker), {task.command.id: task.command.created_at})
-            self._remove(pipe, task)
-            pipe.execute()
-            task.ended = True
-
-    def _end(self, task: Task, result: str | None, problem: Problem | None) -> None:
-        """Job, reply, event and the command's removal in one MULTI."""
-        command = task.command
-        status = Status.SUCCEEDED if problem is None else Status.FAILED
-        if problem is not None and problem.code == "cancelled":
-            status = Status.CANCELLED
-        header = Reply(id=command.id, status=status, problem=problem).model_dump_json()
-        fields: dict[str, str | bytes | float] = {"reply": header}
-        if result is not None:
-            fields |= self._result_fields(result.encode())
-        ttl_s = self._settings.job_ttl_s
-        with task.lock, self._redis.pipeline() as pipe:
-            job, events = self._keys.job(command.id), self._keys.events(command.id)
-            replies = self._keys.replies(command.reply_to)
-            times = {"started_at": task.started_at or command.created_at, "finished_at": time.time()}
-            pipe.hset(job, mapping=fields | times | {"status": status.value})
-            pipe.expire(job, ttl_s)
-            pipe.xadd(replies, {"id": command.id} | fields, maxlen=REPLIES_KEPT, approximate=True)
-            pipe.expire(replies, ttl_s)
-            pipe.xadd(events, {"event": "done", "data": f'{{"status":"{status}"}}'}, nomkstream=True)
-            pipe.expire(events, ttl_s)
-            if problem is not None and problem.code in RETRIED and command.idempotency_key is not None:
-                pipe.unlink(self._keys.idempotency(command.graph, command.idempotency_key))
-            self._remove(pipe, task)
-            pipe.execute()
-            task.ended, task.status, task.code = True, status, problem.code if problem else None
-
-    def _remove(self, pipe: Any, task: Task) -> None:
-        stream = self._keys.commands(self._worker)
-        pipe.zrem(self._keys.waiting(self._worker), task.command.id)
-        pipe.xack(stream, GROUP, task.entry_id)
-        pipe.xdel(stream, task.entry_id)
-
-    def _result_fields(self, result: bytes) -> dict[str, str | bytes | float]:
-        if len(result) <= INLINE_BYTES:
-            return {"result": result}
-        blob = self._blobs.put(result, self._settings.job_ttl_s)
-        self._results.append((blob, len(result)))
-        while len(self._results) > 1 and sum(size for _, size in self._results) > RESULTS_BYTES:
-            self._blobs.delete(self._results.popleft()[0])
-        return {"result_blob": blob}
+    def _count_delivery(self, task: Task) -> None:
+        """Raises `EngineError` for a command that was left behind too often."""
+        if not task.redelivered:
+            return
+        if self._redis.hincrby(self._keys.job(task.command.id), "attempts", 1) > MAX_ATTEMPTS:
+            raise EngineError(f"the command was tried {MAX_ATTEMPTS} times and never came to an end")
+        task.redelivered = False  # counted
 
     def _read_control(self) -> None:
-        """Cancel requests, as they come. Older ones left their mark in the jobs themselves."""
+        """Cancels, and graphs handed over, as they come. Of older ones jobs and the catalogue know."""
         stream, last = self._keys.control(self._worker), None
         while not self.stopping:
             try:
@@ -362,7 +280,10 @@ class Consumer:
                 answer = self._redis.xread({stream: last}, block=BLOCK_MS)
                 for entry_id, fields in answer[0][1] if answer else []:
                     last = entry_id
-                    self._cancel(fields[b"cancel"].decode())
+                    if b"restore" in fields:
+                        self.on_restore(fields[b"restore"].decode())
+                    else:
+                        self._cancel(fields[b"cancel"].decode())
             except redis.RedisError:
                 self._stopping.wait(RETRY_S)
 
@@ -370,46 +291,17 @@ class Consumer:
         """Stop a running task; end one at once that only waits."""
         with self._tasks_lock:
             tasks = [task for task in self._tasks.values() if task.command.id == job_id]
-            if not tasks:
-                self._early_cancels.append(job_id)
         for task in tasks:
             task.control.cancel()
             with task.lock:
                 if task.started_at is None and not task.ended:
-                    self._end(task, None, Problem(code="cancelled", detail="cancelled before it ran"))
+                    self._endings.refuse(task, Problem(code="cancelled", detail="cancelled before it ran"))
 
     def _report_progress(self) -> None:
-        """Say that longer tasks are running, and how far they are."""
+        """Say that longer tasks are running, and how far they are; stop those whose cancel went to another worker."""
         while not self._stopping.wait(TICK_S):
             with self._tasks_lock:
                 running = [task for task in self._tasks.values() if task.started_at is not None]
-            try:
-                for task in running:
-                    self._report(task)
-            except redis.RedisError:
-                continue
-
-    def _report(self, task: Task) -> None:
-        """Not for a job that Redis has lost: one that seems to run, and never ends, would be waited for."""
-        progress = json.dumps(task.control.progress())
-        job, events = self._keys.job(task.command.id), self._keys.events(task.command.id)
-        with task.lock, self._redis.pipeline() as pipe:
-            if task.ended:
-                return
-            pipe.watch(job)
-            if not pipe.exists(job):
-                return
-            pipe.multi()
-            running = {"status": Status.RUNNING.value, "started_at": task.started_at, "progress": progress}
-            pipe.hset(job, mapping=running)
-            pipe.xadd(events, {"event": "progress", "data": progress}, maxlen=EVENTS_KEPT, approximate=True)
-            pipe.expire(events, self._settings.job_ttl_s)
-            pipe.execute()
-
-
-def parse_command(fields: dict[bytes, bytes] | None) -> Command | None:
-    """None for what is no command, such as an entry that was deleted while pending."""
-    try:
-        return Command.model_validate_json((fields or {})[b"command"])
-    except (KeyError, ValidationError):
-        return None
+            for task in running:
+                with suppress(redis.RedisError):
+                    self._progress.report(task)

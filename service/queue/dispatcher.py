@@ -8,7 +8,6 @@ import hashlib
 import json
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any, Final
@@ -17,24 +16,23 @@ import redis
 import redis.asyncio
 
 from service.errors import ServiceError
-from service.protocol import TERMINAL_STATUSES, Command, Kind, Message, Problem, Reply, Status
-from service.queue.models import JobEvent, JobInfo, at
+from service.protocol import TERMINAL_STATUSES, Arguments, Command, Kind, Problem, Reply, Status
+from service.queue.job_list import JobList, JobPage, Mark, Sees, describe
+from service.queue.models import JobEvent, JobInfo
+from service.queue.replies import LatestReplies
+from service.queue.submission import Submission
 from service.queue.watch import RETRY_AFTER_S, Watch, away
 from service.settings import Settings
-from service.store.blobs import AsyncBlobs, BrokenBlob
+from service.store.blobs import AsyncBlobs
 from service.store.connection import AWAY, connect_async, connect_listeners
 from service.store.keys import Keys
+from service.store.outcomes import CANCELLED, UNFINISHED_TTL_S, is_over
 
 BLOCK_MS: Final = 2000
-QUEUED_TTL_S: Final = 7 * 86_400
-"""A job nobody ever runs is forgotten after a week."""
-
 JOBS_KEPT: Final = 20_000
 TRIM_EVERY: Final = 64
-REPLIES_HELD: Final = 256
 CANCELS_KEPT: Final = 1000
 RETRY_S: Final = 0.05
-MAX_TRIES: Final = 20
 LOST: Final = "Redis lost the command; send it again"
 
 
@@ -52,11 +50,11 @@ class Dispatcher:
         self._listeners: Any = connect_listeners(settings)
         """For reads that block."""
         self._pending: dict[str, asyncio.Future[Reply]] = {}
-        self._done: OrderedDict[str, Reply] = OrderedDict()
-        """The latest replies, for waits that begin after the end."""
+        self.latest = LatestReplies()
         self._queued: set[str] = set()
         """Pending jobs that Redis has confirmed."""
-        self._owner_of: dict[str, str] = {}
+        self._submission = Submission(self.client, self.keys, settings, self.watch)
+        self._job_list = JobList(self.client, self.keys)
         self._submitted = 0
         self._reader: asyncio.Task[None] | None = None
 
@@ -78,7 +76,7 @@ class Dispatcher:
         self,
         kind: Kind,
         graph: str,
-        args: Message,
+        args: Arguments,
         *,
         idempotency_key: str | None = None,
         body_digest: str | None = None,
@@ -88,29 +86,37 @@ class Dispatcher:
         """Queue a command for the graph's owner and return its job id.
 
         A repeated key with the same digest returns the first job's id. Raises ServiceError: rate_limited,
-        worker_unavailable, unknown_graph or idempotency_conflict. Cost: two round trips, three with a key.
+        worker_unavailable, unknown_graph or idempotency_conflict. Cost: two round trips.
         """
         command = Command(
             id=uuid.uuid4().hex,
             kind=kind,
             graph=graph,
-            args=args.model_dump(mode="json"),
             reply_to=self.id,
             idempotency_key=idempotency_key,
             body_digest=body_digest,
             created_at=time.time(),
             request_id=request_id,
             traceparent=traceparent,
-        )
+        ).carrying(args)
+        return await self._send(command)
+
+    async def _send(self, command: Command) -> str:
+        self._pending[command.id] = asyncio.get_running_loop().create_future()  # no reply can come too early
+        job_id = None
         try:
-            if idempotency_key is not None:
-                known = await self._redis.get(self.keys.idempotency(graph, idempotency_key))
-                if known is not None:
-                    return await self._known_job(known, body_digest)
-            owner = await self._find_owner(kind, graph)
-            return await self._enqueue(command, owner)
+            job_id = await self._submission.submit(command)
         except AWAY as error:
             raise away(error) from error
+        finally:
+            if job_id != command.id:
+                self._pending.pop(command.id, None)
+        if job_id in self._pending:  # not if the reply was faster
+            self._queued.add(job_id)
+        self._submitted += 1
+        if self._submitted % TRIM_EVERY == 0:
+            await self._trim_jobs()
+        return job_id
 
     async def knows(self, graph: str, idempotency_key: str) -> bool:
         """Whether the key has been used on this graph."""
@@ -131,8 +137,8 @@ class Dispatcher:
         """The reply, or None if the job still runs after `timeout_s`. Raises unknown_job."""
         try:
             async with asyncio.timeout(timeout_s):
-                if job_id in self._done:
-                    return self._done[job_id]
+                if (reply := self.latest.get(job_id)) is not None:
+                    return reply
                 if job_id in self._pending:
                     return await asyncio.shield(self._pending[job_id])
                 async for event in self.events(job_id, None):
@@ -148,41 +154,44 @@ class Dispatcher:
     async def job(self, job_id: str) -> JobInfo | None:
         """None for a job that never was or is forgotten."""
         try:
-            row = await self._redis.hgetall(self.keys.job(job_id))
-            return await self._job_info(job_id, row) if b"status" in row else None
+            async with self._redis.pipeline(transaction=False) as pipe:
+                pipe.get(self.keys.outcome(job_id))
+                pipe.hgetall(self.keys.job(job_id))
+                outcome, row = await pipe.execute()
+            return await self._job_info(job_id, row, outcome) if b"status" in row else None
         except AWAY as error:
             raise away(error) from error
 
-    async def jobs(self, limit: int = 100) -> list[JobInfo]:
-        """The newest first, without results."""
+    async def jobs(self, limit: int, sees: Sees = lambda _: True, after: Mark | None = None) -> JobPage:
+        """The newest first, without results: of those that `sees` accepts the graphs of."""
         try:
-            ids = [job_id.decode() for job_id in await self._redis.zrevrange(self.keys.jobs, 0, limit - 1)]
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for job_id in ids:
-                    pipe.hgetall(self.keys.job(job_id))
-                rows = await pipe.execute()
-            hidden = (b"result", b"result_blob")
-            plain = [{key: value for key, value in row.items() if key not in hidden} for row in rows]
-            found = zip(ids, plain, strict=True)
-            return [await self._job_info(job_id, row) for job_id, row in found if b"status" in row]
+            return await self._job_list.page(limit, sees, after)
         except AWAY as error:
             raise away(error) from error
 
     async def cancel(self, job_id: str) -> JobInfo | None:
-        """Ask for the end of a job that has not ended; the job as it is now."""
-        info = await self.job(job_id)
-        if info is None or info.status in TERMINAL_STATUSES:
-            return info
+        """Decide that a job is not to be done, unless it has committed or ended; the job as it is now.
+
+        `cancelling` says whether it was in time. Of one that has committed, a worker is told to leave out what is
+        not yet done beside the commit.
+        """
+        outcome_key, job = self.keys.outcome(job_id), self.keys.job(job_id)
         try:
-            job = self.keys.job(job_id)
-            worker = (await self._redis.hget(job, "worker")).decode()
+            worker, status = await self._redis.hmget(job, "worker", "status")
+            if worker is None or is_over(status):
+                return await self.job(job_id)
             async with self._redis.pipeline() as pipe:
-                pipe.hset(job, "cancel", 1)
-                pipe.xadd(self.keys.control(worker), {"cancel": job_id}, maxlen=CANCELS_KEPT, approximate=True)
-                await pipe.execute()
+                pipe.set(outcome_key, CANCELLED, nx=True, ex=UNFINISHED_TTL_S)
+                pipe.get(outcome_key)
+                pipe.hgetall(job)
+                control = self.keys.control(worker.decode())
+                pipe.xadd(control, {"cancel": job_id}, maxlen=CANCELS_KEPT, approximate=True)
+                _, outcome, row, _ = await pipe.execute()
+            if is_over(row.get(b"status")):
+                await self._redis.unlink(outcome_key)  # it has ended since; nobody will look at this any more
+            return await self._job_info(job_id, row, outcome) if b"status" in row else None
         except AWAY as error:
             raise away(error) from error
-        return info
 
     async def events(self, job_id: str, last_event_id: str | None) -> AsyncIterator[JobEvent]:
         """Progress from `last_event_id` (None: from the beginning) to `done`. Raises unknown_job."""
@@ -228,119 +237,6 @@ class Dispatcher:
                 if status is None:
                     raise ServiceError("worker_unavailable", LOST, retry_after_s=RETRY_AFTER_S)
                 ended = Status(status.decode()) in TERMINAL_STATUSES
-
-    async def _find_owner(self, kind: Kind, graph: str) -> str:
-        """The graph's worker, alive and with room for one more command. One round trip if it is where it was."""
-        guess = self._owner_of.get(graph, "")
-        async with self._redis.pipeline(transaction=False) as pipe:
-            pipe.hget(self.keys.owners, graph)
-            pipe.hexists(self.keys.names, graph)
-            pipe.exists(self.keys.lease(guess))
-            pipe.xlen(self.keys.commands(guess))
-            found, exists, alive, waiting = await pipe.execute()
-        owner = None if found is None else found.decode()
-        if owner is None and kind is not Kind.LOAD:
-            raise ServiceError("unknown_graph", f"there is no graph {graph!r}")
-        if owner is not None and owner != guess:
-            alive, waiting = await self._load_of(owner)
-        if owner is None or (not alive and not exists and kind is Kind.LOAD):
-            owner = await self._place(graph)
-            alive, waiting = await self._load_of(owner)
-        if not alive:
-            raise ServiceError("worker_unavailable", f"worker {owner} is away", retry_after_s=RETRY_AFTER_S)
-        if waiting >= self.settings.queue_limit:
-            raise ServiceError(
-                "rate_limited", f"{waiting} commands wait for worker {owner}", retry_after_s=RETRY_AFTER_S
-            )
-        if len(self._owner_of) >= 10_000:
-            self._owner_of.clear()
-        self._owner_of[graph] = owner
-        return owner
-
-    async def _load_of(self, worker: str) -> tuple[bool, int]:
-        async with self._redis.pipeline(transaction=False) as pipe:
-            pipe.exists(self.keys.lease(worker))
-            pipe.xlen(self.keys.commands(worker))
-            alive, waiting = await pipe.execute()
-        return bool(alive), int(waiting)
-
-    async def _place(self, graph: str) -> str:
-        """Give a new name to the live worker with the fewest bytes."""
-        alive = [worker for worker in await self.watch.workers() if worker.alive]
-        if not alive:
-            raise ServiceError("worker_unavailable", "no worker is there", retry_after_s=RETRY_AFTER_S)
-        chosen = min(alive, key=lambda worker: (not worker.ready, worker.bytes, worker.graphs, worker.name))
-        await self._redis.hset(self.keys.owners, graph, chosen.name)
-        return chosen.name
-
-    async def _enqueue(self, command: Command, owner: str) -> str:
-        """Job and command in one MULTI; with a key, only if no other command has it. The job's id."""
-        self._pending[command.id] = asyncio.get_running_loop().create_future()  # no reply can come too early
-        job_id = None
-        try:
-            if command.idempotency_key is None:
-                await self._enqueue_always(command, owner)
-                job_id = command.id
-            else:
-                job_id = await self._enqueue_once(command, owner, command.idempotency_key)
-        finally:
-            if job_id != command.id:
-                self._pending.pop(command.id, None)
-        if job_id in self._pending:  # not if the reply was faster
-            self._queued.add(job_id)
-        self._submitted += 1
-        if self._submitted % TRIM_EVERY == 0:
-            await self._trim_jobs()
-        return job_id
-
-    async def _known_job(self, known: bytes, digest: str | None) -> str:
-        """The first job of a key; of one that is forgotten it is only known that the key must not count again."""
-        job_id = _same_job(known, digest)
-        if job_id not in self._done and not await self._redis.exists(self.keys.job(job_id)):
-            raise ServiceError("idempotency_conflict", "the Idempotency-Key was used; its answer is no longer kept")
-        return job_id
-
-    async def _enqueue_always(self, command: Command, owner: str) -> None:
-        async with self._redis.pipeline() as pipe:
-            self._write_job(pipe, command, owner)
-            await pipe.execute()
-
-    async def _enqueue_once(self, command: Command, owner: str, key: str) -> str:
-        """The job that has the key now. A lost connection is a WatchError as well: the key tells what came of it."""
-        name = self.keys.idempotency(command.graph, key)
-        value = json.dumps({"job": command.id, "digest": command.body_digest})
-        for tried in range(MAX_TRIES):
-            async with self._redis.pipeline() as pipe:
-                with suppress(redis.WatchError):
-                    await pipe.watch(name)
-                    known = await pipe.get(name)
-                    if known is not None:
-                        return _same_job(known, command.body_digest)
-                    if tried and await pipe.exists(self.keys.job(command.id)):
-                        return command.id  # written after all, and ended by now with its key set free
-                    pipe.multi()
-                    pipe.set(name, value, ex=self.settings.job_ttl_s)
-                    self._write_job(pipe, command, owner)
-                    await pipe.execute()
-                    return command.id
-            await asyncio.sleep(RETRY_S)
-        raise ServiceError("worker_unavailable", "Redis cannot be written to", retry_after_s=RETRY_AFTER_S)
-
-    def _write_job(self, pipe: Any, command: Command, owner: str) -> None:
-        job = self.keys.job(command.id)
-        fields = {
-            "kind": command.kind.value,
-            "graph": command.graph,
-            "worker": owner,
-            "created_at": command.created_at,
-        }
-        pipe.hset(job, mapping=fields)
-        # The client repeats this after a lost answer; by then the command may have been refused, and stays so.
-        pipe.hsetnx(job, "status", Status.QUEUED.value)
-        pipe.expire(job, QUEUED_TTL_S)
-        pipe.zadd(self.keys.jobs, {command.id: command.created_at})
-        pipe.zadd(self.keys.waiting(owner), {command.id: command.created_at})
-        pipe.xadd(self.keys.commands(owner), {"command": command.model_dump_json()})
 
     async def _trim_jobs(self) -> None:
         """Forget the oldest ended jobs beyond `JOBS_KEPT`."""
@@ -390,54 +286,32 @@ class Dispatcher:
     async def _resolve(self, job_id: str, fields: dict[bytes, bytes]) -> None:
         if job_id not in self._pending:
             return
-        reply = await self._full_reply(fields)
+        reply = _read_reply(fields)
         future = self._pending.pop(job_id)
         self._queued.discard(job_id)
-        self._done[job_id] = reply
-        while len(self._done) > REPLIES_HELD:
-            self._done.popitem(last=False)
+        self.latest.keep(reply, sum(map(len, fields.values())))
         if not future.done():
             future.set_result(reply)
 
     async def _stored_reply(self, job_id: str) -> Reply | None:
         row = await self._redis.hgetall(self.keys.job(job_id))
-        return await self._full_reply(row) if b"reply" in row else None
+        return _read_reply(row) if b"reply" in row else None
 
-    async def _full_reply(self, fields: dict[bytes, bytes]) -> Reply:
-        """The reply with its result, which may lie in a blob."""
-        reply = Reply.model_validate_json(fields[b"reply"])
-        text = fields.get(b"result")
-        if b"result_blob" in fields:
-            try:
-                text = await self.blobs.get(fields[b"result_blob"].decode())
-            except BrokenBlob:
-                gone = Problem(code="unknown_job", detail="the result of the job is no longer kept")
-                return reply.model_copy(update={"status": Status.FAILED, "problem": gone})
-        if text is None:
-            return reply
-        return reply.model_copy(update={"result_json": text.decode()})
+    async def _job_info(self, job_id: str, row: dict[bytes, bytes], outcome: bytes | None) -> JobInfo:
+        reply = _read_reply(row) if b"reply" in row else None
+        position = await self._redis.zrank(self.keys.waiting(row[b"worker"].decode()), job_id)
+        info = describe(job_id, row, outcome, position, reply.problem if reply else None)
+        if reply is None:
+            return info
+        return info.model_copy(update={"result_json": reply.result_json, "result_blob": reply.result_blob})
 
-    async def _job_info(self, job_id: str, row: dict[bytes, bytes]) -> JobInfo:
-        status = Status(row[b"status"].decode())
-        reply = await self._full_reply(row) if b"reply" in row else None
-        position = None
-        if status is Status.QUEUED:
-            position = await self._redis.zrank(self.keys.waiting(row[b"worker"].decode()), job_id)
-        created = at(row[b"created_at"])
-        assert created is not None
-        return JobInfo(
-            id=job_id,
-            kind=Kind(row[b"kind"].decode()),
-            graph=row[b"graph"].decode(),
-            status=status,
-            position=position,
-            progress=json.loads(row[b"progress"]) if b"progress" in row else None,
-            created_at=created,
-            started_at=at(row.get(b"started_at")),
-            finished_at=at(row.get(b"finished_at")),
-            result_json=reply.result_json if reply else None,
-            error=reply.problem if reply else None,
-        )
+
+def _read_reply(fields: dict[bytes, bytes]) -> Reply:
+    """The reply with its result, or with the name of the blob where a long one lies."""
+    reply = Reply.model_validate_json(fields[b"reply"])
+    text, blob = fields.get(b"result"), fields.get(b"result_blob")
+    found = {"result_json": text and text.decode(), "result_blob": blob and blob.decode()}
+    return reply.model_copy(update=found)
 
 
 def digest_of(body: bytes) -> str:
@@ -449,10 +323,3 @@ def _entry(entry_id: str) -> tuple[int, int]:
     """A stream entry's id, in order."""
     milliseconds, _, sequence = entry_id.partition("-")
     return int(milliseconds), int(sequence or 0)
-
-
-def _same_job(known: bytes, digest: str | None) -> str:
-    first = json.loads(known)
-    if first["digest"] != digest:
-        raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")
-    return str(first["job"])

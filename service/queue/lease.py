@@ -1,4 +1,7 @@
-"""The lease: which process may use a worker's name, renewed by a heartbeat."""
+"""The lease: which process may use a worker's name, renewed by a heartbeat.
+
+A process beside the worker renews it as well (`service.queue.heartbeat`): it depends on no interpreter that is busy.
+"""
 
 import os
 import threading
@@ -10,11 +13,11 @@ from typing import Any
 import redis
 import structlog
 
+from service.queue.heartbeat import BEATS_PER_LEASE, Task, renew
 from service.queue.models import WorkerReport
+from service.queue.pulse import Pulse
 from service.store.connection import AWAY
 from service.store.keys import Keys
-
-BEATS_PER_LEASE = 4
 
 log = structlog.get_logger(__name__)
 
@@ -24,14 +27,19 @@ Action = Callable[[], None]
 
 
 class Lease:
-    """Held from `acquire` on. A later process of the same name takes it over at once, and the earlier one stops."""
+    """Held from `acquire` on. A later process of the same name takes it over at once, and the earlier one stops.
 
-    def __init__(self, client: redis.Redis, keys: Keys, worker: str, lease_s: float) -> None:
+    ``location`` is the URL of Redis, for the process that renews the lease while this one is busy.
+    """
+
+    def __init__(self, client: redis.Redis, keys: Keys, worker: str, lease_s: float, location: str) -> None:
         self._redis: Any = client
         self._keys = keys
         self.worker = worker
         self.lease_s = lease_s
         self.token = f"{os.getpid()}:{uuid.uuid4().hex}".encode()
+        self._task = Task(location, keys.lease(worker), self.token.decode(), lease_s, os.getpid())
+        self._pulse = Pulse(self._task)
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
@@ -54,6 +62,7 @@ class Lease:
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
+        self._pulse.stop()
         try:
             if self._redis.get(self._keys.lease(self.worker)) == self.token:
                 self._redis.delete(self._keys.lease(self.worker))
@@ -63,14 +72,11 @@ class Lease:
     def _beat(self, report: Report, on_beat: Action, on_lost: Action) -> None:
         while not self._stop.is_set():
             try:
-                holder = self._redis.get(self._keys.lease(self.worker))
-                if holder not in (None, self.token):
+                self._pulse.show_life()
+                if not renew(self._redis, self._task):
                     on_lost()
                     return
-                with self._redis.pipeline() as pipe:
-                    pipe.set(self._keys.lease(self.worker), self.token, px=round(self.lease_s * 1000))
-                    pipe.hset(self._keys.workers, self.worker, report().model_dump_json())
-                    pipe.execute()
+                self._redis.hset(self._keys.workers, self.worker, report().model_dump_json())
                 on_beat()
             except AWAY as error:
                 log.warning("heartbeat_failed", worker=self.worker, error=str(error))

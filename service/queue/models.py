@@ -15,6 +15,8 @@ class JobInfo(BaseModel):
     kind: Kind
     graph: str
     status: Status
+    cancelling: bool = False
+    """It was cancelled in time: nothing of it is or will be done, and it is about to end."""
     position: int | None = None
     """Jobs of the same worker that were there before; None once it runs."""
     progress: dict[str, Any] | None = None
@@ -22,9 +24,10 @@ class JobInfo(BaseModel):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     result: dict[str, Any] | None = None
-    """Not filled in here: `result_json` is the text to pass on."""
+    """Not filled in here: `result_json` is the text to pass on, or `result_blob` names the blob where it lies."""
     error: Problem | None = None
     result_json: str | None = None
+    result_blob: str | None = None
 
 
 class JobEvent(BaseModel):
@@ -51,6 +54,8 @@ class WorkerReport(BaseModel):
     """0: it has no device."""
     beat_at: float
     """Unix seconds."""
+    ready_since: float = 0.0
+    """The same; of this process."""
     counters: dict[str, int] = {}
     """Since the process started, for metrics."""
     notes: list[str] = []

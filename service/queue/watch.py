@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import redis
 import redis.asyncio
+import structlog
 
 from service.errors import ServiceError
 from service.queue.models import RedisInfo, WorkerInfo, WorkerReport
@@ -13,6 +14,8 @@ from service.store.connection import AWAY
 from service.store.keys import Keys
 
 RETRY_AFTER_S: Final = 1.0
+
+log = structlog.get_logger("headrace.api")
 
 
 class Watch:
@@ -65,7 +68,8 @@ class Watch:
                 info = await self._redis.info()
                 config = await self._redis.config_get("appendfsync")
                 return RedisInfo(
-                    version=str(info["redis_version"]),
+                    # Valkey says 7.2.4 as `redis_version`, for clients that ask what it can do.
+                    version=str(info.get("valkey_version", info["redis_version"])),
                     appendonly=bool(info.get("aof_enabled")),
                     fsync=config.get("appendfsync"),
                     used_memory_bytes=int(info["used_memory"]),
@@ -82,5 +86,6 @@ class Watch:
 
 
 def away(error: Exception) -> ServiceError:
-    """For whoever asked while Redis did not answer."""
-    return ServiceError("worker_unavailable", f"Redis is away: {error}", retry_after_s=RETRY_AFTER_S)
+    """For whoever asked while Redis did not answer. What it said names commands, keys and hosts: the log has that."""
+    log.warning("redis_away", error=str(error))
+    return ServiceError("worker_unavailable", "Redis does not answer", retry_after_s=RETRY_AFTER_S)

@@ -9,10 +9,11 @@ import hashlib
 import hmac
 import re
 import secrets
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import redis
 import redis.asyncio
@@ -57,6 +58,15 @@ class ApiKey(BaseModel):
     revoked_at: datetime | None = None
 
 
+class KeyRing(NamedTuple):
+    """What Redis says of keys."""
+
+    keys: Mapping[str, ApiKey]
+    """By id."""
+    opened_at: float | None = None
+    """When it was said that there are none on purpose, in unix seconds."""
+
+
 class TooManyKeys(Exception):
     """`MAX_KEYS` have been made."""
 
@@ -88,7 +98,7 @@ class ApiKeys:
 
     def __init__(self, client: redis.Redis, keys: Keys) -> None:
         self._redis: Any = client
-        self._name = keys.api_keys
+        self._name, self._opened = keys.api_keys, keys.opened
 
     def create(self, label: str, scope: Scope, prefix: str = "") -> tuple[ApiKey, str]:
         """Raises `TooManyKeys`, or ValueError for a prefix that no graph's name can have."""
@@ -97,7 +107,10 @@ class ApiKeys:
         if self._redis.hlen(self._name) >= MAX_KEYS:
             raise TooManyKeys(f"there are {MAX_KEYS} keys, those revoked included")
         key, token = new_key(label, scope, prefix)
-        self._redis.hset(self._name, key.id, key.model_dump_json())
+        with self._redis.pipeline() as pipe:
+            pipe.hset(self._name, key.id, key.model_dump_json())
+            pipe.delete(self._opened)
+            pipe.execute()
         return key, token
 
     def list(self) -> list[ApiKey]:
@@ -115,11 +128,23 @@ class ApiKeys:
             self._redis.hset(self._name, key_id, gone.model_dump_json())
         return True
 
+    def forget(self) -> int:
+        """Drop all keys, and let every API process know that the service is to be open. How many there were."""
+        with self._redis.pipeline() as pipe:
+            pipe.hlen(self._name)
+            pipe.delete(self._name)
+            pipe.set(self._opened, time.time())
+            count, *_ = pipe.execute()
+        return int(count)
 
-async def fetch_keys(client: redis.asyncio.Redis, keys: Keys) -> dict[str, ApiKey]:
-    """All keys by id. One round trip."""
-    found: Any = client.hgetall(keys.api_keys)
-    return _read(await found)
+
+async def fetch_keys(client: redis.asyncio.Redis, keys: Keys) -> KeyRing:
+    """All keys. One round trip."""
+    async with client.pipeline(transaction=False) as pipe:
+        pipe.hgetall(keys.api_keys)
+        pipe.get(keys.opened)
+        rows, opened_at = await pipe.execute()
+    return KeyRing(_read(rows), None if opened_at is None else float(opened_at))
 
 
 def _read(rows: Mapping[bytes, bytes]) -> dict[str, ApiKey]:

@@ -7,15 +7,24 @@ reset the connection; chunks of 4 MiB do not, and other commands run between the
 import asyncio
 import hashlib
 import uuid
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 
 import redis
 import redis.asyncio
 
+from service.errors import ServiceError
 from service.store.keys import Keys
+from service.store.room import AsyncRoom, Need, Room
 
 CHUNK_BYTES: Final = 4 << 20
+RESULT_CHUNK_BYTES: Final = 256 << 10
+"""Of what callers are sent: an API process holds three chunks of it for each of them."""
+
+HASHED_HERE_BYTES: Final = 1 << 20
+"""Longer pieces are hashed in a thread: it must not hold up the event loop."""
+
 HEADER: Final = ("chunks", "bytes", "sha256")
 
 
@@ -29,24 +38,53 @@ class Blobs:
     def __init__(self, client: redis.Redis, keys: Keys) -> None:
         self._redis: Any = client
         self._keys = keys
+        self._room = Room(client)
 
-    def put(self, data: bytes, ttl_s: int) -> str:
-        """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted."""
-        name = uuid.uuid4().hex
+    def put(self, data: bytes, ttl_s: int, need: Need = Need.GROWTH) -> str:
+        """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted.
+
+        Raises out_of_memory while Redis has no room for it.
+        """
+        return self.write([data], ttl_s, need, len(data))[0]
+
+    def write(
+        self,
+        pieces: Iterable[bytes],
+        ttl_s: int,
+        need: Need = Need.GROWTH,
+        of: int = 0,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> tuple[str, int]:
+        """`put` what comes piece by piece, of at least ``of`` bytes in all; no more than a chunk is in memory.
+
+        Name and number of bytes. What the pieces raise is passed on, and what was written is removed.
+        """
+        name, writer = uuid.uuid4().hex, _Writer()
         key = self._keys.blob(name)
-        for fields in _parts(data):
-            with self._redis.pipeline() as pipe:
-                pipe.hset(key, mapping=fields)
-                pipe.expire(key, ttl_s)
-                pipe.execute()
-        return name
+        try:
+            for chunk in _chunks(pieces, chunk_bytes):
+                self._room.take(len(chunk), need, of - writer.n_bytes)
+                self._write(key, writer.chunk(chunk), ttl_s)
+            self._write(key, writer.header(), ttl_s)
+        except BaseException:
+            with suppress(redis.RedisError):  # then it expires
+                self.delete(name)
+            raise
+        return name, writer.n_bytes
+
+    def _write(self, key: str, fields: dict[str, Any], ttl_s: int) -> None:
+        with self._redis.pipeline() as pipe:
+            pipe.hset(key, mapping=fields)
+            pipe.expire(key, ttl_s)
+            pipe.execute()
 
     def get(self, name: str) -> bytes:
         """Read and check; raises `BrokenBlob`."""
         key = self._keys.blob(name)
-        header = self._redis.hmget(key, HEADER)
-        chunks = [self._redis.hget(key, str(i)) for i in range(_count(header, name))]
-        return _join(chunks, header, name)
+        reader = _Reader(name, self._redis.hmget(key, HEADER))
+        chunks = [reader.chunk(self._redis.hget(key, str(i))) for i in range(reader.n_chunks)]
+        reader.check()
+        return b"".join(chunks)
 
     def delete(self, *names: str) -> None:
         if names:
@@ -54,71 +92,140 @@ class Blobs:
 
 
 class AsyncBlobs:
-    """The same for API processes."""
+    """The same for API processes, a piece at a time."""
 
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
         self._keys = keys
+        self._room = AsyncRoom(client)
 
     async def put(self, data: bytes, ttl_s: int = 3600) -> str:
-        """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted."""
-        name = uuid.uuid4().hex
+        """`put_pieces`, of one piece."""
+        return await self.put_pieces([data], len(data), ttl_s)
+
+    async def put_pieces(self, pieces: Iterable[bytes], n_bytes: int, ttl_s: int = 3600) -> str:
+        """Write, and return the new blob's name. It vanishes after ``ttl_s`` unless its key is persisted.
+
+        The pieces have `n_bytes` in all. Raises out_of_memory while Redis has no room for them.
+        """
+        name, writer = uuid.uuid4().hex, _Writer()
         key = self._keys.blob(name)
-        parts = _parts(data)
-        while (fields := await _next(parts, len(data))) is not None:
-            async with self._redis.pipeline() as pipe:
-                pipe.hset(key, mapping=fields)
-                pipe.expire(key, ttl_s)
-                await pipe.execute()
+        try:
+            for chunk in _chunks(pieces, CHUNK_BYTES):
+                await self._room.take(len(chunk), Need.GROWTH, n_bytes - writer.n_bytes)
+                await self._write(key, await _hashed(writer.chunk, chunk), ttl_s)
+            await self._write(key, writer.header(), ttl_s)
+        except ServiceError:
+            await self.delete(name)
+            raise
         return name
 
-    async def get(self, name: str) -> bytes:
-        """Read and check; raises `BrokenBlob`."""
+    async def _write(self, key: str, fields: dict[str, Any], ttl_s: int) -> None:
+        async with self._redis.pipeline() as pipe:
+            pipe.hset(key, mapping=fields)
+            pipe.expire(key, ttl_s)
+            await pipe.execute()
+
+    async def open(self, name: str) -> "StoredBlob":
+        """Raises `BrokenBlob` if it is not there, or not whole."""
         key = self._keys.blob(name)
-        header = await self._redis.hmget(key, HEADER)
-        count = _count(header, name)
-        chunks = [await self._redis.hget(key, str(i)) for i in range(count)]
-        if count <= 1:
-            return _join(chunks, header, name)
-        return await asyncio.to_thread(_join, chunks, header, name)
+        return StoredBlob(self._redis, key, _Reader(name, await self._redis.hmget(key, HEADER)))
 
     async def delete(self, *names: str) -> None:
         if names:
             await self._redis.unlink(*(self._keys.blob(name) for name in names))
 
 
-async def _next(parts: Iterator[dict[str, Any]], size: int) -> dict[str, Any] | None:
-    """The next part; hashing a large body must not hold up the event loop."""
-    if size <= CHUNK_BYTES:
-        return next(parts, None)
-    return await asyncio.to_thread(next, parts, None)
+class StoredBlob:
+    """A blob to be read once, from its beginning."""
+
+    def __init__(self, client: Any, key: str, reader: "_Reader") -> None:
+        self._redis = client
+        self._key = key
+        self._reader = reader
+        self.n_bytes = reader.n_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """What is in memory of it at most: two chunks here, and one on its way to whoever takes them."""
+        return 3 * -(-self.n_bytes // max(self._reader.n_chunks, 1))
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Chunk by chunk, the last one only after the digest of all has been found right; raises `BrokenBlob`."""
+        reader, last = self._reader, b""
+        for i in range(reader.n_chunks):
+            chunk = await _hashed(reader.chunk, await self._redis.hget(self._key, str(i)))
+            if last:
+                yield last
+            last = chunk
+        reader.check()
+        yield last
 
 
-def _parts(data: bytes) -> Iterator[dict[str, Any]]:
+T = TypeVar("T")
+
+
+async def _hashed(act: Callable[[Any], T], piece: bytes | None) -> T:
+    if piece is None or len(piece) <= HASHED_HERE_BYTES:
+        return act(piece)
+    return await asyncio.to_thread(act, piece)
+
+
+def _chunks(pieces: Iterable[bytes], chunk_bytes: int) -> Iterator[bytes]:
+    """The same bytes in chunks of so many, the last one shorter."""
+    gathered = bytearray()
+    for piece in pieces:
+        view = memoryview(piece)
+        for start in range(0, len(view), chunk_bytes):
+            gathered += view[start : start + chunk_bytes]
+            if len(gathered) >= chunk_bytes:
+                yield bytes(gathered[:chunk_bytes])
+                del gathered[:chunk_bytes]
+    if gathered:
+        yield bytes(gathered)
+
+
+class _Writer:
     """The hash fields to write, chunk by chunk, the header last: without it a blob does not exist."""
-    digest = hashlib.sha256()
-    view = memoryview(data)
-    count = 0
-    for start in range(0, len(data), CHUNK_BYTES):
-        chunk = bytes(view[start : start + CHUNK_BYTES])
-        digest.update(chunk)
-        yield {str(count): chunk}
-        count += 1
-    yield {"chunks": count, "bytes": len(data), "sha256": digest.hexdigest()}
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+        self._chunks = 0
+        self.n_bytes = 0
+
+    def chunk(self, piece: bytes) -> dict[str, Any]:
+        self._digest.update(piece)
+        self._chunks += 1
+        self.n_bytes += len(piece)
+        return {str(self._chunks - 1): piece}
+
+    def header(self) -> dict[str, Any]:
+        return {"chunks": self._chunks, "bytes": self.n_bytes, "sha256": self._digest.hexdigest()}
 
 
-def _count(header: list[bytes | None], name: str) -> int:
-    if header[0] is None:
-        raise BrokenBlob(f"blob {name} is not there or not complete")
-    return int(header[0])
+class _Reader:
+    """Checks what is read against the header, which the caller read from the same key."""
 
+    def __init__(self, name: str, header: list[bytes | None]) -> None:
+        self._name = name
+        if None in header:
+            raise BrokenBlob(f"blob {name} is not there or not complete")
+        chunks, n_bytes, digest = (value or b"" for value in header)
+        self.n_chunks, self.n_bytes = int(chunks), int(n_bytes)
+        self._wanted = digest.decode()
+        self._digest = hashlib.sha256()
+        self._left = self.n_bytes
 
-def _join(chunks: list[bytes | None], header: list[bytes | None], name: str) -> bytes:
-    """The blob, checked against its header; the caller read that header from the same key."""
-    present = [chunk for chunk in chunks if chunk is not None]
-    if len(present) < len(chunks) or header[1] is None or header[2] is None:
-        raise BrokenBlob(f"blob {name} has lost a chunk")
-    data = b"".join(present)
-    if len(data) != int(header[1]) or hashlib.sha256(data).hexdigest() != header[2].decode():
-        raise BrokenBlob(f"blob {name} is not what was written")
-    return data
+    def chunk(self, piece: bytes | None) -> bytes:
+        if piece is None:
+            raise BrokenBlob(f"blob {self._name} has lost a chunk")
+        self._digest.update(piece)
+        self._left -= len(piece)
+        if self._left < 0:
+            raise BrokenBlob(f"blob {self._name} is not what was written")
+        return piece
+
+    def check(self) -> None:
+        """After the last chunk."""
+        if self._left or self._digest.hexdigest() != self._wanted:
+            raise BrokenBlob(f"blob {self._name} is not what was written")

@@ -5,17 +5,27 @@ loaded it. All its keys hang on the id, so a new graph of an old name never meet
 """
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 
 import redis
 import redis.asyncio
 from pydantic import BaseModel
 
+from service.errors import ServiceError
 from service.store.keys import Keys
 from service.store.log import Fenced
+from service.store.outcomes import UNFINISHED_TTL_S, refuse_decided
 from service.store.snapshots import SnapshotInfo, read_listed
+from service.store.watched import Read, watched
+
+MAX_TRIES: Final = 20
+"""Of one commit, whose connection is lost, or whose name others change, each time."""
+
+IfMatch: TypeAlias = int | Literal["*"] | None
+"""The version a graph must be at for a command to be done; ``*``: any, but it must be there."""
 
 
 class GraphInfo(BaseModel):
@@ -118,118 +128,142 @@ class Registry:
         owners = self._redis.hgetall(self._keys.owners)
         return sorted(name.decode() for name, owner in owners.items() if owner.decode() == worker)
 
-    def create(self, info: GraphInfo, graph_id: str, base: str) -> bool:
+    def sizes(self, names: Sequence[str]) -> dict[str, int]:
+        """Bytes of host memory of these graphs at rest, as they were noted last; 0 for a name without a graph."""
+        if not names:
+            return {}
+        ids = [graph_id or b"" for graph_id in self._redis.hmget(self._keys.names, names)]
+        with self._redis.pipeline(transaction=False) as pipe:
+            for graph_id in ids:
+                pipe.hget(self._keys.graph(graph_id.decode()), "bytes")
+            return {name: int(size or 0) for name, size in zip(names, pipe.execute(), strict=True)}
+
+    def create(self, info: GraphInfo, graph_id: str, base: str, if_match: IfMatch = None) -> LoadedInfo:
         """Put a graph at version 1 under its name, and drop the one that had it, in one MULTI.
 
-        True if there was one. Raises `Fenced` if the blob has expired, another load was faster, the name is another
-        worker's, this load is lost, or already committed: after a lost connection, or by who took the graph over.
+        Raises `Cancelled`, `Committed` or `Over` for a command that is decided, version_conflict if `if_match` does not
+        hold, worker_unavailable if the blob has expired, `Fenced` if the name is another worker's. A lost race, or a
+        lost answer, is settled here: what was built is put under its name by the next try. Cost: three round trips.
         """
-        with self._redis.pipeline() as pipe:
-            pipe.watch(self._keys.names, self._keys.blob(base))
-            self._watch_command(pipe, info.name, info.worker, graph_id)
-            old = pipe.hget(self._keys.names, info.name)
-            if not pipe.exists(self._keys.blob(base)):
-                raise Fenced("the uploaded edges have expired")
-            doomed = [] if old is None else self._keys_of(pipe, old.decode())
-            pipe.multi()
-            pipe.persist(self._keys.blob(base))
-            pipe.hset(self._keys.names, info.name, graph_id)
-            pipe.hset(self._keys.owners, info.name, info.worker)
-            pipe.hset(self._keys.graph(graph_id), mapping=write_info(info) | {"epoch": 1, "base": base})
-            pipe.hset(self._keys.job(graph_id), "committed", info.model_dump_json())
-            if doomed:
-                pipe.unlink(*doomed)
-            _execute(pipe)
-        return old is not None
-
-    def remove(self, name: str, job_id: str, worker: str) -> bool:
-        """Take a graph out, in one MULTI with a mark in the job that did it. False if there is none.
-
-        Raises `Fenced` as `create` does.
-        """
-        with self._redis.pipeline() as pipe:
-            pipe.watch(self._keys.names)
-            self._watch_command(pipe, name, worker, job_id)
-            graph_id = pipe.hget(self._keys.names, name)
-            if graph_id is None:
-                return False
-            doomed = self._keys_of(pipe, graph_id.decode())
-            pipe.multi()
-            pipe.hdel(self._keys.names, name)
-            pipe.hdel(self._keys.owners, name)
-            pipe.unlink(*doomed)
-            pipe.hset(self._keys.job(job_id), "committed", "{}")
-            _execute(pipe)
-        return True
-
-    def disown(self, name: str) -> None:
-        """Forget who was to serve a name that has no graph after all."""
-        with self._redis.pipeline() as pipe:
-            pipe.watch(self._keys.names)
-            if not pipe.hexists(self._keys.names, name):
+        blob = self._keys.blob(base)
+        for _ in range(MAX_TRIES):
+            with self._redis.pipeline() as pipe, suppress(redis.WatchError):
+                old, there = self._look(pipe, info.name, info.worker, graph_id, [blob], ("EXISTS", blob))
+                if not there:
+                    raise ServiceError("worker_unavailable", "the uploaded edges have expired; send them again")
+                doomed = self._replaced(pipe, info.name, old, if_match)
+                loaded = LoadedInfo(**info.model_dump(), replaced=old is not None)
                 pipe.multi()
-                pipe.hdel(self._keys.owners, name)
-                with suppress(redis.WatchError):  # a harmless entry stays
-                    pipe.execute()
+                pipe.persist(blob)
+                pipe.hset(self._keys.names, info.name, graph_id)
+                give(pipe, self._keys, info.name, info.worker)
+                pipe.hset(self._keys.graph(graph_id), mapping=write_info(info) | {"epoch": 1, "base": base})
+                pipe.set(self._keys.outcome(graph_id), loaded.model_dump_json(), ex=UNFINISHED_TTL_S)
+                if doomed:
+                    pipe.unlink(*doomed)
+                pipe.execute()
+                return loaded
+        raise Fenced(f"{info.name} keeps changing")
 
-    def take_over(self, name: str, worker: str, old_owner: str) -> bool:
-        """Make `worker` the owner if `old_owner` still is; a new epoch fences the old one off."""
-        with self._redis.pipeline() as pipe:
-            pipe.watch(self._keys.owners, self._keys.names)
-            owner = pipe.hget(self._keys.owners, name)
-            graph_id = pipe.hget(self._keys.names, name)
-            if owner != old_owner.encode():
-                return False
-            pipe.multi()
-            pipe.hset(self._keys.owners, name, worker)
-            if graph_id is not None:
-                pipe.hset(self._keys.graph(graph_id.decode()), "worker", worker)
-                pipe.hincrby(self._keys.graph(graph_id.decode()), "epoch", 1)
-            _execute(pipe)
-        return True
+    def remove(self, name: str, job_id: str, worker: str, if_match: IfMatch = None) -> bool:
+        """Take a graph out, in one MULTI with the outcome of the command that does it. False if there is none.
+
+        Raises as `create` does.
+        """
+        for _ in range(MAX_TRIES):
+            with self._redis.pipeline() as pipe, suppress(redis.WatchError):
+                (old,) = self._look(pipe, name, worker, job_id, [])
+                doomed = self._replaced(pipe, name, old, if_match)
+                if old is None:
+                    return False
+                pipe.multi()
+                pipe.hdel(self._keys.names, name)
+                give(pipe, self._keys, name, None)
+                pipe.unlink(*doomed)
+                pipe.set(self._keys.outcome(job_id), "{}", ex=UNFINISHED_TTL_S)
+                pipe.execute()
+                return True
+        raise Fenced(f"{name} keeps changing")
+
+    def disown(self, name: str, worker: str) -> None:
+        """Forget who was to serve a name that has no graph after all."""
+        with self._redis.pipeline() as pipe, suppress(redis.WatchError):  # then another load has come meanwhile
+            exists, owner = watched(
+                pipe,
+                [self._keys.claim(name)],
+                ("HEXISTS", self._keys.names, name),
+                ("HGET", self._keys.owners, name),
+            )
+            if not exists and owner == worker.encode():
+                pipe.multi()
+                give(pipe, self._keys, name, None)
+                pipe.execute()
 
     def note(self, graph_id: str, **fields: int) -> None:
         """Keep figures such as `flow_states` and `bytes` up to date for a graph that still exists."""
         key = self._keys.graph(graph_id)
-        with self._redis.pipeline() as pipe:
-            pipe.watch(key)
-            if pipe.hexists(key, "version"):
+        with self._redis.pipeline() as pipe, suppress(redis.WatchError):  # figures only: the next command writes them
+            (exists,) = watched(pipe, [key], ("HEXISTS", key, "version"))
+            if exists:
                 pipe.multi()
                 pipe.hset(key, mapping=fields)
-                with suppress(redis.WatchError):  # figures only: the next command writes them again
-                    pipe.execute()
+                pipe.execute()
 
-    def _watch_command(self, pipe: Any, name: str, worker: str, job_id: str) -> None:
-        """A worker that was paused, or lost its connection in a commit, must not do again what is done.
+    def _look(self, pipe: Any, name: str, worker: str, job_id: str, keys: list[str], *reads: Read) -> list[Any]:
+        """The id of the graph that has the name, and the answers to `reads`; all that decides is watched.
 
-        Nor what Redis has lost: its client was told so, and sends it again.
+        A worker that was paused, or lost its connection in a commit, must not do again what is done. Nor what Redis
+        has lost: its client was told so, and sends it again.
         """
-        pipe.watch(self._keys.owners, self._keys.job(job_id))
-        owner = pipe.hget(self._keys.owners, name)
+        current, owner, outcome, status, *answers = watched(
+            pipe,
+            [self._keys.claim(name), self._keys.outcome(job_id), *keys],
+            ("HGET", self._keys.names, name),
+            ("HGET", self._keys.owners, name),
+            ("GET", self._keys.outcome(job_id)),
+            ("HGET", self._keys.job(job_id), "status"),
+            *reads,
+        )
+        refuse_decided(outcome, status)
         if owner not in (None, worker.encode()):
             raise Fenced(f"{name} is served by {owner.decode()}")
-        status, committed = pipe.hmget(self._keys.job(job_id), "status", "committed")
-        if committed is not None:
-            raise Fenced("the command is committed")
-        if status is None:
-            raise Fenced("the command is lost")
+        return [None if current is None else current.decode(), *answers]
 
-    def _keys_of(self, pipe: Any, graph_id: str) -> list[str]:
-        """Every key of a graph. The pipe is watching: reads run at once."""
-        listed_key = self._keys.snapshots(graph_id)
-        pipe.watch(listed_key)
-        base = pipe.hget(self._keys.graph(graph_id), "base")
-        blobs = [s.blob for s in read_listed(pipe.get(listed_key))]
+    def _replaced(self, pipe: Any, name: str, graph_id: str | None, if_match: IfMatch) -> list[str]:
+        """Every key of the graph that is to go, watched as well. Raises version_conflict."""
+        if graph_id is None:
+            check_version(name, None, if_match)
+            return []
+        graph, listed = self._keys.graph(graph_id), self._keys.snapshots(graph_id)
+        (version, base), snapshots = watched(
+            pipe, [graph, listed], ("HMGET", graph, "version", "base"), ("GET", listed)
+        )
+        check_version(name, None if version is None else int(version), if_match)
+        blobs = [s.blob for s in read_listed(snapshots)]
         blobs += [] if base is None else [base.decode()]
-        keys = [self._keys.graph(graph_id), self._keys.log(graph_id), listed_key]
-        return keys + [self._keys.blob(name) for name in blobs]
+        return [graph, self._keys.log(graph_id), listed, *(self._keys.blob(blob) for blob in blobs)]
 
 
-def _execute(pipe: Any) -> None:
-    try:
-        pipe.execute()
-    except redis.WatchError as error:
-        raise Fenced("the catalogue changed meanwhile") from error
+def give(pipe: Any, keys: Keys, name: str, worker: str | None) -> None:
+    """Within a MULTI: write who serves a name (None: nobody), and its claim, which is what others watch.
+
+    A graph that was served in place of another worker is from now on at home where it is.
+    """
+    pipe.hdel(keys.homes, name)
+    pipe.set(keys.claim(name), worker or "")  # also where there was none: only a key that is there can be seen to go
+    if worker is None:
+        pipe.hdel(keys.owners, name)
+        pipe.unlink(keys.claim(name))
+    else:
+        pipe.hset(keys.owners, name, worker)
+
+
+def check_version(name: str, version: int | None, if_match: IfMatch) -> None:
+    """Raises version_conflict unless a graph at `version` (None: there is no graph) is what the caller wants."""
+    if if_match is None or (version is not None and if_match in ("*", version)):
+        return
+    has = "there is no such graph" if version is None else f"it is at version {version}"
+    raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
 
 
 def write_info(info: GraphInfo) -> dict[Any, Any]:

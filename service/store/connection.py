@@ -36,9 +36,17 @@ API_RETRIES = 6
 
 
 class _ClosedIsAway(AbstractConnection):
-    """uvloop refuses to write to a connection that was closed meanwhile with a RuntimeError of its own."""
+    """A connection that was closed meanwhile raises `redis.ConnectionError`, whatever the event loop makes of it.
+
+    A write to it is a RuntimeError in uvloop, a TypeError in asyncio of Python 3.12 and 3.13; just before that, these
+    two go on watching a descriptor that the next connection may get. So nothing is written to one that is closing.
+    Python 3.11 lets the loop turn once between this look and the write; the error of uvloop is caught for that.
+    """
 
     async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
+        if self._writer is not None and self._writer.is_closing():
+            await self.disconnect(nowait=True)
+            raise redis.ConnectionError("the connection was closed before the command was sent")
         try:
             await super().send_packed_command(command, check_health)
         except RuntimeError as error:

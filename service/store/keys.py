@@ -19,6 +19,23 @@ class Keys:
         """Hash: graph name -> worker that serves it."""
         return f"{self.prefix}owners"
 
+    def claim(self, name: str) -> str:
+        """String: written by whatever changes this one name in `names` or `owners`.
+
+        Commits watch it in place of the two hashes, which change with every other graph.
+        """
+        return f"{self.prefix}claim:{name}"
+
+    @property
+    def homes(self) -> str:
+        """Hash: name of a graph that was taken over -> the worker it was taken from, and goes back to."""
+        return f"{self.prefix}homes"
+
+    @property
+    def absences(self) -> str:
+        """Hash: worker -> how often it has lost its graphs lately, and when last."""
+        return f"{self.prefix}absences"
+
     @property
     def workers(self) -> str:
         """Hash: worker -> `WorkerReport` as JSON, as of its last heartbeat."""
@@ -37,6 +54,11 @@ class Keys:
     def api_keys(self) -> str:
         """Hash: id of an API key -> `ApiKey` as JSON."""
         return f"{self.prefix}api_keys"
+
+    @property
+    def opened(self) -> str:
+        """String: when it was said, in unix seconds, that there are no API keys on purpose; gone with the first key."""
+        return f"{self.prefix}opened"
 
     def graph(self, graph_id: str) -> str:
         """Hash: what the catalogue says about one graph, its version and fencing epoch."""
@@ -57,6 +79,10 @@ class Keys:
     def job(self, job_id: str) -> str:
         """Hash: one job."""
         return f"{self.prefix}job:{job_id}"
+
+    def outcome(self, job_id: str) -> str:
+        """String that expires: what was decided about a command that has not ended; see `service.store.outcomes`."""
+        return f"{self.prefix}outcome:{job_id}"
 
     def events(self, job_id: str) -> str:
         """Stream: progress of one job."""

@@ -6,6 +6,7 @@ Appending is the commit of a PATCH; it goes into one MULTI with the version in t
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,14 @@ from pydantic import BaseModel
 
 from gpu_engine.updates import Change
 from service.store.keys import Keys
+from service.store.outcomes import UNFINISHED_TTL_S, refuse_decided
+from service.store.watched import watched
 
 PAGE = 256
 """Entries read at a time in a replay."""
+
+MAX_TRIES = 10
+"""Of one append, whose connection is lost, or whose graph is written to by others, each time."""
 
 
 class Fenced(RuntimeError):
@@ -60,32 +66,41 @@ class Log:
         self._redis: Any = client
         self._keys = keys
 
-    def append(self, graph_id: str, epoch: int, entry: Entry, updated_at: float, job_id: str | None = None) -> None:
-        """Commit `entry` as the version after the present one; raises `Fenced`, and then nothing is written.
+    def append(self, graph_id: str, epoch: int, entry: Entry, updated_at: float, job_id: str) -> None:
+        """Commit `entry` as the version after the present one, and as the outcome of its command.
 
-        The job's `committed` is what it is to be answered with if it is delivered again.
-        After a ConnectionError the outcome is unknown: read the log again. Cost: two round trips.
+        Raises `Fenced`, `Cancelled`, `Committed` or `Over`, and then nothing is written. After a ConnectionError it is
+        not known what was: read the log again. Cost: two round trips.
         """
-        graph = self._keys.graph(graph_id)
         fields: dict[Any, Any] = {"applied": entry.applied.model_dump_json(), "change": pack_change(entry.change)}
-        with self._redis.pipeline() as pipe:
-            pipe.watch(graph)
-            held = pipe.hmget(graph, "version", "epoch")
-            if held != [b"%d" % (entry.version - 1), b"%d" % epoch]:
-                raise Fenced(f"the graph is at version and epoch {held}")
-            pipe.multi()
-            pipe.xadd(self._keys.log(graph_id), fields, id=f"{entry.version}-0")
-            pipe.hset(graph, mapping={"version": entry.version, "updated_at": updated_at})
-            if job_id is not None:
-                pipe.hset(self._keys.job(job_id), "committed", entry.result_json)
-            try:
-                pipe.execute()
-            except redis.WatchError as error:
-                raise Fenced("the graph changed hands") from error
-            except redis.ResponseError as error:
-                if "equal or smaller" not in str(error):
-                    raise  # full, or a disk that is
-                raise Fenced(str(error)) from error
+        for _ in range(MAX_TRIES):
+            with self._redis.pipeline() as pipe, suppress(redis.WatchError):  # a lost answer is a WatchError as well
+                if self._is_there(pipe, graph_id, epoch, entry, job_id):
+                    return
+                pipe.multi()
+                pipe.xadd(self._keys.log(graph_id), fields, id=f"{entry.version}-0")
+                pipe.hset(self._keys.graph(graph_id), mapping={"version": entry.version, "updated_at": updated_at})
+                pipe.set(self._keys.outcome(job_id), entry.result_json, ex=UNFINISHED_TTL_S)
+                _execute(pipe)
+                return
+        raise Fenced("others keep writing to the graph")
+
+    def _is_there(self, pipe: Any, graph_id: str, epoch: int, entry: Entry, job_id: str) -> bool:
+        """Whether an earlier try has written the entry, whose answer was lost. Raises as `append` does."""
+        graph, outcome_key = self._keys.graph(graph_id), self._keys.outcome(job_id)
+        held, outcome, status = watched(
+            pipe,
+            [graph, outcome_key],
+            ("HMGET", graph, "version", "epoch"),
+            ("GET", outcome_key),
+            ("HGET", self._keys.job(job_id), "status"),
+        )
+        if outcome == entry.result_json.encode() and held == [b"%d" % entry.version, b"%d" % epoch]:
+            return True
+        refuse_decided(outcome, status)
+        if held != [b"%d" % (entry.version - 1), b"%d" % epoch]:
+            raise Fenced(f"the graph is at version and epoch {held}")
+        return False
 
     def replay(self, graph_id: str, after: int) -> Iterator[Entry]:
         """Entries after version `after`, in order; raises `BrokenLog` at a gap or an unreadable entry."""
@@ -99,6 +114,15 @@ class Log:
                 yield _read_entry(version, fields)
             if len(page) < PAGE:
                 return
+
+
+def _execute(pipe: Any) -> None:
+    try:
+        pipe.execute()
+    except redis.ResponseError as error:
+        if "equal or smaller" not in str(error):
+            raise  # full, or a disk that is
+        raise Fenced(str(error)) from error
 
 
 def _read_entry(version: int, fields: dict[bytes, bytes]) -> Entry:

@@ -19,6 +19,8 @@ from gpu_engine.types import BoolArray, UnitArray
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.keys import Keys
 from service.store.log import Applied, Fenced
+from service.store.room import Need
+from service.store.watched import watched
 
 KEEP: Final = 2
 """The newest snapshot and the one before."""
@@ -69,15 +71,15 @@ class Snapshots:
         """The newest first."""
         return read_listed(self._redis.get(self._keys.snapshots(graph_id)))
 
-    def write(self, graph_id: str, epoch: int, capacities: Capacities) -> SnapshotInfo:
-        """Make `capacities` the newest snapshot and trim the log; raises `Fenced` or `BrokenBlob`."""
+    def write(self, name: str, graph_id: str, epoch: int, capacities: Capacities) -> SnapshotInfo:
+        """Make `capacities` the newest snapshot and trim the log; raises `Fenced`, `BrokenBlob` or out_of_memory."""
         data = pack_capacities(capacities)
-        blob = self._blobs.put(data, UNADOPTED_TTL_S)
+        blob = self._blobs.put(data, UNADOPTED_TTL_S, Need.ANSWER)
         if self._blobs.get(blob) != data:
             raise BrokenBlob(f"blob {blob} was not read back as written")
         info = SnapshotInfo(version=capacities.version, bytes=len(data), created_at=time.time(), blob=blob)
         for _ in range(MAX_TRIES):
-            if self._adopt(graph_id, epoch, info):
+            if self._adopt(name, graph_id, epoch, info):
                 return info
         raise Fenced("the list of snapshots keeps changing")
 
@@ -88,16 +90,23 @@ class Snapshots:
         except (ValueError, KeyError, OSError, zstandard.ZstdError) as error:
             raise BrokenBlob(f"the snapshot of version {info.version} cannot be read: {error}") from error
 
-    def _adopt(self, graph_id: str, epoch: int, info: SnapshotInfo) -> bool:
+    def _adopt(self, name: str, graph_id: str, epoch: int, info: SnapshotInfo) -> bool:
+        """Updates of the graph do not disturb: its version only grows, and a new epoch or another graph of the name
+        is seen by its claim."""
         graph, listed_key, blob = self._keys.graph(graph_id), self._keys.snapshots(graph_id), self._keys.blob(info.blob)
         with self._redis.pipeline() as pipe:
-            pipe.watch(graph, listed_key, blob)
-            version, held_epoch = pipe.hmget(graph, "version", "epoch")
-            if held_epoch != b"%d" % epoch or not pipe.exists(blob):
+            (version, held_epoch), exists, listed = watched(
+                pipe,
+                [self._keys.claim(name), listed_key, blob],
+                ("HMGET", graph, "version", "epoch"),
+                ("EXISTS", blob),
+                ("GET", listed_key),
+            )
+            if held_epoch != b"%d" % epoch or not exists:
                 raise Fenced("the graph changed hands")
             if int(version) < info.version:  # Redis came back from before it: what we hold was never kept
                 raise Fenced(f"the graph is at version {int(version)}, the snapshot at {info.version}")
-            before = read_listed(pipe.get(listed_key))
+            before = read_listed(listed)
             if any(info.version < s.version <= int(version) for s in before):
                 raise Fenced("there is a newer snapshot")  # this one is of a copy that gave way while another went on
             kept = [info, *(s for s in before if s.version != info.version)][:KEEP]
@@ -118,14 +127,13 @@ class Snapshots:
     def drop(self, graph_id: str, broken: SnapshotInfo) -> None:
         """Strike a broken snapshot off the list, so that the log is never trimmed up to it."""
         key = self._keys.snapshots(graph_id)
-        with self._redis.pipeline() as pipe:
-            pipe.watch(key)
-            kept = [s for s in read_listed(pipe.get(key)) if s.blob != broken.blob]
+        with self._redis.pipeline() as pipe, suppress(redis.WatchError):  # another restore of the graph was first
+            (listed,) = watched(pipe, [key], ("GET", key))
+            kept = [s for s in read_listed(listed) if s.blob != broken.blob]
             pipe.multi()
             pipe.set(key, LISTED.dump_json(kept))
             pipe.unlink(self._keys.blob(broken.blob))
-            with suppress(redis.WatchError):  # another restore of the same graph was first
-                pipe.execute()
+            pipe.execute()
 
 
 def read_listed(data: bytes | None) -> list[SnapshotInfo]:

@@ -1,8 +1,12 @@
 """The application under a real uvicorn on a free port, with a fake backend behind it."""
 
+import shutil
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -20,6 +24,13 @@ def settings() -> Settings:
 
 @pytest.fixture(scope="session")
 def server(settings: Settings) -> Iterator[Api]:
+    with running(settings) as api:
+        yield api
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[Api]:
+    """A server of its own."""
     fakes = Fakes()
     config = uvicorn.Config(create_app(settings, open_backend=fakes.open), log_config=None, access_log=False)
     server = uvicorn.Server(config)
@@ -41,3 +52,16 @@ def api(server: Api) -> Api:
     """The server with everything forgotten that earlier tests did to its fakes."""
     server.fakes.reset()
     return server
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A self-signed certificate for 127.0.0.1, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl to make a certificate with")
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*command, "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+    return cert, key

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,14 +15,16 @@ import redis
 from service.api.access import KeyTable
 from service.api.admission import Admission
 from service.api.backend import Backend
-from service.api.bodies import ByteBudget
+from service.api.budget import ByteBudget
 from service.api.metrics import Metrics
 from service.api.parsing import Parsers
 from service.errors import ServiceError
-from service.protocol import Kind, Message, Problem, Reply, Status
+from service.protocol import ARGS, Arguments, Kind, Problem, Reply, Status
+from service.queue.job_list import JobPage, Mark, Sees
 from service.queue.models import JobEvent, JobInfo, RedisInfo, WorkerInfo
 from service.settings import Settings
-from service.store.api_keys import ApiKey
+from service.store.api_keys import ApiKey, KeyRing
+from service.store.blobs import BrokenBlob
 from service.store.catalogue import GraphInfo
 
 MAX_BODY_BYTES = 200_000
@@ -70,7 +72,14 @@ class Sent:
     traceparent: str | None = None
 
 
-Answer = Callable[[Sent], "dict[str, Any] | str | Problem | ServiceError | Status"]
+@dataclass
+class Stored:
+    """A result that lies in the blob of this name."""
+
+    blob: str
+
+
+Answer = Callable[[Sent], "dict[str, Any] | str | Stored | Problem | ServiceError | Status"]
 
 
 def version_one(sent: Sent) -> dict[str, Any]:
@@ -95,7 +104,7 @@ class FakeDispatcher:
         self,
         kind: Kind,
         graph: str,
-        args: Message,
+        args: Arguments,
         *,
         idempotency_key: str | None,
         body_digest: str | None,
@@ -103,8 +112,8 @@ class FakeDispatcher:
         traceparent: str | None,
     ) -> str:
         self._check()
-        sent = Sent(kind, graph, args, idempotency_key, body_digest, request_id, traceparent)
-        args.model_dump_json()  # it must go over the wire
+        over_the_wire = ARGS[kind].model_validate_json(args.to_json())
+        sent = Sent(kind, graph, over_the_wire, idempotency_key, body_digest, request_id, traceparent)
         outcome = self.answer(sent)
         if isinstance(outcome, ServiceError):
             raise outcome
@@ -115,6 +124,8 @@ class FakeDispatcher:
             job.status = outcome
         elif isinstance(outcome, Problem):
             job.status, job.error = Status.FAILED, outcome
+        elif isinstance(outcome, Stored):
+            job.status, job.result_blob = Status.SUCCEEDED, outcome.blob
         else:
             job.status = Status.SUCCEEDED
             job.result_json = outcome if isinstance(outcome, str) else json.dumps(outcome)
@@ -141,8 +152,11 @@ class FakeDispatcher:
     async def job(self, job_id: str) -> JobInfo | None:
         return self.jobs_by_id.get(job_id)
 
-    async def jobs(self, limit: int) -> list[JobInfo]:
-        return list(self.jobs_by_id.values())[::-1][:limit]
+    async def jobs(self, limit: int, sees: Sees, after: Mark | None) -> JobPage:
+        seen = [job for job in self.jobs_by_id.values() if sees(job.graph)][::-1]
+        left = [job for job in seen if after is None or Mark(0.0, job.id).is_after(after)]
+        more = len(left) > limit
+        return JobPage(left[:limit], Mark(0.0, left[limit - 1].id) if more else None)
 
     async def cancel(self, job_id: str) -> JobInfo | None:
         job = self.jobs_by_id.get(job_id)
@@ -202,29 +216,56 @@ class FakeKeys:
 
     def __init__(self) -> None:
         self.keys: dict[str, ApiKey] = {}
+        self.opened_at: float | None = None
         self.away = False
 
-    async def fetch(self) -> dict[str, ApiKey]:
+    async def fetch(self) -> KeyRing:
         if self.away:
             raise redis.ConnectionError("Redis is away")
-        return dict(self.keys)
+        return KeyRing(dict(self.keys), self.opened_at)
+
+
+class FakeBlob:
+    """A stored result, in chunks of a hundred bytes."""
+
+    def __init__(self, content: bytes) -> None:
+        self.n_bytes = len(content)
+        self.held_bytes = 300
+        self._chunks = [content[start : start + 100] for start in range(0, len(content), 100)]
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            if b"BROKEN" in chunk:
+                raise BrokenBlob("a digest was wrong")
+            yield chunk
 
 
 class FakeBlobs:
     def __init__(self) -> None:
         self.blobs: list[bytes] = []
         self.deleted: list[str] = []
+        self.stored: dict[str, bytes] = {}
+        """Results, by name."""
+
+    async def open(self, name: str) -> FakeBlob:
+        if name not in self.stored:
+            raise BrokenBlob(name)
+        return FakeBlob(self.stored[name])
 
     async def put(self, data: bytes, ttl_s: int = 3600) -> str:
         self.blobs.append(data)
         return f"blob-{len(self.blobs)}"
+
+    async def put_pieces(self, pieces: Iterable[bytes], ttl_s: int = 3600) -> str:
+        return await self.put(b"".join(pieces), ttl_s)
 
     async def delete(self, *names: str) -> None:
         self.deleted += names
 
 
 def reply_of(job: JobInfo) -> Reply:
-    return Reply(id=job.id, status=job.status, result_json=job.result_json, problem=job.error)
+    found = {"result_json": job.result_json, "result_blob": job.result_blob}
+    return Reply(id=job.id, status=job.status, problem=job.error, **found)
 
 
 @dataclass
@@ -236,19 +277,24 @@ class Fakes:
     blobs: FakeBlobs = field(default_factory=FakeBlobs)
     api_keys: FakeKeys = field(default_factory=FakeKeys)
     key_table: KeyTable | None = None
+    budget: ByteBudget | None = None
 
     def reset(self) -> None:
         for part in (self.dispatcher, self.catalogue, self.blobs, self.api_keys):
             part.__init__()  # type: ignore[misc]  # the running application holds on to these very objects
         if self.key_table is not None:
             self.key_table._try_at = 0.0
+            self.key_table._seen.forget()
+            self.key_table._gone = False
 
     @asynccontextmanager
     async def open(self, settings: Settings, metrics: Metrics) -> AsyncIterator[Backend]:
         parts: Any = (self.dispatcher, self.catalogue, self.blobs)
         self.key_table = KeyTable(self.api_keys.fetch, settings.require_keys)
-        budget = ByteBudget(2 * settings.max_body_bytes)
-        yield Backend(settings, *parts, metrics, budget, self.key_table, Admission(settings), Parsers())
+        self.budget = ByteBudget(settings.body_memory_bytes)
+        async with Parsers() as parsers:
+            rest = (metrics, self.budget, self.key_table, Admission(settings), parsers)
+            yield Backend(settings, *parts, *rest)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from service.api.access import NEEDED, OPEN
 from service.app import create_app
 from service.errors import ServiceError
 from service.settings import Settings
-from service.store.api_keys import Scope, new_key
+from service.store.api_keys import KeyRing, Scope, new_key
+from service.store.keys_seen import KeysSeen
 from tests.contract.fakes import Api
 from tests.contract.test_codes import check_problem
 
@@ -49,6 +51,7 @@ def no_keys_left(api: Api) -> Any:
     forget(api)
     yield
     api.fakes.api_keys.keys.clear()
+    api.fakes.reset()
     forget(api)
 
 
@@ -125,8 +128,25 @@ def test_a_prefix_hides_all_other_graphs(api: Api) -> None:
     assert api.http.get(location, headers=city).status_code == 200
     for path, method in ((location, "GET"), (location, "DELETE"), (f"{location}/events", "GET")):
         check_problem(api.http.request(method, path, headers=town), "unknown_job")
-    assert api.http.get("/v1/jobs", headers=town).json() == {"jobs": []}
+    assert api.http.get("/v1/jobs", headers=town).json() == {"jobs": [], "next": None}
     assert len(api.http.get("/v1/jobs", headers=city).json()["jobs"]) == 1
+
+
+def test_jobs_come_in_pages(api: Api) -> None:
+    """The marks of pages are read as we wrote them, or refused."""
+    for _ in range(5):
+        api.http.post("/v1/graphs/city/max-flow", headers={"Prefer": "respond-async"})
+    seen, query = [], ""
+    while True:
+        answer = api.http.get(f"/v1/jobs?limit=2{query}").json()
+        seen += [job["id"] for job in answer["jobs"]]
+        if answer["next"] is None:
+            break
+        query = f"&after={answer['next']}"
+    assert seen == sorted(set(seen), reverse=True)
+    assert len(seen) == 5
+    for mark in ("", "x", "1_", "nan_x", "-1_x", "1e9_x", "1.5", "9" * 40 + "_x"):
+        check_problem(api.http.get("/v1/jobs", params={"after": mark}), "invalid_request")
 
 
 def test_a_revoked_key_is_refused_within_five_seconds(api: Api) -> None:
@@ -140,6 +160,77 @@ def test_a_revoked_key_is_refused_within_five_seconds(api: Api) -> None:
     time.sleep(access.FRESH_S)
     check_problem(api.http.get("/v1/graphs", headers=headers), "unauthorised")
     check_problem(api.http.get("/v1/graphs"), "unauthorised")
+
+
+def test_keys_that_are_gone_open_nothing(api: Api) -> None:
+    """Redis came back empty. Neither a stranger nor who has a key gets in, and it is said what is the matter."""
+    headers = make_key(api)
+    assert api.http.get("/v1/graphs", headers=headers).status_code == 200
+    kept = dict(api.fakes.api_keys.keys)
+    api.fakes.api_keys.keys.clear()
+    for opened_at in (None, time.time() - 60):
+        api.fakes.api_keys.opened_at = opened_at  # said before the key was made, by a Redis of then
+        forget(api)
+        for shown in ({}, headers):
+            for method, path, body in [(m, p, b) for _, m, p, b in CALLS] + [("GET", "/v1/jobs/x/events", None)]:
+                refused = api.http.request(method, path, json=body, headers=shown)
+                check_problem(refused, "worker_unavailable")
+                assert "keys of this service are gone" in refused.json()["detail"]
+    assert not api.fakes.dispatcher.sent
+    assert {api.http.get(path).status_code for path in OPEN} <= {200, 307}
+    api.fakes.api_keys.keys.update(kept)
+    forget(api)
+    assert api.http.get("/v1/graphs", headers=headers).status_code == 200
+    check_problem(api.http.get("/v1/graphs"), "unauthorised")
+
+
+def test_the_operator_can_open_it_again(api: Api) -> None:
+    make_key(api)
+    check_problem(api.http.get("/v1/graphs"), "unauthorised")
+    api.fakes.api_keys.keys.clear()
+    api.fakes.api_keys.opened_at = time.time()
+    forget(api)
+    assert api.http.get("/v1/graphs").status_code == 200
+    make_key(api)
+    check_problem(api.http.get("/v1/graphs"), "unauthorised")
+
+
+def test_what_was_seen_is_remembered_in_a_file(tmp_path: Path) -> None:
+    """By the next process, which finds a Redis without keys; until one that has been told to open."""
+    import asyncio
+
+    rings = [KeyRing({"k": new_key("test", Scope.READ)[0]})]
+    path = tmp_path / "seen"
+
+    async def fetch() -> KeyRing:
+        return rings[-1]
+
+    def ask() -> access.Caller:
+        return asyncio.run(access.KeyTable(fetch, required=False, seen=KeysSeen(path)).caller(None))
+
+    for _ in range(2):
+        with pytest.raises(ServiceError) as refused:
+            ask()
+        assert refused.value.code == "unauthorised"
+    for nothing in (KeyRing({}), KeyRing({}, time.time() - 3600)):
+        rings.append(nothing)
+        with pytest.raises(ServiceError, match="are gone"):
+            ask()
+    rings.append(KeyRing({}, time.time() + 1))
+    assert ask() is access.ANYONE
+    rings.append(KeyRing({}))
+    assert ask() is access.ANYONE
+    assert not path.exists()
+
+
+def test_a_file_that_cannot_be_written_keeps_nobody_out(tmp_path: Path) -> None:
+    """And what the process itself has seen still counts."""
+    seen = KeysSeen(tmp_path / "no such folder" / "seen")
+    assert seen.at() is None
+    seen.remember()
+    assert seen.at() is not None
+    seen.forget()
+    assert seen.at() is None
 
 
 def test_while_redis_is_away_the_keys_are_good_for_a_few_seconds(api: Api) -> None:
@@ -163,8 +254,8 @@ def test_every_route_has_its_scope() -> None:
 def test_required_keys_let_nobody_in_while_there_are_none() -> None:
     import asyncio
 
-    async def no_keys() -> dict[str, Any]:
-        return {}
+    async def no_keys() -> KeyRing:
+        return KeyRing({})
 
     table = access.KeyTable(no_keys, required=True)
     with pytest.raises(ServiceError, match="API key") as refused:

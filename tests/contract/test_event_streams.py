@@ -5,6 +5,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 import httpx
@@ -16,8 +17,12 @@ from gpu_engine.engine import Control, Engine, FlowState, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Room, unlimited
 from gpu_engine.network import Network
+from service.api import access, streams
 from service.app import create_app
 from service.settings import Settings
+from service.store.api_keys import ApiKeys, Scope
+from service.store.connection import connect
+from service.store.keys import Keys
 from service.worker import Worker
 from tests.serving import PATIENCE_S, eventually
 
@@ -40,6 +45,7 @@ class PatientEngine(CpuEngine):
 class Running:
     http: httpx.Client
     may_end: threading.Event
+    api_keys: ApiKeys
 
     def slow_job(self) -> str:
         """The path of a job that runs until `may_end`."""
@@ -76,7 +82,8 @@ def running(redis_url: str) -> Iterator[Running]:
             eventually(lambda: http.get("/readyz").status_code == 200)
             graph = {"tail": [0, 1], "head": [1, 2], "capacity": [3, 2], "source": 0, "sink": 2}
             assert http.put("/v1/graphs/g", json=graph).status_code == 201
-            yield Running(http, may_end)
+            with closing(connect(settings)) as client:
+                yield Running(http, may_end, ApiKeys(client, Keys(settings.redis_prefix)))
     finally:
         may_end.set()
         server.should_exit = True
@@ -180,3 +187,67 @@ def test_many_listeners_leave_room_for_all_else(running: Running) -> None:
             assert piece, text
             text += piece
         listener.close()
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_stream_ends_with_its_key(running: Running, quiet: bool) -> None:
+    """Whether events come or not; and so does one that was opened before there were keys. Others go on."""
+    job = running.slow_job()
+    if quiet:  # it waits for the other
+        job = running.http.post("/v1/graphs/g/max-flow", headers={"Prefer": "respond-async"}).headers["location"]
+    heard: dict[str, list[str]] = {"nobody": [], "revoked": [], "good": []}
+    ended: dict[str, float] = {}
+
+    def listen(name: str, headers: dict[str, str]) -> None:
+        with running.http.stream("GET", f"{job}/events", headers=headers) as response:
+            assert response.status_code == 200
+            begun.release()
+            heard[name] = [event.name for event in events(response)]
+        ended[name] = time.monotonic()
+
+    begun = threading.Semaphore(0)
+    listeners = [threading.Thread(target=listen, args=("nobody", {}))]
+    listeners[0].start()
+    assert begun.acquire(timeout=PATIENCE_S)
+    made = {name: running.api_keys.create(name, Scope.READ) for name in ("revoked", "good")}
+    made_at = time.monotonic()
+    for name, (_, token) in made.items():
+        listeners.append(threading.Thread(target=listen, args=(name, {"X-API-Key": token})))
+        listeners[-1].start()
+        assert begun.acquire(timeout=PATIENCE_S)
+    time.sleep(access.FRESH_S + 2 * streams.CHECK_S)
+    assert ended.keys() == {"nobody"}
+    assert ended["nobody"] - made_at < 5
+    revoked_at = time.monotonic()
+    running.api_keys.revoke(made["revoked"][0].id)
+    listeners[1].join(PATIENCE_S)
+    assert ended["revoked"] - revoked_at < 5
+    print(f"ended {ended['nobody'] - made_at:.1f} s and {ended['revoked'] - revoked_at:.1f} s later")
+    time.sleep(0.5)
+    assert ended.keys() == {"nobody", "revoked"}
+    running.may_end.set()
+    listeners[2].join(PATIENCE_S)
+    assert heard["good"][-1] == "done"
+    assert "done" not in heard["nobody"] + heard["revoked"]
+
+
+def test_who_waits_for_a_job_gets_it_with_a_good_key_only(running: Running) -> None:
+    job = running.slow_job()
+    (_, good), (revoked, token) = (running.api_keys.create("x", Scope.READ) for _ in range(2))
+    answers: dict[str, int] = {}
+
+    def wait(token: str) -> None:
+        headers = {"Prefer": "wait=60", "X-API-Key": token}
+        answers[token] = running.http.get(job, headers=headers).status_code
+
+    waiting = [threading.Thread(target=wait, args=(token,)) for token in (good, token)]
+    for thread in waiting:
+        thread.start()
+    time.sleep(0.5)
+    running.api_keys.revoke(revoked.id)
+    time.sleep(access.FRESH_S)
+    assert answers == {}
+    running.may_end.set()
+    for thread in waiting:
+        thread.join(PATIENCE_S)
+    assert answers == {good: 200, token: 401}

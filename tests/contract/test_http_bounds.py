@@ -93,14 +93,6 @@ def test_a_slow_body_is_cut_off(address: Address, monkeypatch: pytest.MonkeyPatc
         assert json.loads(body)["code"] == "invalid_request"
 
 
-def test_too_many_connections(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "MAX_CONNECTIONS", 1)
-    with socket.create_connection(address, timeout=30) as first:
-        first.sendall(b"GET /livez HTTP/1.1\r\nHost: h\r\n\r\n")
-        assert first.recv(100).startswith(b"HTTP/1.1 200 ")
-        assert exchange(address, b"GET /livez HTTP/1.1\r\n\r\n")[0] == b""
-
-
 def test_too_many_requests_are_shed_while_probes_pass(address: Address) -> None:
     body = b"PATCH /v1/graphs/x/capacities HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     open_ones = []

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from gpu_engine.formats import unpack
 from service.store.keys import Keys
 from service.store.log import Applied, unpack_change
+from service.store.outcomes import CANCELLED
 
 
 @dataclass(slots=True)
@@ -90,8 +91,8 @@ def read_committed(data: bytes, keys: Keys, unit: int) -> Committed:
             found.loads.append(load)
         elif verb == b"HDEL" and key == keys.names:
             pending = [words]
-        elif verb == b"HSET" and key.startswith(keys.job("")) and words[2] == b"committed" and pending:
-            job = key.removeprefix(keys.job(""))
+        elif verb == b"SET" and key.startswith(keys.outcome("")) and words[2] != CANCELLED and pending:
+            job = key.removeprefix(keys.outcome(""))
             load = named.pop(pending[0][2].decode())
             load.deleted = True
             found.removals.append((load.graph, job))

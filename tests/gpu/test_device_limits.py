@@ -50,6 +50,17 @@ def star() -> EdgeList:
     return edge_list(100_003, tail, head, capacity, 0, 1)
 
 
+def hubs() -> EdgeList:
+    """Three hubs of degree 60,000 in a row, each to each next one over 30,000 vertices, with links back."""
+    rng = np.random.default_rng(9)
+    middle = [np.arange(4 + 30_000 * i, 4 + 30_000 * (i + 1)) for i in range(4)]
+    ends = [0, 1, 2, 3]  # source, hub, hub, sink; the third hub is the sink
+    tail = [np.full(30_000, end) for end in ends[:3]] + middle[:3] + [middle[2][::2]]
+    head = middle[:3] + [np.full(30_000, end) for end in ends[1:]] + [middle[1][::2]]
+    tails, heads = np.concatenate(tail), np.concatenate(head)
+    return edge_list(4 + 120_000, tails, heads, rng.integers(0, 10, len(tails)), 0, 3)
+
+
 def bipartite() -> EdgeList:
     """Complete, 300 by 300, all capacities equal."""
     left, right = np.repeat(np.arange(300), 300) + 2, np.tile(np.arange(300), 300) + 302
@@ -72,7 +83,7 @@ def empty_edges() -> EdgeList:
     return edge_list(3_000, tail, head, rng.integers(0, 2, 40_000) * rng.integers(1, 9, 40_000), 0, 1)
 
 
-@pytest.mark.parametrize("make", [star, bipartite, path, empty_edges])
+@pytest.mark.parametrize("make", [star, hubs, bipartite, path, empty_edges])
 def test_networks_that_provoke_races(make: object) -> None:
     edges = make()  # type: ignore[operator]
     terminals = Terminals.of([edges.source], [edges.sink])
@@ -122,6 +133,28 @@ def test_a_cancelled_solve_can_be_solved_again() -> None:
     assert perf_counter() - cancelled_at[0] < 1
     assert engine.solve(state).value == value
     assert engine.certificate(state).valid
+
+
+def test_a_repair_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = generate("ac", seed=6, n_vertices=1000)
+    terminals = Terminals.of([edges.source], [edges.sink])
+    host, engine = CpuEngine(Network(edges)), CudaEngine(Network(edges))
+    wanted, state = host.open(terminals), engine.open(terminals)
+    engine.solve(state)
+    rng = np.random.default_rng(6)
+    reasons = []
+    for patient in (True, False, True):
+        monkeypatch.setattr("gpu_engine.cuda.engine.GIVE_UP_MS", 1e6 if patient else -1e6)
+        rows = rng.choice(edges.n_edges, edges.n_edges // 50, replace=False)
+        capacity = (edges.capacity[rows] * rng.uniform(0, 2, len(rows))).astype(np.int64)
+        for each in (host, engine):
+            each.update(rows, capacity)
+        report = engine.solve(state)
+        reasons.append(report.reason)
+        assert report.value == host.solve(wanted).value
+        assert engine.certificate(state).valid
+    assert "took longer" in reasons[1]
+    assert "broken ends" in reasons[2]
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -94,6 +94,23 @@ def test_what_it_holds_and_takes_is_what_it_says(family: str, parameters: dict[s
     assert engine.device_nbytes == pytest.approx((needs.network + needs.state).device, rel=0.05)
 
 
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize(("family", "parameters"), FAMILIES)
+def test_reading_an_answer_takes_no_more_than_it_asked_for(family: str, parameters: dict[str, int], wide: bool) -> None:
+    edges = edges_of(family, wide, **parameters)
+    asked: list[Footprint] = []
+    engine = CudaEngine(Network(edges), room=asked.append)
+    state = engine.open(Terminals.of([edges.source], [edges.sink]))
+    engine.solve(state)
+    for read, needed in ((engine.flow, engine.needs.flow), (engine.cut, engine.needs.cut)):
+        read(state)  # loads the kernels
+        asked.clear()
+        with Peak() as peak:
+            read(state)
+        assert asked == [needed]
+        assert peak.bytes <= 1.2 * needed.device + 65_536
+
+
 def test_it_asks_for_room_before_it_allocates() -> None:
     edges = generate("grid", seed=1, rows=100, columns=100)
     asked: list[Footprint] = []

@@ -1,7 +1,9 @@
 """API keys at rest and on the command line."""
 
+import asyncio
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,8 @@ from typer.testing import CliRunner
 
 from service.cli import app
 from service.settings import Settings
-from service.store.api_keys import MAX_KEYS, TOKEN, ApiKeys, Scope, TooManyKeys, find, new_key
-from service.store.connection import connect
+from service.store.api_keys import MAX_KEYS, TOKEN, ApiKeys, KeyRing, Scope, TooManyKeys, fetch_keys, find, new_key
+from service.store.connection import connect, connect_async
 from service.store.keys import Keys
 
 
@@ -95,3 +97,24 @@ def test_what_is_listed_never_holds_a_digest(table: ApiKeys, settings: Settings)
     listed = run(environment, "list").stdout
     assert key.digest not in listed
     assert json.loads(key.model_dump_json())["digest"] == key.digest
+
+
+def test_the_service_is_open_on_purpose_until_the_next_key(table: ApiKeys, settings: Settings) -> None:
+    async def fetch() -> KeyRing:
+        client = connect_async(settings)
+        try:
+            return await fetch_keys(client, Keys(settings.redis_prefix))
+        finally:
+            await client.aclose()
+
+    assert asyncio.run(fetch()) == KeyRing({})
+    key, _ = table.create("a", Scope.READ)
+    before = time.time()
+    assert asyncio.run(fetch()) == KeyRing({key.id: key})
+    assert table.forget() == 1
+    ring = asyncio.run(fetch())
+    assert ring.keys == {}
+    assert ring.opened_at is not None
+    assert ring.opened_at >= before
+    table.create("b", Scope.READ)
+    assert asyncio.run(fetch()).opened_at is None

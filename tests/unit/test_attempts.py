@@ -1,13 +1,24 @@
 """A command that was delivered over and over is given up, not run for ever."""
 
-from service.protocol import Kind, MaxFlowArgs
-from service.queue.consumer import GROUP, MAX_ATTEMPTS
+import threading
+from typing import Any
+
+import pytest
+import redis
+
+from service.protocol import Kind, MaxFlowArgs, Operation, PatchArgs
+from service.queue import consumer
+from service.queue.consumer import MAX_ATTEMPTS
+from service.queue.task import GROUP
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
+from service.store.log import Fenced, Log
 from tests.graphs import diamond
-from tests.service_fixtures import Caller, StartWorker
+from tests.service_fixtures import Caller, StartWorker, result
 from tests.unit.test_queue import wait_released
+
+ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
 
 
 def test_a_command_that_takes_its_worker_down_fails_in_the_end(
@@ -33,3 +44,73 @@ def test_a_command_that_takes_its_worker_down_fails_in_the_end(
     assert f"tried {MAX_ATTEMPTS} times" in killer.problem.detail
     assert other is not None
     assert other.problem is None
+
+
+def test_an_answer_that_was_lost_is_no_attempt(
+    caller: Caller, start_worker: StartWorker, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker was given the command and did not hear of it: its process goes on, and has not begun it yet."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    read, lost, reading = worker._redis.xreadgroup, [], threading.Event()
+
+    def lose(*args: Any, **more: Any) -> Any:
+        reading.set()
+        answer = read(*args, **more)
+        if answer and answer[0][1] and len(lost) < MAX_ATTEMPTS + 2:
+            lost.append(answer)
+            raise redis.ConnectionError("cut just before the answer")
+        return answer
+
+    monkeypatch.setattr(worker._redis, "xreadgroup", lose)
+    assert reading.wait(60)
+    job_id = caller.submit(Kind.MAX_FLOW, "g", MaxFlowArgs())
+    reply = caller.run(caller.dispatcher.wait(job_id, 60))
+    assert reply is not None
+    assert reply.problem is None
+    assert len(lost) == MAX_ATTEMPTS + 2
+    client, keys = connect(settings), Keys(settings.redis_prefix)
+    assert not client.hexists(keys.job(job_id), "attempts")
+    client.close()
+
+
+def test_only_what_a_worker_had_begun_counts_when_it_is_taken_over(
+    caller: Caller, start_worker: StartWorker, settings: Settings
+) -> None:
+    first = start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    first.stop()
+    client, keys = connect(settings), Keys(settings.redis_prefix)
+    wait_released(settings)
+    client.set(keys.lease("w0"), "a process that dies", px=1500)
+    jobs = [caller.submit(Kind.MAX_FLOW, "g", MaxFlowArgs()) for _ in range(3)]
+    assert client.xreadgroup(GROUP, "w0", {keys.commands("w0"): ">"}, count=1)
+    start_worker("w1")
+    for job_id in jobs:
+        reply = caller.run(caller.dispatcher.wait(job_id, 60))
+        assert reply is not None
+        assert reply.problem is None
+    assert [client.hget(keys.job(job_id), "attempts") for job_id in jobs] == [b"1", None, None]
+    client.close()
+
+
+def test_a_command_that_always_loses_its_race_is_sent_back(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a code that says to try again, never as an error of ours; what waits behind it has its turn."""
+    monkeypatch.setattr(consumer, "MAX_SETBACKS", 3)
+    start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+
+    def fenced(*_: object) -> None:
+        raise Fenced("somebody else")
+
+    monkeypatch.setattr(Log, "append", fenced)
+    reply = caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")
+    assert reply.problem is not None
+    assert reply.problem.code == "worker_unavailable"
+    monkeypatch.undo()
+    assert result(caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest"))["version"] == 2

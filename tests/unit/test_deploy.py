@@ -90,6 +90,19 @@ def test_image_copies_what_is_there_and_not_ignored() -> None:
                 assert source in kept
 
 
+@pytest.mark.parametrize(("target", "lock"), [("build-cpu", "image"), ("build-gpu", "image-gpu"), ("wheels", "build")])
+def test_images_hold_what_is_locked(target: str, lock: str) -> None:
+    """Nothing is installed but from a lock file, from the wheels made here, or as the CUDA version asked for."""
+    words = layers(target)
+    assert any("PIP_NO_DEPS=1" in rest and "PIP_ONLY_BINARY=:all:" in rest for word, rest in words if word == "ENV")
+    installs = [rest.partition("pip install ")[2] for word, rest in words if word == "RUN" and "pip install" in rest]
+    locked, *others = installs
+    assert locked == f"--require-hashes --requirement requirements/{lock}.txt"
+    assert (ROOT / "requirements" / f"{lock}.txt").is_file()
+    for other in others:
+        assert other.startswith("--no-index /wheels/*.whl") or "${CUDA_VERSION}" in other
+
+
 def test_images_are_pinned() -> None:
     names = stages(DOCKERFILE)
     images = [base for base, _ in names.values() if base not in names]

@@ -1,28 +1,325 @@
-"""Graphs take turns: one with a long queue does not keep another waiting."""
+"""Graphs take turns: one with a long queue keeps no other waiting, and long work keeps no short work waiting."""
 
 import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from service.queue.lanes import Lanes
+import numpy as np
+import pytest
+
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.generators import grid
+from service.graphs import Graphs
+from service.protocol import Command, Kind, MaxFlowArgs, PatchArgs
+from service.queue import lanes as lanes_module
+from service.queue.costs import KEPT, PER_ARC_S, TIMES, Costs
+from service.queue.lanes import OVERRUNS, SHORT_S, SPARE, Lanes
+from service.resident import Graph
+from service.settings import Settings
+from service.store.connection import connect
+from service.store.keys import Keys
+from tests.service_fixtures import Caller, StartWorker
+from tests.unit.test_queue import wait_released
+
+PATIENCE_S = 30.0
+LONG_S = 10 * SHORT_S
+SHORT_WAITS_S = 2.5
+"""Ten times what docs/security.md says of short work beside any long work."""
 
 
-def test_lanes_take_turns() -> None:
-    """One thread, 50 pieces of work for `a` and then one for `b`: b comes second or third, not last."""
+class House:
+    """Lanes whose long work lasts until it is told to end."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self.lanes = lanes
+        self.go = threading.Event()
+        self.lock = threading.Lock()
+        self.running: set[str] = set()
+        self.most = 0
+
+    def long(self, lane: str, expected_s: float = LONG_S) -> None:
+        def work() -> None:
+            with self.lock:
+                self.running.add(lane)
+                self.most = max(self.most, len(self.running))
+            self.go.wait(PATIENCE_S)
+            with self.lock:
+                self.running.remove(lane)
+
+        self.lanes.put(lane, work, lambda: expected_s)
+
+    def short(self, lane: str) -> threading.Event:
+        done = threading.Event()
+        self.lanes.put(lane, done.set)
+        return done
+
+    def runs(self, *lanes: str) -> bool:
+        return eventually(lambda: self.running >= set(lanes))
+
+
+@contextmanager
+def house(threads: int) -> Iterator[House]:
+    inside = House(Lanes(threads))
+    try:
+        yield inside
+    finally:
+        inside.go.set()
+        inside.lanes.close()
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return holds()
+
+
+@pytest.mark.parametrize("expected_s", [0.0, LONG_S])
+def test_lanes_take_turns(expected_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One slot, 50 pieces of work for `a` and then one for `b`: b comes second or third, not last."""
+    monkeypatch.setattr(lanes_module, "SPARE", 1)
+    monkeypatch.setattr(lanes_module, "OVERRUNS", 0)
     lanes = Lanes(1)
     order: list[str] = []
     started, go, done = threading.Event(), threading.Event(), threading.Event()
 
     def first() -> None:
         started.set()
-        go.wait(30)
+        go.wait(PATIENCE_S)
 
-    lanes.put("a", first)
-    assert started.wait(30)
+    def put(lane: str, work: Callable[[], None]) -> None:
+        lanes.put(lane, work, lambda: expected_s)
+
+    put("a", first)
+    assert started.wait(PATIENCE_S)
     for _ in range(50):
-        lanes.put("a", lambda: order.append("a"))
+        put("a", lambda: order.append("a"))
     for name in ("b", "c"):
-        lanes.put(name, lambda name=name: order.append(name))  # type: ignore[misc]
-    lanes.put("z", done.set)
+        put(name, lambda name=name: order.append(name))  # type: ignore[misc]
+    put("z", done.set)
     go.set()
-    assert done.wait(30)
+    assert done.wait(PATIENCE_S)
     lanes.close()
     assert max(order.index("b"), order.index("c")) <= 4
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_long_work_has_its_slots_and_short_work_has_others(threads: int) -> None:
+    names = [f"long {i}" for i in range(3 * threads)]
+    with house(threads) as inside:
+        for name in names:
+            inside.long(name)
+        assert inside.runs(*names[:threads])
+        for i in range(20):
+            assert inside.short(f"short {i}").wait(PATIENCE_S)
+        assert inside.running == set(names[:threads])
+        inside.go.set()
+        assert eventually(lambda: all(inside.lanes.is_idle(name) for name in names))
+        assert inside.most == threads
+
+
+def test_work_that_turns_out_long_leaves_its_slot() -> None:
+    """Before it did, short work waited for it; long work that was known to be long waits for it still."""
+    names = [f"lie {i}" for i in range(SPARE + 3)]
+    with house(2) as inside:
+        for name in names:
+            inside.long(name, expected_s=0.0)
+        assert inside.runs(*names)
+        inside.long("honest")
+        began = time.monotonic()
+        assert inside.short("short").wait(PATIENCE_S)
+        assert time.monotonic() - began < 10 * SHORT_S
+        assert inside.running == set(names)
+    assert inside.lanes.is_idle("honest") or not inside.running
+
+
+def test_what_may_turn_out_long_is_bounded_and_nothing_is_lost() -> None:
+    threads, names = 2, [f"lie {i}" for i in range(40)]
+    with house(threads) as inside:
+        for name in names:
+            inside.long(name, expected_s=0.0)
+        assert eventually(lambda: len(inside.running) == threads + OVERRUNS + SPARE)
+        late = inside.short("short")
+        assert not late.wait(3 * SHORT_S)
+        inside.go.set()
+        assert late.wait(PATIENCE_S)
+        assert eventually(lambda: all(inside.lanes.is_idle(name) for name in names))
+        assert inside.most == threads + OVERRUNS + SPARE
+        crews = [inside.lanes._short, inside.lanes._long]
+        assert eventually(lambda: sum(len(crew.threads) for crew in crews) <= threads + SPARE)
+
+
+def test_a_lane_is_in_order_whatever_its_work_is_expected_to_take() -> None:
+    lanes = Lanes(3)
+    order: list[int] = []
+    done = threading.Event()
+    for i in range(200):
+        lanes.put("a", lambda i=i: order.append(i), lambda i=i: LONG_S * (i % 3))  # type: ignore[misc]
+        lanes.put(f"other {i % 7}", lambda: None)
+    lanes.put("a", done.set)
+    assert done.wait(PATIENCE_S)
+    lanes.close()
+    assert order == list(range(200))
+
+
+def test_work_that_raises_does_not_keep_its_lane() -> None:
+    lanes = Lanes(1)
+
+    def broken() -> None:
+        raise RuntimeError("as if")
+
+    lanes.put("a", broken)
+    done = threading.Event()
+    lanes.put("a", done.set)
+    assert done.wait(PATIENCE_S)
+    lanes.close()
+
+
+def command(kind: Kind, args: dict[str, object], graph: str = "g") -> Command:
+    return Command(id="1", kind=kind, graph=graph, args=args, reply_to="r", created_at=0.0)
+
+
+def question(source: int, **more: object) -> Command:
+    return command(Kind.MAX_FLOW, MaxFlowArgs(sources=[source]).model_dump(mode="json") | more)
+
+
+def patch(rows: int) -> Command:
+    batch = [{"op": "close", "edges": list(range(rows)), "tail": None, "head": None, "amounts": None}]
+    return command(Kind.PATCH, PatchArgs.model_validate({"batch": batch}).model_dump(mode="json"))
+
+
+def test_a_question_that_was_asked_is_expected_to_be_short_and_a_new_one_is_not() -> None:
+    costs = Costs({"g": 20_000_000}.get)
+    assert costs.expected_s(question(0)) > SHORT_S
+    costs.took(question(0), 1.5)
+    assert costs.expected_s(question(0, min_version=7)) == 0.0
+    assert costs.expected_s(question(1)) == 1.5
+    assert costs.expected_s(question(1).model_copy(update={"graph": "small"})) == 0.0
+    for _ in range(TIMES):
+        costs.took(question(0), 2.5)
+    assert costs.expected_s(question(0)) == 2.5
+    assert costs.expected_s(question(1)) == 1.5
+    for took_s in (0.001, *[2.5] * (TIMES - 1)):  # a busy machine makes short work long, but no long work short
+        costs.took(question(0), took_s)
+        assert costs.expected_s(question(0)) == 0.001
+    costs.took(question(0), 2.5)
+    assert costs.expected_s(question(0)) == 2.5
+    many = question(0).model_copy(update={"args": {"sources": list(range(1000))}})
+    assert costs.expected_s(many) == 1.5
+
+
+def test_updates_are_told_apart_by_their_size() -> None:
+    costs = Costs()
+    assert costs.expected_s(patch(1)) == 0.0
+    costs.took(patch(5), 0.01)
+    costs.took(patch(100_000), 3.0)
+    assert costs.expected_s(patch(7)) == 0.01
+    assert costs.expected_s(patch(99_999)) == 3.0
+
+
+def test_loads_and_snapshots_are_guessed_by_their_size() -> None:
+    costs = Costs({"g": 100_000_000}.get)
+    assert costs.expected_s(command(Kind.LOAD, {"blob": "b", "n_bytes": 100})) < SHORT_S
+    assert costs.expected_s(command(Kind.LOAD, {"blob": "b", "n_bytes": 100_000_000})) > SHORT_S
+    assert costs.expected_s(command(Kind.SNAPSHOT, {})) > SHORT_S
+    assert costs.expected_s(command(Kind.CAPACITIES, {})) == 0.0
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    costs = Costs()
+    for i in range(KEPT + 100):
+        costs.took(command(Kind.CAPACITIES, {}, f"g{i}"), 1.0)
+    assert len(costs._took_s) == KEPT
+
+
+@pytest.mark.parametrize("n_long", [2, 6])
+def test_a_small_graph_is_answered_beside_large_ones(caller: Caller, start_worker: StartWorker, n_long: int) -> None:
+    """Found by attack: with two threads, two cold solves kept a graph of one edge waiting for 38 s."""
+    start_worker(threads=2)
+    caller.wait_ready()
+    one = EdgeList(2, np.array([0], np.int32), np.array([1], np.int32), np.array([4]), source=0, sink=1)
+    caller.load("one", one)
+    edges = grid(rows=600, columns=600, seed=3)  # some tenths of a second for each question
+    for i in range(n_long):
+        caller.load(f"large {i}", edges)
+    solves = [
+        caller.submit(Kind.MAX_FLOW, f"large {i}", MaxFlowArgs(sources=[v], sinks=[edges.n_vertices - 1 - v]))
+        for v in range(24 // n_long)
+        for i in range(n_long)
+    ]
+    waits = []
+    for amount in range(20):
+        began = time.monotonic()
+        assert caller.set("one", [0], [str(amount)])["version"] == amount + 2
+        assert caller.value("one") == amount
+        waits.append(time.monotonic() - began)
+        time.sleep(0.05)
+    unfinished = 0
+    for job_id in solves:
+        job = caller.run(caller.dispatcher.cancel(job_id))
+        unfinished += job is not None and job.finished_at is None
+    assert unfinished, "the large graphs were done before anything was measured"
+    print(f"{n_long} large graphs: the longest of {len(waits)} waits took {1e3 * max(waits):.0f} ms")
+    assert max(waits) < SHORT_WAITS_S
+
+
+def test_a_small_graph_is_restored_beside_large_ones(
+    caller: Caller, start_worker: StartWorker, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = start_worker(threads=1)
+    caller.wait_ready()
+    large = [f"large {i}" for i in range(3)]
+    for name in [*large, "small"]:
+        caller.load(name, grid(rows=3, columns=3, seed=1))
+    worker.stop()
+    wait_released(settings)
+    client, keys = connect(settings), Keys(settings.redis_prefix)
+    for name in large:
+        graph_id = client.hget(keys.names, name)
+        assert isinstance(graph_id, bytes)
+        client.hset(keys.graph(graph_id.decode()), "bytes", 10**10)
+    client.close()
+    go, restore = threading.Event(), Graphs.restore
+
+    def slowly(graphs: Graphs, name: str) -> None:
+        if name in large:
+            go.wait(PATIENCE_S)
+        restore(graphs, name)
+
+    monkeypatch.setattr(Graphs, "restore", slowly)
+    try:
+        start_worker(threads=1)
+        assert eventually(lambda: any(worker.alive for worker in caller.run(caller.dispatcher.watch.workers())))
+        assert caller.value("small", sources=[0], sinks=[8]) > 0
+        assert not go.is_set()
+    finally:
+        go.set()
+    caller.wait_ready()
+    assert caller.value("large 2", sources=[0], sinks=[8]) > 0
+
+
+def test_a_large_snapshot_is_long_work(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is deferred to its graph's own lane, and keeps only that waiting."""
+    monkeypatch.setitem(PER_ARC_S, Kind.SNAPSHOT, 1.0)
+    go, save = threading.Event(), Graphs._save_or_log
+
+    def slowly(graphs: Graphs, graph: Graph) -> None:
+        go.wait(PATIENCE_S)
+        save(graphs, graph)
+
+    monkeypatch.setattr(Graphs, "_save_or_log", slowly)
+    start_worker(threads=1, snapshot_every_updates=1)
+    caller.wait_ready()
+    try:
+        for name in ("a", "b", "c"):
+            caller.load(name, grid(rows=3, columns=3, seed=1))
+            assert caller.set(name, [0], ["3"])["version"] == 2
+        caller.load("d", grid(rows=3, columns=3, seed=1))
+        assert caller.value("d", sources=[0], sinks=[8]) > 0
+        assert not go.is_set()
+    finally:
+        go.set()
+    assert caller.set("a", [0], ["4"])["version"] == 3

@@ -151,14 +151,64 @@ def test_bomb_is_refused_by_its_declared_size(compression: str) -> None:
     assert len(packed) < 200_000
     with pytest.raises(TooLarge, match="decompress"):
         read_arrow(packed, Limits(max_bytes_decompressed=(3 << 23) - 1))
+    with pytest.raises(TooLarge, match="more than 100 times as many"):
+        read_arrow(packed, Limits(max_expansion=100))
     assert read_arrow(packed, Limits(max_bytes_decompressed=3 << 23)).n_edges == 1 << 20
 
 
-def test_dictionary_of_long_names_is_refused() -> None:
+def test_a_dictionary_of_long_names_is_not_written_out() -> None:
+    """A hundred megabytes, were each use a copy."""
     names = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), ["x" * 100_000])
     packed = stream({"tail": names, "head": names, "capacity": [1] * 1000})
-    with pytest.raises(TooLarge, match="names decode"):
-        read_arrow(packed, Limits(max_bytes_decompressed=1 << 20))
+    pool = pa.system_memory_pool()
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        edges = read_arrow(packed, Limits(max_bytes_decompressed=1 << 20))
+    finally:
+        pa.set_memory_pool(before)
+    assert edges.vertex_labels == ["x" * 100_000]
+    assert pool.max_memory() < 5_000_000
+
+
+def dictionary(words: list[str | None], indices: list[int | None], kind: pa.DataType) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(indices, kind), pa.array(words))
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.uint64(), pa.int64()])
+def test_dictionaries_are_joined(kind: pa.DataType) -> None:
+    """Both have a hundred words, in part the same ones, some unused, one twice."""
+    tail = dictionary([f"v{k}" for k in range(100)], [99, 3, 0], kind)
+    head = dictionary([f"v{k + 50}" for k in range(99)] + ["v99"], [99, 49, 98], kind)
+    edges = read_arrow(stream(BASE | {"tail": tail, "head": head}))
+    assert edges.vertex_labels == ["v99", "v3", "v0", "v148"]
+    assert edges.tail.tolist() == [0, 1, 2]
+    assert edges.head.tolist() == [0, 0, 3]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (dictionary(["a", "b"], [0, None, 1], pa.int8()), "row 1: tail is null"),
+        (dictionary(["a", None], [0, 0, 1], pa.int8()), "row 2: tail is null"),
+        (dictionary(["a", "b"], [0, 1, 0], pa.int8()).cast(pa.dictionary(pa.int8(), pa.binary())), "are not read"),
+    ],
+)
+def test_dictionaries_refused(column: pa.Array, message: str) -> None:
+    with pytest.raises(InvalidNetwork, match=message):
+        read_arrow(stream(BASE | {"tail": column, "head": column}))
+
+
+def test_dictionaries_of_ids_and_numbers() -> None:
+    ids = dictionary(["a", "b", "unused", "c"], [3, 0, 1], pa.int8())
+    capacity = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.int8()), pa.array([5, 7]))
+    edges = read_arrow(stream(BASE | {"edge_id": ids, "capacity": capacity}))
+    assert edges.edge_ids == ["c", "a", "b"]
+    assert edges.capacity.tolist() == [7, 5, 7]
+    with pytest.raises(InvalidNetwork, match="'b' occurs more than once"):
+        read_arrow(stream(BASE | {"edge_id": dictionary(["a", "b"], [1, 0, 1], pa.int8())}))
+    with pytest.raises(InvalidNetwork, match="'b' occurs more than once"):
+        read_arrow(stream(BASE | {"edge_id": dictionary(["a", "b", "b"], [1, 0, 2], pa.int8())}))
 
 
 def test_limits() -> None:

@@ -22,14 +22,17 @@ SOLVING = (*ENGINES, "gpu_engine.engine", "gpu_engine.checks")
 """What only a worker needs: an API process never holds a flow."""
 WORKING = (
     *("service.worker", "service.graphs", "service.resident", "service.residents"),
-    *("service.answers", "service.queue.consumer"),
+    *("service.answers", "service.queue.consumer", "service.queue.endings"),
 )
 """What runs in a worker only."""
 PARENTS = ("service.cli", "service.supervisor", "service.app")
 """What starts the others."""
 RESIDENT = ("graphs", "resident", "residents", "answers")
 """They know engines by their interface only; the worker picks one."""
-CORE = ("types", "errors", "footprint", "edgelist", "names", "links", "network", "terminals", "free", "checks")
+CORE = (
+    *("types", "errors", "footprint", "edgelist", "names", "links", "network", "terminals", "free", "checks"),
+    *("texts", "text_index", "json_text", "literals", "ends"),
+)
 
 FORBIDDEN: Mapping[str, tuple[str, ...]] = {
     "headrace": ("service", "gpu_engine", "redis", "pyarrow", "numba", "pydantic", *WEB),

@@ -1,5 +1,7 @@
 """What does not fit is refused with the numbers; what is idle gives way and comes back."""
 
+import threading
+from collections.abc import Callable, Iterator
 from unittest.mock import Mock
 
 import numpy as np
@@ -14,10 +16,13 @@ from gpu_engine.generators import grid
 from gpu_engine.network import Network
 from gpu_engine.trial import TrialEngine
 from gpu_engine.types import MAX_VERTICES
-from service import graphs
+from service import exact_json, graphs
 from service import worker as worker_module
 from service.protocol import CapacitiesArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, Reply
+from service.queue import consumer
 from service.resident import Graph
+from service.settings import Settings
+from service.store.connection import connect
 from tests.service_fixtures import Caller, StartWorker, code_of
 
 GRID = grid(rows=60, columns=60, seed=1)
@@ -93,6 +98,83 @@ def test_a_solve_without_working_memory_is_refused_and_the_graph_stays(
     assert not graph.states
     assert caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs(limit=1))["version"] == 1
     assert caller.set("g", [0], ["7"])["version"] == 2
+
+
+@pytest.mark.parametrize(("field", "needed"), [("flow", NEEDS.flow), ("cut", NEEDS.cut)])
+def test_an_answer_without_room_is_refused_with_the_numbers(
+    caller: Caller, start_worker: StartWorker, field: str, needed: Footprint
+) -> None:
+    """Found by attack: the answer with 20 million edge flows took 5 GB, and 588 MB were counted."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", GRID)
+    ask = MaxFlowArgs.model_validate({"sources": [0], "sinks": [3599], "fields": ["value", field]})
+    value = caller.ask(Kind.MAX_FLOW, "g", ask)["value"]
+    held, residents = worker.graphs.residents.held, worker.graphs.residents
+    residents.budget = held + needed - Footprint(1)
+    assert problem(caller, Kind.MAX_FLOW, "g", ask).startswith(f"{needed.host} more bytes of host memory are needed")
+    assert caller.value("g", sources=[0], sinks=[3599]) == value
+    residents.budget = held + needed
+    assert caller.ask(Kind.MAX_FLOW, "g", ask)["value"] == value
+    assert residents.held == held
+
+
+def test_an_answer_counts_while_it_is_written(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", GRID)
+    in_use: list[int] = []
+    pieces = exact_json.pieces
+
+    def watched(value: object) -> Iterator[bytes]:
+        in_use.append(worker.graphs.residents._in_use.host)
+        yield from pieces(value)
+
+    monkeypatch.setattr(exact_json, "pieces", watched)
+    for fields in (["value"], ["flow"]):
+        args = MaxFlowArgs.model_validate({"sources": [0], "sinks": [3599], "fields": fields})
+        caller.ask(Kind.MAX_FLOW, "g", args)
+    held = worker.graphs.residents.held.host
+    assert [now - held for now in in_use] == [0, 2 * 8 * GRID.n_edges]
+
+
+def test_an_answer_that_is_cancelled_while_it_is_written_leaves_nothing(
+    caller: Caller, start_worker: StartWorker, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_worker()
+    caller.wait_ready()
+    caller.load("g", grid(rows=200, columns=200, seed=1))
+    client = connect(settings)
+    blobs = set(client.scan_iter(f"{settings.redis_prefix}blob:*"))
+    pieces = exact_json.pieces
+
+    def slowly(value: object) -> Iterator[bytes]:
+        for i, piece in enumerate(pieces(value)):
+            if i == 3:
+                caller_cancels.set()
+                cancelled.wait(30)
+            yield piece
+
+    caller_cancels, cancelled = threading.Event(), threading.Event()
+    monkeypatch.setattr(exact_json, "pieces", slowly)
+    monkeypatch.setattr(consumer.Consumer, "_cancel", _then(consumer.Consumer._cancel, cancelled))
+    args = MaxFlowArgs.model_validate({"sources": [0], "sinks": [39_999], "fields": ["flow"], "zeros": True})
+    job_id = caller.submit(Kind.MAX_FLOW, "g", args)
+    assert caller_cancels.wait(30)
+    caller.run(caller.dispatcher.cancel(job_id))
+    assert code_of(lambda: caller.run(caller.dispatcher.wait(job_id, 30))) == "cancelled"
+    assert set(client.scan_iter(f"{settings.redis_prefix}blob:*")) == blobs
+    client.close()
+
+
+def _then(work: Callable[..., None], done: threading.Event) -> Callable[..., None]:
+    def both(*args: object) -> None:
+        work(*args)
+        done.set()
+
+    return both
 
 
 def test_an_update_is_kept_even_if_its_solve_has_no_room(caller: Caller, start_worker: StartWorker) -> None:
@@ -259,7 +341,9 @@ def test_flow_states_give_way_to_the_copy_for_a_matching(caller: Caller, start_w
     tail, head = np.repeat(np.arange(60, dtype=np.int32), 60), np.tile(np.arange(60, 120, dtype=np.int32), 60)
     edges = EdgeList(120, tail, head, np.ones(3600, np.int64), undirected=True)
     needs = on_cpu(Network(edges).counts)
-    worker = start_worker(memory_budget_bytes=(needs.network + needs.of_one_state).host + 3 * needs.state.host)
+    reading = needs.flow + Footprint(32 * 3600)
+    both = needs.network + needs.of_one_state + reading
+    worker = start_worker(memory_budget_bytes=both.host + 3 * needs.state.host)
     caller.wait_ready()
     caller.load("g", edges)
     for source in range(3):

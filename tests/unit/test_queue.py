@@ -3,6 +3,7 @@
 import json
 import time
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from gpu_engine.formats import pack
 from gpu_engine.generators import grid
 from gpu_engine.terminals import Terminals
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status
+from service.redis_server import find_server
 from service.settings import Settings
 from service.store.catalogue import Catalogue
 from service.store.connection import connect
@@ -240,7 +242,7 @@ def test_events_of_a_job(caller: Caller, start_worker: StartWorker) -> None:
     assert info is not None
     assert (info.status, info.position) == (Status.SUCCEEDED, None)
     assert json.loads(info.result_json or "")["value"] == 5
-    assert caller.run(caller.dispatcher.jobs(10))[0].id == job
+    assert caller.run(caller.dispatcher.jobs(10)).jobs[0].id == job
 
 
 def test_another_api_process_gets_the_reply(caller: Caller, start_worker: StartWorker, settings: Settings) -> None:
@@ -351,9 +353,10 @@ def test_the_oldest_jobs_are_forgotten(caller: Caller, start_worker: StartWorker
     for _ in range(5):
         caller.value("g")
     caller.run(caller.dispatcher._trim(2))
-    assert len(caller.run(caller.dispatcher.jobs(10))) == 2
+    assert len(caller.run(caller.dispatcher.jobs(10)).jobs) == 2
 
 
 def test_ping(caller: Caller) -> None:
     info = caller.run(caller.dispatcher.watch.ping())
     assert (info.appendonly, info.fsync) == (True, "everysec")
+    assert info.version == ".".join(map(str, find_server(Path("no data yet")).version))

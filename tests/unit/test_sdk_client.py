@@ -152,12 +152,12 @@ def test_a_202_is_held_until_the_job_ends() -> None:
 def test_wait_false_gives_a_job() -> None:
     refused = {"code": "unbounded", "detail": "why", "rows": [0, 3]}
     script = Script(ok(), accepted(), job("queued"), job("running", progress={"pushes": 9}))
-    script.answers += [ok({}), job("failed", error=refused), job("cancelled")]
+    script.answers += [job("running", cancelling=True), job("failed", error=refused), job("cancelled")]
     with script.client() as client:
         work = client.graph("city").max_flow(0, 3, wait=False)
         assert work.refresh().status == "running"
         assert work.progress == {"pushes": 9}
-        work.cancel()
+        assert work.cancel()
         with pytest.raises(headrace.Unbounded) as unbounded:
             work.wait()
         with pytest.raises(headrace.Cancelled):
@@ -207,6 +207,29 @@ def test_a_retry_after_beyond_patience_is_raised_at_once() -> None:
     with script.client() as client, pytest.raises(headrace.WorkerUnavailable) as error:
         client.status()
     assert error.value.retry_after_s == 60
+
+
+def test_a_busy_service_is_asked_again_until_patience_ends() -> None:
+    """As often as it takes, when it says, and not all callers at the same moment."""
+    retry = Retry(attempts=2, base_s=0.001, longest_s=5, patience_s=60)
+    pauses = [retry.pause_s(failures, 2.0, spent_s=10.0) for failures in range(1, 100)]
+    assert all(pause is not None and 2.0 <= pause <= 3.0 for pause in pauses)
+    assert len(set(pauses)) > 90
+    assert retry.pause_s(1, 2.0, spent_s=58.5) is None
+    assert retry.pause_s(1, 5.1) is None
+    assert retry.pause_s(2, None) is None
+    busy = problem(429, "rate_limited", **{"Retry-After": "0"})
+    script = Script(*(busy for _ in range(20)), ok())
+    with script.client(attempts=2) as client:
+        client.graph("city")
+    assert len(script.requests) == 21
+
+
+def test_a_deadline_ends_before_patience() -> None:
+    script = Script(ok(), problem(429, "rate_limited", **{"Retry-After": "3"}))
+    with script.client() as client, pytest.raises(headrace.RateLimited):
+        client.graph("city").max_flow(timeout_s=2)
+    assert len(script.requests) == 2
 
 
 def test_two_calls_have_two_keys() -> None:

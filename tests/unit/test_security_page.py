@@ -6,15 +6,19 @@ from typing import Any
 
 import pytest
 
-from service import http_protocol
-from service.api import admission, bodies, graphs, headers, questions
+from gpu_engine.formats import FREE_BYTES
+from gpu_engine.formats import _arrow_check as arrow_check
+from service import http_chunks, http_connections, http_protocol
+from service.api import admission, arrow, bodies, encodings, graphs, headers, parsing, questions, refusals, sending
 from service.app import create_app
 from service.models import columns, exact_json
 from service.models import flows as models
-from service.queue import consumer, dispatcher
+from service.queue import consumer, dispatcher, heartbeat, job_list, lanes, progress, replies, results
 from service.resident import MAX_STATES
 from service.settings import Settings
+from service.store import room
 from service.store.api_keys import MAX_KEYS
+from service.store.blobs import RESULT_CHUNK_BYTES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
@@ -26,19 +30,47 @@ FIXED = {
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
     "sources, sinks, left vertices of one question": models.MAX_TERMINALS,
     "members of a JSON object": exact_json.MAX_MEMBERS,
-    "zstd window": bodies.MAX_WINDOW_BYTES,
+    "zstd window": encodings.MAX_WINDOW_BYTES,
+    "bytes for each byte of a compressed body, beyond the first 8 MiB": encodings.MAX_EXPANSION,
+    "messages of an Arrow stream": arrow_check.MAX_MESSAGES,
+    "columns of an Arrow stream": arrow_check.MAX_COLUMNS,
+    "head of an Arrow message": arrow_check.MAX_HEAD_BYTES,
+    "words of a dictionary in an Arrow PATCH, written out": arrow.MAX_WORDS_BYTES,
+    "body of JSON that the event loop reads itself": parsing.HERE_BYTES,
+    "bodies read at a time by one API process": parsing.PROCESSES,
+    "of those, such as take 64 MiB or more": parsing.LONG,
+    "memory of a parser process over what was told of its body": parsing.SLACK_BYTES,
+    "time to read a body": parsing.READ_S,
+    "replies kept by one API process": replies.HELD_BYTES,
     "flow states kept of one graph": MAX_STATES,
     "the same once it has been full, until the graph is idle at times": admission.BUSY,
-    "connections of one API process": http_protocol.MAX_CONNECTIONS,
+    "and as many more as are over within, once it has been full": admission.AHEAD_S,
+    "refusals a second for full graphs and keys, further ones being held back": refusals.PER_S,
+    "how long a refusal is held back": refusals.HELD_S,
+    "refusals held back at a time": refusals.HELD,
+    "slots for short work alone, which is expected to take 100 ms": lanes.SPARE,
+    "time in such a slot, after which the work is long": lanes.SHORT_S,
+    "works that have been found to be long at a time, beyond the slots for long work": lanes.OVERRUNS,
+    "time without a sign of life of a worker that runs": heartbeat.HUNG_S,
+    "connections of one API process, or as many as its open files allow": http_connections.MAX_CONNECTIONS,
     "head of a request": http_protocol.MAX_HEAD_BYTES,
-    "time for a head": http_protocol.HEAD_TIMEOUT_S,
+    "URL of a request": http_protocol.MAX_URL_BYTES,
+    "headers of a request": http_protocol.MAX_HEADERS,
+    "time for a head, or a TLS handshake": http_protocol.HEAD_TIMEOUT_S,
+    "line before a chunk of a body": http_chunks.MAX_LENGTH_LINE,
+    "lines behind the last chunk": http_chunks.MAX_TRAILER_BYTES,
+    "bytes of an answer handed over at once": sending.PIECE_BYTES,
+    "time for them to be taken": http_protocol.WRITE_TIMEOUT_S,
+    "bytes of a body that come after its answer": http_protocol.MAX_UNREAD_BYTES,
     "jobs kept": dispatcher.JOBS_KEPT,
-    "bytes of results kept by one worker": consumer.RESULTS_BYTES,
-    "progress events of a job": consumer.EVENTS_KEPT,
+    "bytes of results kept by one worker": results.RESULTS_BYTES,
+    "jobs looked at for one page of `GET /v1/jobs`": job_list.LOOKED_AT,
+    "progress events of a job": progress.EVENTS_KEPT,
+    "memory of Redis kept for what frees it, where `maxmemory` is set": room.RESERVE_LEAST_BYTES >> 20,
     "deliveries of a command": consumer.MAX_ATTEMPTS,
     "API keys, revoked included": MAX_KEYS,
 }
-NO_LIMITS = {"port", "workers", "threads", "lease_s", "snapshot_every_updates", "snapshot_every_s"}
+NO_LIMITS = {"port", "workers", "lease_s", "snapshot_every_updates", "snapshot_every_s"}
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -96,7 +128,11 @@ def test_what_is_fixed_elsewhere() -> None:
     characters = int(amount(rows.pop("characters of an Idempotency-Key, which is kept `job_ttl_s`")))
     assert headers.IDEMPOTENCY_KEY.fullmatch("x" * characters)
     assert not headers.IDEMPOTENCY_KEY.fullmatch("x" * (characters + 1))
-    assert rows == {"bodies in flight in one API process": "2 x `max_body_bytes`"}
+    assert rows == {}
+
+
+def test_limits_named_in_other_rows() -> None:
+    assert (FREE_BYTES, parsing.LONG_BYTES, RESULT_CHUNK_BYTES) == (8 << 20, 64 << 20, 256 << 10)
 
 
 def test_every_limit_of_the_settings_is_listed() -> None:

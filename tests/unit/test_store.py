@@ -1,22 +1,29 @@
 """Blobs, log and snapshots against a real Redis."""
 
+import json
 import time
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
 import redis
 
+from gpu_engine.errors import Cancelled
 from gpu_engine.updates import Change
 from service.settings import Settings
+from service.store import snapshots
 from service.store.blobs import CHUNK_BYTES, Blobs, BrokenBlob
 from service.store.catalogue import GraphInfo, Registry
 from service.store.connection import connect
 from service.store.keys import Keys
 from service.store.log import Applied, BrokenLog, Entry, Fenced, Log, pack_change, unpack_change
+from service.store.outcomes import CANCELLED, Committed, Over
+from service.store.ownership import Ownership
 from service.store.snapshots import Capacities, KnownKey, Snapshots
+from service.store.watched import watched
 
 NOW = datetime.now(UTC)
 
@@ -31,6 +38,7 @@ class Store:
         self.log = Log(self.client, self.keys)
         self.snapshots = Snapshots(self.client, self.keys)
         self.registry = Registry(self.client, self.keys)
+        self.ownership = Ownership(self.client, self.keys)
         self.id = self.create("g")
 
     def info(self, name: str, worker: str = "w0") -> GraphInfo:
@@ -48,8 +56,13 @@ class Store:
         self.client.hset(self.keys.job(job_id), "status", "queued")
         return job_id
 
+    def end(self, job_id: str) -> None:
+        """As the worker does once it has committed."""
+        self.client.hset(self.keys.job(job_id), "status", "succeeded")
+        self.client.delete(self.keys.outcome(job_id))
+
     def append(self, version: int, epoch: int = 1) -> None:
-        self.log.append(self.id, epoch, entry(version), time.time())
+        self.log.append(self.id, epoch, entry(version), time.time(), self.queue(uuid.uuid4().hex))
 
     def capacities(self, version: int) -> Capacities:
         known = [KnownKey(version=version, applied=entry(version).applied)]
@@ -57,14 +70,16 @@ class Store:
         return Capacities(version=version, own=own, closed=np.array([True, False, False]), known=known)
 
     def save(self, version: int) -> None:
-        self.snapshots.write(self.id, 1, self.capacities(version))
+        self.snapshots.write("g", self.id, 1, self.capacities(version))
 
     def logged(self) -> list[int]:
         first = [int(entry_id.split(b"-")[0]) for entry_id, _ in self.client.xrange(self.keys.log(self.id))]  # type: ignore[union-attr]
         return first
 
     def all_keys(self) -> set[bytes]:
-        return set(self.client.scan_iter(f"{self.keys.prefix}*"))
+        """But those of commands, which go their own way."""
+        commands = (self.keys.job("").encode(), self.keys.outcome("").encode())
+        return {key for key in self.client.scan_iter(f"{self.keys.prefix}*") if not key.startswith(commands)}
 
 
 def entry(version: int) -> Entry:
@@ -195,17 +210,16 @@ def test_a_broken_snapshot_is_noticed_and_struck_off(store: Store) -> None:
 
 
 def test_a_snapshot_of_a_graph_that_changed_hands_is_refused(store: Store) -> None:
-    assert store.registry.take_over("g", "w1", "w0")
+    assert store.ownership.take_over("g", "w1", "w0")
     with pytest.raises(Fenced):
         store.save(1)
-    assert not store.registry.take_over("g", "w2", "w0")
+    assert not store.ownership.take_over("g", "w2", "w0")
 
 
 def test_a_new_graph_of_an_old_name_starts_afresh(store: Store) -> None:
     store.append(2)
     store.save(2)
     old = store.id
-    store.client.delete(store.keys.job(old))  # the job of the load goes its own way
     new = store.create("g")
     left = b" ".join(store.all_keys()).decode()
     assert old not in left
@@ -217,10 +231,9 @@ def test_a_new_graph_of_an_old_name_starts_afresh(store: Store) -> None:
 def test_a_removed_graph_leaves_nothing(store: Store) -> None:
     store.append(2)
     store.save(2)
-    store.client.delete(store.keys.job(store.id))
     assert store.registry.remove("g", store.queue("job"), "w0")
-    assert store.all_keys() == {store.keys.job("job").encode()}
-    assert store.client.hget(store.keys.job("job"), "committed") == b"{}"
+    assert store.all_keys() == set()
+    assert store.client.get(store.keys.outcome("job")) == b"{}"
     assert not store.registry.remove("g", store.queue("another job"), "w0")
 
 
@@ -229,26 +242,33 @@ def test_a_commit_is_not_made_again(store: Store) -> None:
     store.append(2)
     base = store.registry.hold("g", store.id)[2].base  # type: ignore[union-attr]
     info = store.info("g")
-    with pytest.raises(Fenced, match="committed"):
+    with pytest.raises(Committed) as done:
         store.registry.create(info, store.id, base)
+    assert json.loads(done.value.result)["replaced"] is False
     assert store.logged() == [2]
     assert store.registry.remove("g", store.queue("job"), "w0")
     new = store.create("g")
-    with pytest.raises(Fenced, match="committed"):
+    with pytest.raises(Committed, match=r"\{\}"):
         store.registry.remove("g", "job", "w0")
-    assert store.registry.take_over("g", "w1", "w0")
+    store.end("job")
+    with pytest.raises(Over):
+        store.registry.remove("g", "job", "w0")
+    assert store.ownership.take_over("g", "w1", "w0")
     with pytest.raises(Fenced, match="w1"):
-        store.registry.remove("g", "a job of before", "w0")
+        store.registry.remove("g", store.queue("a job of before"), "w0")
     assert store.registry.hold("g", new)[0] == new
 
 
 def test_what_redis_lost_is_not_committed(store: Store) -> None:
     """The worker was at it while Redis was away; its client has sent it again by now."""
     info, base = store.info("g"), store.blobs.put(b"edges", 60)
-    with pytest.raises(Fenced, match="lost"):
+    with pytest.raises(Over):
         store.registry.create(info, "a lost job", base)
-    with pytest.raises(Fenced, match="lost"):
+    with pytest.raises(Over):
         store.registry.remove("g", "a lost job", "w0")
+    with pytest.raises(Over):
+        store.log.append(store.id, 1, entry(2), time.time(), "a lost job")
+    assert store.logged() == []
     assert store.registry.hold("g", store.id)[2] is not None
 
 
@@ -258,3 +278,83 @@ def test_a_snapshot_of_what_redis_lost_is_refused(store: Store) -> None:
     with pytest.raises(Fenced, match="version 2"):
         store.save(3)
     assert store.snapshots.listed(store.id) == []
+
+
+@pytest.mark.parametrize("what", ["cancelled", "taken over", "replaced", "a new snapshot"])
+def test_what_happens_just_before_a_commit_decides_about_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Between the look at what a load replaces and its MULTI."""
+    store.append(2)
+    replaced, seen = Registry._replaced, []
+    job_id, base = store.queue("load"), store.blobs.put(b"edges", 60)
+
+    def meanwhile(registry: Registry, *args: Any) -> list[str]:
+        doomed = replaced(registry, *args)
+        if not seen:
+            seen.append(doomed)
+            acts[what]()
+        return doomed
+
+    acts: dict[str, Any] = {
+        "cancelled": lambda: store.client.set(store.keys.outcome(job_id), CANCELLED),
+        "taken over": lambda: store.ownership.take_over("g", "w1", "w0"),
+        "replaced": lambda: store.create("g"),
+        "a new snapshot": lambda: store.save(2),
+    }
+    monkeypatch.setattr(Registry, "_replaced", meanwhile)
+    expected: dict[str, type[Exception]] = {"cancelled": Cancelled, "taken over": Fenced}
+    if what in expected:
+        with pytest.raises(expected[what]):
+            store.registry.create(store.info("g"), job_id, base)
+        assert store.registry.hold("g", store.id)[0] == store.id
+        assert store.client.ttl(store.keys.blob(base)) > 0
+        return
+    assert store.registry.create(store.info("g"), job_id, base).replaced
+    left = b" ".join(store.all_keys()).decode()
+    assert store.id not in left
+    assert len([key for key in store.all_keys() if b":blob:" in key]) == 1  # the base of the new one
+
+
+def test_a_name_without_a_graph_is_given_up_by_its_owner_alone(store: Store) -> None:
+    for owner in ("w0", "w1"):
+        store.client.hset(store.keys.owners, f"of {owner}", owner)
+        store.registry.disown(f"of {owner}", "w0")
+    store.registry.disown("g", "w0")
+    assert store.client.hgetall(store.keys.owners) == {b"g": b"w0", b"of w1": b"w1"}
+
+
+@pytest.mark.parametrize("what", ["updated", "taken over", "removed", "replaced"])
+def test_what_happens_just_before_a_snapshot_is_adopted(
+    store: Store, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """An update, which its graph gets all the time, does not disturb; a new owner or another graph does."""
+    store.append(2)
+    acts: dict[str, Any] = {
+        "updated": lambda: store.append(3),
+        "taken over": lambda: store.ownership.take_over("g", "w1", "w0"),
+        "removed": lambda: store.registry.remove("g", store.queue("job"), "w0"),
+        "replaced": lambda: store.create("g"),
+    }
+    done: list[str] = []
+
+    def look_and_act(*args: Any) -> list[Any]:
+        answers = watched(*args)
+        if not done:
+            done.append(what)
+            acts[what]()
+        return answers
+
+    monkeypatch.setattr(snapshots, "watched", look_and_act)
+    if what == "updated":
+        adopt, tries = store.snapshots._adopt, []
+        monkeypatch.setattr(store.snapshots, "_adopt", lambda *args: bool(tries.append(1) or adopt(*args)))
+        store.save(2)
+        assert tries == [1]
+        assert [s.version for s in store.snapshots.listed(store.id)] == [2]
+        return
+    with pytest.raises(Fenced):
+        store.save(2)
+    assert store.snapshots.listed(store.id) == []
+    if what != "taken over":
+        assert store.id not in b" ".join(store.all_keys()).decode()

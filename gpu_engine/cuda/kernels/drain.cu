@@ -63,11 +63,15 @@ struct Work {               // device only, zeroed by the host
 
 // ---- the solve ------------------------------------------------------------------------------------------------
 
+constexpr int SORTED = 256;     // long rows that a block looks at together
+
 struct Shared {
     Meeting meeting;
     Kept<MANY> searched;
     Kept<SOME> active;
     Units sums[THREADS / 32];
+    Entry long_rows[SORTED];
+    int sorted[3];          // of these: how many are for warps, how many for the block, whose turn it is
     int found;
     int favourite;          // a sink, or NOBODY
 };
@@ -152,9 +156,14 @@ struct Solve {
         run(searched, depth, UNSEEN, [&](const Team& team) {
             searched.clear_spare(team);
             auto visit = [&] {
-                searched.each_row(team, threadIdx.x / TILE, THREADS / TILE, [&](const Entry* at, bool near) {
-                    search_row<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
-                });
+                if (searched.wide(team))
+                    searched.each_row(team, threadIdx.x, THREADS, [&](const Entry* at, bool near) {
+                        search_row_alone<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
+                    });
+                else
+                    searched.each_row(team, threadIdx.x / TILE, THREADS / TILE, [&](const Entry* at, bool near) {
+                        search_row<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
+                    });
             };
             bool far = calm == 0 && !early && depth >= DEEP && searched.rows == 0;
             if (far)
@@ -183,19 +192,50 @@ struct Solve {
         gate.wait(shared.meeting);
     }
 
+    // The block's share of the long rows, SORTED of them at a time: its warps take turns at the shorter ones, then all
+    // of it visits the others.
+    template <bool MIRROR> __device__ __forceinline__ void round_of_long_rows(const Team& team, int unseen) {
+        Warp warp;
+        Block block{shared.sums};
+        for (int first = 0; first * team.blocks + team.block < active.long_rows; first += SORTED) {
+            if (threadIdx.x < 3) shared.sorted[threadIdx.x] = 0;
+            __syncthreads();
+            int i = (first + threadIdx.x) * team.blocks + team.block;
+            if (threadIdx.x < SORTED && i < active.long_rows) {
+                Entry e = load(active.lists.long_rows(active.now()) + i);
+                bool longest = e.end - e.begin >= BLOCK_ROW;
+                int slot = atomicAdd(shared.sorted + longest, 1);
+                shared.long_rows[longest ? SORTED - 1 - slot : slot] = e;
+            }
+            __syncthreads();
+            while (true) {
+                int turn = 0;
+                if (warp.rank() == 0) turn = atomicAdd(shared.sorted + 2, 1);
+                turn = warp.lanes.shfl(turn, 0);
+                if (turn >= shared.sorted[0]) break;
+                discharge<MIRROR>(g, warp, unseen, shared.long_rows[turn], active, &shared.favourite, &work->dropped, tally);
+            }
+            for (int turn = 0; turn < shared.sorted[1]; turn++)
+                discharge<MIRROR>(g, block, unseen, shared.long_rows[SORTED - 1 - turn], active, &shared.favourite,
+                                  &work->dropped, tally);
+            __syncthreads();
+        }
+    }
+
     template <bool MIRROR> __device__ __forceinline__ int round(const Team& team, int unseen) {
         active.clear_spare(team);
         bool cancelled = team.block == 0 && (active.step & POLL) == 0 && __ldcg(&control->cancel);
-        Block block{shared.sums};
-        for (int i = team.block; i < active.long_rows; i += team.blocks) {
-            Entry e = load(active.lists.long_rows(active.now()) + i);
-            discharge<MIRROR>(g, block, unseen, e, active, &shared.favourite, &work->dropped, tally);
+        if (active.long_rows > 0) round_of_long_rows<MIRROR>(team, unseen);
+        if (active.wide(team)) {
+            active.each_row(team, threadIdx.x, THREADS, [&](const Entry* at, bool near) {
+                discharge_alone<MIRROR>(g, unseen, near ? *at : load(at), active, &shared.favourite, &work->dropped, tally);
+            });
+        } else {
+            Tile tile;
+            active.each_row(team, threadIdx.x / TILE, THREADS / TILE, [&](const Entry* at, bool near) {
+                discharge<MIRROR>(g, tile, unseen, near ? *at : load(at), active, &shared.favourite, &work->dropped, tally);
+            });
         }
-        Tile tile;
-        active.each_row(team, threadIdx.x / TILE, THREADS / TILE, [&](const Entry* at, bool near) {
-            discharge<MIRROR>(g, tile, unseen, near ? *at : load(at), active, &shared.favourite,
-                                       &work->dropped, tally);
-        });
         turn_over(team, active, true, cancelled);
         return 1;
     }
@@ -277,7 +317,7 @@ struct Solve {
 #define PASSED n, row_offsets, arcs, excess, role, source_side, vertices, rows_a, rows_b, active_a, active_b,     \
     long_a, long_b, work, control, patience, small, round_limit
 
-template <bool MIRROR> __device__ void solve(ARGUMENTS) {
+template <bool MIRROR> __device__ __forceinline__ void solve(ARGUMENTS) {
     __shared__ Shared shared;
     for (int i = threadIdx.x; i < sizeof(Shared) / 4; i += THREADS) ((int*)&shared)[i] = 0;
     __syncthreads();

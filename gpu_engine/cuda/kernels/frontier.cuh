@@ -11,8 +11,11 @@
 
 constexpr int TILE = 8;         // lanes that visit a row together
 constexpr int ROOM = THREADS / TILE;
+constexpr int WIDE_STEP = 128;  // rows a block; in steps with more each thread visits a row alone
+constexpr int SHORT_ROW = 8;    // arcs that such a thread has in flight at once
 constexpr int MANY = 768, SOME = 512;      // entries a block has space for, in searches and in rounds
-constexpr int LONG_ROW = 128;   // rows from this length on are visited by a whole block
+constexpr int LONG_ROW = 128;   // a round visits rows from this length on by a warp,
+constexpr int BLOCK_ROW = 2048; // and from this one on by a whole block
 constexpr int PIECE = 128;      // longest stretch of a row that one tile visits in a search
 
 struct __align__(16) Entry { int vertex, begin, end, label; };
@@ -106,6 +109,10 @@ template <int CAPACITY> struct Frontier {
         }
         striding = false;
     }
+
+    // Steps with few rows are a chain of latencies, which eight lanes a row make shortest; with many rows it counts how
+    // many are in flight.
+    __device__ __forceinline__ bool wide(const Team& team) const { return total > WIDE_STEP * team.blocks; }
 
     // Visit this block's rows, those it keeps and its share of the list, by `stride` groups; this one is the `rank`-th.
     template <class Visit>

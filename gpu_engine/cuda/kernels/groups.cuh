@@ -7,20 +7,22 @@
 
 #include "frontier.cuh"
 
-struct Tile {               // TILE neighbouring lanes
-    static constexpr int ITEMS = 1;
-    cg::thread_block_tile<TILE> lanes;
-    __device__ Tile() : lanes(cg::tiled_partition<TILE>(cg::this_thread_block())) {}
+template <int SIZE, int EACH> struct Lanes {      // neighbouring lanes
+    static constexpr int ITEMS = EACH;
+    cg::thread_block_tile<SIZE> lanes;
+    __device__ Lanes() : lanes(cg::tiled_partition<SIZE>(cg::this_thread_block())) {}
     __device__ int rank() const { return lanes.thread_rank(); }
-    __device__ static constexpr int size() { return TILE; }
+    __device__ static constexpr int size() { return SIZE; }
     __device__ Units scan(Units x, Units& total) const {
         Units through = cg::inclusive_scan(lanes, x);
-        total = lanes.shfl(through, TILE - 1);
+        total = lanes.shfl(through, SIZE - 1);
         return through;
     }
     __device__ int lowest(int x) const { return cg::reduce(lanes, x, cg::less<int>()); }
     __device__ Units same(Units x) const { return lanes.shfl(x, 0); }
 };
+using Tile = Lanes<TILE, 1>;
+using Warp = Lanes<32, 4>;
 
 struct Block {              // all threads of a block
     static constexpr int ITEMS = 4;

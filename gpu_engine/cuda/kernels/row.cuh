@@ -94,6 +94,37 @@ __device__ __forceinline__ void reach(const Graph& g, int w, Vertex there, int l
     if ((old & 3) == ACTIVE) atomicAdd(found, 1);
 }
 
+// The search of a row by one thread: up to SHORT_ROW arcs are in flight, then the labels at their heads, then the marks.
+template <bool MIRROR>
+__device__ __forceinline__ void search_row_alone(const Graph& g, Entry row, const Searched& frontier, int* found) {
+    int level = row.label;
+    for (int a = row.begin; a < row.end; a += SHORT_ROW) {
+        int head[SHORT_ROW];
+        Label label[SHORT_ROW];
+        {
+            Arc arc[SHORT_ROW];
+#pragma unroll
+            for (int i = 0; i < SHORT_ROW; i++) arc[i] = a + i < row.end ? load_now(g.arcs + a + i) : NO_ARC;
+#pragma unroll
+            for (int i = 0; i < SHORT_ROW; i++) {
+                head[i] = arc[i].head;
+                label[i] = backward<MIRROR>(arc[i]) > 0 ? load_now(&g.vertices[arc[i].head].label) : 0;
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < SHORT_ROW; i++)
+            if (label_of(label[i]) > level + 1) label[i] = atomicMin(&g.vertices[head[i]].label, settled(level + 1));
+            else label[i] = 0;
+#pragma unroll
+        for (int i = 0; i < SHORT_ROW; i++) {
+            if (label_of(label[i]) <= level + 1) continue;
+            Vertex there = load_now(g.vertices + head[i]);
+            frontier.append_pieces(head[i], there.begin, there.end(), level + 1);
+            if ((label[i] & 3) == ACTIVE) atomicAdd(found, 1);
+        }
+    }
+}
+
 template <bool MIRROR>
 __device__ __forceinline__ void search_row(const Graph& g, Entry row, const Searched& frontier, int* found) {
     int a = row.begin + threadIdx.x % TILE, level = row.label;
@@ -212,4 +243,77 @@ __device__ __forceinline__ void discharge(const Graph& g, const Group& group, in
     }
     if (Group::size() == TILE) frontier.append(e);
     else frontier.append_long(e);
+}
+
+// A round's visit by one thread: up to SHORT_ROW arcs are in flight, then the labels at their heads, then the pushes. The
+// rules are those of `discharge`.
+template <bool MIRROR>
+__device__ __forceinline__ void discharge_alone(const Graph& g, int unseen, Entry e, const Active& frontier, int* favourite,
+                                                int* dropped, Tally& tally) {
+    int own = e.label, lowest = UNSEEN - 1, round = frontier.step;
+    if (own < 0) {
+        *dropped = 1;
+        return;
+    }
+    Units had = held<MIRROR>(g, e.vertex), left = had;
+    tally.scanned += e.end - e.begin;
+    for (int base = e.begin; base < e.end && left > 0; base += SHORT_ROW) {
+        int head[SHORT_ROW];
+        Capacity amount[SHORT_ROW];
+        {
+            Arc arc[SHORT_ROW];
+            Label label[SHORT_ROW];
+#pragma unroll
+            for (int i = 0; i < SHORT_ROW; i++) arc[i] = base + i < e.end ? load_now(g.arcs + base + i) : NO_ARC;
+#pragma unroll
+            for (int i = 0; i < SHORT_ROW; i++)
+                label[i] = base + i < e.end ? load_now(&g.vertices[arc[i].head].label) : settled(OUTSIDE);
+#pragma unroll
+            for (int i = 0; i < SHORT_ROW; i++) {
+                int far = meaning(at_begin(label[i], round), unseen);
+                Capacity room = far == own - 1 ? forward<MIRROR>(arc[i]) : 0;
+                head[i] = arc[i].head;
+                amount[i] = (Capacity)min((Units)room, left);
+                bool gained = far == own + 1 && backward<MIRROR>(arc[i]) > 0;
+                if (far >= 0 && (forward<MIRROR>(arc[i]) > amount[i] || gained)) lowest = min(lowest, far);
+                if (amount[i] <= 0) continue;
+                left -= amount[i];
+                Capacity moved = MIRROR ? -amount[i] : amount[i];
+                __stcg(&g.arcs[base + i].residual, (Capacity)(arc[i].residual - moved));
+                add(&g.arcs[arc[i].reverse].residual, moved);
+                tally.pushes++;
+            }
+        }
+        if (own == 1) {
+#pragma unroll
+            for (int i = 0; i < SHORT_ROW; i++) {
+                if (amount[i] <= 0 || !load_now(g.vertices + head[i]).sink()) continue;
+                if (*favourite == head[i] || atomicCAS(favourite, NOBODY, head[i]) == NOBODY) tally.sunk += amount[i];
+                else give<MIRROR>(g, head[i], amount[i]);
+                amount[i] = 0;
+            }
+        }
+        Units old[SHORT_ROW];
+#pragma unroll
+        for (int i = 0; i < SHORT_ROW; i++) old[i] = amount[i] > 0 ? give<MIRROR>(g, head[i], amount[i]) : 1;
+#pragma unroll
+        for (int i = 0; i < SHORT_ROW; i++) {
+            if (old[i] > 0 || old[i] + amount[i] <= 0) continue;
+            Vertex there = load_now(g.vertices + head[i]);
+            Entry next{head[i], there.begin, there.end(), own - 1};
+            if (there.length() < LONG_ROW) frontier.append(next);
+            else frontier.append_long(next);
+        }
+    }
+    Units rest = 1;
+    if (left < had) rest = give<MIRROR>(g, e.vertex, left - had) - (had - left);
+    if (left > 0) {
+        e.label = min(lowest, g.n - 1) + 1;
+        store(&g.vertices[e.vertex].label, changed(own, e.label, round));
+        tally.relabels++;
+    } else {
+        store(&g.vertices[e.vertex].label, settled(own));
+        if (rest <= 0) return;
+    }
+    frontier.append(e);
 }

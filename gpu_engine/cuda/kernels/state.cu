@@ -18,7 +18,7 @@ constexpr Capacity PLENTY = 1LL << 61;
 
 struct Outcome {            // read by the host after an update
     Units gained;           // change of the value
-    int lacking, holding;   // ends in S with a deficit, ends in T with an excess
+    int lacking, holding;   // how many ends in S have a deficit, how many in T an excess; a vertex counts for each edge
     int overflow;           // a pair sum outgrew Capacity: the state must be rebuilt wide
     int pad;
 };
@@ -130,8 +130,8 @@ __device__ void mend(const Edges& edges, int row, Arc* arcs, Units* excess, cons
 __device__ void look(int v, const Units* excess, const signed char* role, const bool* source_side, Outcome* outcome) {
     Units e = __ldcg(excess + v);
     if (role[v] != ORDINARY || e == 0) return;
-    if (source_side[v] && e < 0) outcome->lacking = 1;
-    if (!source_side[v] && e > 0) outcome->holding = 1;
+    if (source_side[v] && e < 0) atomicAdd(&outcome->lacking, 1);
+    if (!source_side[v] && e > 0) atomicAdd(&outcome->holding, 1);
 }
 __device__ void look_at_ends(const Edges& edges, int row, const Arc* arcs, const Units* excess, const signed char* role,
                              const bool* source_side, Outcome* outcome) {

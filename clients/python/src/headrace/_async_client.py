@@ -101,7 +101,7 @@ class AsyncClient:
             n_links: pairs of vertices that edges join; by default each edge is the only one of its pair.
             infinite: some edge has no limit.
             wide: some pair has 2**30 units or more between it.
-            name_bytes: of edge ids and vertex labels, 8 for an integer, 57 and its length for a string.
+            name_bytes: of edge ids and vertex labels, 8 for an integer, 16 and its bytes for a string.
         """
         known = {"n_links": n_links, "infinite": infinite, "wide": wide, "name_bytes": name_bytes}
         return await self._caller.ask(calls.estimate(n_vertices, n_edges, known))
@@ -112,7 +112,7 @@ class AsyncClient:
         return AsyncJob(self._caller, info, calls.parser_of(info.kind))
 
     async def jobs(self) -> tuple[results.JobInfo, ...]:
-        """The jobs of the last hour."""
+        """The latest jobs of the last hour, a hundred at most."""
         return await self._caller.ask(calls.jobs())
 
     async def status(self) -> results.ServiceStatus:

@@ -191,8 +191,8 @@ def job(job_id: str) -> Call[results.JobInfo]:
     return Call("GET", job_path(job_id), results.JobInfo.from_json)
 
 
-def cancel_job(job_id: str) -> Call[None]:
-    return Call("DELETE", job_path(job_id), _nothing)
+def cancel_job(job_id: str) -> Call[results.JobInfo]:
+    return Call("DELETE", job_path(job_id), results.JobInfo.from_json)
 
 
 def status() -> Call[results.ServiceStatus]:

@@ -43,24 +43,28 @@ LONGEST_PROBE_PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often a call is tried again after a lost connection, a 429 or a 503.
+    """How a call is tried again after a lost connection, a 429 or a 503.
 
-    Every call may be: those that change something carry an Idempotency-Key. The n-th pause is
-    ``base_s * 2**n``, half of it at random, or what the service asks for in Retry-After; if that is more than
-    `longest_s`, the error is raised at once.
+    Every call may be: those that change something carry an Idempotency-Key. What the service says in Retry-After is
+    heeded for `patience_s` in all, up to half as much more at random so that callers do not come back together; if it
+    is more than `longest_s`, the error is raised at once. Without it there are `attempts`, and the n-th pause is
+    ``base_s * 2**n``, half of it at random.
     """
 
     attempts: int = 6
     base_s: float = 0.1
     longest_s: float = 10.0
+    patience_s: float = 60.0
 
-    def pause_s(self, failures: int, retry_after_s: float | None) -> float | None:
-        """Seconds until the next attempt after so many failed ones; None to give up."""
+    def pause_s(self, failures: int, retry_after_s: float | None, spent_s: float = 0.0) -> float | None:
+        """Seconds until the next attempt after so many failed ones in so much time; None to give up."""
+        if retry_after_s is not None:
+            pause_s = max(retry_after_s, self.base_s) * random.uniform(1, 1.5)
+            return None if retry_after_s > self.longest_s or spent_s + pause_s > self.patience_s else pause_s
         if failures >= self.attempts:
             return None
-        backoff_s = min(self.base_s * 2 ** (failures - 1), self.longest_s) * random.uniform(0.5, 1)
-        pause_s = max(backoff_s, retry_after_s or 0)
-        return pause_s if pause_s <= self.longest_s else None
+        backoff_s: float = min(self.base_s * 2 ** (failures - 1), self.longest_s)
+        return backoff_s * random.uniform(0.5, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,14 +236,15 @@ def _exchange(
         headers["Content-Length"] = str(call.body.n_bytes)
         if call.body.encoding:
             headers["Content-Encoding"] = call.body.encoding
-    failures = 0
+    failures, began = 0, time.monotonic()
     while True:
         outcome = yield Send(call.method, call.path, call.params, headers, call.body, hold_s)
         if isinstance(outcome, httpx.Response) and outcome.is_success:
             return outcome
         error = outcome if isinstance(outcome, TransportError) else error_of(outcome)
         failures += 1
-        pause_s = retry.pause_s(failures, _retry_after_s(error)) if _may_retry(error) else None
+        spent_s = time.monotonic() - began
+        pause_s = retry.pause_s(failures, _retry_after_s(error), spent_s) if _may_retry(error) else None
         if pause_s is None or pause_s > deadline.remaining_s:
             raise error
         yield Pause(pause_s)

@@ -49,9 +49,11 @@ class Job(Generic[T]):
         steps = exchange.follow(self.id, self._parse, self._caller.retry, Deadline.after(timeout_s))
         return self._caller.drive(steps)
 
-    def cancel(self) -> None:
-        """Stop it; a job that has ended stays as it is. `wait` then raises `Cancelled`."""
-        self._caller.ask(calls.cancel_job(self.id))
+    def cancel(self) -> bool:
+        """Stop it. True: in time, nothing of it is or will be applied, and `wait` raises `Cancelled`; a question that
+        was answered just then keeps its answer. False: it has committed, or is over, and goes on to its result."""
+        self.info = self._caller.ask(calls.cancel_job(self.id))
+        return self.info.cancelling or self.info.status == "cancelled"
 
     def events(self, timeout_s: float | None = None) -> Iterator[results.JobEvent]:
         """Its events as they happen; the last one is named `done`. Raises `ConnectionFailed` when cut off."""

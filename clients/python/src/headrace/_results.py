@@ -325,6 +325,8 @@ class JobInfo:
     graph: str
     status: str
     """queued, running, succeeded, failed or cancelled."""
+    cancelling: bool
+    """It was cancelled in time: nothing of it is or will be applied, and it is about to end."""
     position: int | None
     """How many wait before it in the queue."""
     progress: Json
@@ -343,6 +345,7 @@ class JobInfo:
     def from_json(cls, body: Json) -> Self:
         return cls(
             **{name: body[name] for name in ("id", "kind", "graph", "status")},
+            cancelling=bool(body.get("cancelling")),
             position=body.get("position"),
             progress=dict(body.get("progress") or {}),
             created_at=_moment(body.get("created_at")),

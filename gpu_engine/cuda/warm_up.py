@@ -1,0 +1,56 @@
+"""Everything a device engine may run, once: so that no caller waits for a compiler.
+
+Our kernels are compiled by `gpu_engine.cuda.module`; CuPy compiles its own (sorts, reductions, element-wise ones) when
+they are first used, each for the types it is used with. A tiny network therefore goes through every call of the engine.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gpu_engine.cuda.build import build_csr
+from gpu_engine.cuda.engine import CudaEngine
+from gpu_engine.cuda.launch import ONE_BLOCK_ROWS
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.network import Network
+from gpu_engine.terminals import Terminals
+from gpu_engine.types import INFINITE
+
+STEPS = 2 * ONE_BLOCK_ROWS
+"""Vertices in a row, more than one block updates in one launch."""
+
+NARROW, WIDE = 3, 1 << 40
+"""Capacities that 32-bit residuals hold, and that they do not."""
+
+
+def warm_up() -> None:
+    """Run every kernel for both widths. Seconds the first time ever, then some tenths: they are kept on disk."""
+    for edges in _networks():
+        network = Network(edges, build_csr)
+        engine = CudaEngine(network)
+        terminals = Terminals.of([0, 1], [STEPS], [INFINITE, 5], [7])
+        state = engine.open(terminals)
+        engine.solve(state)
+        first, last = np.arange(2), np.arange(edges.n_edges - 1)
+        for rows, factor in ((first, 0), (first, 1), (last, 2), (last, 1)):
+            engine.update(rows, edges.capacity[rows] * factor)
+            engine.solve(state)
+        engine.cut(state)
+        engine.flow(state)
+        engine.certificate(state)
+        engine.restore(terminals, engine.export(state))
+        infinite = np.array([edges.n_edges - 1])
+        for capacity in (NARROW, INFINITE):
+            engine.update(infinite, np.array([capacity]))
+            engine.solve(state)
+            engine.flow(state)
+
+
+def _networks() -> Iterator[EdgeList]:
+    """Paths with a short cut; their last edge is without limit."""
+    path = np.arange(STEPS, dtype=np.int32)
+    tail, head = np.append(path, 2), np.append(path + 1, STEPS - 2)
+    for capacity in (NARROW, WIDE):
+        capacities = np.full(STEPS + 1, capacity, np.int64)
+        capacities[-1] = INFINITE
+        yield EdgeList(STEPS + 1, tail.astype(np.int32), head.astype(np.int32), capacities)

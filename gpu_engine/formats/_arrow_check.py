@@ -1,0 +1,204 @@
+"""What Arrow IPC streams hold, from the heads of their messages alone: nothing is decompressed or made for it.
+
+pyarrow bounds neither decompression nor the rows a batch may claim, and some types have rows without any bytes. So
+the types are those of a list, each batch has the buffers its rows need, no two buffers share bytes, and what all of
+them decompress to is added up. A compressed buffer starts with its decompressed length, int64, or with -1 if it was
+stored as it is (Arrow format 1.x, ``Message.fbs``).
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from gpu_engine.errors import InvalidNetwork, TooLarge
+from gpu_engine.formats._flatbuffer import Table
+from gpu_engine.formats._place import refusing, shown
+from gpu_engine.formats.limits import Limits
+
+MAX_COLUMNS: Final = 8
+MAX_MESSAGES: Final = 16_384
+FREE_MESSAGES: Final = 1024
+ROWS_PER_MESSAGE: Final = 4096
+"""A stream has `FREE_MESSAGES`, and one more for so many rows, up to `MAX_MESSAGES`: each costs time, however empty."""
+
+MAX_HEAD_BYTES: Final = 64 << 10
+"""Of one message, its metadata included."""
+
+MALFORMED: Final = (pa.ArrowException, OSError, ValueError, KeyError, struct.error)
+
+MESSAGE_HEADER: Final = 2
+BATCH_LENGTH, BATCH_NODES, BATCH_BUFFERS, BATCH_COMPRESSION = range(4)
+DICTIONARY_DATA, DICTIONARY_IS_DELTA = 1, 2
+"""Positions of fields in their flatbuffer tables."""
+
+TEXT: Final = 0
+Layout: TypeAlias = Sequence[int]
+"""Of a column, the bits a row takes in each of its buffers, the validity left out; `TEXT`: any number."""
+
+
+@dataclass(slots=True)
+class StreamSize:
+    """What one stream holds."""
+
+    schema: pa.Schema
+    rows: int = 0
+    words: int = 0
+    """Entries of dictionaries."""
+    decoded_bytes: int = 0
+    """Of all buffers, decompressed."""
+    decompressed_bytes: int = 0
+    """Of those that are compressed."""
+    text_bytes: int = 0
+    """Of the texts in its columns and dictionaries, at most."""
+
+    @property
+    def names(self) -> int:
+        """Texts in its columns, each of which becomes an object; those of dictionaries once."""
+        return self.rows * sum(is_text(field.type) for field in self.schema) + self.words
+
+
+def is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_text_dictionary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(kind)) and is_text(kind.value_type)
+
+
+def measure(data: pa.Buffer, limits: Limits, max_rows: Sequence[int]) -> list[StreamSize]:
+    """The streams of `data`, at most one for each of `max_rows`. Reads the heads of messages only.
+
+    Raises `TooLarge` for more than the limits and `InvalidNetwork` for what is not read: other types, heads that
+    contradict themselves or their buffers, additions to dictionaries. Each stream must end with its end mark: one
+    cut between two batches would otherwise lose the rest in silence.
+    """
+    source = pa.BufferReader(data)
+    sizes: list[StreamSize] = []
+    with refusing("not an Arrow IPC stream", *MALFORMED):
+        while source.tell() < data.size or not sizes:
+            if len(sizes) == len(max_rows):
+                raise InvalidNetwork("something follows the last Arrow IPC stream")
+            sizes.append(_measure_stream(source, max_rows[len(sizes)]))
+            limits.check_decompressed(sum(size.decoded_bytes for size in sizes), data.size)
+    return sizes
+
+
+def _measure_stream(source: pa.BufferReader, max_rows: int) -> StreamSize:
+    messages = pa.ipc.MessageReader.open_stream(source)
+    size = StreamSize(_schema(next(messages, None)))
+    layouts = [_layout(field) for field in size.schema]
+    for count in range(MAX_MESSAGES):
+        before = source.tell()
+        message = next(messages, None)
+        if message is None:
+            if source.tell() == before:
+                raise InvalidNetwork("the Arrow IPC stream is cut: its end mark is missing")
+            return size
+        _add(size, message, layouts)
+        if size.rows > max_rows:
+            raise TooLarge(f"{size.rows} rows are more than the limit of {max_rows}")
+        if count >= FREE_MESSAGES + size.rows // ROWS_PER_MESSAGE:
+            break
+    raise TooLarge("the Arrow IPC stream has too many messages: send larger batches")
+
+
+def _schema(message: pa.ipc.Message | None) -> pa.Schema:
+    if message is None or message.type != "schema" or message.metadata.size > MAX_HEAD_BYTES:
+        raise InvalidNetwork(f"an Arrow IPC stream starts with a schema of at most {MAX_HEAD_BYTES} bytes")
+    schema = pa.ipc.read_schema(message)
+    if len(schema) > MAX_COLUMNS:
+        raise InvalidNetwork(f"an Arrow IPC stream has at most {MAX_COLUMNS} columns, not {len(schema)}")
+    return schema
+
+
+def _add(size: StreamSize, message: pa.ipc.Message, layouts: Sequence[Layout]) -> None:
+    """Count one message."""
+    if message.type not in ("record batch", "dictionary") or message.metadata.size > MAX_HEAD_BYTES:
+        raise InvalidNetwork(f"an Arrow message of {message.metadata.size} bytes, {message.type}, is not read")
+    header = Table.root(memoryview(message.metadata)).child(MESSAGE_HEADER)
+    body = memoryview(message.body)
+    if message.type == "record batch":
+        batch = _read_batch(header, body)
+        _check_rows(batch, layouts)
+        size.rows += batch.rows
+        size.text_bytes += _text_bytes(batch, layouts)
+    else:
+        if header.flag(DICTIONARY_IS_DELTA):  # each batch after it would have a copy of the whole
+            raise InvalidNetwork("additions to a dictionary are not read: send each dictionary once")
+        batch = _read_batch(header.child(DICTIONARY_DATA), body)
+        if batch.n_columns != 1 or batch.rows > sum(batch.decoded):  # no type that is read has two rows in a byte
+            raise _claims(batch)
+        size.words += batch.rows
+        size.text_bytes += sum(batch.decoded)
+    size.decoded_bytes += sum(batch.decoded)
+    size.decompressed_bytes += sum(batch.decoded) if batch.compressed else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What the head of a record batch says, found to lie within its body."""
+
+    rows: int
+    n_columns: int
+    decoded: Sequence[int]
+    """Bytes of each buffer, decompressed."""
+    compressed: bool
+
+
+def _read_batch(head: Table, body: memoryview) -> _Batch:
+    rows, nodes, buffers = head.int64(BATCH_LENGTH), head.pairs(BATCH_NODES), head.pairs(BATCH_BUFFERS)
+    if rows < 0 or any(length != rows or not 0 <= nulls <= rows for length, nulls in nodes):
+        raise InvalidNetwork("an Arrow batch has columns of other lengths than its own")
+    if any(offset < 0 or length < 0 or offset + length > len(body) for offset, length in buffers):
+        raise InvalidNetwork("a buffer of an Arrow batch lies outside of it")
+    if sum(length for _, length in buffers) > len(body):
+        raise InvalidNetwork("buffers of an Arrow batch overlap")
+    compressed = head.has(BATCH_COMPRESSION)
+    decoded = [_decoded_bytes(body, *buffer) if compressed else buffer[1] for buffer in buffers]
+    return _Batch(rows, len(nodes), decoded, compressed)
+
+
+def _check_rows(batch: _Batch, layouts: Sequence[Layout]) -> None:
+    """The buffers hold as many rows as the batch claims; a validity may be absent."""
+    needed = [need for layout in layouts for need in (0, *((batch.rows * bits + 7) // 8 for bits in layout))]
+    if batch.n_columns != len(layouts) or len(needed) != len(batch.decoded):
+        raise InvalidNetwork("an Arrow batch has other columns than its schema")
+    if any(has < need for has, need in zip(batch.decoded, needed, strict=True)):
+        raise _claims(batch)
+
+
+def _text_bytes(batch: _Batch, layouts: Sequence[Layout]) -> int:
+    kinds = [bits for layout in layouts for bits in (None, *layout)]
+    return sum(has for has, bits in zip(batch.decoded, kinds, strict=True) if bits == TEXT)
+
+
+def _claims(batch: _Batch) -> InvalidNetwork:
+    return InvalidNetwork(f"an Arrow batch claims {batch.rows} rows, which its buffers do not hold")
+
+
+def _decoded_bytes(body: memoryview, offset: int, length: int) -> int:
+    if length == 0:
+        return 0
+    declared: int = struct.unpack_from("<q", body, offset)[0]
+    if length < 8 or declared < -1:
+        raise InvalidNetwork("a compressed buffer of an Arrow batch is malformed")
+    return length - 8 if declared == -1 else declared
+
+
+def _layout(field: pa.Field) -> Layout:
+    """Raises `InvalidNetwork` for types that are not read."""
+    kind = field.type
+    if pa.types.is_dictionary(kind) and (is_text(kind.value_type) or _is_number(kind.value_type)):
+        return (kind.index_type.bit_width,)
+    if is_text(kind):
+        return (32 if pa.types.is_string(kind) else 64, TEXT)
+    if _is_number(kind) or pa.types.is_boolean(kind):
+        return (kind.bit_width,)
+    raise InvalidNetwork(f"columns of type {shown(str(kind))} are not read: {shown(field.name)}")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal128(kind))

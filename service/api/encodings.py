@@ -1,0 +1,53 @@
+"""Content encodings, undone piece by piece, so that no more is ever decoded than was asked for."""
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import zstandard
+
+from service.errors import ServiceError
+
+SLICE_BYTES: Final = 1024
+"""Fed to a decoder at a time, so that what one step can blow up to stays small (zstd: 32 MiB)."""
+
+MAX_WINDOW_BYTES: Final = 128 * 1024 * 1024
+
+MAX_EXPANSION: Final = 200
+"""Decoded bytes for each byte that was sent, beyond `gpu_engine.formats.FREE_BYTES`: text packs to a tenth, seldom to
+a fiftieth. What packs better stands for next to nothing, and is a means to take much memory with few bytes."""
+
+FREE_MEMBERS: Final = 1024
+MEMBER_BYTES: Final = 16 << 10
+"""A body has `FREE_MEMBERS` gzip members or zstd frames, and one more for so many decoded bytes: each costs time."""
+
+DECODERS: Final[Mapping[str, Callable[[], Any]]] = {
+    "gzip": lambda: zlib.decompressobj(wbits=31),
+    "zstd": lambda: zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).decompressobj(),
+}
+
+
+def decoded(raw: memoryview, encoding: str) -> Iterator[bytes]:
+    """The pieces of a body; raises invalid_body if its encoding is broken. Linear in what it is given and gives."""
+    try:
+        yield from _pieces(raw, DECODERS[encoding])
+    except (zlib.error, zstandard.ZstdError, EOFError) as error:
+        raise ServiceError("invalid_body", f"the {encoding} encoding is broken: {error}") from None
+
+
+def _pieces(raw: memoryview, new_decoder: Callable[[], Any]) -> Iterator[bytes]:
+    """Decode members or frames that follow one another; each must be whole."""
+    at = n_decoded = members = 0
+    while at < len(raw):
+        decoder = new_decoder()
+        members += 1
+        if members > FREE_MEMBERS + n_decoded // MEMBER_BYTES:
+            raise EOFError("too many members for what they hold")
+        while not decoder.eof:
+            if at >= len(raw):
+                raise EOFError("it ends too early")
+            piece = raw[at : at + SLICE_BYTES]
+            out = decoder.decompress(piece)
+            n_decoded += len(out)
+            yield out
+            at += len(piece) - len(decoder.unused_data)

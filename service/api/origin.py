@@ -1,0 +1,39 @@
+"""Requests that a web page of somebody else's makes a browser send are refused.
+
+Such a page cannot read the answers, as there is no CORS; but a request without a body would be carried out, with or
+without keys, by whoever's browser stands nearest. Browsers say where a request comes from, in headers that no page can
+set, and other clients send neither. Links still work: who follows one to a page of ours sees it.
+"""
+
+from typing import Final
+
+from starlette.datastructures import Headers
+
+from service.errors import ServiceError
+
+OURS: Final = frozenset({"same-origin", "none"})
+"""Of Sec-Fetch-Site: a page of our own, and an address that was typed in. `same-site` is another port or subdomain."""
+
+DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
+"""Left out of an Origin, but not always of a Host."""
+
+
+def refuse_other_origins(method: str, headers: Headers) -> None:
+    """Raises forbidden."""
+    from_elsewhere = any(site.lower() not in OURS for site in headers.getlist("sec-fetch-site"))
+    if from_elsewhere and not _is_visit(method, headers):
+        raise ServiceError("forbidden", "a web page of another origin may not ask for this")
+    if any(not _is_own(origin, headers.get("host", "")) for origin in headers.getlist("origin")):
+        raise ServiceError("forbidden", "the Origin is another than the Host")
+
+
+def _is_visit(method: str, headers: Headers) -> bool:
+    """Whether somebody follows a link, so that a window shows the answer."""
+    kind = (headers.get("sec-fetch-mode", "").lower(), headers.get("sec-fetch-dest", "").lower())
+    return method == "GET" and kind == ("navigate", "document")
+
+
+def _is_own(origin: str, host: str) -> bool:
+    """`null`, of a page that has none to tell, is another."""
+    scheme, separator, authority = origin.lower().partition("://")
+    return bool(separator) and authority == host.lower().removesuffix(DEFAULT_PORTS.get(scheme, ""))

@@ -1,0 +1,46 @@
+"""Answers that last: they end when the caller may no longer have them."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from service.errors import ServiceError
+
+CHECK_S: Final = 1.0
+"""Between two looks at the caller's rights. The keys as read are used for `access.FRESH_S`, so a stream ends at the
+latest that much and this later than its key."""
+
+Event = TypeVar("Event")
+
+
+async def while_allowed(
+    events: AsyncIterator[Event], is_allowed: Callable[[], Awaitable[bool]]
+) -> AsyncGenerator[Event, None]:
+    """The events as they come, until there are no more or `is_allowed` says no. None of them may be None."""
+    check_at = time.monotonic() + CHECK_S
+    upcoming = _next(events)
+    try:
+        while True:
+            await asyncio.wait({upcoming}, timeout=max(0.0, check_at - time.monotonic()))
+            if time.monotonic() >= check_at:
+                if not await is_allowed():
+                    return
+                check_at = time.monotonic() + CHECK_S
+            if upcoming.done():
+                event = upcoming.result()
+                if event is None:
+                    return
+                upcoming = _next(events)
+                yield event
+    finally:
+        upcoming.cancel()
+        with suppress(asyncio.CancelledError, ServiceError):
+            await upcoming
+        if isinstance(events, AsyncGenerator):
+            await events.aclose()
+
+
+def _next(events: AsyncIterator[Event]) -> asyncio.Future[Event | None]:
+    return asyncio.ensure_future(anext(events, None))

@@ -1,0 +1,66 @@
+"""Where a body in chunks ends (RFC 9112, 7.1), so that no byte of the next request is parsed with it.
+
+The parser says when it has come to the end of a body, but not where that was among the bytes it got. This keeps count
+of chunks beside it and says how far it may go. What stands around the chunks has bounds too, which the parser lacks.
+"""
+
+from typing import Final
+
+MAX_LENGTH_LINE: Final = 256
+"""Bytes of the line before a chunk: its length, and extensions that nobody reads."""
+
+MAX_TRAILER_BYTES: Final = 8 * 1024
+"""Of the lines behind the last chunk, which nobody reads either."""
+
+HEX: Final = b"0123456789abcdefABCDEF"
+
+
+class Refused(Exception):
+    """Raised for what is not read as a request; says why."""
+
+
+class Chunks:
+    """Of one body. Takes constant time for each chunk and no memory."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._data_left = 0
+        """Of the chunk that has begun, with the end of line behind it."""
+        self._line = b""
+        """What has come of a line that has not ended."""
+        self._room_bytes = MAX_LENGTH_LINE
+        """What the line, or all lines behind the last chunk, may have still."""
+        self._in_trailer = False
+
+    def advance(self, data: bytes, at: int, most: int) -> int:
+        """From `at`, up to `most` bytes further, but not beyond the end of the body. Raises `Refused`."""
+        stop = min(len(data), at + most)
+        while at < stop and not self.is_over:
+            if self._data_left:
+                step = min(self._data_left, stop - at)
+                self._data_left -= step
+                at += step
+                continue
+            found = data.find(b"\n", at, stop)
+            end = stop if found < 0 else found + 1
+            self._room_bytes -= end - at
+            if self._room_bytes < 0:
+                raise Refused("there is too much around the chunks of the body")
+            self._line += data[at:end]
+            at = end
+            if found >= 0:
+                self._end_line()
+        return at
+
+    def _end_line(self) -> None:
+        line, self._line = self._line, b""
+        if self._in_trailer:
+            self.is_over = line == b"\r\n"
+            return
+        digits = line.rstrip(b"\r\n").partition(b";")[0]
+        if not digits or digits.strip(HEX):
+            raise Refused("a chunk of the body has no length")
+        size = int(digits, 16)
+        self._in_trailer = size == 0
+        self._data_left = size + 2 if size else 0
+        self._room_bytes = MAX_LENGTH_LINE if size else MAX_TRAILER_BYTES

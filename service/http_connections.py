@@ -1,0 +1,80 @@
+"""The connections of one API process: how many there may be, and which one goes when there are too many.
+
+A connection costs its caller nothing, so anybody can open thousands. When all places are taken, a new connection gets
+the place of one that keeps it for no request: of the oldest that never sent one, else of the one that has been idle
+for longest. So who opens connections and sends nothing locks nobody out.
+"""
+
+import ssl
+from typing import Any, Final, Protocol
+
+import uvicorn
+
+MAX_CONNECTIONS: Final = 4096
+
+
+class Transport(Protocol):
+    """A connection, or a handshake that may become one."""
+
+    def abort(self) -> None: ...
+
+
+class Place:
+    """One connection's, from its beginning to its end."""
+
+    def __init__(self, transport: Transport, connections: "Connections") -> None:
+        self.transport = transport
+        self._connections = connections
+
+    def busy(self) -> None:
+        """There is a request to answer: the place is kept until it is answered."""
+        self._connections.waiting_first.pop(self, None)
+        self._connections.idle.pop(self, None)
+
+    def free(self) -> None:
+        """The request is answered; what comes next has not come yet."""
+        if self in self._connections.taken:
+            self._connections.idle[self] = None
+
+    def leave(self) -> None:
+        """The connection has ended. It may be said more than once."""
+        self.busy()
+        self._connections.taken.discard(self)
+
+    def give_up(self) -> None:
+        """Close the connection: somebody else needs its place."""
+        self.leave()
+        self.transport.abort()
+
+
+class Connections:
+    """In one event loop, so without locks. Each step takes constant time."""
+
+    def __init__(self, limit: int = MAX_CONNECTIONS) -> None:
+        self.limit = limit
+        self.taken: set[Place] = set()
+        self.waiting_first: dict[Place, None] = {}
+        """Those that never sent a request, the oldest first."""
+        self.idle: dict[Place, None] = {}
+        """Those between two requests, the longest idle first."""
+
+    def enter(self, transport: Transport) -> Place | None:
+        """A place for a new connection; None: all others have requests to answer, so this one must go."""
+        if len(self.taken) >= self.limit:
+            victim = next(iter(self.waiting_first), None) or next(iter(self.idle), None)
+            if victim is None:
+                return None
+            victim.give_up()
+        place = Place(transport, self)
+        self.taken.add(place)
+        self.waiting_first[place] = None
+        return place
+
+
+class ServerConfig(uvicorn.Config):
+    """uvicorn's settings, and what the connections of a process share."""
+
+    def __init__(self, app: Any, connections: Connections, tls: ssl.SSLContext | None = None, **options: Any) -> None:
+        super().__init__(app, **options)
+        self.connections = connections
+        self.tls = tls

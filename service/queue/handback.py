@@ -1,0 +1,110 @@
+"""Graphs that were taken over go back to their own worker once it is there again, and has been for a while.
+
+Without it one failure, and a worker that is restarted a minute later, would leave all graphs with one worker and the
+other one idle. A worker that comes and goes is given its graphs back later each time.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import redis
+
+from service.queue.models import WorkerReport
+from service.store.keys import Keys
+from service.store.ownership import Ownership
+
+STEADY_LEASES: Final = 6
+"""So many leases a worker must have been ready before it gets its graphs back; twice as many after each loss ..."""
+
+LONGEST_STEADY_S: Final = 3600.0
+FORGOTTEN_S: Final = 3600.0
+"""... until it has kept them for so long."""
+
+PLENTY: Final = 0.25
+"""Of a worker's memory: below, it does not matter who holds more."""
+
+GIVEN_AT_ONCE: Final = 4
+"""Graphs with each heartbeat: each is read from Redis by the other worker, which has other work as well."""
+
+IDLE_LEASES: Final = 2
+"""How long to leave it when nothing could be given back."""
+
+IsIdle = Callable[[str], bool]
+Give = Callable[[str, str], None]
+"""Hand a graph over to a worker, in the graph's own lane."""
+
+
+class Absences:
+    """How often each worker has lost its graphs lately."""
+
+    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+        self._redis: Any = client
+        self._key = keys.absences
+
+    def read(self, worker: str) -> tuple[int, float]:
+        """How often, and when it did last, in unix seconds."""
+        row = self._redis.hget(self._key, worker)
+        count, _, at = (b"0 0" if row is None else row).partition(b" ")
+        return int(count), float(at)
+
+    def note(self, worker: str, now: float, lease_s: float) -> None:
+        """Graphs were taken from it. Several workers that take some each count as one loss."""
+        count, at = self.read(worker)
+        if now - at < 2 * lease_s:
+            return
+        self._redis.hset(self._key, worker, f"{count + 1 if now - at < FORGOTTEN_S else 1} {now!r}")
+
+
+def is_steady(report: WorkerReport, absence: tuple[int, float], lease_s: float) -> bool:
+    """Whether a worker that lost its graphs has been well for long enough, by its own clock and its last heartbeat."""
+    count, lost_at = absence
+    needed_s = min(STEADY_LEASES * lease_s * 2 ** max(0, min(count, 30) - 1), LONGEST_STEADY_S)
+    return report.ready and report.beat_at - max(report.ready_since, lost_at) >= needed_s
+
+
+class HandBack:
+    """Run by every worker with each heartbeat."""
+
+    def __init__(
+        self, client: redis.Redis, keys: Keys, worker: str, lease_s: float, is_idle: IsIdle, give: Give
+    ) -> None:
+        self._redis: Any = client
+        self._keys = keys
+        self._worker = worker
+        self._lease_s = lease_s
+        self._is_idle = is_idle
+        self._give = give
+        self._next_at = float("-inf")
+        self._ownership = Ownership(client, keys)
+        self._absences = Absences(client, keys)
+
+    def check(self) -> None:
+        """Give back the largest first, as long as home has plenty of room, or then holds no more than was here."""
+        if time.monotonic() < self._next_at:
+            return
+        away = self._ownership.away_from_home(self._worker)
+        homes = {home: budget for home in set(away.values()) if (budget := self._room_at(home)) is not None}
+        if not homes:
+            return
+        loads = self._ownership.loads()
+        here, left = loads.of_worker.get(self._worker, 0), GIVEN_AT_ONCE
+        there = {home: loads.of_worker.get(home, 0) for home in homes}
+        for name in sorted(away, key=lambda name: -loads.of_graph.get(name, 0)):
+            home, size = away[name], loads.of_graph.get(name, 0)
+            fits = home in homes and there[home] + size <= min(max(here, PLENTY * homes[home]), homes[home])
+            if left and fits and self._is_idle(name):
+                self._give(name, home)
+                here, there[home], left = here - size, there[home] + size, left - 1
+        if left == GIVEN_AT_ONCE:  # as balanced as it can be, or busy: no need to add up all graphs with each heartbeat
+            self._next_at = time.monotonic() + IDLE_LEASES * self._lease_s
+
+    def _room_at(self, home: str) -> int | None:
+        """Bytes a worker may hold; None while it is not to get any."""
+        row = self._redis.hget(self._keys.workers, home)
+        if row is None or not self._redis.exists(self._keys.lease(home)):
+            return None
+        report = WorkerReport.model_validate_json(row)
+        if not is_steady(report, self._absences.read(home), self._lease_s):
+            return None
+        return report.budget_bytes + report.device_budget_bytes

@@ -1,0 +1,143 @@
+"""Jobs, the newest first, a page at a time, of those that a caller may see."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import redis.asyncio
+
+from service.protocol import TERMINAL_STATUSES, Kind, Problem, Reply, Status
+from service.queue.models import JobInfo, at
+from service.store.keys import Keys
+from service.store.outcomes import CANCELLED
+
+LOOKED_AT: Final = 5_000
+"""Jobs that one page may look at before it is answered with those found so far."""
+
+STEP: Final = 500
+"""Of these, in one round trip."""
+
+SHOWN: Final = ("status", "kind", "graph", "worker", "progress", "created_at", "started_at", "finished_at", "reply")
+"""What a list needs of a job: all but its result, which may be long."""
+
+Sees: TypeAlias = Callable[[str], bool]
+"""Whether the caller may see jobs on the graph of this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A job's place in the list."""
+
+    created_at: float
+    job_id: str
+
+    def __str__(self) -> str:
+        return f"{self.created_at!r}_{self.job_id}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Mark":
+        """The inverse; raises ValueError."""
+        created_at, _, job_id = text.partition("_")
+        return cls(float(created_at), job_id)
+
+    def is_after(self, other: "Mark") -> bool:
+        return (self.created_at, self.job_id) < (other.created_at, other.job_id)
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    jobs: list[JobInfo]
+    next: Mark | None = None
+    """Where the next page begins; None: there are no more jobs."""
+
+
+class JobList:
+    """Raises RedisError."""
+
+    def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
+        self._redis: Any = client
+        self._keys = keys
+
+    async def page(self, limit: int, sees: Sees, after: Mark | None = None) -> JobPage:
+        """Up to `limit` jobs behind `after`, without results. It may have fewer, and yet a next page."""
+        found: list[str] = []
+        for _ in range(0, LOOKED_AT, STEP):
+            marks, ends = await self._behind(after)
+            graphs = await self._graphs([mark.job_id for mark in marks])
+            for mark, graph in zip(marks, graphs, strict=True):
+                after = mark
+                if graph is not None and sees(graph):
+                    found.append(mark.job_id)
+                if len(found) == limit:
+                    return JobPage(await self._describe(found), after)
+            if ends:
+                return JobPage(await self._describe(found))
+        return JobPage(await self._describe(found), after)
+
+    async def _behind(self, mark: Mark | None) -> tuple[list[Mark], bool]:
+        """The next jobs in the list, `STEP` of them at most, and whether it ends with them."""
+        highest = "+inf" if mark is None else repr(mark.created_at)  # it is among them, and is left out below
+        rows = await self._redis.zrevrangebyscore(
+            self._keys.jobs, highest, "-inf", start=0, num=STEP + 1, withscores=True
+        )
+        read = [Mark(float(score), job_id.decode()) for job_id, score in rows]
+        return [other for other in read if mark is None or other.is_after(mark)][:STEP], len(rows) <= STEP
+
+    async def _graphs(self, job_ids: list[str]) -> list[str | None]:
+        if not job_ids:
+            return []
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for job_id in job_ids:
+                pipe.hget(self._keys.job(job_id), "graph")
+            return [None if graph is None else graph.decode() for graph in await pipe.execute()]
+
+    async def _describe(self, job_ids: list[str]) -> list[JobInfo]:
+        """Two round trips, however many they are."""
+        if not job_ids:
+            return []
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for job_id in job_ids:
+                pipe.get(self._keys.outcome(job_id))
+                pipe.hmget(self._keys.job(job_id), SHOWN)
+            answers = await pipe.execute()
+        rows = [
+            {name.encode(): value for name, value in zip(SHOWN, row, strict=True) if value is not None}
+            for row in answers[1::2]
+        ]
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for job_id, row in zip(job_ids, rows, strict=True):
+                pipe.zrank(self._keys.waiting(row.get(b"worker", b"").decode()), job_id)
+            positions = await pipe.execute()
+        described = zip(job_ids, rows, answers[::2], positions, strict=True)
+        return [
+            describe(job_id, row, outcome, position, _problem(row))
+            for job_id, row, outcome, position in described
+            if b"status" in row
+        ]
+
+
+def describe(
+    job_id: str, row: dict[bytes, bytes], outcome: bytes | None, position: int | None, problem: Problem | None
+) -> JobInfo:
+    """A job as its hash has it, without its result."""
+    status = Status(row[b"status"].decode())
+    created = at(row[b"created_at"])
+    assert created is not None
+    return JobInfo(
+        id=job_id,
+        kind=Kind(row[b"kind"].decode()),
+        graph=row[b"graph"].decode(),
+        status=status,
+        cancelling=outcome == CANCELLED and status not in TERMINAL_STATUSES,
+        position=position if status is Status.QUEUED else None,
+        progress=json.loads(row[b"progress"]) if b"progress" in row else None,
+        created_at=created,
+        started_at=at(row.get(b"started_at")),
+        finished_at=at(row.get(b"finished_at")),
+        error=problem,
+    )
+
+
+def _problem(row: dict[bytes, bytes]) -> Problem | None:
+    return Reply.model_validate_json(row[b"reply"]).problem if b"reply" in row else None

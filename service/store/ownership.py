@@ -1,0 +1,133 @@
+"""Who serves a graph, and how that changes: a takeover from a worker that is away, and the way back.
+
+Each change is one MULTI with a new fencing epoch. It watches the graph's claim, as every submission and every commit
+about the name does: a command is either queued before the change, and goes with it, or behind it, with the new owner.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import redis
+
+from service.store.catalogue import give
+from service.store.keys import Keys
+from service.store.log import Fenced
+from service.store.watched import watched
+
+MAX_TRIES: Final = 20
+"""Of one takeover, whose connection is lost, or whose graph others change, each time."""
+
+TRIES_BACK: Final = 3
+"""Of one way back, which has time: the next heartbeat tries again."""
+
+MOST_WAITING: Final = 2000
+"""Commands of a worker that are looked through for some of one graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """Bytes at rest as the catalogue has them, host and device together."""
+
+    of_graph: dict[str, int]
+    of_worker: dict[str, int]
+
+
+class Ownership:
+    """For workers. Raises RedisError."""
+
+    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+        self._redis: Any = client
+        self._keys = keys
+
+    def take_over(
+        self, name: str, worker: str, old_owner: str, also: Callable[[Any], None] = lambda pipe: None
+    ) -> bool:
+        """Make `worker` the owner if `old_owner` still is; `also` adds to the MULTI. Raises `Fenced`.
+
+        The graph remembers where it comes from, through any number of takeovers.
+        """
+        keys = self._keys
+        for _ in range(MAX_TRIES):
+            with self._redis.pipeline() as pipe, suppress(redis.WatchError):
+                owner, graph_id, home = watched(
+                    pipe,
+                    [keys.claim(name)],
+                    ("HGET", keys.owners, name),
+                    ("HGET", keys.names, name),
+                    ("HGET", keys.homes, name),
+                )
+                if owner != old_owner.encode():
+                    return False
+                pipe.multi()
+                give(pipe, keys, name, worker)
+                if graph_id is not None:
+                    self._fence(pipe, graph_id.decode(), worker)
+                    home = old_owner if home is None else home.decode()
+                    if home != worker:
+                        pipe.hset(keys.homes, name, home)
+                also(pipe)
+                pipe.execute()
+                return True
+        raise Fenced(f"{name} keeps changing")
+
+    def hand_back(self, name: str, worker: str, home: str) -> bool:
+        """Give a graph of `worker` to `home`, and let it know. False if it is not the time.
+
+        That is while commands about it wait for `worker`, which must not be overtaken by later ones, while `home` is
+        away, or while the worker's queue changes too fast to be looked through.
+        """
+        keys = self._keys
+        for _ in range(TRIES_BACK):
+            with self._redis.pipeline() as pipe, suppress(redis.WatchError):
+                owner, graph_id, alive, waiting = watched(
+                    pipe,
+                    [keys.claim(name), keys.commands(worker)],
+                    ("HGET", keys.owners, name),
+                    ("HGET", keys.names, name),
+                    ("EXISTS", keys.lease(home)),
+                    ("ZRANGE", keys.waiting(worker), "0", str(MOST_WAITING)),
+                )
+                if owner != worker.encode() or graph_id is None or not alive or len(waiting) > MOST_WAITING:
+                    return False
+                if name.encode() in watched(pipe, [], *(("HGET", keys.job(job.decode()), "graph") for job in waiting)):
+                    return False
+                pipe.multi()
+                give(pipe, keys, name, home)
+                self._fence(pipe, graph_id.decode(), home)
+                pipe.xadd(keys.control(home), {"restore": name}, maxlen=MOST_WAITING, approximate=True)
+                pipe.execute()
+                return True
+        return False
+
+    def away_from_home(self, worker: str) -> dict[str, str]:
+        """Graphs that `worker` serves in place of another, with that other. One or two round trips."""
+        homes = {name.decode(): home.decode() for name, home in self._redis.hgetall(self._keys.homes).items()}
+        owners = self._redis.hmget(self._keys.owners, [*homes]) if homes else []
+        served = zip(homes.items(), owners, strict=True)
+        return {name: home for (name, home), owner in served if owner == worker.encode()}
+
+    def loads(self) -> Loads:
+        """Of all graphs and their owners. Two round trips."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            pipe.hgetall(self._keys.names)
+            pipe.hgetall(self._keys.owners)
+            names, owners = pipe.execute()
+            for graph_id in names.values():
+                pipe.hmget(self._keys.graph(graph_id.decode()), "bytes", "device_bytes")
+            sizes = [_sum(figures) for figures in pipe.execute()]
+        of_graph = {name.decode(): size for name, size in zip(names, sizes, strict=True)}
+        of_worker: dict[str, int] = {}
+        for name, owner in owners.items():
+            of_worker[owner.decode()] = of_worker.get(owner.decode(), 0) + of_graph.get(name.decode(), 0)
+        return Loads(of_graph, of_worker)
+
+    def _fence(self, pipe: Any, graph_id: str, worker: str) -> None:
+        """Within a MULTI: a new epoch, by which commits of the owner before are refused."""
+        pipe.hset(self._keys.graph(graph_id), "worker", worker)
+        pipe.hincrby(self._keys.graph(graph_id), "epoch", 1)
+
+
+def _sum(figures: Iterable[bytes | None]) -> int:
+    return sum(int(figure) for figure in figures if figure is not None)

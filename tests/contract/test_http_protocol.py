@@ -1,0 +1,282 @@
+"""Where one request ends and the next begins, and what becomes of connections that send too much or too little."""
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import uvicorn
+
+from service import http_protocol
+from service.http_connections import Connections, ServerConfig
+from service.http_protocol import MAX_HEAD_BYTES, MAX_UNREAD_BYTES, BoundedProtocol
+
+Address = tuple[str, int]
+
+
+class Echo:
+    """An application that answers what it was asked; `/early` before it has read any of it."""
+
+    def __init__(self) -> None:
+        self.disconnected: list[str] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            return
+        body = b""
+        while scope["path"] != "/early":
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                self.disconnected.append(scope["path"])
+                return
+            body += message["body"]
+            if not message["more_body"]:
+                break
+        await asyncio.sleep(
+            2 if scope["path"] == "/slow" else 0.01
+        )  # so that what follows has come before this is answered
+        headers = [[name.decode(), value.decode()] for name, value in scope["headers"]]
+        content = json.dumps({"asked": f"{scope['method']} {scope['path']}", "body": body.decode(), "headers": headers})
+        length = str(len(content)).encode()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+        await send({"type": "http.response.body", "body": content.encode()})
+
+
+@pytest.fixture(scope="module")
+def echo() -> Echo:
+    return Echo()
+
+
+@pytest.fixture(scope="module")
+def address(echo: Echo) -> Iterator[Address]:
+    with serving(echo, Connections()) as address:
+        yield address
+
+
+@contextmanager
+def serving(echo: Echo, connections: Connections) -> Iterator[Address]:
+    options = {"lifespan": "off", "log_config": None, "timeout_keep_alive": 1}
+    server = uvicorn.Server(ServerConfig(echo, connections, http=BoundedProtocol, **options))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield listener.getsockname()
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def exchange(address: Address, *pieces: bytes, pause_s: float = 0.03) -> list[dict[str, Any]]:
+    """The bodies of all answers until the server closes."""
+    text = b""
+    with socket.create_connection(address, timeout=30) as connection:
+        try:
+            for piece in pieces:
+                connection.sendall(piece)
+                time.sleep(pause_s)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it had enough
+        try:
+            while piece := connection.recv(65536):
+                text += piece
+        except ConnectionResetError:
+            pass
+    answers = []
+    while text:
+        head, _, text = text.partition(b"\r\n\r\n")
+        lines = dict(line.split(b": ", 1) for line in head.lower().splitlines()[1:])
+        length = int(lines[b"content-length"])
+        answers.append(json.loads(text[:length]))
+        text = text[length:]
+    return answers
+
+
+def asked(answers: list[dict[str, Any]]) -> list[Any]:
+    """What was answered; of a refusal its status."""
+    return [answer.get("asked") or answer["status"] for answer in answers]
+
+
+def get(path: str, *headers: str) -> bytes:
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: h", *headers, "", ""]).encode()
+
+
+def post(path: str, body: bytes, *headers: str) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: h", f"Content-Length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+CHUNKED = b"POST /chunks HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+LAST = get("/last", "Connection: close")
+UPGRADE = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_offer_of_another_protocol_is_passed_over(address: Address, at_once: bool) -> None:
+    """As Java's client makes one with its first request. The body is the request's, and no request of its own."""
+    hidden = get("/hidden")
+    parts = [get("/offer", *UPGRADE), post("/post", hidden, *UPGRADE), post("/plain", hidden), LAST]
+    answers = exchange(address, *([b"".join(parts)] if at_once else parts))
+    assert asked(answers) == ["GET /offer", "POST /post", "POST /plain", "GET /last"]
+    assert [answer["body"] for answer in answers] == ["", hidden.decode(), hidden.decode(), ""]
+
+
+def test_a_long_body_with_an_offer_comes_whole(address: Address) -> None:
+    body = 300_000 * b"x"
+    whole = post("/post", body, *UPGRADE) + LAST
+    first, _ = exchange(address, *(whole[i : i + 50_000] for i in range(0, len(whole), 50_000)))
+    assert first["body"] == body.decode()
+
+
+def test_an_offer_with_chunks_is_refused(address: Address) -> None:
+    offer = CHUNKED.replace(b"Host: h", "\r\n".join(UPGRADE).encode())
+    assert asked(exchange(address, offer + b"0\r\n\r\n" + get("/hidden"))) == [400]
+
+
+def test_a_tunnel_is_refused(address: Address) -> None:
+    assert asked(exchange(address, b"CONNECT a:1 HTTP/1.1\r\nHost: h\r\n\r\n" + get("/hidden"))) == [400]
+
+
+@pytest.mark.parametrize("cut", range(1, 8))
+def test_an_end_in_pieces_is_an_end(address: Address, cut: int) -> None:
+    """Of a head, and of a body in chunks, wherever the bytes are cut."""
+    parts = [get("/a"), CHUNKED, b"3\r\nabc\r\n0\r\n\r\n", get("/b")]
+    whole = b"".join(parts)
+    ends = [len(b"".join(parts[:count])) for count in (1, 2, 3, 4)]
+    cuts = [0, *(end - cut for end in ends), len(whole)]
+    pieces = [whole[i:j] for i, j in pairwise(cuts)]
+    answers = exchange(address, *pieces, LAST)
+    assert asked(answers) == ["GET /a", "POST /chunks", "GET /b", "GET /last"]
+    assert answers[1]["body"] == "abc"
+
+
+def test_many_requests_at_once_are_answered_in_order(address: Address) -> None:
+    answers = exchange(address, b"".join(get(f"/{n}") for n in range(300)) + LAST)
+    assert asked(answers) == [*(f"GET /{n}" for n in range(300)), "GET /last"]
+
+
+def test_what_comes_after_a_last_request_is_not_kept(address: Address) -> None:
+    assert asked(exchange(address, LAST + get("/more"), 1000 * get("/more"))) == ["GET /last"]
+
+
+def test_what_stands_behind_chunks_is_no_header(address: Address) -> None:
+    whole = CHUNKED + b"3;note=x\r\nabc\r\n0\r\nX-Api-Key: hr_1\r\nX: y\r\n\r\n" + LAST
+    first, last = exchange(address, whole)
+    assert (first["body"], last["asked"]) == ("abc", "GET /last")
+    assert [name for name, _ in first["headers"]] == ["host", "transfer-encoding"]
+
+
+@pytest.mark.parametrize(
+    ("begin", "more"),
+    [
+        (b"3\r\nabc\r\n0\r\nX: ", 4096 * b"x"),
+        (b"3;note=", 4096 * b"x"),
+        (b"", b"1;" + 4096 * b"x" + b"\r\ny\r\n"),
+        (b"3\r\nabc\r\n0\r\n", 512 * b"X: xxx\r\n"),
+    ],
+    ids=["trailer", "extension", "extensions", "trailers"],
+)
+def test_what_stands_around_chunks_is_bounded(address: Address, begin: bytes, more: bytes) -> None:
+    (refused,) = exchange(address, CHUNKED + begin, *(60 * [more]))
+    assert refused["detail"] == "there is too much around the chunks of the body"
+
+
+def test_chunks_may_be_small(address: Address) -> None:
+    first, _ = exchange(address, CHUNKED + 50_000 * b"1\r\nx\r\n" + b"0\r\n\r\n" + LAST)
+    assert first["body"] == 50_000 * "x"
+
+
+def test_a_broken_body_is_refused_once(address: Address, echo: Echo) -> None:
+    """And whoever reads it hears so at once."""
+    echo.disconnected.clear()
+    assert asked(exchange(address, CHUNKED, b"3\r\nabc\r\nno length\r\n" + get("/hidden"))) == [400]
+    assert echo.disconnected == ["/chunks"]
+    early = CHUNKED.replace(b"/chunks", b"/early")
+    assert asked(exchange(address, early, b"3\r\nabc\r\nno length\r\n" + get("/hidden"))) == ["POST /early"]
+
+
+def test_a_short_body_that_comes_after_its_answer_is_passed_over(address: Address) -> None:
+    body = 200_000 * b"x"
+    whole = post("/early", body)
+    answers = exchange(address, whole[:100], whole[100:1000], whole[1000:], LAST)
+    assert asked(answers) == ["POST /early", "GET /last"]
+
+
+def test_a_long_one_ends_the_connection(address: Address) -> None:
+    head = post("/early", b"", "X: y").replace(b"Content-Length: 0", b"Content-Length: %d" % 10**9)
+    began = time.monotonic()
+    assert asked(exchange(address, head, *(40 * [MAX_UNREAD_BYTES // 20 * b"x"]))) == ["POST /early"]
+    assert time.monotonic() - began < http_protocol.HEAD_TIMEOUT_S
+
+
+@pytest.mark.parametrize("first", ["nothing", "an answer", "an answer that came early"])
+@pytest.mark.parametrize("drip", [b"\r\n", b"G"])
+def test_who_drips_is_cut_off(address: Address, first: str, drip: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty lines between requests, a head or a body that nobody reads: none of them holds a connection for long."""
+    monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_S", 0.4)
+    early = post("/early", b"", "X: y").replace(b"Content-Length: 0", b"Content-Length: 900")
+    begin = {"nothing": b"", "an answer": get("/a"), "an answer that came early": early}[first]
+    began = time.monotonic()
+    exchange(address, begin, *(200 * [drip]), pause_s=0.05)
+    assert time.monotonic() - began < 5
+
+
+def test_a_request_that_waited_for_another_has_its_time(address: Address) -> None:
+    """The time that an idle connection has does not run while it is answered, though it came before it was idle."""
+    answers = exchange(address, get("/a") + 2 * get("/slow") + LAST)
+    assert asked(answers) == ["GET /a", *(2 * ["GET /slow"]), "GET /last"]
+
+
+def test_an_answer_may_take_longer_than_a_head(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_S", 0.3)
+    assert asked(exchange(address, get("/a") + get("/slow") + LAST)) == ["GET /a", "GET /slow", "GET /last"]
+
+
+def test_a_connection_for_which_there_is_no_place_is_closed(echo: Echo) -> None:
+    """All others have requests to answer. Once one is answered, its place can be had."""
+    with serving(echo, Connections(limit=2)) as address, socket.create_connection(address, timeout=30) as busy:
+        busy.sendall(get("/slow") + get("/slow"))
+        with socket.create_connection(address, timeout=30) as other:
+            other.sendall(get("/slow"))
+            time.sleep(0.3)
+            assert exchange(address, LAST) == []
+            assert other.recv(12) == b"HTTP/1.1 200"
+            assert asked(exchange(address, LAST)) == ["GET /last"]
+        assert busy.recv(12) == b"HTTP/1.1 200"
+
+
+@pytest.mark.parametrize("path", ["/chunks", "/early"])
+@pytest.mark.parametrize("chunk", [b"1\r\nx\r\n", b"14\r\n" + 20 * b"x" + b"\r\n", b"32\r\n" + 50 * b"x" + b"\r\n"])
+def test_more_than_one_turn_of_small_chunks(address: Address, path: str, chunk: bytes) -> None:
+    """They take the parser longer than it may keep the event loop; none is lost, and what follows is in order."""
+    head = CHUNKED.replace(b"/chunks", path.encode())
+    count = 900_000 // len(chunk)
+    answers = exchange(address, head + count * chunk + b"0\r\n\r\n" + get("/a") + LAST)
+    assert asked(answers) == [f"POST {path}", "GET /a", "GET /last"]
+    assert len(answers[0]["body"]) == (0 if path == "/early" else count * chunk.count(b"x"))
+
+
+def test_empty_lines_before_a_request_are_few(address: Address) -> None:
+    assert asked(exchange(address, 4 * b"\r\n" + LAST)) == ["GET /last"]
+    assert asked(exchange(address, 1000 * b"\r\n" + LAST)) == [400]
+
+
+def test_an_idle_connection_is_closed(address: Address) -> None:
+    began = time.monotonic()
+    assert asked(exchange(address, get("/a"))) == ["GET /a"]
+    assert time.monotonic() - began < 10
+
+
+def test_a_head_of_the_longest_kind(address: Address) -> None:
+    """To the byte, at once and in pieces; one more is refused."""
+    for longer, outcome in ((0, ["GET /a"]), (1, [400])):
+        bare = get("/a", "Connection: close", "X: ")
+        whole = bare.replace(b"X: ", b"X: " + (MAX_HEAD_BYTES - len(bare) + longer) * b"x")
+        assert asked(exchange(address, whole)) == outcome
+        assert asked(exchange(address, whole[:20_000], whole[20_000:50_000], whole[50_000:])) == outcome

@@ -1,0 +1,56 @@
+"""What Redis says stays here: its commands, key names and addresses reach the log and no caller."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+import redis
+import structlog
+
+from service import redis_server
+from service.api.access import NEEDED
+from service.queue.watch import away
+from service.settings import Settings
+from service.store.connection import AWAY
+from tests.api_process import api_process
+
+BODIES = {
+    "{name}": {"tail": [0], "head": [1], "capacity": [3]},
+    "capacities": {"edges": [0], "set": [1]},
+    "graphs:estimate": {"n_vertices": 2, "n_edges": 1},
+}
+TELLING = ("sock", "headrace:", "connect", "Error", "errno", "Command #", "pipeline", "closed")
+
+
+def test_a_redis_that_has_gone_is_not_described(tmp_path: Path) -> None:
+    """On any route. The keys were read just before, so that requests get further than to them."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+
+    def ask(route: tuple[str, str]) -> httpx.Response:
+        method, path = route
+        address = url + path.format(name="g", job_id="j")
+        return httpx.request(method, address, json=BODIES.get(path.rpartition("/")[2]), trust_env=False, timeout=60)
+
+    with redis_server.running(settings) as server, api_process(settings.redis_location) as api:
+        url = f"http://127.0.0.1:{api.address[1]}"
+        assert ask(("GET", "/v1/graphs")).status_code == 200
+        server.kill()
+        with ThreadPoolExecutor(32) as pool:
+            answers = dict(zip(NEEDED, pool.map(ask, NEEDED), strict=True))
+    metrics = answers.pop(("GET", "/metrics"))
+    assert metrics.status_code == 200
+    for route, response in answers.items():
+        assert (response.status_code, response.json()["code"]) == (503, "worker_unavailable"), route
+        assert not [word for word in TELLING if word in response.text], (route, response.text)
+        assert "keys cannot be read" not in response.text  # it got as far as it should
+
+
+@pytest.mark.parametrize("kind", AWAY)
+def test_what_redis_says_is_in_the_log(kind: type[Exception]) -> None:
+    said = "Command # 1 (HSET headrace:job:1 status queued) of pipeline caused error: command not allowed"
+    with structlog.testing.capture_logs() as lines:
+        refused = away(kind(said))
+    assert not [word for word in TELLING if word in refused.detail]
+    assert [line["error"] for line in lines] == [said]
+    assert issubclass(kind, redis.RedisError)

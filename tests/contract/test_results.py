@@ -1,0 +1,144 @@
+"""Long results: sent piece by piece, checked on the way, and never in memory as a whole."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import httpx
+import pytest
+import redis
+
+from service.protocol import Reply, Status
+from service.settings import Settings
+from service.store.blobs import RESULT_CHUNK_BYTES, Blobs
+from service.store.connection import connect
+from service.store.keys import Keys
+from tests.contract.fakes import Api, Stored
+from tests.contract.test_bombs import Memory
+from tests.contract.test_codes import check_problem
+from tests.serving import Service, eventually, serving
+
+TEXT = b'{"graph":"city","version":3,"value":"' + 400 * b"x" + b'"}'
+
+
+@pytest.fixture
+def stored(api: Api) -> Api:
+    api.fakes.blobs.stored["long"] = TEXT
+    api.fakes.dispatcher.answer = lambda _: Stored("long")
+    return api
+
+
+def test_a_long_answer_is_passed_on_as_it_was_written(stored: Api) -> None:
+    response = stored.http.post("/v1/graphs/city/max-flow")
+    assert (response.status_code, response.content) == (200, TEXT)
+    assert response.headers["content-length"] == str(len(TEXT))
+    assert (response.headers["etag"], response.headers["content-type"]) == ('"3"', "application/json")
+
+
+def test_a_job_has_its_long_result(stored: Api) -> None:
+    location = stored.http.post("/v1/graphs/city/max-flow", headers={"Prefer": "respond-async"}).headers["location"]
+    response = stored.http.get(location)
+    assert (response.json()["result"], response.json()["status"]) == (json.loads(TEXT), "succeeded")
+    assert response.headers["content-length"] == str(len(response.content))
+
+
+def test_a_result_that_is_gone_is_said_to_be(stored: Api) -> None:
+    location = stored.http.post("/v1/graphs/city/max-flow", headers={"Prefer": "respond-async"}).headers["location"]
+    stored.fakes.blobs.stored.clear()
+    check_problem(stored.http.post("/v1/graphs/city/max-flow"), "unknown_job")
+    job = stored.http.get(location).json()
+    assert (job["result"], job["error"]["code"]) == (None, "unknown_job")
+
+
+def test_an_answer_that_is_not_what_was_written_is_broken_off(stored: Api) -> None:
+    stored.fakes.blobs.stored["long"] = 30 * b"1234567890" + b"BROKEN...."
+    with pytest.raises(httpx.RemoteProtocolError):
+        stored.http.post("/v1/graphs/city/max-flow")
+    stored.fakes.blobs.stored["long"] = b"BROKEN...."
+    check_problem(stored.http.post("/v1/graphs/city/max-flow"), "unknown_job")
+
+
+def test_a_long_page_becomes_arrow(api: Api) -> None:
+    page = {"version": 3, "edge_ids": ["a"], "tail": [0], "head": [1], "capacity": [1.5], "closed": [False]}
+    api.fakes.blobs.stored["page"] = json.dumps(page).encode()
+    api.fakes.dispatcher.answer = lambda _: Stored("page")
+    accept = {"Accept": "application/vnd.apache.arrow.stream"}
+    response = api.http.get("/v1/graphs/city/capacities", headers=accept)
+    assert (response.headers["content-type"], response.headers["etag"]) == (accept["Accept"], '"3"')
+    api.fakes.dispatcher.answer = lambda _: page
+    assert api.http.get("/v1/graphs/city/capacities", headers=accept).content == response.content
+    assert api.fakes.budget is not None
+    budget = api.fakes.budget
+    eventually(lambda: budget.used_bytes == 0)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, Settings]]:
+    folder = tmp_path_factory.mktemp("results")
+    with serving(folder / "data", folder / "log", {"HEADRACE_ACCESS_LOG": "false"}) as service:
+        service.wait_ready()
+        yield service, Settings(data_dir=folder / "data", redis_url=None)
+
+
+@pytest.fixture
+def client(service: tuple[Service, Settings]) -> Iterator[redis.Redis]:
+    client = connect(service[1])
+    yield client
+    client.close()
+
+
+def finished(client: redis.Redis, settings: Settings, job_id: str, result: bytes) -> str:
+    """A job with this result, as a worker leaves it; the key of the blob."""
+    keys = Keys(settings.redis_prefix)
+    blob = Blobs(client, keys).write([result], 60, chunk_bytes=RESULT_CHUNK_BYTES)[0]
+    reply = Reply(id=job_id, status=Status.SUCCEEDED).model_dump_json()
+    fields = {"kind": "max-flow", "graph": "g", "worker": "w", "created_at": 1.0, "status": "succeeded"}
+    client.hset(keys.job(job_id), mapping=fields | {"reply": reply, "result_blob": blob})
+    return keys.blob(blob)
+
+
+def test_what_redis_has_lost_is_not_passed_on(service: tuple[Service, Settings], client: redis.Redis) -> None:
+    """A bit turned in the last piece, and a piece in the middle that has gone."""
+    (running, settings), result = service, b'"' + 3 * RESULT_CHUNK_BYTES * b"x" + b'"'
+    key = finished(client, settings, "long", result)
+    assert running.http.get("/v1/jobs/long").json()["result"] == json.loads(result)
+    client.hset(key, "3", b'y"')
+    with pytest.raises(httpx.RemoteProtocolError):
+        running.http.get("/v1/jobs/long")
+    client.hset(key, "3", b'x"')
+    client.hdel(key, "2")
+    with pytest.raises(httpx.RemoteProtocolError):
+        running.http.get("/v1/jobs/long")
+    client.unlink(key)
+    assert running.http.get("/v1/jobs/long").json()["error"]["code"] == "unknown_job"
+
+
+SENDING = "headrace_http_sending_bytes "
+READERS = 60
+READER_BYTES = 2 << 20
+"""Three pieces, and what the socket takes before it says that it is full."""
+
+
+def test_readers_that_never_read_hold_little(service: tuple[Service, Settings], client: redis.Redis) -> None:
+    running, settings = service
+    finished(client, settings, "huge", b'"' + (32 << 20) * b"x" + b'"')
+    host, port = running.http.base_url.host, running.http.base_url.port
+    assert port is not None
+    memory = Memory(running.children()["api"])
+    with ExitStack() as open_ones:
+        for _ in range(READERS):
+            reader = open_ones.enter_context(socket.create_connection((host, port), timeout=30))
+            reader.sendall(b"GET /v1/jobs/huge HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        for _ in range(20):
+            time.sleep(0.1)
+            assert running.http.get("/livez").status_code == 200
+        assert 0 < metric(running, SENDING) <= READERS * 3 * RESULT_CHUNK_BYTES
+        assert memory.extra_bytes() < READERS * READER_BYTES
+    eventually(lambda: metric(running, SENDING) == 0)
+
+
+def metric(service: Service, name: str) -> float:
+    lines = service.http.get("/metrics").text.splitlines()
+    return next(float(line.split()[-1]) for line in lines if line.startswith(name))

@@ -1,0 +1,133 @@
+"""A graph's copy in memory answers only while Redis has that very graph, at that very version."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis
+
+from service.protocol import CapacitiesArgs, EmptyArgs, Kind, MaxFlowArgs, Operation, PatchArgs
+from service.settings import Settings
+from service.store.connection import connect
+from service.store.keys import Keys
+from service.store.log import Log
+from service.worker import Worker
+from tests.graphs import diamond, drawn
+from tests.service_fixtures import Caller, StartWorker, code_of, result
+
+ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
+FIRST = int(diamond().edges.capacity[0])
+
+
+@pytest.fixture
+def client(settings: Settings) -> Iterator[Any]:
+    client = connect(settings)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def keys(settings: Settings) -> Keys:
+    return Keys(settings.redis_prefix)
+
+
+@pytest.fixture
+def worker(caller: Caller, start_worker: StartWorker) -> Worker:
+    """It has the graph g in memory, solved."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    assert caller.value("g") == 5
+    return worker
+
+
+def graph_id(client: Any, keys: Keys) -> str:
+    return str(client.hget(keys.names, "g").decode())
+
+
+def first_capacity(caller: Caller) -> tuple[int, int]:
+    page = caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs(limit=1))
+    return page["version"], page["capacity"][0]
+
+
+@pytest.mark.parametrize("what", ["its name", "its entry"])
+def test_a_graph_that_redis_no_longer_has_is_unknown(
+    what: str, caller: Caller, worker: Worker, client: Any, keys: Keys
+) -> None:
+    """As after a power loss that took the load with it; the name still leads to the worker."""
+    if what == "its name":
+        client.hdel(keys.names, "g")
+    else:
+        client.delete(keys.graph(graph_id(client, keys)))
+    for kind, args in ((Kind.MAX_FLOW, MaxFlowArgs()), (Kind.CAPACITIES, CapacitiesArgs()), (Kind.PATCH, ADD_1)):
+        assert code_of(lambda kind=kind, args=args: caller.reply(kind, "g", args)) == "unknown_graph"  # type: ignore[misc]
+    assert worker.graphs.residents.get("g") is None
+
+
+def test_a_graph_in_place_of_the_one_in_memory_is_read_anew(
+    caller: Caller, worker: Worker, client: Any, keys: Keys
+) -> None:
+    """Loaded by another worker, which has lost the name again."""
+    caller.load("h", drawn(4, [(0, 1, 1), (0, 2, 1), (1, 2, 1), (1, 3, 1), (2, 3, 1)]))
+    client.hset(keys.names, "g", client.hget(keys.names, "h"))
+    assert caller.value("g") == 2
+    assert first_capacity(caller) == (1, 1)
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["not done", "done"])
+def test_a_copy_is_given_up_when_nobody_knows_what_became_of_its_commit(
+    done: bool, caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the change, and Redis may have it or not; the PATCH is then done exactly once."""
+    append, cut = Log.append, []
+
+    def lose(log: Log, *args: Any) -> None:
+        if not cut:
+            cut.append(args)
+            if done:
+                append(log, *args)
+            raise redis.ConnectionError("cut just now")
+        append(log, *args)
+
+    monkeypatch.setattr(Log, "append", lose)
+    assert caller.ask(Kind.PATCH, "g", ADD_1)["version"] == 2
+    assert cut
+    assert first_capacity(caller) == (2, FIRST + 1)
+    assert caller.value("g") == 5
+
+
+def test_an_answer_lost_in_the_commit_itself_costs_nothing(
+    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection breaks behind EXEC: the outcome of the command tells that it was done, and the copy stays."""
+    execute, cut = redis.client.Pipeline.execute, []
+
+    def lose(pipe: Any, *args: Any) -> Any:
+        appends = any(command[0][0] == "XADD" and ":log:" in command[0][1] for command in pipe.command_stack)
+        answer = execute(pipe, *args)
+        if appends and not cut:
+            cut.append(answer)
+            raise redis.WatchError("a ConnectionError occurred while watching")
+        return answer
+
+    monkeypatch.setattr(redis.client.Pipeline, "execute", lose)
+    copy = worker.graphs.residents.get("g")
+    answer = caller.ask(Kind.PATCH, "g", ADD_1)
+    assert cut
+    assert (answer["version"], answer["flow_states"][0]["mode"]) == (2, "warm")
+    assert worker.graphs.residents.get("g") is copy
+    assert first_capacity(caller) == (2, FIRST + 1)
+
+
+def test_a_key_is_known_from_snapshots_alone(caller: Caller, worker: Worker, client: Any, keys: Keys) -> None:
+    """Its entry in the log is trimmed, the API has forgotten it, and the worker reads the graph anew."""
+    first = caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")
+    for _ in range(2):
+        caller.ask(Kind.PATCH, "g", ADD_1)
+        caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
+    assert [entry for entry, _ in client.xrange(keys.log(graph_id(client, keys)))] == [b"4-0"]
+    client.delete(keys.idempotency("g", "key"), keys.job(first.id))
+    worker.graphs.residents.drop("g")
+    again = result(caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest"))
+    assert (again["version"], again["applied"]) == (2, 1)
+    assert first_capacity(caller) == (4, FIRST + 3)

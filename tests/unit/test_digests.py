@@ -1,0 +1,75 @@
+"""What an Idempotency-Key stands for is the same in every process, whatever order that process keeps its sets in."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from service.api.answers import digest_of_args
+from service.protocol import (
+    ARGS,
+    CapacitiesArgs,
+    DeleteArgs,
+    EmptyArgs,
+    Kind,
+    LoadArgs,
+    MatchingArgs,
+    MaxFlowArgs,
+    Message,
+    Operation,
+    PatchArgs,
+)
+
+EXAMPLES: dict[Kind, Message] = {
+    Kind.LOAD: LoadArgs(blob="b", if_match="*"),
+    Kind.DELETE: DeleteArgs(if_match=3),
+    Kind.PATCH: PatchArgs(batch=[Operation(op="set", edges=["a", "b"], amounts=["1", "2.5"])], on_missing="skip"),
+    Kind.MAX_FLOW: MaxFlowArgs(sources=["s"], fields=frozenset({"value", "cut", "flow"}), time_limit_s=1.5),
+    Kind.MATCHING: MatchingArgs(left=["Ann"], fields=frozenset({"size", "edges", "cover"}), min_version=2),
+    Kind.CAPACITIES: CapacitiesArgs(offset=3),
+    Kind.SNAPSHOT: EmptyArgs(),
+}
+SEEDS = ("0", "1", "2", "3")
+"""Of three strings: two of these seeds at least keep them in another order."""
+
+
+def digests() -> dict[str, str]:
+    return {kind.value: digest_of_args(kind, args) for kind, args in EXAMPLES.items()}
+
+
+def in_another_process(seed: str) -> tuple[dict[str, str], list[str]]:
+    """The digests, and the order in which that process keeps a set."""
+    code = (
+        "import json; from tests.unit.test_digests import digests; "
+        "print(json.dumps([digests(), list(frozenset({'value', 'cut', 'flow'}))]))"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": seed}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    made, order = json.loads(done.stdout)
+    return made, order
+
+
+def test_every_kind_is_tried() -> None:
+    assert EXAMPLES.keys() == ARGS.keys()
+
+
+def test_digests_are_the_same_in_every_process() -> None:
+    found = [in_another_process(seed) for seed in SEEDS]
+    assert len({tuple(order) for _, order in found}) > 1, "the seeds prove nothing"
+    for made, _ in found:
+        assert made == digests()
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_what_was_left_out_counts_as_its_default(kind: Kind) -> None:
+    """So a field that a later release adds does not change the digest of a request that does not use it."""
+    written = json.loads(EXAMPLES[kind].model_dump_json(exclude_defaults=True))
+    again = ARGS[kind].model_validate(written | {"fields": written["fields"][::-1]} if "fields" in written else written)
+    assert digest_of_args(kind, again) == digest_of_args(kind, EXAMPLES[kind])
+
+
+def test_other_questions_have_other_digests() -> None:
+    made = [*digests().values(), digest_of_args(Kind.MAX_FLOW, MaxFlowArgs()), digest_of_args(Kind.LOAD, EmptyArgs())]
+    assert len(set(made)) == len(made)

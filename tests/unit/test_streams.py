@@ -1,0 +1,81 @@
+"""Streams that end with the rights of who listens."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from service.api import streams
+from service.api.streams import while_allowed
+from service.errors import ServiceError
+
+
+class Events:
+    """Counts until it is told to stop; knows whether it was closed."""
+
+    def __init__(self, pause_s: float, last: int, error: Exception | None = None) -> None:
+        self.pause_s, self.last, self.error = pause_s, last, error
+        self.is_closed = False
+
+    async def __aiter__(self) -> AsyncIterator[int]:
+        try:
+            for number in range(1, self.last + 1):
+                await asyncio.sleep(self.pause_s)
+                yield number
+            if self.error is not None:
+                raise self.error
+        finally:
+            self.is_closed = True
+
+
+class Rights:
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    async def __call__(self) -> bool:
+        self.looks -= 1
+        return self.looks >= 0
+
+
+async def heard(events: Events, rights: Rights) -> list[int]:
+    return [number async for number in while_allowed(aiter(events), rights)]
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "CHECK_S", 0.05)
+
+
+def test_all_is_heard_by_who_may() -> None:
+    events = Events(0.001, 200)
+    assert asyncio.run(heard(events, Rights(1000))) == list(range(1, 201))
+    assert events.is_closed
+
+
+@pytest.mark.parametrize("pause_s", [0.0001, 0.01, 60], ids=["at once", "steadily", "never"])
+def test_nothing_is_heard_after_the_rights_have_ended(pause_s: float) -> None:
+    events = Events(pause_s, 10**9)
+    numbers = asyncio.run(asyncio.wait_for(heard(events, Rights(2)), 30))
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert events.is_closed
+
+
+def test_an_error_ends_it() -> None:
+    events = Events(0.001, 2, ServiceError("worker_unavailable", "away"))
+    with pytest.raises(ServiceError, match="away"):
+        asyncio.run(heard(events, Rights(1000)))
+    assert events.is_closed
+
+
+def test_who_stops_listening_leaves_nothing_behind() -> None:
+    events = Events(0.001, 10**9)
+
+    async def first() -> int:
+        stream = while_allowed(aiter(events), Rights(1000))
+        try:
+            return await anext(stream)
+        finally:
+            await stream.aclose()
+
+    assert asyncio.run(first()) == 1
+    assert events.is_closed

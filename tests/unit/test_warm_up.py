@@ -1,0 +1,91 @@
+"""After its start a worker compiles nothing: whatever is asked first takes no longer than what is asked later."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import importlib, pkgutil, sys
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+import gpu_engine
+from dataclasses import replace
+from gpu_engine.bipartite import one_each
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.edgelist import EdgeList
+from gpu_engine.formats import pack, unpack
+from gpu_engine.matching import read_matching
+from gpu_engine.network import Network
+from gpu_engine.terminals import Terminals
+from gpu_engine.types import INFINITE
+from gpu_engine.updates import CapacityTable
+from service import answers, exact_json
+from service.packed import Columns, pack as packed, unpack as columns_of
+from service.protocol import CapacitiesArgs, Operation
+from service.resident import Graph
+from service.worker import warm_up
+
+warm_up(CpuEngine)
+
+def kernels():
+    found = {}
+    for module in [m for name, m in sys.modules.items() if name.startswith("gpu_engine.") and ".cuda" not in name]:
+        for name, kernel in vars(module).items():
+            if isinstance(kernel, Dispatcher):
+                found[kernel.py_func] = set(kernel.overloads)
+    return found
+
+before = kernels()
+assert sum(map(len, before.values())) > 20
+tail, head = np.array([0, 0, 1, 2, 1], np.int32), np.array([1, 2, 3, 3, 1], np.int32)
+for undirected in (False, True, np.array([True, False, True, False, True])):
+    for ids in (None, np.arange(5) + 7, list("abcde")):
+        for capacity in ([3, 2, 2, 3, 9], [INFINITE, 2, 2, 3, 9]):
+            labels = None if ids is None else ids[:4]
+            edges = EdgeList(4, tail, head, np.array(capacity), undirected=undirected, decimals=1, edge_ids=ids,
+                             vertex_labels=labels, source=0, sink=3)
+            network = Network(unpack(pack(edges)))
+            engine, table = CpuEngine(network), CapacityTable(network)
+            graph = Graph("g", "1", 1, 1, network, engine, table)
+            states = [engine.open(Terminals.of([0], [3])), engine.open(Terminals.of([0], [3], [5], [7]))]
+            names, ends = network.edge_ids.of(np.arange(4)), network.vertex_labels.of(np.arange(4))
+            amounts = ["1", "2.5", "inf", "0.1"]
+            long = columns_of(packed({"edges": names, "amounts": ["1", "2", "3", "4"]}))
+            between = columns_of(packed({"tail": ends[:1], "head": ends[1:2]}))
+            for operation in (
+                Operation(op="set", edges=names, amounts=amounts),
+                Operation(op="add", edges=names, amounts=amounts[:2] * 2),
+                Operation(op="scale", edges=names, amounts=["2"] * 4), Operation(op="close", edges=names[:2]),
+                Operation(op="reopen", tail=ends[:1], head=ends[1:2]),
+                Columns("set", long["edges"], None, None, long["amounts"]),
+                Columns("close", None, between["tail"], between["head"], None),
+            ):
+                change = table.resolve([operation])
+                engine.update(change.rows, change.effective)
+                table.apply(change)
+                for state in states:
+                    engine.solve(state)
+                    engine.certificate(state)
+            for state in states:
+                exact_json.dumps(answers.flow(network, engine.flow(state), zeros=False))
+                exact_json.dumps(answers.cut(network, engine.cut(state)))
+            exact_json.dumps(answers.capacities(graph, CapacitiesArgs()))
+pairs = replace(edges, tail=np.array([0, 0, 1, 1, 0], np.int32), head=np.array([2, 3, 2, 3, 2], np.int32),
+                capacity=np.full(5, 10), undirected=False)
+network = Network(pairs)
+engine = CpuEngine(network)
+state = engine.open(one_each(network))
+engine.solve(state)
+found = read_matching(engine, state)
+assert not found.failures(network.edge_tail(np.arange(5)), network.edge_head(np.arange(5)))
+exact_json.dumps(answers.matched(network, found) | answers.cover(network, found))
+new = [f"{kernel.__module__}.{kernel.__name__}{sorted(map(str, signatures - before.get(kernel, set())))}"
+       for kernel, signatures in kernels().items() if signatures - before.get(kernel, set())]
+assert not new, new
+print("nothing new")
+"""
+
+
+def test_nothing_is_compiled_after_the_start() -> None:
+    ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=280, check=False)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    assert "nothing new" in ended.stdout

@@ -1,0 +1,123 @@
+"""Nothing is acknowledged before Redis has handed it to the kernel."""
+
+import threading
+import time
+from typing import Any
+
+import pytest
+import redis
+
+from gpu_engine.formats import pack
+from service.protocol import EmptyArgs, Kind, LoadArgs, Operation, PatchArgs
+from service.settings import Settings
+from service.store.connection import connect, wait_written
+from service.store.keys import Keys
+from tests.graphs import diamond
+from tests.service_fixtures import Caller, StartWorker
+
+ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
+PATIENCE_S = 60.0
+
+
+class Busy:
+    """Plays a server whose append-only file waits for an fsync: INFO says so, `left` times more."""
+
+    def __init__(self, left: float) -> None:
+        self.left = left
+        self.asked = 0
+
+    def info(self, section: str) -> dict[str, Any]:
+        assert section == "persistence"
+        self.asked += 1
+        return {"aof_buffer_length": 4096 if self.asked <= self.left else 0}
+
+
+def test_it_waits_until_the_buffer_is_written() -> None:
+    server: Any = Busy(3)
+    wait_written(server)
+    assert server.asked == 4
+
+
+def test_it_does_not_wait_for_ever() -> None:
+    server: Any = Busy(float("inf"))
+    with pytest.raises(redis.TimeoutError, match="append-only file"):
+        wait_written(server, timeout_s=0.01)
+
+
+def test_servers_that_do_not_tell_are_taken_as_they_are(settings: Settings) -> None:
+    class Silent:
+        def info(self, section: str) -> dict[str, Any]:
+            raise redis.exceptions.NoPermissionError
+
+    server: Any = Silent()
+    wait_written(server)
+    client = connect(settings)
+    wait_written(client)
+    client.close()
+
+
+def test_every_commit_waits_for_it(caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker is told that Redis has not written yet: the commit is there, and nobody has an answer."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    written, asked = threading.Event(), threading.Event()
+
+    ask = worker._redis.info
+
+    def info(section: str) -> dict[str, Any]:
+        if section != "persistence":
+            return dict(ask(section))
+        asked.set()
+        return {"aof_buffer_length": int(not written.is_set())}
+
+    monkeypatch.setattr(worker._redis, "info", info)
+    blob = caller.run(caller.dispatcher.blobs.put(pack(diamond().edges)))
+    for kind, args in (
+        (Kind.PATCH, ADD_1),
+        (Kind.SNAPSHOT, EmptyArgs()),
+        (Kind.LOAD, LoadArgs(blob=blob)),
+        (Kind.DELETE, EmptyArgs()),
+    ):
+        written.clear()
+        asked.clear()
+        job_id = caller.submit(kind, "g", args)
+        assert asked.wait(PATIENCE_S), kind
+        assert caller.run(caller.dispatcher.wait(job_id, 0.1)) is None, kind
+        written.set()
+        reply = caller.run(caller.dispatcher.wait(job_id, PATIENCE_S))
+        assert reply is not None
+        assert reply.problem is None, reply
+
+
+def test_an_answer_given_again_waits_as_well(
+    caller: Caller, start_worker: StartWorker, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a command that another worker has committed just before it died."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    asked_at: list[float] = []
+
+    ask = worker._redis.info
+
+    def info(section: str) -> dict[str, Any]:
+        if section != "persistence":
+            return dict(ask(section))
+        asked_at.append(time.monotonic())
+        return {"aof_buffer_length": int(len(asked_at) < 3)}
+
+    monkeypatch.setattr(worker._redis, "info", info)
+    client, keys = connect(settings), Keys(settings.redis_prefix)
+    monkeypatch.setattr(worker._consumer, "_handler", None)  # it must not be run
+    client.set(keys.lease("w1"), "somebody")
+    client.hset(keys.owners, "g", "w1")
+    job_id = caller.submit(Kind.PATCH, "g", ADD_1)
+    client.set(keys.outcome(job_id), '{"version":2}')
+    ((_, fields),) = client.xrange(keys.commands("w1"))  # type: ignore[misc,union-attr]
+    client.xadd(keys.commands("w0"), fields)  # type: ignore[arg-type]
+    client.close()
+    reply = caller.run(caller.dispatcher.wait(job_id, PATIENCE_S))
+    assert reply is not None
+    assert reply.result_json == '{"version":2}'
+    assert len(asked_at) == 3
