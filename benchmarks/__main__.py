@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import cold, fleet, http, instances, memory, warm
+from benchmarks import cold, fleet, http, instances, memory, pairs, warm
 from benchmarks.batches import Change, Drawn
 from benchmarks.instances import Instance
 from benchmarks.peers import installed
@@ -16,7 +16,7 @@ from benchmarks.serve import service
 from benchmarks.tables import render
 from gpu_engine.edgelist import EdgeList
 
-KINDS = ("cold", "warm", "drift", "memory", "http", "fleet")
+KINDS = ("cold", "pairs", "warm", "drift", "memory", "http", "fleet")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,12 +46,16 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("--only", type=names, default=[], help="instance names, separated by commas")
         command.add_argument("--real", type=Path, help="directory with the real networks (npz)")
         command.add_argument("--out", type=Path, help="the JSON file; benchmarks/results/KIND-SIZE.json if absent")
-        command.add_argument("--engines", type=names, default=["cpu"], help="ours: cpu, cuda, auto; warm: the first")
-        command.add_argument("--no-peers", action="store_true", help="cold: ours only")
+        command.add_argument(
+            "--engines", type=names, default=["cpu"], help="ours: cpu, cuda, auto; pairs, warm: the first"
+        )
+        command.add_argument("--no-peers", action="store_true", help="cold, pairs: ours only")
         command.add_argument("--drawn", type=names, default=list(Drawn), help="warm: where edges come from")
         command.add_argument("--changes", type=names, default=list(Change), help="warm: what happens to them")
-        command.add_argument("--repeats", type=int, default=5, help="cold: runs of each solver, the best counts")
-        command.add_argument("--limit-s", type=float, default=20.0, help="cold: no further run after these seconds")
+        command.add_argument("--repeats", type=int, default=5, help="cold, pairs: runs of each solver, the best counts")
+        command.add_argument(
+            "--limit-s", type=float, default=20.0, help="cold, pairs: no further run after these seconds"
+        )
         command.add_argument("--batches", type=int, default=20, help="warm: batches in each cell")
         command.add_argument("--requests", type=int, default=200, help="http: requests of each kind")
         command.add_argument("--url", help="http: a service that runs already, else one is started")
@@ -90,6 +94,13 @@ def run_cold(options: argparse.Namespace) -> Iterator[list[Row]]:
     peers = {} if options.no_peers else installed()
     for instance, edges in loaded(options, []):
         yield cold.measure(instance, edges, options.engines, peers, effort)
+
+
+def run_pairs(options: argparse.Namespace) -> Iterator[list[Row]]:
+    effort = cold.Effort(options.repeats, options.limit_s)
+    peers = {} if options.no_peers else installed()
+    for instance, edges in loaded(options, [real.name for real in instances.REAL]):
+        yield pairs.measure(instance, edges, options.engines[0], peers, effort)
 
 
 def run_warm(options: argparse.Namespace) -> Iterator[list[Row]]:
@@ -131,6 +142,7 @@ def run_fleet(options: argparse.Namespace) -> Iterator[list[Row]]:
 
 RUNNERS = {
     "cold": run_cold,
+    "pairs": run_pairs,
     "warm": run_warm,
     "drift": run_drift,
     "memory": run_memory,

@@ -5,7 +5,7 @@ counted. The certificate of every solve must hold, and every solver must give th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
@@ -53,7 +53,8 @@ def measure(
     instance: Instance, edges: EdgeList, engines: Sequence[str], peers: dict[str, Peer], effort: Effort
 ) -> list[Row]:
     """One row for each solver, ours first. Raises `WrongAnswer` if a certificate fails or two values differ."""
-    rows = [{"solver": f"headrace-{choice}"} | measure_engine(edges, choice, effort) for choice in engines]
+    asked = asked_of(instance, edges)
+    rows = [{"solver": f"headrace-{choice}"} | measure_engine(asked, choice, effort) for choice in engines]
     ours = rows[0]
     for row in rows:
         check(row["value"] == ours["value"], f"{instance.name}: {row} and {ours}")
@@ -78,9 +79,39 @@ def describe(instance: Instance, edges: EdgeList) -> Row:
     }
 
 
-def measure_engine(edges: EdgeList, choice: str, effort: Effort) -> Row:
+@dataclass(frozen=True, eq=False, slots=True)
+class Asked:
+    """A network and the terminals asked for."""
+
+    edges: EdgeList
+    terminals: Terminals
+
+    @classmethod
+    def of(cls, edges: EdgeList) -> "Asked":
+        """From source to sink; both must be set."""
+        assert edges.source is not None
+        assert edges.sink is not None
+        return cls(edges, Terminals.of([edges.source], [edges.sink]))
+
+    @classmethod
+    def capped(cls, edges: EdgeList) -> "Asked":
+        """The same flow with caps in the place of the edges at source and sink, one edge for each other end."""
+        first, last = edges.tail == edges.source, edges.head == edges.sink
+        inner = ~(first | last)
+        columns = {name: getattr(edges, name)[inner] for name in ("tail", "head", "capacity")}
+        undirected = np.broadcast_to(edges.undirected, edges.n_edges)[inner].copy()
+        terminals = Terminals.of(edges.head[first], edges.tail[last], edges.capacity[first], edges.capacity[last])
+        return cls(replace(edges, **columns, undirected=undirected), terminals)
+
+
+def asked_of(instance: Instance, edges: EdgeList) -> Asked:
+    """How our engines are asked for this instance."""
+    return Asked.capped(edges) if instance.capped else Asked.of(edges)
+
+
+def measure_engine(asked: Asked, choice: str, effort: Effort) -> Row:
     """Build, solve and certificate times of one of our engines."""
-    (engine, state), build_ms = timed(lambda: open_engine(edges, choice))
+    (engine, state), build_ms = timed(lambda: opened(asked, choice))
     first = engine.solve(state, cold=True)
     certificate_ms = []
 
@@ -109,11 +140,14 @@ def measure_engine(edges: EdgeList, choice: str, effort: Effort) -> Row:
 
 
 def open_engine(edges: EdgeList, choice: str = "cpu") -> tuple[Engine, FlowState]:
+    """The engine with its one flow state, from source to sink, not solved."""
+    return opened(Asked.of(edges), choice)
+
+
+def opened(asked: Asked, choice: str = "cpu") -> tuple[Engine, FlowState]:
     """The engine with its one flow state, not solved."""
-    assert edges.source is not None
-    assert edges.sink is not None
-    engine = select.open_engine(select.load_network(edges, choice), choice)
-    return engine, engine.open(Terminals.of([edges.source], [edges.sink]))
+    engine = select.open_engine(select.load_network(asked.edges, choice), choice)
+    return engine, engine.open(asked.terminals)
 
 
 def measure_peer(peer: Peer, network: Directed, effort: Effort) -> Row:

@@ -24,6 +24,9 @@ class Instance:
     seed: int = 1
     file: str = ""
     """File name of a real network; then `family` is ``real``."""
+    capped: bool = False
+    """Our engine is asked as the service asks for a matching: what the edges at source and sink carry becomes caps of
+    their other ends. Peers have no caps and get the edges."""
 
     def load(self, real: Path | None = None) -> EdgeList | None:
         """The network with its terminals, or None if its file is in neither directory."""
@@ -104,14 +107,53 @@ LARGE_DEVICE = _drawn(
     vision_2048=("vision", {"rows": 2048, "columns": 2048}),
     road_850=("road", {"rows": 850, "columns": 850, "terminals": 600}),
 )
+CLOSED: Mapping[str, int | str] = {"leaving": 4, "entering": 1, "max_capacity": 1000, "closed": True}
+HARD = (
+    *_drawn(
+        digraph_10k=("digraph", {"n_vertices": 10_000}),
+        digraph_100k=("digraph", {"n_vertices": 100_000}),
+        digraph_1m=("digraph", {"n_vertices": 1_000_000}),
+        digraph_out_1000_100k=("digraph", {"n_vertices": 100_000, "leaving": 1000}),
+        digraph_out_1000_1m=("digraph", {"n_vertices": 1_000_000, "leaving": 1000}),
+        digraph_both_10000_100k=("digraph", {"n_vertices": 100_000, "leaving": 10_000, "entering": 10_000}),
+        digraph_both_10000_1m=("digraph", {"n_vertices": 1_000_000, "leaving": 10_000, "entering": 10_000}),
+        closed_unit_100k=("digraph", {"n_vertices": 100_000, "closed": True}),
+        closed_unit_1m=("digraph", {"n_vertices": 1_000_000, "closed": True}),
+        closed_100k=("digraph", {"n_vertices": 100_000, **CLOSED}),
+        closed_1m=("digraph", {"n_vertices": 1_000_000, **CLOSED}),
+        zigzag_10k=("zigzag", {"pairs": 5_000}),
+        zigzag_100k=("zigzag", {"pairs": 50_000}),
+        zigzag_200k=("zigzag", {"pairs": 100_000}),
+        zigzag_1m=("zigzag", {"pairs": 500_000}),
+        zigzag_in_order_100k=("zigzag", {"pairs": 50_000, "shuffled": False}),
+        zigzag_in_order_200k=("zigzag", {"pairs": 100_000, "shuffled": False}),
+        zigzag_undirected_100k=("zigzag", {"pairs": 50_000, "undirected": True}),
+        tree_60k=("tree", {"n_vertices": 60_000}),
+        tree_240k=("tree", {"n_vertices": 240_000}),
+        tree_1m=("tree", {"n_vertices": 1_000_000}),
+        tree_undirected_240k=("tree", {"n_vertices": 240_000, "undirected": True}),
+        tree_wide_240k=("tree", {"n_vertices": 240_000, "max_capacity": 100}),
+        bipartite_2=("bipartite", {"degree": 2}),
+        bipartite_3=("bipartite", {"degree": 3}),
+        bipartite_4=("bipartite", {"degree": 4}),
+        bipartite_16=("bipartite", {"degree": 16}),
+        bipartite_skew=("bipartite", {"degree": 4, "skew": 3}),
+        unit_grid=("grid", {"rows": 300, "columns": 300, "max_capacity": 1}),
+    ),
+    Instance("zigzag-matching-200k", "zigzag", {"pairs": 100_000}, capped=True),
+    Instance("bipartite-4-matching", "bipartite", {"degree": 4}, capped=True),
+)
+"""Small cuts, unit capacities and long chains: the shapes on which a solver that floods from one side is slow."""
 SIZES: Mapping[str, tuple[Instance, ...]] = {
     "small": SMALL,
     "medium": MEDIUM,
     "large": LARGE,
     "device": DEVICE,
     "large-device": LARGE_DEVICE,
+    "hard": HARD,
 }
-"""About 40 thousand, one million and eight million arcs; and the sizes in which the papers measured GPU codes."""
+"""About 40 thousand, one million and eight million arcs; the sizes in which the papers measured GPU codes; and hard
+shapes, which are a suite and not a size."""
 
 REAL = tuple(
     Instance(name, "real", file=f"{name}.npz")

@@ -56,6 +56,31 @@ def cold(rows: list[Row]) -> str:
     return markdown(header, lines)
 
 
+def pairs(rows: list[Row]) -> str:
+    """Sums of the best milliseconds over all pairs, one line an instance. The last columns set ours against the best
+    peer of each pair: the sums, and the pair where ours does worst."""
+    solvers = list(dict.fromkeys(row["solver"] for row in rows))
+    header = [
+        "instance",
+        "V",
+        "arcs",
+        "pairs",
+        *(f"{solver} ms" for solver in solvers),
+        "ours / best peer",
+        "worst pair",
+    ]
+    lines = []
+    for instance in dict.fromkeys(row["instance"] for row in rows):
+        found = {row["solver"]: row for row in rows if row["instance"] == instance}
+        ours, *peers = (found[solver] for solver in solvers if solver in found)
+        line = [instance, *(str(ours[key]) for key in ("n", "arcs", "pairs"))]
+        line += [three(found[solver]["solve_ms_sum"]) if solver in found else "" for solver in solvers]
+        best = [min(times) for times in zip(*(row["pair_ms"] for row in peers), strict=True)]
+        worst = max((mine / other for mine, other in zip(ours["pair_ms"], best, strict=bool(best))), default=None)
+        lines.append([*line, three(ours["solve_ms_sum"] / sum(best) if best else None), three(worst)])
+    return markdown(header, lines)
+
+
 def warm(rows: list[Row]) -> str:
     """One line a cell."""
     header = "instance, drawn, change, size, edges, update us, solve us, p90 us, undo us, cold ms, cold / warm, worst"
@@ -118,6 +143,7 @@ def memory(rows: list[Row]) -> str:
 
 TABLES: dict[str, Callable[[list[Row]], str]] = {
     "cold": cold,
+    "pairs": pairs,
     "warm": warm,
     "drift": drift,
     "http": http,

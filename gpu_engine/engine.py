@@ -80,7 +80,11 @@ class SolveReport:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A minimum cut. ``source_side`` bool[n] holds every source and no sink."""
+    """A minimum cut. ``source_side`` bool[n] holds the sources but those used up to their caps, and no uncapped sink.
+
+    On the CPU engine it is the one nearest the sources, the same whatever was solved before: the intersection of the
+    source sides of all minimum cuts.
+    """
 
     source_side: BoolArray
     edges: EdgeArray

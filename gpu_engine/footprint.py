@@ -72,46 +72,45 @@ WORKING_BYTES: Final = 60
 
 
 def network_bytes(counts: Counts) -> int:
-    """`Network.nbytes` on the host without names, edges all directed or all undirected, and its infinite arcs.
+    """`Network.nbytes` on the host without names, edges all directed or all undirected.
 
-    Per edge capacity 8 and arc 4; per arc head 4 and reverse 4, 1 more if some are infinite; per vertex an offset 4.
+    Per edge capacity 8 and arc 4; per arc head 4 and reverse 4; per vertex an offset 4.
     """
-    per_arc = 9 if counts.infinite else 8
-    return 12 * counts.n_edges + per_arc * counts.n_arcs + 4 * (counts.n_vertices + 1) + 1
+    return 12 * counts.n_edges + 8 * counts.n_arcs + 4 * (counts.n_vertices + 1) + 1
 
 
 def on_cpu(counts: Counts) -> Needs:
-    """State: per arc residual 8; per vertex excess 8, role and side 2.
+    """Network: also per arc its capacity 8. State: per arc residual 8; per vertex excess 8, role and side 2.
 
     Scratch: `WORKING_BYTES`, and for the proof per arc capacity 8, per vertex supply 8, free sources and sinks 2. If
     some edge has no limit, also for the search of what it makes free: per arc a flag 1, per vertex a tree arc 4.
 
-    Flow: per arc capacity, residual and what goes back 24; per vertex excess and caps 16, roles, sides and tree 20; per
+    Flow: per arc residual and what goes back 16; per vertex excess and caps 16, roles, sides and tree 20; per
     edge its flow and whether it is undirected 9. Cut: per vertex a queue 4 and five marks; per edge 8, if all are cut.
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = 9 * arcs + 14 * n if counts.infinite else 8 * arcs + 10 * n
     return Needs(
-        network=Footprint(network_bytes(counts)),
+        network=Footprint(network_bytes(counts) + 8 * arcs),
         state=Footprint(8 * arcs + 10 * n),
         scratch=Footprint(proof + WORKING_BYTES * n),
-        flow=Footprint(24 * arcs + (WORKING_BYTES + 36) * n + 9 * m),
+        flow=Footprint(16 * arcs + (WORKING_BYTES + 36) * n + 9 * m),
         cut=Footprint(9 * n + 8 * m),
     )
 
 
 def on_cuda(counts: Counts) -> Needs:
-    """On the device: per edge capacity 8, per vertex an offset 4. State: per arc a record of 16 (24 if wide), per edge
-    its arc 4; per vertex excess 8, role and side 2. Scratch: that of the drains or that of the proof, the larger one.
-    Flow and cut: on the host as the CPU engine has them, and a copy of the state, which on the device is put in the
-    network's order first.
+    """Network: also, if some edge has no limit, a flag of 1 per arc. On the device: per edge capacity 8, per vertex an
+    offset 4. State: per arc a record of 16 (24 if wide), per edge its arc 4; per vertex excess 8, role and side 2.
+    Scratch: that of the drains or that of the proof, the larger one. Flow and cut: on the host as the CPU engine has
+    them, and a copy of the state with the arcs' capacities, which on the device is put in the network's order first.
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = (8 if counts.wide else 4) * arcs + 16 * n
     host, width = on_cpu(counts), 8 if counts.wide else 4
-    copy = host.state + Footprint(0, ((4 if counts.infinite else 2) * width + 4) * arcs + (32 + width) * m)
+    copy = host.state + Footprint(8 * arcs, ((4 if counts.infinite else 2) * width + 4) * arcs + (32 + width) * m)
     return Needs(
-        network=Footprint(network_bytes(counts), 8 * m + 4 * (n + 1) + 1),
+        network=Footprint(network_bytes(counts) + (arcs if counts.infinite else 0), 8 * m + 4 * (n + 1) + 1),
         state=Footprint(0, (24 if counts.wide else 16) * arcs + 4 * m + 10 * n),
         scratch=Footprint(0, max(drain_bytes(n, arcs), proof)),
         flow=host.flow + copy,

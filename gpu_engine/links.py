@@ -114,6 +114,30 @@ def sum_arc_capacity(
 
 
 @njit(cache=True, nogil=True)
+def shift_arc_capacity(
+    rows: EdgeArray,
+    new: UnitArray,
+    old: UnitArray,
+    edge_arc: ArcArray,
+    undirected: BoolArray,
+    reverse_arc: ArcArray,
+    arc_capacity: UnitArray,
+    infinite_residual: int,
+) -> None:
+    """Bring what `sum_arc_capacity` returned up to new finite capacities of distinct rows. ``old`` int64[m]. O(k)."""
+    for i in range(len(rows)):
+        row = rows[i]
+        arc = edge_arc[row]
+        if arc < 0:
+            continue
+        change = new[i] - old[row]
+        if arc_capacity[arc] < infinite_residual:
+            arc_capacity[arc] += change
+        if undirected[row if len(undirected) > 1 else 0] and arc_capacity[reverse_arc[arc]] < infinite_residual:
+            arc_capacity[reverse_arc[arc]] += change
+
+
+@njit(cache=True, nogil=True)
 def survey_change(
     rows: EdgeArray, new: UnitArray, old: UnitArray, undirected: BoolArray, infinite: int
 ) -> tuple[int, int, int, bool]:

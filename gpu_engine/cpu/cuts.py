@@ -23,7 +23,11 @@ def reachable(
 ) -> BoolArray:
     """What the excesses and sources of S reach by residual arcs, or (not ``forward``) what reaches T's deficits and
     sinks: bool[n]. The least and the greatest minimum cut; between them they cover all vertices if it is unique.
-    O(n + m). Breaks off when ``slots[0]`` (cancel) is raised.
+
+    They do not depend on the flow: the capacity of a cut is a constant, plus what the residual arcs across it could
+    still carry, less the excess on its source side. So the minimum ones are those that all residual arcs across leave
+    empty and that have every excess on the source side and every deficit on the other. O(n + m). Breaks off when
+    ``slots[0]`` (cancel) is raised.
     """
     n = len(source_side)
     found = np.zeros(n, np.bool_)
@@ -55,14 +59,13 @@ def crossing(
     reverse_arc: ArcArray,
     capacity: UnitArray,
     undirected: BoolArray,
-    side: BoolArray,
     least: BoolArray,
     greatest: BoolArray,
     slots: NDArray[np.int64],
 ) -> tuple[EdgeArray, bool]:
-    """Rows of the edges with capacity that lead out of ``side``, int64[...] rising, and whether the same ones lead out
-    of ``least`` and ``greatest``. ``undirected`` is bool[m], or bool[1] when all edges agree. O(m). Breaks off when
-    ``slots[0]`` (cancel) is raised.
+    """Rows of the edges with capacity that lead out of ``least``, int64[...] rising, and whether the same ones lead out
+    of ``greatest``. ``undirected`` is bool[m], or bool[1] when all edges agree. O(m). Breaks off when ``slots[0]``
+    (cancel) is raised.
     """
     count, unique = 0, True
     for row in range(len(edge_arc)):
@@ -73,9 +76,8 @@ def crossing(
             continue
         tail, end = head[reverse_arc[arc]], head[arc]
         either = undirected[row if len(undirected) > 1 else 0]
-        leads_out = _leads_out(side, tail, end, either)
+        leads_out = _leads_out(least, tail, end, either)
         count += leads_out
-        unique &= leads_out == _leads_out(least, tail, end, either)
         unique &= leads_out == _leads_out(greatest, tail, end, either)
     found = np.empty(count, np.int64)
     at = 0
@@ -85,7 +87,7 @@ def crossing(
         arc = edge_arc[row]
         if arc < 0 or capacity[row] == 0:
             continue
-        if _leads_out(side, head[reverse_arc[arc]], head[arc], undirected[row if len(undirected) > 1 else 0]):
+        if _leads_out(least, head[reverse_arc[arc]], head[arc], undirected[row if len(undirected) > 1 else 0]):
             found[at] = row
             at += 1
     return found, unique

@@ -1,15 +1,125 @@
-"""Drain: move all excess that can reach a deficit, from any pseudoflow. The one solver step of the CPU engine."""
+"""Drain: move all excess that can reach a deficit, from any pseudoflow. The one solver step of the CPU engine.
+
+In turn: a greedy first flow where excesses lie beside deficits (`gpu_engine.cpu.greedy`), an attempt from both sides at
+once (`gpu_engine.cpu.smallcut`), and the pseudoflow algorithm for what is left, from the side that has the tighter
+bound: there the minimum cut is expected, and what cannot pass it is found to be stuck with little work.
+"""
+
+from typing import Final
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.cpu.pseudoflow import Pseudoflow, drain_kernel
+from gpu_engine.cpu import greedy
+from gpu_engine.cpu.pseudoflow import CANCEL, ORDINARY, Forest, Pseudoflow, lend, solve, take_back
+from gpu_engine.cpu.reach import Reach, list_ends
 from gpu_engine.cpu.scratch import Scratch
+from gpu_engine.cpu.smallcut import GAVE_UP, SOURCE_CUT, attempt, budget_for, sampled_capacities
 from gpu_engine.engine import Control
 from gpu_engine.network import Network
 from gpu_engine.types import BoolArray, UnitArray
 
-OUTSIDE = 2
+EITHER: Final = 0
+AHEAD: Final = 1
+BEHIND: Final = 2
+
+TIGHTER: Final = 1.1
+"""The deficits' side begins if its bound is lower by this factor."""
+
+MESHED: Final = 3
+"""Arcs a vertex from which on excess has a choice of ways."""
+
+EVEN: Final = 30
+"""The ninth tenth of the capacities over the first: up to this they are of one order."""
+
+STANDING_CLOSE: Final = 8
+"""The greedy flow is tried if at least one vertex in so many is an excess or a deficit."""
+
+
+@njit(nogil=True, cache=True)
+def negate(excess: UnitArray) -> None:
+    """Between the plain problem and the mirrored one."""
+    for v in range(len(excess)):
+        excess[v] = -excess[v]
+
+
+@njit(nogil=True, cache=True)
+def flood(
+    flow: Pseudoflow, forest: Forest, side: BoolArray, early: bool, behind: bool, control: NDArray[np.int64]
+) -> bool:
+    """The pseudoflow algorithm from the excesses, or (``behind``) from the deficits. Arguments and result of `part`."""
+    n = len(flow.role)
+    if behind:
+        negate(flow.excess)
+        done = solve(flow, forest, control, 0, early)
+        negate(flow.excess)
+    else:
+        done = solve(flow, forest, control, None, early)
+    if done:
+        for v in range(n):
+            side[v] = forest.label[v] <= n if behind else forest.label[v] == n + 1
+    return bool(done)
+
+
+@njit(nogil=True, cache=True)
+def part(
+    flow: Pseudoflow, forest: Forest, reach: Reach, side: BoolArray, begin: int, control: NDArray[np.int64]
+) -> bool:
+    """Move excess to deficits until none can; returns False if cancelled (then ``side`` is not written).
+
+    ``side`` bool[n] becomes the excesses' side of a minimum cut through the ordinary vertices. ``begin``: the side that
+    floods, AHEAD for that of the excesses, BEHIND for that of the deficits, or EITHER.
+    """
+    narrow, wide = sampled_capacities(flow)
+    ends = list_ends(flow, reach)
+    matched = (ends.n_excesses + ends.n_deficits) * STANDING_CLOSE >= len(flow.role) and greedy.beside(
+        flow, reach.excesses, ends.n_excesses
+    )
+    if matched:
+        greedy.match(flow, forest.label, reach.trail, control)
+        ends = list_ends(flow, reach)
+    outcome = attempt(flow, reach, ends, budget_for(flow, ends, narrow, matched), control)
+    if control[CANCEL] != 0:
+        return False
+    if outcome.result == GAVE_UP:
+        early = len(flow.head) >= MESHED * len(flow.role) and wide <= EVEN * narrow
+        behind = begin == BEHIND or (begin == EITHER and outcome.most_out > TIGHTER * outcome.most_in)
+        return flood(flow, forest, side, early, behind, control)
+    exhausted = outcome.result == SOURCE_CUT
+    for v in range(len(flow.role)):
+        side[v] = not exhausted and flow.role[v] == ORDINARY
+    reached = reach.ahead if exhausted else reach.behind
+    for i in range(outcome.reached):
+        side[reached[i]] = exhausted
+    return True
+
+
+@njit(nogil=True, cache=True)
+def drain_kernel(
+    flow: Pseudoflow,
+    forest: Forest,
+    reach: Reach,
+    side: BoolArray,
+    begin: int,
+    control: NDArray[np.int64],
+    mirror: int | None,
+) -> bool:
+    """Lend, solve, take back, and mark the side that `drain` returns; returns False if cancelled (then it is empty)."""
+    if mirror is not None:
+        negate(flow.excess)
+    lent = lend(flow, mirror)
+    if mirror is not None:
+        negate(flow.excess)
+    done: bool = part(flow, forest, reach, side, begin, control)
+    if mirror is not None:
+        negate(flow.excess)
+    take_back(flow, lent, mirror)
+    if mirror is not None:
+        negate(flow.excess)
+        for v in range(len(side)):
+            side[v] = done and flow.role[v] == ORDINARY and not side[v]
+    return done
 
 
 def drain(
@@ -21,13 +131,15 @@ def drain(
     scratch: Scratch,
     *,
     mirrored: bool = False,
+    exact: bool = False,
 ) -> BoolArray:
     """Push positive excess to deficits and unlimited vertices until none can reach one (phase 1 only).
 
     ``residual`` int64[arcs] and ``excess`` int64[n], in units, are changed in place. ``role`` int8[n]: 0 ordinary,
-    1 absorbs (mirrored: supplies) without limit, `OUTSIDE`: ignored with all its arcs.
+    1 absorbs (mirrored: supplies) without limit, `gpu_engine.cpu.sides.OUTSIDE`: ignored with all its arcs.
     Returns R, bool[n]: it holds every ordinary vertex that still has excess, neither a deficit nor an unlimited
     vertex, and no residual arc leaves it except to vertices outside.
+    Unless ``exact``, ordinary vertices outside R may lack more than before, and unlimited ones hold as much more.
     Mirrored, deficits are filled from excess instead: swap excess and deficit, arc and reverse arc, above.
 
     Once ``control`` is cancelled it returns within about a millisecond; residuals and excess are then a valid
@@ -46,5 +158,6 @@ def drain(
         excess,
         role,
     )
-    drain_kernel(flow, scratch.forest(n), side, control.slots, 0 if mirrored else None)
+    begin = (BEHIND if mirrored else AHEAD) if exact else EITHER  # what was lent stays where it is, and is taken back
+    drain_kernel(flow, scratch.forest(n), scratch.reach(n), side, begin, control.slots, 0 if mirrored else None)
     return side

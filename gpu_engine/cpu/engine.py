@@ -8,17 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks import Certificate, certify, own_supply
-from gpu_engine.cpu import cuts, repair
+from gpu_engine.cpu import cuts, repair, sides
 from gpu_engine.cpu.decompose import add_returned, distribute, flow_residual
-from gpu_engine.cpu.drain import OUTSIDE, drain
+from gpu_engine.cpu.drain import drain
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.engine import Control, Cut, Engine, FlowState, KeptState, Mode, SolveReport
 from gpu_engine.errors import Cancelled
-from gpu_engine.footprint import Needs, Room, on_cpu, unlimited
-from gpu_engine.free import ORDINARY, SINK, SOURCE, free_vertices, route_free_flow
+from gpu_engine.footprint import Footprint, Needs, Room, on_cpu, unlimited
+from gpu_engine.free import ORDINARY, SOURCE, free_vertices, route_free_flow
+from gpu_engine.links import shift_arc_capacity
 from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
-from gpu_engine.types import INFINITE, BoolArray, EdgeArray, UnitArray, VertexArray
+from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, BoolArray, EdgeArray, UnitArray, VertexArray
 
 SEARCH_SHARE = 16
 """`repair.search` may scan this fraction of the arcs a cold solve scanned before `drain` takes over."""
@@ -110,7 +111,9 @@ class CpuEngine(Engine):
         self.network = network
         self._room = room
         self._states: list[CpuFlowState] = []
-        self._infinite_arcs = network.infinite_arcs()
+        room(Footprint(8 * network.n_arcs))
+        self._capacity = network.arc_capacity()
+        """int64[arcs], kept up with the edges': summing them up anew takes as long as a small solve."""
 
     def open(self, terminals: Terminals) -> CpuFlowState:
         terminals.check(self.network.n_vertices)
@@ -133,15 +136,12 @@ class CpuEngine(Engine):
         if change.touches_infinite:
             self._update_infinite(rows, capacity)
             return
+        columns = rows, capacity, network.capacity, network.edge_arc, network.undirected
         for state in self._states:
             if state.solved:
                 state.value += repair.apply(
-                    rows,
-                    capacity,
-                    network.capacity,
-                    network.edge_arc,
-                    network.undirected,
-                    self._infinite_arcs,
+                    *columns,
+                    self._capacity,
                     network.head,
                     network.reverse_arc,
                     state.residual,
@@ -149,6 +149,7 @@ class CpuEngine(Engine):
                     state.source_side,
                 )
                 state.touch(rows)
+        shift_arc_capacity(*columns, network.reverse_arc, self._capacity, INFINITE_RESIDUAL)
         network.set_capacity(rows, capacity)
 
     def _update_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
@@ -160,7 +161,7 @@ class CpuEngine(Engine):
         except Exception:
             self.network.set_capacity(rows, old)
             raise
-        self._infinite_arcs = self.network.infinite_arcs()
+        self._capacity = self.network.arc_capacity()
         for state, role in zip(self._states, roles, strict=True):
             state.role, state.solved = role, False
 
@@ -182,7 +183,7 @@ class CpuEngine(Engine):
         began = perf_counter()
         state.solved = False
         state.settle()
-        state.residual[:] = self.network.arc_capacity()
+        state.residual[:] = self._capacity
         _go_on(control)
         state.excess[:] = own_supply(self.network.n_vertices, state.terminals)
         state.source_side[:] = state.role == SOURCE
@@ -197,7 +198,7 @@ class CpuEngine(Engine):
 
     def _value(self, state: CpuFlowState) -> int:
         demand = state.terminals.demand
-        return int(demand[demand != INFINITE].sum()) + int(state.excess[~state.source_side].sum())
+        return int(demand[demand != INFINITE].sum()) + sides.sink_side_excess(state.source_side, state.excess)
 
     def _solve_warm(self, state: CpuFlowState, control: Control) -> tuple[Mode, str]:
         began = perf_counter()
@@ -276,12 +277,11 @@ class CpuEngine(Engine):
     def _drain(self, state: CpuFlowState, control: Control, *, deficits: bool) -> None:
         """Settle one whole side; raises `Cancelled` with the state a pseudoflow that can be settled later."""
         if not control.cancelled:
-            other = state.source_side != deficits
-            role = np.where(other, OUTSIDE, state.role == (SOURCE if deficits else SINK)).astype(np.int8)
+            role = sides.drain_roles(state.role, state.source_side, deficits)
             moved = drain(self.network, state.residual, state.excess, role, control, _SCRATCH, mirrored=deficits)
             if not control.cancelled:
-                state.source_side[moved] = not deficits
-                state.value += int(state.excess[moved].sum()) * (1 if deficits else -1)
+                held = sides.move(moved, state.source_side, state.excess, not deficits)
+                state.value += held if deficits else -held
                 return
         state.interrupted = True
         raise Cancelled("the solve was cancelled")
@@ -300,25 +300,24 @@ class CpuEngine(Engine):
         )
         network = self.network
         columns = network.edge_arc, network.head, network.reverse_arc, network.capacity, network.undirected
-        edges, unique = cuts.crossing(*columns, side, least, ~takes, slots)
+        edges, unique = cuts.crossing(*columns, least, ~takes, slots)
         _go_on(control)
-        return Cut(side.copy(), edges, state.value, unique)
+        return Cut(least, edges, state.value, unique)
 
     def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
         assert isinstance(state, CpuFlowState)
         control = control or Control()
         self._room(self.needs.flow)
         free = free_vertices(self.network, state.terminals)
-        capacity = self.network.arc_capacity()
-        _go_on(control)
+        capacity = self._capacity
         residual, excess = state.residual.copy(), state.excess.copy()
         for deficits in (False, True):
             self._return(state, capacity, residual, excess, control, deficits)
         route_free_flow(self.network, free, residual, excess)
         _go_on(control)
-        capacity -= residual
-        del residual, excess
-        return distribute(self.network, capacity)
+        np.subtract(capacity, residual, out=residual)
+        del excess
+        return distribute(self.network, residual)
 
     def _return(
         self,
@@ -338,13 +337,11 @@ class CpuEngine(Engine):
         capped = amounts != INFINITE
         shift = np.zeros_like(excess)  # an unused supply or demand may stay where it is
         shift[vertices[capped]] = amounts[capped] * (-1 if deficits else 1)
-        free_role = SINK if deficits else SOURCE
-        other = state.source_side == deficits
-        role = np.where(other, OUTSIDE, state.role == free_role).astype(np.int8)
+        role = sides.drain_roles(state.role, state.source_side, not deficits)
         back = flow_residual(self.network.reverse_arc, capacity, residual)
         _go_on(control)
         excess -= shift
-        drain(self.network, back, excess, role, control, _SCRATCH, mirrored=deficits)
+        drain(self.network, back, excess, role, control, _SCRATCH, mirrored=deficits, exact=True)
         _go_on(control)
         excess += shift
         add_returned(self.network.reverse_arc, capacity, residual, back)
@@ -358,7 +355,7 @@ class CpuEngine(Engine):
         if not state.solved:
             return {}
         return {
-            "flow": self.network.arc_capacity() - state.residual,
+            "flow": self._capacity - state.residual,
             "excess": state.excess.copy(),
             "source_side": state.source_side.copy(),
         }
@@ -367,7 +364,7 @@ class CpuEngine(Engine):
         state = self.open(terminals)
 
         def fill() -> None:
-            state.residual[:] = self.network.arc_capacity() - arrays["flow"].astype(np.int64)
+            state.residual[:] = self._capacity - arrays["flow"].astype(np.int64)
             state.excess[:] = arrays["excess"]
             state.source_side[:] = arrays["source_side"]
 
@@ -381,7 +378,7 @@ class CpuEngine(Engine):
 
     @property
     def nbytes(self) -> int:
-        return self.network.nbytes + self._infinite_arcs.nbytes + sum(state.nbytes for state in self._states)
+        return self.network.nbytes + self._capacity.nbytes + sum(state.nbytes for state in self._states)
 
     @property
     def needs(self) -> Needs:

@@ -25,7 +25,8 @@ again. A buried set is closed, so the buried vertices at the end are the closed 
 
 Labels to start with are flat: 1 where there is excess, else 0. So few levels are filled, and a gap soon buries what
 is stuck. Where that does not end within a budget (excess must travel far in a narrow network), labels become exact
-distances, as in push-relabel: a global relabel, repeated by work done.
+distances, as in push-relabel: a global relabel, repeated by work done. In networks with a choice of ways and
+capacities of one order this comes sooner, once as much excess is on its way as a while before (`solve`, ``early``).
 
 Termination. Labels never fall (a global relabel sets the exact distance, which is at least any valid label) and
 stay <= n, so there are at most n^2 relabels. Between two relabels a search moves on in an arc list or ends; a
@@ -50,7 +51,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.engine import Control
-from gpu_engine.types import BoolArray, UnitArray
+from gpu_engine.types import UnitArray
 
 Index = NDArray[np.uint32]
 """Vertices, arcs and forest links are unsigned: an index then needs no test for a negative one."""
@@ -88,7 +89,7 @@ CHILD: Final = 2
 NEXT: Final = 3  # sibling
 PREVIOUS: Final = 4  # sibling
 SEARCH: Final = 5  # next child to visit in the current search
-CURRENT: Final = 6  # current arc: no arc before it is admissible
+CURRENT: Final = 6  # position in the row, see `in_turn`: no arc before it is admissible
 NEXT_ROOT: Final = 7  # next strong root of the same label
 
 NONE: Final = np.uint32(0xFFFF_FFFF)
@@ -101,6 +102,8 @@ RELABELS: Final = Control.RELABELS
 GLOBAL_RELABELS: Final = Control.GLOBAL_RELABELS
 ARCS_SCANNED: Final = Control.ARCS_SCANNED
 
+NEVER: Final = 1 << 62
+
 POLL_MASK: Final = 4095
 """Long loops look at the cancel flag every 4096 vertices: well under a millisecond."""
 
@@ -109,6 +112,15 @@ FLAT_WORK: Final = 16
 
 GLOBAL_WORK: Final = 4
 """The same for each later one."""
+
+STALL_WORK: Final = 1
+"""Where labels may turn exact early, the excess on its way is added up after each so many times 4 n + m steps."""
+
+STALLED: Final = 0.8
+"""If more than this part of it is still on its way, labels turn exact."""
+
+STALL_GLOBAL_WORK: Final = 2
+"""From then on they do so after this many times 4 n + m steps."""
 
 
 @njit(nogil=True, cache=True)
@@ -127,6 +139,19 @@ def against(flow: Pseudoflow, a: int, mirror: int | None) -> int:
         return a
     reverse: int = flow.reverse_arc[a]
     return reverse
+
+
+@njit(nogil=True, cache=True)
+def in_turn(flow: Pseudoflow, v: int, i: int, mirror: int | None) -> int:
+    """The arc of v's row whose turn is at ``i``: rows are read from the front, in the mirrored problem from the back.
+
+    So a mirrored solve does what a plain one does on the mirror image with its vertices numbered backwards. Where the
+    numbers run with the flow, as in levels and frames, the order of a row makes up to seven times of a solve.
+    """
+    if mirror is None:
+        return i
+    last = np.uint64(flow.row_offsets[v + 1]) - np.uint64(1)
+    return np.uint64(flow.row_offsets[v]) + last - np.uint64(i)  # type: ignore[return-value]  # an index, unsigned
 
 
 @njit(nogil=True, cache=True)
@@ -165,7 +190,7 @@ def lend(flow: Pseudoflow, mirror: int | None) -> UnitArray:
 
 @njit(nogil=True, cache=True)
 def take_back(flow: Pseudoflow, lent: UnitArray, mirror: int | None) -> None:
-    """Undo what of `lend` no excess has filled."""
+    """Undo what of `lend` no excess has filled and still is where it was lent."""
     i = 0
     for sink in range(len(flow.role)):
         if flow.role[sink] != UNLIMITED:
@@ -300,14 +325,15 @@ def search(
     while True:
         first = links[v, CURRENT]
         end = flow.row_offsets[v + 1]
-        a = first
-        while a < end:
+        i = first
+        while i < end:
+            a = in_turn(flow, v, i, mirror)
             if label[flow.head[a]] == level - 1 and flow.residual[along(flow, a, mirror)] > 0:
                 found = a
                 break
-            a += 1
-        links[v, CURRENT] = a
-        work += 1 + a - first
+            i += 1
+        links[v, CURRENT] = i
+        work += 1 + i - first
         visited += 1
         if found != NONE or (visited & POLL_MASK == 0 and control[CANCEL] != 0):
             break
@@ -434,20 +460,40 @@ def lift_filled(flow: Pseudoflow, forest: Forest) -> int:
 
 
 @njit(nogil=True, cache=True)
-def solve(flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: int | None) -> bool:
-    """Move excess to deficits until none can; returns False if cancelled. See the head of this file."""
+def on_its_way(flow: Pseudoflow, label: NDArray[np.int32]) -> int:
+    """The sum of the excess that is not buried."""
+    total = 0
+    for v in range(len(flow.role)):
+        if flow.excess[v] > 0 and label[v] <= len(flow.role):
+            total += flow.excess[v]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def solve(
+    flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: int | None, early: bool = False
+) -> bool:
+    """Move excess to deficits until none can; returns False if cancelled. See the head of this file.
+
+    ``early``: labels may turn exact as soon as the excess stalls.
+    """
     n = len(flow.role)
     size = 4 * n + len(flow.head)
-    limit = FLAT_WORK * size
-    work = 0
+    limit, between = FLAT_WORK * size, GLOBAL_WORK * size
+    look = STALL_WORK * size if early else NEVER
+    work, moving = 0, 0
     flat_labels(flow, forest.label)
     highest = plant(flow, forest)
     while highest > 0:
         if control[CANCEL] != 0:
             return False
-        if work > limit:
-            work = 0
-            limit = GLOBAL_WORK * size
+        if work > look:
+            before, moving = moving, on_its_way(flow, forest.label)
+            look += STALL_WORK * size
+            if moving > STALLED * before and before > 0:
+                limit, between, look = work, STALL_GLOBAL_WORK * size, NEVER
+        if work >= limit:
+            work, limit = 0, between
             exact_labels(flow, forest, control, mirror)
             highest = plant(flow, forest)
             continue
@@ -475,24 +521,3 @@ def solve(flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: 
         work += steps
         control[PUSHES] += steps
     return not control[CANCEL]
-
-
-@njit(nogil=True, cache=True)
-def drain_kernel(
-    flow: Pseudoflow, forest: Forest, side: BoolArray, control: NDArray[np.int64], mirror: int | None
-) -> bool:
-    """Lend, solve, take back, and mark the buried set; returns False if cancelled (then `side` is not written)."""
-    n = len(flow.role)
-    if mirror is not None:
-        for v in range(n):
-            flow.excess[v] = -flow.excess[v]
-    lent = lend(flow, mirror)
-    done: bool = solve(flow, forest, control, mirror)
-    take_back(flow, lent, mirror)
-    if done:
-        for v in range(n):
-            side[v] = forest.label[v] == n + 1
-    if mirror is not None:
-        for v in range(n):
-            flow.excess[v] = -flow.excess[v]
-    return done

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.cpu.pseudoflow import POLL_MASK
 from gpu_engine.free import ORDINARY
-from gpu_engine.types import ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
+from gpu_engine.types import INFINITE_RESIDUAL, ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
 
 NOWHERE: Final = -1
 PUT_OFF: Final = -2
@@ -43,7 +43,7 @@ def apply(
     old: UnitArray,
     edge_arc: ArcArray,
     undirected: BoolArray,
-    infinite_arc: BoolArray,
+    arc_capacity: UnitArray,
     head: VertexArray,
     reverse_arc: ArcArray,
     residual: UnitArray,
@@ -52,17 +52,17 @@ def apply(
 ) -> int:
     """Change the capacities of ``rows`` int64[k] to ``new`` int64[k]; return the value's change. O(k).
 
-    ``old`` int64[m] are all edges' present capacities. ``infinite_arc`` bool[arcs], or empty if there is none:
-    finite edges on such an arc change nothing.
+    ``old`` int64[m] are all edges' present capacities, ``arc_capacity`` int64[arcs] what they come to: finite edges on
+    an arc with an infinite one change nothing.
     """
     for i in range(len(rows)):
         a = edge_arc[rows[i]]
         if a >= 0:
             r = reverse_arc[a]
             change = new[i] - old[rows[i]]
-            if len(infinite_arc) == 0 or not infinite_arc[a]:
+            if arc_capacity[a] < INFINITE_RESIDUAL:
                 residual[a] += change
-            if undirected[rows[i] if len(undirected) > 1 else 0] and (len(infinite_arc) == 0 or not infinite_arc[r]):
+            if undirected[rows[i] if len(undirected) > 1 else 0] and arc_capacity[r] < INFINITE_RESIDUAL:
                 residual[r] += change
     gained = 0
     for i in range(len(rows)):

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.cpu.pseudoflow import Forest
+from gpu_engine.cpu.reach import Reach
 
 EPOCH_LIMIT = 2**31 - 2
 
@@ -22,22 +23,37 @@ class Scratch(threading.local):
         self.via: NDArray[np.int32] = np.zeros(0, np.int32)
         self.queue: NDArray[np.int32] = np.zeros(0, np.int32)
         self.epoch = 0
+        self._block: NDArray[np.uint32] = np.zeros(0, np.uint32)
         self._forest: Forest | None = None
 
     def forest(self, n_vertices: int) -> Forest:
-        """For `pseudoflow.drain_kernel`: 48 bytes a vertex."""
+        """For `pseudoflow.solve`: 48 bytes a vertex."""
         n = n_vertices
         if self._forest is None or len(self._forest.label) < n:
             block = np.empty(8 * n + 8, np.uint32)
             aligned = (-block.ctypes.data) % 32 // 4  # rows of 32 bytes, none across two cache lines
+            self._block = block[aligned : aligned + 8 * n]
             self._forest = Forest(
                 label=np.empty(n, np.int32),
-                links=block[aligned : aligned + 8 * n].reshape(n, 8),
+                links=self._block.reshape(n, 8),
                 population=np.empty(n + 2, np.int32),
                 bucket=np.empty(n + 2, np.uint32),
                 queue=np.empty(n, np.uint32),
             )
         return self._forest
+
+    def reach(self, n_vertices: int) -> Reach:
+        """For `smallcut.attempt`, in the memory of the forest, which is planted later: 40 of its bytes a vertex."""
+        n, forest, block = n_vertices, self.forest(n_vertices), self._block
+        return Reach(
+            node=block[: 4 * n].view(np.int32).reshape(n, 4),
+            ahead=forest.queue[:n],
+            behind=forest.bucket[:n],
+            excesses=block[4 * n : 5 * n],
+            deficits=block[5 * n : 6 * n],
+            trail=block[6 * n : 8 * n],
+            meeting=forest.population[:n].view(np.uint32),
+        )
 
     def reserve(self, n_vertices: int) -> None:
         """Make room for ``n_vertices``; each later search of up to that many steps has a fresh epoch."""

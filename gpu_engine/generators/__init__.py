@@ -14,13 +14,16 @@ from gpu_engine.errors import InvalidNetwork
 from gpu_engine.generators.genrmf import genrmf, genrmf_long, genrmf_wide
 from gpu_engine.generators.grid import grid, vision_grid
 from gpu_engine.generators.levels import acyclic_dense, rlg, rlg_long, rlg_wide
+from gpu_engine.generators.narrow import bipartite, digraph, tree, zigzag
 from gpu_engine.generators.planar import delaunay, geometric, road
 from gpu_engine.generators.rmat import rmat, rmat_sets
 
 __all__ = [
     "FAMILIES",
     "acyclic_dense",
+    "bipartite",
     "delaunay",
+    "digraph",
     "generate",
     "genrmf",
     "genrmf_long",
@@ -33,7 +36,9 @@ __all__ = [
     "rmat",
     "rmat_sets",
     "road",
+    "tree",
     "vision_grid",
+    "zigzag",
 ]
 
 FAMILIES: Mapping[str, Callable[..., EdgeList]] = MappingProxyType(
@@ -52,6 +57,10 @@ FAMILIES: Mapping[str, Callable[..., EdgeList]] = MappingProxyType(
         "rgg": geometric,
         "delaunay": delaunay,
         "road": road,
+        "digraph": digraph,
+        "tree": tree,
+        "zigzag": zigzag,
+        "bipartite": bipartite,
     }
 )
 """Family name to generator. All but `genrmf` and `rlg` need no parameter beyond the seed."""

@@ -8,8 +8,9 @@ import pytest
 from numpy.typing import NDArray
 from ortools.graph.python import max_flow
 
-from gpu_engine.cpu.drain import OUTSIDE, drain
+from gpu_engine.cpu.drain import drain
 from gpu_engine.cpu.scratch import Scratch
+from gpu_engine.cpu.sides import OUTSIDE
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Control
 from gpu_engine.network import Network
@@ -106,24 +107,26 @@ def check_pseudoflow(before: Instance, after: Instance, at: str) -> None:
     assert (outflow[before.role == OUTSIDE] == 0).all(), at
 
 
-def check_drained(before: Instance, after: Instance, side: BoolArray, at: str) -> None:
+def check_drained(before: Instance, after: Instance, side: BoolArray, at: str, *, exact: bool = False) -> None:
     check_pseudoflow(before, after, at)
     ordinary, inside = before.role == 0, before.role != OUTSIDE
     assert side[ordinary & (after.excess > 0)].all(), at
     assert not side[~ordinary | (after.excess < 0)].any(), at
     leaves = side[before.tail] & ~side[before.network.head] & inside[before.network.head]
     assert (after.residual[leaves] == 0).all(), at
-    assert (after.excess[ordinary & (before.excess > 0)] >= 0).all(), at
+    if exact:
+        assert (after.excess[ordinary] >= np.minimum(before.excess[ordinary], 0)).all(), at
     unlimited = before.role == UNLIMITED
     assert (after.excess[unlimited] >= before.excess[unlimited]).all(), at
     drained = before.excess[ordinary & (before.excess > 0)].sum() - after.excess[ordinary & (after.excess > 0)].sum()
     assert drained == most_drained(before), at
 
 
-def run(instance: Instance, control: Control, *, mirrored: bool) -> tuple[Instance, BoolArray]:
+def run(instance: Instance, control: Control, *, mirrored: bool, exact: bool = False) -> tuple[Instance, BoolArray]:
     """Solve a copy; mirrored, the mirror image of the mirror image."""
     given = instance.mirror() if mirrored else instance.copy()
-    side = drain(given.network, given.residual, given.excess, given.role, control, Scratch(), mirrored=mirrored)
+    arrays = given.residual, given.excess, given.role
+    side = drain(given.network, *arrays, control, Scratch(), mirrored=mirrored, exact=exact)
     return (given.mirror() if mirrored else given), side
 
 
@@ -131,8 +134,9 @@ def run(instance: Instance, control: Control, *, mirrored: bool) -> tuple[Instan
 def test_random_pseudoflows(first: int) -> None:
     for seed in range(first, first + SEEDS_A_CASE):
         before = random_instance(seed)
-        after, side = run(before, Control(), mirrored=seed % 2 == 1)
-        check_drained(before, after, side, f"seed {seed}")
+        exact = seed % 4 < 2
+        after, side = run(before, Control(), mirrored=seed % 2 == 1, exact=exact)
+        check_drained(before, after, side, f"seed {seed}", exact=exact)
 
 
 def grid_instance(side: int, seed: int) -> Instance:

@@ -1,11 +1,12 @@
 """The benchmarks on tiny networks: every row has its fields, every command its table."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import batches, cold, instances, memory, tables, warm
+from benchmarks import batches, cold, instances, memory, pairs, tables, warm
 from benchmarks.__main__ import main
 from benchmarks.answers import WrongAnswer
 from benchmarks.batches import Change, Drawn
@@ -40,6 +41,45 @@ def test_cold_rows_agree_and_have_their_fields(instance: Instance) -> None:
     assert all(DESCRIPTION | times <= row.keys() for row in rows if "skipped" not in row)
     assert {"arcs", "certificate_ms_median", "certificate_valid", "counters"} <= rows[0].keys()
     assert rows[0]["repeats"] == 2
+
+
+@pytest.mark.parametrize("family", ["zigzag", "bipartite"])
+def test_caps_stand_for_the_edges_at_source_and_sink(family: str) -> None:
+    parameters = {"pairs": 40} if family == "zigzag" else {"left": 40, "right": 30}
+    instance = Instance("matching", family, parameters, capped=True)
+    edges = drawn(instance)
+    asked = cold.asked_of(instance, edges)
+    assert asked.edges.n_edges + len(asked.terminals.sources) + len(asked.terminals.sinks) == edges.n_edges
+    rows = cold.measure(instance, edges, ["cpu"], PEERS, EFFORT)
+    assert len({row["value"] for row in rows if "value" in row}) == 1
+
+
+def test_every_hard_instance_can_be_drawn_small() -> None:
+    smaller = {
+        "n_vertices": 500,
+        "leaving": 5,
+        "entering": 5,
+        "pairs": 20,
+        "left": 20,
+        "right": 20,
+        "rows": 5,
+        "columns": 5,
+    }
+    for instance in instances.HARD:
+        parameters = {name: min(value, smaller.get(name, value)) for name, value in instance.parameters.items()}
+        tiny = replace(instance, parameters=parameters)
+        (row,) = cold.measure(tiny, drawn(tiny), ["cpu"], {}, EFFORT)
+        assert row["certificate_valid"], instance.name
+
+
+def test_pairs_are_the_same_for_every_solver_and_have_their_fields() -> None:
+    rows = pairs.measure(TINY[0], drawn(TINY[0]), "cpu", {"ortools": PEERS["ortools"]}, EFFORT, count=4)
+    ours, other = rows
+    assert (ours["solver"], other["solver"]) == ("headrace-cpu", "ortools")
+    assert ours["values"] == other["values"]
+    assert {"solve_ms_sum", "solve_ms_median", "arcs", "pairs"} | DESCRIPTION <= ours.keys()
+    assert len(ours["pair_ms"]) == ours["pairs"] == 4
+    assert ours["solve_ms_sum"] == pytest.approx(sum(ours["pair_ms"]), abs=0.001)
 
 
 def test_a_peer_with_another_value_is_an_error() -> None:
@@ -126,6 +166,7 @@ def test_every_kind_has_a_table(tmp_path: Path) -> None:
     (memory_row,) = memory.measure(TINY[0], None)
     rows = {
         "cold": cold.measure(TINY[0], edges, ["cpu", "auto"], {}, EFFORT),
+        "pairs": pairs.measure(TINY[0], edges, "cpu", {}, EFFORT, count=2),
         "warm": list(warm.measure(TINY[0], edges, warm.Plan(batches=1, cold_batches=1))),
         "drift": [warm.measure_drift(TINY[0], edges, warm.Plan(), batches=10, size=2)],
         "memory": [memory_row],

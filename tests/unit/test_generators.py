@@ -28,6 +28,10 @@ SMALL: dict[str, dict[str, Any]] = {
     "rgg": {"n_vertices": 600, "degree": 12.0},
     "delaunay": {"n_vertices": 800},
     "road": {"rows": 12, "columns": 20, "terminals": 5},
+    "digraph": {"n_vertices": 300},
+    "tree": {"n_vertices": 300},
+    "zigzag": {"pairs": 50},
+    "bipartite": {"left": 60, "right": 50},
 }
 
 
@@ -66,7 +70,8 @@ def test_same_seed_same_network(family: str) -> None:
     one, again, other = (generate(family, seed=seed, **SMALL[family]) for seed in (3, 3, 4))
     for column in ("tail", "head", "capacity", "undirected"):
         np.testing.assert_array_equal(getattr(one, column), getattr(again, column))
-    assert one.n_edges != other.n_edges or bool(np.any(one.capacity != other.capacity))
+    columns = ("tail", "head", "capacity")
+    assert one.n_edges != other.n_edges or any(np.any(getattr(one, c) != getattr(other, c)) for c in columns)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +131,34 @@ def test_road_chains_visit_every_vertex_between_junctions_once() -> None:
     assert degree[:36].sum() == 2 * 60
 
 
+@pytest.mark.parametrize("max_capacity", [1, 100])
+def test_nothing_flows_into_a_closed_sink(max_capacity: int) -> None:
+    edges = generate("digraph", seed=2, n_vertices=300, max_capacity=max_capacity, closed=True)
+    assert max_flow_value(edges) == 0
+    assert edges.capacity[-3:].tolist() == [0, 0, 0]
+    assert edges.capacity[:-3].min() >= 1
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("undirected", [False, True])
+def test_a_zigzag_can_be_matched_whole(shuffled: bool, undirected: bool) -> None:
+    r"""
+    left   0   1   2          n = 3 pairs, 2 * 3 - 1 edges on the path
+           | \ | \ |
+    right  0   1   2
+    """
+    edges = generate("zigzag", seed=4, pairs=3, shuffled=shuffled, undirected=undirected)
+    assert edges.n_edges == 5 + 2 * 3
+    assert max_flow_value(edges) == 3
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+def test_a_tree_is_one_piece(undirected: bool) -> None:
+    edges = generate("tree", seed=1, n_vertices=200, shortcuts=0, undirected=undirected)
+    assert max_flow_value(edges) == (2 if undirected else 1)
+    assert edges.n_edges == 2 * 199
+
+
 @pytest.mark.parametrize("radius", [0.013, 0.3, 2.0])
 def test_pairs_within_a_radius_are_those_of_the_full_distance_matrix(radius: float) -> None:
     points = np.random.default_rng(11).random((150, 2))
@@ -149,6 +182,11 @@ def test_pairs_within_a_radius_are_those_of_the_full_distance_matrix(radius: flo
         ("rgg", {"degree": 0.0}),
         ("delaunay", {"n_vertices": 3}),
         ("road", {"terminals": 10**6}),
+        ("digraph", {"n_vertices": 3}),
+        ("digraph", {"entering": 0}),
+        ("tree", {"n_vertices": 1}),
+        ("zigzag", {"pairs": 0}),
+        ("bipartite", {"degree": 0}),
         ("nonsense", {}),
     ],
 )

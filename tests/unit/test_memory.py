@@ -37,7 +37,8 @@ class OnDevice(CpuEngine):
     name = "device"
 
     def __init__(self, network: Network, room: Room = unlimited) -> None:
-        super().__init__(network, lambda needed: room(Footprint(0, needed.host)))
+        super().__init__(network)
+        self._room = lambda needed: room(Footprint(0, needed.host))
         room(Footprint(device=1000))
 
     @property

@@ -109,8 +109,8 @@ def test_a_trial_holds_what_both_hold() -> None:
     state = engine.open(terminals)
     alone = engine.footprint
     engine.solve(state)
-    states = alone - Footprint(network.nbytes + host._infinite_arcs.nbytes)
-    assert held[0] == Footprint(alone.host + states.host + host._infinite_arcs.nbytes, 77)
+    states = alone - Footprint(network.nbytes + host._capacity.nbytes)
+    assert held[0] == Footprint(alone.host + states.host + host._capacity.nbytes, 77)
     assert engine.footprint.host == alone.host
     assert engine.footprint.device in (0, 77)
 

@@ -1,0 +1,128 @@
+"""A first flow where excesses lie beside deficits, as left vertices of a matching beside right ones.
+
+Karp and Sipser's rule: a vertex with one partner left is served first, since that choice cannot be wrong; only when
+there is none does the next excess take any partner. On random bipartite graphs next to nothing is left to be found, and
+on paths and trees nothing at all. What it pushes is a flow like any other: residuals stay >= 0, no excess or deficit
+changes its sign. O(arcs of excesses and deficits).
+
+Karp, Sipser, "Maximum matching in sparse random graphs", FOCS 1981.
+"""
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gpu_engine.cpu.pseudoflow import CANCEL, ORDINARY, POLL_MASK, Index, Pseudoflow
+
+Partners = NDArray[np.int32]
+"""int32[n]: 1 + how many partners an excess still has, the negative of that for a deficit; 0 for a vertex that is
+neither, or used up, or found to have none."""
+
+SAMPLED_VERTICES: Final = 64
+SAMPLED_ARCS: Final = 64
+
+
+@njit(nogil=True, cache=True)
+def beside(flow: Pseudoflow, excesses: Index, count: int) -> bool:
+    """Whether residual arcs of excesses lead to deficits and hardly to other ordinary vertices, by a sample."""
+    good, bad = 0, 0
+    for i in range(min(count, SAMPLED_VERTICES)):
+        v = excesses[i * count // min(count, SAMPLED_VERTICES)]
+        row = flow.row_offsets[v]
+        for k in range(min(SAMPLED_ARCS, flow.row_offsets[v + 1] - row)):
+            w = flow.head[row + k]
+            if flow.role[w] != ORDINARY or flow.residual[row + k] == 0:
+                continue
+            if flow.excess[w] < 0:
+                good += 1
+            else:
+                bad += 1
+    return good > 16 * bad
+
+
+@njit(nogil=True, cache=True)
+def retire(flow: Pseudoflow, partners: Partners, v: int, stack: Index, top: int) -> int:
+    """v is used up; those it could have served go on the stack if they have one partner left. Returns its top."""
+    sign = 1 if partners[v] > 0 else -1
+    partners[v] = 0
+    for a in range(flow.row_offsets[v], flow.row_offsets[v + 1]):
+        w = flow.head[a]
+        has = partners[w]
+        if sign * has < -1:
+            partners[w] = has + sign
+            if has + sign == -2 * sign:
+                stack[top] = w
+                top += 1
+    return top
+
+
+@njit(nogil=True, cache=True)
+def serve(flow: Pseudoflow, partners: Partners, v: int, stack: Index, top: int) -> int:
+    """Push between v and the partners beside it until v is used up or has none; returns the top of the stack."""
+    sign = 1 if partners[v] > 0 else -1
+    for a in range(flow.row_offsets[v], flow.row_offsets[v + 1]):
+        w = flow.head[a]
+        if sign * partners[w] >= 0:
+            continue
+        forward = a
+        if sign < 0:
+            forward = flow.reverse_arc[a]
+        amount = min(flow.residual[forward], min(abs(flow.excess[v]), abs(flow.excess[w])))
+        if amount == 0:
+            continue
+        flow.residual[forward] -= amount
+        flow.residual[flow.reverse_arc[forward]] += amount
+        flow.excess[v] -= sign * amount
+        flow.excess[w] += sign * amount
+        if flow.excess[w] == 0:
+            top = retire(flow, partners, w, stack, top)
+        if flow.excess[v] == 0:
+            return retire(flow, partners, v, stack, top)
+    partners[v] = 0
+    return top
+
+
+@njit(nogil=True, cache=True)
+def count_partners(flow: Pseudoflow, partners: Partners, stack: Index) -> int:
+    """Fill ``partners``, and the stack with vertices that have one; returns its top."""
+    n = len(flow.role)
+    for v in range(n):
+        partners[v] = 0
+        if flow.role[v] == ORDINARY and flow.excess[v] != 0:
+            partners[v] = 1 if flow.excess[v] > 0 else -1
+    for v in range(n):
+        if partners[v] <= 0:
+            continue
+        for a in range(flow.row_offsets[v], flow.row_offsets[v + 1]):
+            w = flow.head[a]
+            if partners[w] < 0 and flow.residual[a] > 0:
+                partners[v] += 1
+                partners[w] -= 1
+    top = 0
+    for v in range(n):
+        if abs(partners[v]) == 2:
+            stack[top] = v
+            top += 1
+    return top
+
+
+@njit(nogil=True, cache=True)
+def match(flow: Pseudoflow, partners: Partners, stack: Index, control: NDArray[np.int64]) -> None:
+    """Push from excesses to deficits beside them. ``partners`` int32[n] and ``stack`` uint32[n] are working memory."""
+    top = count_partners(flow, partners, stack)
+    for x in range(len(flow.role) + 1):
+        served = 0
+        while top > 0:
+            top -= 1
+            v = stack[top]
+            if partners[v] != 0:
+                top = serve(flow, partners, v, stack, top)
+            served += 1
+            if served & POLL_MASK == 0 and control[CANCEL] != 0:
+                return
+        if x & POLL_MASK == 0 and control[CANCEL] != 0:
+            return
+        if x < len(flow.role) and partners[x] > 0:
+            top = serve(flow, partners, x, stack, top)

@@ -1,0 +1,71 @@
+"""Compiled kernels are kept apart by the state of all their sources."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpu_engine import _kernel_cache
+from gpu_engine._kernel_cache import KEPT, PREFIX, VARIABLE, digest, set_directory
+
+CALLEE = """from numba import njit
+@njit(cache=True)
+def callee():
+    return {value}
+"""
+CALLER = """from numba import njit
+from gpu_engine.cpu.callee import callee
+@njit(cache=True)
+def caller():
+    return callee()
+"""
+
+
+def package(root: Path, value: int) -> None:
+    """A package with a kernel that calls one in another file, and the real module that keeps its cache."""
+    kernels = root / "gpu_engine" / "cpu"
+    kernels.mkdir(parents=True, exist_ok=True)
+    source = Path(_kernel_cache.__file__)
+    (root / "gpu_engine" / "__init__.py").write_text((source.parent / "__init__.py").read_text())
+    (root / "gpu_engine" / "_kernel_cache.py").write_text(source.read_text())
+    (kernels / "__init__.py").touch()
+    (kernels / "callee.py").write_text(CALLEE.format(value=value))
+    (kernels / "caller.py").write_text(CALLER)
+
+
+def answer(root: Path) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    code = "from gpu_engine.cpu.caller import caller; print(caller())"
+    run = subprocess.run([sys.executable, "-c", code], cwd=root, env=environment, capture_output=True, check=True)
+    return run.stdout.decode().strip()
+
+
+def test_a_changed_callee_in_another_file_is_compiled_anew(tmp_path: Path) -> None:
+    package(tmp_path, 1)
+    assert answer(tmp_path) == "1"
+    (tmp_path / "gpu_engine" / "cpu" / "callee.py").write_text(CALLEE.format(value=2))
+    assert answer(tmp_path) == "2"
+    kept = list((tmp_path / "gpu_engine" / "__pycache__").glob(PREFIX + "*"))
+    assert len(kept) == 2
+    assert all(any(path.rglob("*.nbi")) for path in kept)
+
+
+def test_a_process_and_those_it_starts_share_a_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    set_directory()
+    first = os.environ[VARIABLE]
+    assert Path(first) == tmp_path / (PREFIX + digest())
+    set_directory()
+    assert os.environ[VARIABLE] == first
+
+
+def test_few_states_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    for i in range(KEPT + 3):
+        (tmp_path / f"{PREFIX}{i}").mkdir()
+        os.utime(tmp_path / f"{PREFIX}{i}", (i, i))
+    (tmp_path / "other").mkdir()
+    set_directory()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*(f"{PREFIX}{i}" for i in range(4, 7)), "other"]
