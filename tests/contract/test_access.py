@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from service.api import access
-from service.api.access import NEEDED, OPEN
-from service.app import create_app
+from service.api.app import create_app
+from service.api.guards import access
+from service.api.guards.access import NEEDED, OPEN
 from service.errors import ServiceError
 from service.settings import Settings
 from service.store.api_keys import KeyRing, Scope, new_key

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from service.api.admission import BUSY, Admission, Ticket
-from service.api.budget import ByteBudget
+from service.api.bodies.budget import ByteBudget
+from service.api.guards.admission import BUSY, Admission, Ticket
 from service.errors import ServiceError
 from service.protocol import Status
 from service.settings import Settings
@@ -37,7 +37,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: float) -> None:
         self.now = 100.0
-        monkeypatch.setattr("service.api.admission.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("service.api.guards.admission.time.monotonic", lambda: self.now)
         self.admission = Admission(Settings(**settings))
         self.inside: list[Ticket] = []
 

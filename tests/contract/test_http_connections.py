@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from service.http_connections import Connections
+from service.api.http.connections import Connections
 from service.open_files import ENOUGH, OWN_FILES, room_for_callers
 from tests.api_process import ApiProcess, api_process
 from tests.prober import Latencies, probing
@@ -106,7 +106,7 @@ def test_processes_let_themselves_open_more_files(few_files: list[str], redis_ur
         eventually(lambda: open_files_of(worker.pid) == few_files)
         worker.kill()
     with serving(tmp_path) as service:
-        assert [open_files_of(pid) for pid in service.children().values()] == 3 * [few_files]
+        assert [open_files_of(pid) for pid in service.host.children().values()] == 3 * [few_files]
 
 
 class Caller:

@@ -37,7 +37,7 @@ def run(cases: int, seed: int) -> Iterator[Row]:
     done = 0
     folder = tempfile.TemporaryDirectory(prefix="headrace-fuzz-")
     with folder as data, serving(Path(data) / "data", environment=LIMITS) as service:
-        children, seen = service.children(), Path(data) / "seen.json"
+        children, seen = service.host.children(), Path(data) / "seen.json"
         while done < cases:
             began = time.perf_counter()
             for name, edges in (("city", EDGES), ("shift", PAIRS)):
@@ -45,7 +45,7 @@ def run(cases: int, seed: int) -> Iterator[Row]:
             failed = _schemathesis(service.url, seed, seen) != 0
             row: Row = {"what": "api", "seed": seed, "failed": int(failed)} | json.loads(seen.read_text())
             yield row | {"minutes": round((time.perf_counter() - began) / 60, 2)}
-            if (now := service.children()) != children:
+            if (now := service.host.children()) != children:
                 raise RuntimeError(f"a process died: {children} are {now}")
             done, seed = done + row["cases"], seed + 1
 

@@ -18,10 +18,10 @@ from gpu_engine.network import Network
 from gpu_engine.terminals import Terminals
 from gpu_engine.types import INFINITE, EdgeArray
 from gpu_engine.updates import CapacityTable
-from service.api.estimate import estimate
+from service.api.routes.estimate import estimate
 from service.models.graphs import EstimateBody, EstimateInfo
 from service.queue.models import WorkerInfo
-from service.resident import Graph, least_footprint
+from service.worker.graph import Graph, least_footprint
 
 GRID = generate("grid", seed=1, rows=60, columns=60)
 SPARSE = generate("road", seed=1, rows=60, columns=60, terminals=20)

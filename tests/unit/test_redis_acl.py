@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from gpu_engine.edgelist import EdgeList
-from service import redis_acl
+from service.host import redis_acl
 from service.protocol import EmptyArgs, Kind
 from service.settings import Settings
 from tests.graphs import diamond

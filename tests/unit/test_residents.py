@@ -15,8 +15,8 @@ from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.network import Network
 from gpu_engine.updates import CapacityTable
-from service.resident import Graph
-from service.residents import Residents
+from service.worker.graph import Graph
+from service.worker.memory import Residents
 
 NETWORK = Network(EdgeList(2, np.array([0], np.int32), np.array([1], np.int32), np.array([1])))
 PLENTY = 1 << 30
