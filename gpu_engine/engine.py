@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from gpu_engine.checks import Certificate
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.footprint import Footprint, Needs
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import BoolArray, EdgeArray, UnitArray
 
 

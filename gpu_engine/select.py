@@ -5,11 +5,11 @@ from typing import Final, TypeAlias
 
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cuda.presets import DEFAULT, find
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Engine
 from gpu_engine.errors import EngineError, UnknownEngine
 from gpu_engine.footprint import Room, unlimited
-from gpu_engine.network import Network
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
 from gpu_engine.trial import TrialEngine
 
 Choice: TypeAlias = str

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import pytest
 
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.formats import pack
+from gpu_engine.networks.edgelist import EdgeList
 from service.errors import ServiceError
 from service.host import redis_server
 from service.protocol import Kind, LoadArgs, MaxFlowArgs, Message, Operation, PatchArgs, Reply, Status

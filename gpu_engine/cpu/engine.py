@@ -15,10 +15,10 @@ from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.engine import Control, Cut, Engine, FlowState, KeptState, Mode, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, on_cpu, unlimited
-from gpu_engine.free import ORDINARY, SOURCE, free_vertices, route_free_flow
-from gpu_engine.links import shift_arc_capacity
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.free import ORDINARY, SOURCE, free_vertices, route_free_flow
+from gpu_engine.networks.links import shift_arc_capacity
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, BoolArray, EdgeArray, UnitArray, VertexArray
 
 SEARCH_SHARE = 16

@@ -29,9 +29,9 @@ from gpu_engine.cuda.presets import DEFAULT, find
 from gpu_engine.engine import WORK_DONE, Control, Cut, Engine, FlowState, KeptState, Mode, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, arranging_bytes, on_cuda, unlimited
-from gpu_engine.free import SOURCE, free_vertices
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.free import SOURCE, free_vertices
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, EdgeArray, UnitArray
 
 NARROW_LIMIT = 1 << 30

@@ -17,7 +17,7 @@ from gpu_engine.cuda.presets import PRESETS, Preset, Steps
 from gpu_engine.cuda.side import AWAY, ReversedRows, Side
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
-from gpu_engine.free import ORDINARY, SINK
+from gpu_engine.networks.free import ORDINARY, SINK
 
 STEP_LIMIT: Final = 1 << 30
 """Host iterations of one drain; at 10 us each, hours. What is left then is the default drain's."""

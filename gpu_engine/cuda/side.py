@@ -12,7 +12,7 @@ import numpy as np
 
 from gpu_engine.cuda.launch import BLOCK, MAX_BLOCKS, Array, Topology, residual
 from gpu_engine.cuda.module import kernel
-from gpu_engine.free import SINK
+from gpu_engine.networks.free import SINK
 
 TALLIES: Final = ("pushes", "relabels", "arcs_scanned")
 """What kernels count, in the order of `Tally` in presets/common.cuh."""

@@ -8,15 +8,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.bipartite import unit
 from gpu_engine.checks import Certificate
 from gpu_engine.engine import Cut, SolveReport
-from gpu_engine.json_text import write_amounts
 from gpu_engine.matching import Matching
-from gpu_engine.names import Names
-from gpu_engine.network import Network
+from gpu_engine.networks.bipartite import unit
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.units import write_units
+from gpu_engine.text.json_text import write_amounts
+from gpu_engine.text.names import Names
 from gpu_engine.types import BoolArray, EdgeArray, UnitArray, VertexArray
-from gpu_engine.units import write_units
 from service.protocol import CapacitiesArgs, Kind
 from service.store.catalogue import GraphInfo
 from service.store.snapshots import SnapshotInfo

@@ -12,9 +12,9 @@ from gpu_engine.checks import Certificate
 from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, EngineError, TimedOut
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, on_cuda
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
-from gpu_engine.updates import CapacityTable
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.networks.updates import CapacityTable
 from service.protocol import Kind
 from service.store.log import Applied
 from service.store.snapshots import KnownKey

@@ -19,15 +19,15 @@ import redis
 import structlog
 from numpy.typing import NDArray
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Control, Engine
 from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
 from gpu_engine.footprint import Footprint
 from gpu_engine.formats import unpack
-from gpu_engine.network import Network
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.networks.updates import CapacityTable, Change
 from gpu_engine.select import load_network
-from gpu_engine.terminals import Terminals
-from gpu_engine.updates import CapacityTable, Change
 from service.errors import ServiceError
 from service.packed import unpacked
 from service.protocol import CapacitiesArgs, Command, DeleteArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, PatchArgs

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpu_engine.bipartite import edge_ends, one_each, oriented, refuse_narrow, unit
 from gpu_engine.checks import Certificate
 from gpu_engine.engine import Control, Engine, Mode, SolveReport
 from gpu_engine.footprint import Footprint
 from gpu_engine.matching import Matching, read_matching
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.bipartite import edge_ends, one_each, oriented, refuse_narrow, unit
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from service.worker import answers
 from service.worker.graph import Answer, Graph, NotProven, Solved
 from service.worker.terminals import read_vertices

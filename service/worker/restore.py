@@ -5,11 +5,11 @@ from typing import Final
 
 import structlog
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Engine
 from gpu_engine.formats import unpack
-from gpu_engine.network import Network
-from gpu_engine.updates import CapacityTable, Change
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.updates import CapacityTable, Change
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.catalogue import Held

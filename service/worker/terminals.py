@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpu_engine.errors import InvalidTerminals
-from gpu_engine.literals import read_literals
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.networks.units import read_amounts
+from gpu_engine.networks.updates import rows_of
+from gpu_engine.text.literals import read_literals
 from gpu_engine.types import UnitArray, VertexArray
-from gpu_engine.units import read_amounts
-from gpu_engine.updates import rows_of
 from service.protocol import MaxFlowArgs
 
 

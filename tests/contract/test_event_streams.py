@@ -16,7 +16,7 @@ from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control, Engine, FlowState, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Room, unlimited
-from gpu_engine.network import Network
+from gpu_engine.networks.network import Network
 from service.api.app import create_app
 from service.api.guards import access
 from service.api.replies import streams

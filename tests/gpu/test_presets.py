@@ -15,8 +15,8 @@ from gpu_engine.engine import Control, SolveReport  # noqa: E402
 from gpu_engine.errors import Cancelled  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402
 from gpu_engine.matching import maximum_matching  # noqa: E402
-from gpu_engine.network import Network  # noqa: E402
-from gpu_engine.terminals import Terminals  # noqa: E402
+from gpu_engine.networks.network import Network  # noqa: E402
+from gpu_engine.networks.terminals import Terminals  # noqa: E402
 from gpu_engine.types import INFINITE  # noqa: E402
 from tests.congruence import check_sequence  # noqa: E402
 

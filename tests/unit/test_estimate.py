@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import FlowState
 from gpu_engine.footprint import Footprint
 from gpu_engine.generators import generate
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.types import INFINITE, EdgeArray
-from gpu_engine.updates import CapacityTable
 from service.api.routes.estimate import estimate
 from service.models.graphs import EstimateBody, EstimateInfo
 from service.queue.models import WorkerInfo

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.generators import grid
+from gpu_engine.networks.edgelist import EdgeList
 from service.protocol import Command, Kind, MaxFlowArgs, PatchArgs
 from service.settings import Settings
 from service.store.connection import connect

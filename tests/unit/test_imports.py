@@ -26,15 +26,13 @@ STARTING = ("service.cli", "service.host")
 """What starts the others."""
 RUNNING = ("service.worker", "service.api")
 """The two kinds of process. They meet in Redis only."""
-CORE = (
-    *("types", "errors", "footprint", "edgelist", "names", "links", "network", "terminals", "free", "checks"),
-    *("texts", "text_index", "json_text", "literals", "ends"),
-)
+CORE = ("types", "errors", "footprint", "networks", "text", "checks")
 
 FORBIDDEN: Mapping[str, tuple[str, ...]] = {
     "headrace": ("service", "gpu_engine", "redis", "pyarrow", "numba", "pydantic", *WEB),
     "gpu_engine": ("service", "headrace", "redis", "httpx", "pydantic", *WEB),
     **{f"gpu_engine.{name}": (*ENGINES, "gpu_engine.engine", "gpu_engine.formats") for name in CORE},
+    "gpu_engine.text": ("gpu_engine.networks",),
     "gpu_engine.formats": (*SOLVING, "gpu_engine.generators", "numba"),
     "gpu_engine.generators": (*SOLVING, "gpu_engine.formats"),
     "gpu_engine.cpu": ("gpu_engine.cuda", "gpu_engine.formats", "cupy"),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.matching import Matching
+from gpu_engine.networks.edgelist import EdgeList
 from service.protocol import Kind, MatchingArgs
 from service.worker import matching as matchings
 from tests.service_fixtures import Caller, StartWorker, code_of

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, unlimited
 from gpu_engine.formats import pack
 from gpu_engine.generators import grid
-from gpu_engine.network import Network
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
 from gpu_engine.trial import TrialEngine
 from gpu_engine.types import MAX_VERTICES
 from service.protocol import CapacitiesArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, Reply

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import redis
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.formats import pack
+from gpu_engine.networks.edgelist import EdgeList
 from service.errors import ServiceError
 from service.host import redis_server
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status

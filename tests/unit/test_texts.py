@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import pack, unpack
 from gpu_engine.formats._names import as_arrow
-from gpu_engine.json_text import write_amounts, write_integers, write_texts
-from gpu_engine.names import Names
-from gpu_engine.text_index import TextIndex
-from gpu_engine.texts import STEP, Texts
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.units import write_units
+from gpu_engine.text.index import TextIndex
+from gpu_engine.text.json_text import write_amounts, write_integers, write_texts
+from gpu_engine.text.names import Names
+from gpu_engine.text.texts import STEP, Texts
 from gpu_engine.types import INFINITE
-from gpu_engine.units import write_units
 from service.worker import json_writer
 from service.worker.answers import STEP as WRITTEN_AT_ONCE
 from service.worker.answers import labels, listed, marked, unmarked

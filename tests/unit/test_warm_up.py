@@ -9,15 +9,15 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 import gpu_engine
 from dataclasses import replace
-from gpu_engine.bipartite import one_each
+from gpu_engine.networks.bipartite import one_each
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.edgelist import EdgeList
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE
-from gpu_engine.updates import CapacityTable
+from gpu_engine.networks.updates import CapacityTable
 from service.worker import answers, json_writer
 from service.packed import Columns, pack as packed, unpack as columns_of
 from service.protocol import CapacitiesArgs, Operation

@@ -23,8 +23,8 @@ import pyarrow as pa
 import structlog
 
 from gpu_engine import formats
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import EngineError
+from gpu_engine.networks.edgelist import EdgeList
 from service.api.bodies.tasks import JOB_LENGTH, GraphTask, Job, Task
 from service.errors import STATUS, ServiceError
 from service.telemetry import logs

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gpu_engine import formats
 from gpu_engine.formats.reading import json_bytes
-from gpu_engine.validate import check
+from gpu_engine.networks.validate import check
 from service.api.bodies.arrow import ARROW_STREAM, PatchLimits, capacities_to_arrow, patch_bytes, patch_from_arrow
 from service.errors import ServiceError
 from service.models.body import parse_body

@@ -13,13 +13,13 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.ends import EndIndex
 from gpu_engine.errors import ROWS_SHOWN, CapacityOverflow, EngineError, InvalidNetwork, UnknownEdge, shown
-from gpu_engine.literals import read_literals
-from gpu_engine.names import Names
-from gpu_engine.network import Network
+from gpu_engine.networks.ends import EndIndex
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.units import read_amounts, read_decimal, scale_units, to_units
+from gpu_engine.text.literals import read_literals
+from gpu_engine.text.names import Names
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray
-from gpu_engine.units import read_amounts, read_decimal, scale_units, to_units
 
 Ids = Sequence[int] | Sequence[str] | NDArray[np.int64]
 

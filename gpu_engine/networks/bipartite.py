@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from gpu_engine.errors import InvalidNetwork, NotBipartite
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import BoolArray, VertexArray
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.texts import Texts
+from gpu_engine.text.texts import Texts
 from gpu_engine.types import INFINITE, UnitArray
 
 AMOUNT_BYTES: Final = 24
@@ -31,7 +31,7 @@ def write_texts(texts: Texts, rows: NDArray[np.int64]) -> bytes:
 
 
 def write_amounts(units: UnitArray, decimals: int) -> bytes:
-    """The amounts as `gpu_engine.units.write_units` writes each of them. O(k)."""
+    """The amounts as `gpu_engine.networks.units.write_units` writes each of them. O(k)."""
     return _written(units, decimals, unlimited=True)
 
 

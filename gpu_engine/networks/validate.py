@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import CapacityOverflow, InvalidNetwork, TooLarge
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE, MAX_ARCS, MAX_DECIMALS, MAX_TOTAL, MAX_VERTICES, BoolArray, UnitArray
 
 

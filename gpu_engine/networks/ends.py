@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.network import Network
+from gpu_engine.networks.network import Network
 from gpu_engine.types import NO_ARC, ArcArray, BoolArray, EdgeArray, VertexArray
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpu_engine.errors import CapacityOverflow, InvalidTerminals, SourceIsSink
+from gpu_engine.networks.validate import exact_total
 from gpu_engine.types import INFINITE, MAX_TOTAL, UnitArray, VertexArray
-from gpu_engine.validate import exact_total
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.texts import Texts
+from gpu_engine.text.texts import Texts
 
 PRIME: Final = (1 << 31) - 1
 NOBODY: Final = -1

@@ -12,8 +12,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.errors import ROWS_SHOWN, Unbounded
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, NO_ARC, ArcArray, BoolArray, UnitArray, VertexArray
 
 ORDINARY, SINK, SOURCE = 0, 1, 2

@@ -10,11 +10,12 @@ from functools import cached_property
 
 import numpy as np
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import CapacityOverflow
 from gpu_engine.footprint import Counts
-from gpu_engine.links import build_csr, sum_arc_capacity, survey_change, swap_capacity
-from gpu_engine.names import Names
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.links import build_csr, sum_arc_capacity, survey_change, swap_capacity
+from gpu_engine.networks.validate import check, exact_total
+from gpu_engine.text.names import Names
 from gpu_engine.types import (
     INFINITE,
     INFINITE_RESIDUAL,
@@ -25,10 +26,9 @@ from gpu_engine.types import (
     UnitArray,
     VertexArray,
 )
-from gpu_engine.validate import check, exact_total
 
 CsrBuilder = Callable[[int, VertexArray, VertexArray], tuple[ArcArray, VertexArray, ArcArray, ArcArray]]
-"""What `gpu_engine.links.build_csr` does; another device may do it faster."""
+"""What `gpu_engine.networks.links.build_csr` does; another device may do it faster."""
 
 
 class Network:
@@ -205,6 +205,6 @@ class CapacityChange:
 
     @classmethod
     def of(cls, sums: tuple[int, int, int, bool]) -> "CapacityChange":
-        """From what `gpu_engine.links.survey_change` adds up."""
+        """From what `gpu_engine.networks.links.survey_change` adds up."""
         high, low, to_infinite, touches = sums
         return cls((high << 32) + low, to_infinite, touches)

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.errors import ROWS_SHOWN, InvalidNetwork
-from gpu_engine.json_text import write_integers, write_texts
-from gpu_engine.text_index import TextIndex
-from gpu_engine.texts import Texts
+from gpu_engine.text.index import TextIndex
+from gpu_engine.text.json_text import write_integers, write_texts
+from gpu_engine.text.texts import Texts
 
 
 class Names:

@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.texts import Texts
+from gpu_engine.text.texts import Texts
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, UnitArray
 
 MAX_DIGITS: Final = 18
