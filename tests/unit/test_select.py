@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpu_engine.cuda.presets import DEFAULT, PRESETS, find
+from gpu_engine.cuda.presets.schedules import DEFAULT, PRESETS, find
 from gpu_engine.errors import UnknownEngine
 from gpu_engine.generators import generate
 from gpu_engine.networks.network import Network

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gpu_engine.errors import UnknownEngine
 
 if TYPE_CHECKING:  # so that names can be checked without CuPy
-    from gpu_engine.cuda.side import Side
+    from gpu_engine.cuda.presets.region import Side
 
 Steps = Generator[None, None, None]
 

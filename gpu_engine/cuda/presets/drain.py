@@ -13,8 +13,8 @@ import numpy as np
 
 from gpu_engine.cuda import launch
 from gpu_engine.cuda.launch import State, Topology
-from gpu_engine.cuda.presets import PRESETS, Preset, Steps
-from gpu_engine.cuda.side import AWAY, ReversedRows, Side
+from gpu_engine.cuda.presets.region import AWAY, ReversedRows, Side
+from gpu_engine.cuda.presets.schedules import PRESETS, Preset, Steps
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.networks.free import ORDINARY, SINK
