@@ -20,7 +20,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.access import NEEDED, token_of
-from service.api.backend import NAME_PATTERN, Backend
+from service.api.backend import Backend
 from service.api.headers import waiting
 from service.api.metrics import Metrics
 from service.api.middleware import REQUEST_ID
@@ -29,7 +29,7 @@ from service.errors import ServiceError
 from service.settings import Settings
 from service.store.api_keys import TOKEN
 
-QUEUED: Final = re.compile(rf"/v1/graphs/({NAME_PATTERN.strip('^$')})(/capacities|/max-flow|/min-cut|/matching)")
+QUEUED: Final = re.compile(r"/v1/graphs/([A-Za-z0-9][A-Za-z0-9._-]{0,127})(/capacities|/max-flow|/min-cut|/matching)")
 """Paths of commands that stand in a graph's line."""
 
 PER_S: Final = 100.0
