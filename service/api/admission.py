@@ -250,14 +250,23 @@ class Admission:
         """Why `enter` would refuse now; None if it would not."""
         lane, now = self._lane(graph), time.monotonic()
         lane.look(now)
-        room = lane.room(self._settings) if waits else self._settings.graph_queue_limit
-        if lane.unfinished >= room:
+        if lane.unfinished >= self._room(lane, waits):
             if waits:
                 lane.crowd(now, self._settings)
             return too_much(f"{lane.unfinished} commands for graph {graph!r} are unfinished", lane.command_s)
         if key_id is not None and self._of_key[key_id] >= self._settings.key_queue_limit:
             return too_much(f"{self._of_key[key_id]} commands of this API key are unfinished", lane.command_s)
         return None
+
+    def may_refuse(self, graph: str, key_id: str | None, *, waits: bool = True) -> bool:
+        """Whether `refusal` has to be asked. It changes nothing, so anybody may make us look, before showing a key."""
+        lane = self._lanes.get(graph)
+        if lane is not None and lane.unfinished >= self._room(lane, waits):
+            return True
+        return key_id is not None and self._of_key[key_id] >= self._settings.key_queue_limit
+
+    def _room(self, lane: Lane, waits: bool) -> int:
+        return lane.room(self._settings) if waits else self._settings.graph_queue_limit
 
     @contextmanager
     def stream(self) -> Iterator[None]:
