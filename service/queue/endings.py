@@ -95,8 +95,12 @@ class Endings:
         pipe.expire(replies, ttl_s)
         pipe.xadd(events, {"event": "done", "data": f'{{"status":"{status}"}}'}, nomkstream=True)
         pipe.expire(events, ttl_s)
-        if problem is not None and problem.code in RETRIED and command.idempotency_key is not None:
-            pipe.unlink(self._keys.idempotency(command.graph, command.idempotency_key))
+        if command.idempotency_key is not None:
+            name = self._keys.idempotency(command.graph, command.idempotency_key)
+            if problem is not None and problem.code in RETRIED:
+                pipe.unlink(name)
+            else:
+                pipe.expire(name, ttl_s)
         self._remove(pipe, task)
         pipe.execute()
         task.ended, task.status, task.code = True, status, problem.code if problem else None

@@ -156,6 +156,19 @@ def test_a_key_whose_work_could_not_be_done_is_free_again(
     assert json.loads(again.result_json or "")["version"] == 2
 
 
+def test_a_key_is_kept_as_long_as_its_answer(
+    caller: Caller, start_worker: StartWorker, redelivery: Redelivery, settings: Settings
+) -> None:
+    start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    first = caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")
+    kept_s, answer_s = (
+        redelivery.client.ttl(key) for key in (redelivery.keys.idempotency("g", "key"), redelivery.keys.job(first.id))
+    )
+    assert settings.job_ttl_s - 60 < kept_s <= answer_s <= settings.job_ttl_s
+
+
 def test_a_key_whose_answer_is_forgotten_is_not_used_again(
     caller: Caller, start_worker: StartWorker, redelivery: Redelivery
 ) -> None:

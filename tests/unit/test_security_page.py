@@ -125,7 +125,8 @@ def test_what_is_fixed_elsewhere() -> None:
     ]
     (limit,) = (parameter for parameter in parameters if parameter["name"] == "limit")
     assert amount(rows.pop("page of capacities")) == limit["schema"]["maximum"]
-    characters = int(amount(rows.pop("characters of an Idempotency-Key, which is kept `job_ttl_s`")))
+    key = "characters of an Idempotency-Key, which is kept until its command ends, and `job_ttl_s` more"
+    characters = int(amount(rows.pop(key)))
     assert headers.IDEMPOTENCY_KEY.fullmatch("x" * characters)
     assert not headers.IDEMPOTENCY_KEY.fullmatch("x" * (characters + 1))
     assert rows == {}
