@@ -52,6 +52,7 @@ FIXED = {
     "time in such a slot, after which the work is long": lanes.SHORT_S,
     "works that have been found to be long at a time, beyond the slots for long work": lanes.OVERRUNS,
     "time without a sign of life of a worker that runs": heartbeat.HUNG_S,
+    "of these, and of the event streams, with one API key": 1 / admission.KEY_SHARE,
     "connections of one API process, or as many as its open files allow": http_connections.MAX_CONNECTIONS,
     "head of a request": http_protocol.MAX_HEAD_BYTES,
     "URL of a request": http_protocol.MAX_URL_BYTES,
