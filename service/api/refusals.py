@@ -113,7 +113,7 @@ class EarlyRefusals:
         waits = "prefer" not in headers or waiting(headers, self._settings).wait_s > 0
         token = token_of(headers)
         claimed = TOKEN.fullmatch(token or "")
-        if backend.admission.refusal(graph, claimed[1] if claimed else None, waits=waits) is None:
+        if not backend.admission.may_refuse(graph, claimed[1] if claimed else None, waits=waits):
             return None
         try:
             caller = await backend.key_table.caller(token)

@@ -278,6 +278,7 @@ class Fakes:
     api_keys: FakeKeys = field(default_factory=FakeKeys)
     key_table: KeyTable | None = None
     budget: ByteBudget | None = None
+    admission: Admission | None = None
 
     def reset(self) -> None:
         for part in (self.dispatcher, self.catalogue, self.blobs, self.api_keys):
@@ -292,8 +293,9 @@ class Fakes:
         parts: Any = (self.dispatcher, self.catalogue, self.blobs)
         self.key_table = KeyTable(self.api_keys.fetch, settings.require_keys)
         self.budget = ByteBudget(settings.body_memory_bytes)
+        self.admission = Admission(settings)
         async with Parsers() as parsers:
-            rest = (metrics, self.budget, self.key_table, Admission(settings), parsers)
+            rest = (metrics, self.budget, self.key_table, self.admission, parsers)
             yield Backend(settings, *parts, *rest)
 
 

@@ -352,7 +352,7 @@ def test_the_oldest_jobs_are_forgotten(caller: Caller, start_worker: StartWorker
     caller.load("g", diamond().edges)
     for _ in range(5):
         caller.value("g")
-    caller.run(caller.dispatcher._trim(2))
+    caller.run(caller.dispatcher._job_list.trim(2, 64))
     assert len(caller.run(caller.dispatcher.jobs(10)).jobs) == 2
 
 

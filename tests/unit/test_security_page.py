@@ -52,6 +52,7 @@ FIXED = {
     "time in such a slot, after which the work is long": lanes.SHORT_S,
     "works that have been found to be long at a time, beyond the slots for long work": lanes.OVERRUNS,
     "time without a sign of life of a worker that runs": heartbeat.HUNG_S,
+    "of these, and of the event streams, with one API key": 1 / admission.KEY_SHARE,
     "connections of one API process, or as many as its open files allow": http_connections.MAX_CONNECTIONS,
     "head of a request": http_protocol.MAX_HEAD_BYTES,
     "URL of a request": http_protocol.MAX_URL_BYTES,
@@ -125,7 +126,8 @@ def test_what_is_fixed_elsewhere() -> None:
     ]
     (limit,) = (parameter for parameter in parameters if parameter["name"] == "limit")
     assert amount(rows.pop("page of capacities")) == limit["schema"]["maximum"]
-    characters = int(amount(rows.pop("characters of an Idempotency-Key, which is kept `job_ttl_s`")))
+    key = "characters of an Idempotency-Key, which is kept until its command ends, and `job_ttl_s` more"
+    characters = int(amount(rows.pop(key)))
     assert headers.IDEMPOTENCY_KEY.fullmatch("x" * characters)
     assert not headers.IDEMPOTENCY_KEY.fullmatch("x" * (characters + 1))
     assert rows == {}
