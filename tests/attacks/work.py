@@ -160,10 +160,16 @@ def named(house: House, here: beside.Service, side: int, file: Path) -> None:
 def finish(here: beside.Service, location: str) -> None:
     """Wait for the end of a job without reading its result."""
     ends, job = time.monotonic() + WRITTEN_S, location.rpartition("/")[2]
-    while (status := here.status_of(job)) in ("queued", "running"):
+    while (status := status_of(here, job)) in ("queued", "running"):
         assert time.monotonic() < ends, f"a job is {status}"
         time.sleep(0.2)
     assert status == "succeeded", f"a job is {status}"
+
+
+def status_of(here: beside.Service, job: str) -> str:
+    """Without its result, which may be long; it is among the latest."""
+    jobs = here.http.get("/v1/jobs", params={"limit": 10}).raise_for_status().json()["jobs"]
+    return str(next(found["status"] for found in jobs if found["id"] == job))
 
 
 def write_named(side: int, file: str) -> tuple[int, int]:
