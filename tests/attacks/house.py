@@ -38,7 +38,15 @@ SETTINGS: Final = {
 """So that neither a wait nor a graph of the fuzzer's is taken for a fault."""
 
 CITY: Final = {"tail": [0, 0, 1, 2], "head": [1, 2, 3, 3], "capacity": [3, 2.5, "inf", 2], "source": 0, "sink": 3}
-BREAKS: Final = (OSError, http.client.HTTPException, httpx.HTTPError, AssertionError, TimeoutError, ValueError)
+BREAKS: Final = (
+    OSError,
+    http.client.HTTPException,
+    httpx.HTTPError,
+    AssertionError,
+    TimeoutError,
+    ValueError,
+    LookupError,
+)
 
 
 class Attack:

@@ -18,7 +18,7 @@ from gpu_engine import formats
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.generators import grid
 from tests.attacks.house import Attack, House
-from tests.attacks.wire import send
+from tests.attacks.wire import Answer, send
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 CALLERS: Final = 64
@@ -26,6 +26,8 @@ LARGE: Final = 2
 STORM: Final = 8
 """Threads that start jobs and cancel them."""
 WRITTEN_S: Final = 120.0
+LONG_BYTES: Final = 1 << 20
+"""A job answers with more only when it has its result."""
 
 
 def run(house: House, seconds: float, named_side: int, folder: Path) -> None:
@@ -143,33 +145,30 @@ def named(house: House, here: beside.Service, side: int, file: Path) -> None:
         sent = http.put(url, content=iter(lambda: body.read(1 << 20), b""), headers=headers)
         attack.count(sent.status_code, str(sent.status_code))
         attack.row["sent_bytes"] = file.stat().st_size
-        finish(here, sent.headers["location"])
+        finish(attack, sent.headers["location"])
     with house.attack(f"cold solve of {n_edges:,} edges") as attack, stepping(here, attack):
         job = here.start("named", 0, n_vertices - 1)
-        finish(here, job)
+        finish(attack, job)
     with house.attack(f"flow answer of {n_edges:,} named edges") as attack, stepping(here, attack):
         body_of = {"sources": [0], "sinks": [n_vertices - 1], "fields": ["flow"], "flow": {"zeros": True}}
         later = {"Prefer": "respond-async"}
         asked = here.http.post("/v1/graphs/named/max-flow", json=body_of, headers=later).raise_for_status()
-        finish(here, asked.headers["location"])
-        found = attack.send("GET", asked.headers["location"])
+        found = finish(attack, asked.headers["location"])
+        attack.count(found.status, found.said)
         attack.row["answer_mib"] = round(len(found.content) / 2**20, 1)
     here.http.delete("/v1/graphs/named").raise_for_status()
 
 
-def finish(here: beside.Service, location: str) -> None:
-    """Wait for the end of a job without reading its result."""
-    ends, job = time.monotonic() + WRITTEN_S, location.rpartition("/")[2]
-    while (status := status_of(here, job)) in ("queued", "running"):
+def finish(attack: Attack, location: str) -> Answer:
+    """Wait for the end of a job; the answer with its result."""
+    ends, status = time.monotonic() + WRITTEN_S, "queued"
+    while status in ("queued", "running"):
         assert time.monotonic() < ends, f"a job is {status}"
-        time.sleep(0.2)
+        answer = send(attack.address, "GET", location, headers={"Prefer": "wait=1"})
+        assert answer.status == 200, answer.said
+        status = "succeeded" if len(answer.content) > LONG_BYTES else str(answer.json()["status"])
     assert status == "succeeded", f"a job is {status}"
-
-
-def status_of(here: beside.Service, job: str) -> str:
-    """Without its result, which may be long; it is among the latest."""
-    jobs = here.http.get("/v1/jobs", params={"limit": 10}).raise_for_status().json()["jobs"]
-    return str(next(found["status"] for found in jobs if found["id"] == job))
+    return answer
 
 
 def write_named(side: int, file: str) -> tuple[int, int]:
