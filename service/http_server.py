@@ -14,6 +14,7 @@ import uvicorn
 
 from service import logs
 from service.app import create_app
+from service.collector import leave_alone_what_is_here
 from service.http_connections import MAX_CONNECTIONS, Connections, ServerConfig
 from service.http_protocol import BoundedProtocol
 from service.http_tls import TlsProtocol, tls_context
@@ -24,6 +25,14 @@ GRACE_S = 10
 """How long open requests may finish after SIGTERM."""
 
 
+class Server(uvicorn.Server):
+    """uvicorn's, whose garbage collector does not look through the application again."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        leave_alone_what_is_here()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m service.http_server", description=__doc__)
     parser.add_argument("--fd", type=int, help="descriptor of a listening socket")
@@ -32,7 +41,7 @@ def main() -> None:
     options = parser.parse_args()
     logs.configure("api")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    server = uvicorn.Server(config(Settings(), host=options.host, port=options.port))
+    server = Server(config(Settings(), host=options.host, port=options.port))
     if options.fd is None:
         server.run()
         return

@@ -180,6 +180,10 @@ class FakeDispatcher:
         self._check()
         return self.known_workers
 
+    async def has_ready_worker(self) -> bool:
+        self._check()
+        return any(worker.alive and worker.ready for worker in self.known_workers)
+
     async def worker_metrics(self) -> dict[str, bytes]:
         self._check()
         return self.metrics_by_worker

@@ -18,7 +18,7 @@ from service.resident import MAX_STATES
 from service.settings import Settings
 from service.store import room
 from service.store.api_keys import MAX_KEYS
-from service.store.blobs import RESULT_CHUNK_BYTES
+from service.store.blobs import READ_AT_ONCE, RESULT_CHUNK_BYTES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
@@ -64,6 +64,7 @@ FIXED = {
     "time for them to be taken": http_protocol.WRITE_TIMEOUT_S,
     "bytes of a body that come after its answer": http_protocol.MAX_UNREAD_BYTES,
     "jobs kept": dispatcher.JOBS_KEPT,
+    "pieces of stored results read from Redis at a time by one API process": READ_AT_ONCE,
     "bytes of results kept by one worker": results.RESULTS_BYTES,
     "jobs looked at for one page of `GET /v1/jobs`": job_list.LOOKED_AT,
     "progress events of a job": progress.EVENTS_KEPT,
