@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import redis
@@ -66,13 +67,33 @@ class House:
         self._keeper.start()
         self.history_start = 0
         """Byte of the append-only file at which the present history begins."""
+        self._log_start = 0
+        self._unproven: dict[tuple[str, int], int] = {}
+        """What each worker process had counted before the present history."""
 
     def begin_history(self) -> None:
         """From behind a mark of our own: the size of a file that is being written may end within a command."""
         self.deaths.clear()
+        self._log_start = (self.folder / "service.log").stat().st_size
+        self._unproven = self._count_unproven()
         mark = uuid.uuid4().hex.encode()
         self.redis.set(MARK, mark)
         self.history_start = self._end_of(mark)
+
+    def certificate_failures(self) -> int:
+        """Answers of this history that could not be proven: by the log, which has those of killed workers as well, and
+        by what the workers count."""
+        with (self.folder / "service.log").open("rb") as file:
+            file.seek(self._log_start)
+            logged = file.read().count(b"certificate_failed")
+        counted = [count - self._unproven.get(key, 0) for key, count in self._count_unproven().items()]
+        return max(logged, sum(counted))
+
+    def _count_unproven(self) -> dict[tuple[str, int], int]:
+        return {
+            (worker["name"], worker["pid"]): worker["counters"].get("certificate_failures", 0)
+            for worker in self._workers()
+        }
 
     def _end_of(self, mark: bytes) -> int:
         """Where the command that ends with `mark` does, once it is in the append-only file."""
@@ -159,11 +180,15 @@ class House:
         redis_server.wait_until_ready(self.settings, self.processes["redis"])
 
     def ready_workers(self) -> list[str]:
+        return [worker["name"] for worker in self._workers() if worker["alive"] and worker["ready"]]
+
+    def _workers(self) -> list[dict[str, Any]]:
+        """As /status has them; none if nobody answers."""
         with httpx.Client(trust_env=False, timeout=5) as http:
             for url in self.urls:
                 with suppress(httpx.HTTPError, KeyError):
-                    workers = http.get(f"{url}/status").json()["workers"]
-                    return [worker["name"] for worker in workers if worker["alive"] and worker["ready"]]
+                    workers: list[dict[str, Any]] = http.get(f"{url}/status").json()["workers"]
+                    return workers
         return []
 
     def wait_ready(self, workers: int = 1) -> None:
