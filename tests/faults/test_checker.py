@@ -1,5 +1,6 @@
 """The checker itself: a clean history passes, and each kind of harm is seen."""
 
+import ast
 import copy
 import hashlib
 import io
@@ -7,6 +8,7 @@ import json
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -241,6 +243,22 @@ def test_harm_is_seen(harm: Callable[[Story], object], kind: str | None) -> None
         assert faults == []
     else:
         assert any(text.startswith(kind) for text in faults), faults
+
+
+def test_what_judges_shares_no_code_with_the_service() -> None:
+    """Else a fault of the service's own reader and writer could hide."""
+    folder, seen, open_ = Path(__file__).parent, set[str](), ["checker", "aof"]
+    while open_:
+        name = open_.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for node in ast.walk(ast.parse((folder / f"{name}.py").read_text())):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not [module for module in modules if module.startswith(("service", "gpu_engine", "headrace"))]
+            open_ += [module.removeprefix("tests.faults.") for module in modules if module.startswith("tests.faults.")]
+    assert {"model", "history", "job_checks", "matchings"} <= seen
 
 
 def test_an_incomplete_command_is_left_out() -> None:
