@@ -60,13 +60,14 @@ class House:
         redis_server.wait_until_ready(self.settings, self.processes["redis"])
         # As the server's own administrator: the service's user may not change its configuration.
         self.redis = redis.Redis.from_url(self.settings.redis_location.replace("headrace@", ""))
-        self.redis.config_set("auto-aof-rewrite-percentage", "0")
+        self._keep_whole_file()
         self.proxy = Proxy(folder / "proxy.sock", self.settings.redis_socket)
         self.processes |= {name: start() for name, start in self._starts.items() if name != "redis"}
         self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
         self._keeper.start()
         self.history_start = 0
         """Byte of the append-only file at which the present history begins."""
+        self._history_file = self.append_only_file
         self._log_start = 0
         self._unproven: dict[tuple[str, int], int] = {}
         """What each worker process had counted before the present history."""
@@ -76,9 +77,18 @@ class House:
         self.deaths.clear()
         self._log_start = (self.folder / "service.log").stat().st_size
         self._unproven = self._count_unproven()
+        self._history_file = self.append_only_file
         mark = uuid.uuid4().hex.encode()
         self.redis.set(MARK, mark)
         self.history_start = self._end_of(mark)
+
+    def read_history(self) -> bytes:
+        """What the append-only file has of the present history. Raises ValueError if Redis has begun another file."""
+        if self.append_only_file != self._history_file:
+            raise ValueError(f"Redis has gone from {self._history_file.name} to {self.append_only_file.name}")
+        with self._history_file.open("rb") as file:
+            file.seek(self.history_start)
+            return file.read()
 
     def certificate_failures(self) -> int:
         """Answers of this history that could not be proven: by the log, which has those of killed workers as well, and
@@ -178,6 +188,14 @@ class House:
 
     def wait_redis(self) -> None:
         redis_server.wait_until_ready(self.settings, self.processes["redis"])
+        self._keep_whole_file()
+
+    def _keep_whole_file(self) -> None:
+        """Redis would begin a new file once this one has doubled, and each history is read from the one it began in.
+
+        To be said to each process of Redis again.
+        """
+        self.redis.config_set("auto-aof-rewrite-percentage", "0")
 
     def ready_workers(self) -> list[str]:
         return [worker["name"] for worker in self._workers() if worker["alive"] and worker["ready"]]

@@ -64,11 +64,8 @@ def run_history(house: House, seed: int, faults: list[str] | None = None) -> Out
 
 
 def _judge(house: House, history: History) -> Verdict:
-    with house.append_only_file.open("rb") as file:
-        file.seek(house.history_start)
-        data = file.read()
     try:
-        return check(history, read_committed(data, house.keys.prefix))
+        return check(history, read_committed(house.read_history(), house.keys.prefix))
     except ValueError as error:
         return Verdict([f"wrong: the append-only file: {error}"])
 
