@@ -60,7 +60,6 @@ class House:
         redis_server.wait_until_ready(self.settings, self.processes["redis"])
         # As the server's own administrator: the service's user may not change its configuration.
         self.redis = redis.Redis.from_url(self.settings.redis_location.replace("headrace@", ""))
-        self._keep_whole_file()
         self.proxy = Proxy(folder / "proxy.sock", self.settings.redis_socket)
         self.processes |= {name: start() for name, start in self._starts.items() if name != "redis"}
         self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
@@ -140,8 +139,11 @@ class House:
         )
 
     def _start_redis(self) -> Process:
-        """Python ignores SIGXFSZ, and here so does Redis: a limit on its files is a disk that is full."""
-        return redis_server.start(self.settings, restore_signals=False)
+        """Python ignores SIGXFSZ, and here so does Redis: a limit on its files is a disk that is full.
+
+        It would begin a new file once this one is long, also as it starts; a history is read from the one it began in.
+        """
+        return redis_server.start(self.settings, "--auto-aof-rewrite-percentage", "0", restore_signals=False)
 
     def _start_api(self, name: str) -> Process:
         descriptor = self._listeners[name].fileno()
@@ -188,14 +190,6 @@ class House:
 
     def wait_redis(self) -> None:
         redis_server.wait_until_ready(self.settings, self.processes["redis"])
-        self._keep_whole_file()
-
-    def _keep_whole_file(self) -> None:
-        """Redis would begin a new file once this one has doubled, and each history is read from the one it began in.
-
-        To be said to each process of Redis again.
-        """
-        self.redis.config_set("auto-aof-rewrite-percentage", "0")
 
     def ready_workers(self) -> list[str]:
         return [worker["name"] for worker in self._workers() if worker["alive"] and worker["ready"]]
