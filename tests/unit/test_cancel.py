@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import redis
 
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control, FlowState, SolveReport
@@ -19,6 +20,7 @@ from service.queue.consumer import Consumer
 from service.queue.models import JobInfo
 from service.queue.results import Result
 from service.queue.task import GROUP, Task
+from service.resident import time_limit
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
@@ -269,6 +271,36 @@ def asked(caller: Caller) -> dict[str, Any] | None:
         if error.code != "worker_unavailable":
             raise
         return None
+
+
+def test_a_time_limit_that_passes_while_redis_is_away_cancels_nothing(
+    settings: Settings, client: Any, keys: Keys
+) -> None:
+    """Found by seed 2025 of the fault bench: the question was tried again, and refused as cancelled."""
+    tries = []
+
+    def handler(task: Task) -> Result:
+        tries.append(task.control.cancelled)
+        with time_limit(task.control, 0.01 if len(tries) == 1 else 30.0):
+            if len(tries) == 1:
+                eventually(lambda: task.control.cancelled)
+                raise redis.ConnectionError("Redis is away")
+            return Result(b'{"value":5}')
+
+    consumer = Consumer(client, keys, "w0", settings, handler)
+    thread = threading.Thread(target=consumer.run)
+    thread.start()
+    caller = Caller(settings)
+    try:
+        client.hset(keys.owners, "g", "w0")
+        client.set(keys.lease("w0"), "this one")
+        reply = caller.reply(Kind.MAX_FLOW, "g", MaxFlowArgs(time_limit_s=0.01))
+        assert (reply.status, reply.result_json) == (Status.SUCCEEDED, '{"value":5}')
+        assert tries == [False, False]
+    finally:
+        caller.close()
+        consumer.stop()
+        thread.join(PATIENCE_S)
 
 
 @pytest.mark.parametrize("seed", range(6))
