@@ -16,7 +16,7 @@ from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker
 
 ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
-PATIENCE_S = 60.0
+PATIENCE_S = 20.0
 
 
 class Busy:
