@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
@@ -103,22 +104,23 @@ class Tree:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         if kernels is not None:
             environment["NUMBA_CACHE_DIR"] = str(kernels)
-        process = subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=self._folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,  # so that all it starts can be ended with it
-        )
-        try:
-            output, _ = process.communicate(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            return None, ""
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        return process.returncode, output
+        with tempfile.TemporaryFile("w+") as output:  # no pipe, which a process left behind would keep open
+            process = subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=self._folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # so that all it starts can be ended with it
+            )
+            try:
+                status: int | None = process.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                status = None
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            output.seek(0)
+            return status, output.read()
