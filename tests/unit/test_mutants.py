@@ -22,7 +22,7 @@ def test_each_fits_the_sources(mutant: Mutant) -> None:
     compile(changed, mutant.file, "exec")
     assert mutant.tests
     for test in mutant.tests:
-        file, _, name = test.partition("::")
+        file, _, name = test.partition("[")[0].partition("::")
         source = (ROOT / file).read_text()
         assert not name or re.search(rf"^def {name}\(", source, re.M), test
 
