@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 import redis
 
+from gpu_engine.errors import Cancelled
 from gpu_engine.updates import CapacityTable
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, MaxFlowArgs, Operation, PatchArgs, Reply
+from service.queue.task import Forward
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
-from service.store.log import Log
+from service.store.log import Fenced, Log
 from service.worker import Worker
 from tests.graphs import diamond, drawn
 from tests.service_fixtures import Caller, StartWorker, code_of, result
@@ -106,6 +108,32 @@ def test_a_copy_is_given_up_when_nobody_knows_what_became_of_its_commit(
     assert cut
     assert first_capacity(caller) == (2, FIRST + 1)
     assert caller.value("g") == 5
+
+
+@pytest.mark.parametrize("error", [Cancelled("just now"), Fenced("others keep writing")], ids=["cancelled", "fenced"])
+def test_a_copy_is_given_up_when_its_commit_is_refused(
+    error: Exception, caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the change by then, and Redis will not have it: at the same version it would be another graph."""
+    append, refused = Log.append, []
+
+    def refuse(log: Log, *args: Any) -> None:
+        if not refused:
+            refused.append(args)
+            raise error
+        append(log, *args)
+
+    monkeypatch.setattr(Log, "append", refuse)
+    done = caller.reply(Kind.PATCH, "g", ADD_1).problem is None
+    assert done is isinstance(error, Fenced)  # which is tried again
+    assert first_capacity(caller) == (1 + done, FIRST + done)
+
+
+def test_a_copy_of_what_another_worker_owns_is_given_up(worker: Worker, client: Any, keys: Keys) -> None:
+    client.hset(keys.owners, "g", "w1")
+    with pytest.raises(Forward, match="w1"):
+        worker.graphs.ensure("g")
+    assert worker.graphs.residents.get("g") is None
 
 
 def test_a_copy_with_half_of_a_change_is_given_up(
