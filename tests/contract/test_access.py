@@ -100,6 +100,16 @@ def test_scopes(api: Api, needed: Scope, method: str, path: str, body: Any) -> N
             check_problem(response, "forbidden")
 
 
+def test_scopes_of_jobs(api: Api) -> None:
+    """Who may only look may follow a job, and not end it."""
+    asked = {"Prefer": "respond-async"}
+    location = api.http.post("/v1/graphs/city/max-flow", headers=make_key(api) | asked).headers["location"]
+    for path in ("/v1/jobs", location, f"{location}/events"):
+        assert api.http.get(path, headers=make_key(api, Scope.READ)).status_code == 200
+    check_problem(api.http.delete(location, headers=make_key(api, Scope.READ)), "forbidden")
+    assert api.http.delete(location, headers=make_key(api, Scope.UPDATE)).status_code == 200
+
+
 @pytest.mark.parametrize(
     "headers",
     [

@@ -75,6 +75,12 @@ def test_put_gzipped_and_with_its_version(api: Api) -> None:
     assert api.fakes.dispatcher.sent[0].args.if_match == 7  # the worker has the last word
 
 
+def test_delete_with_its_version(api: Api) -> None:
+    assert api.http.delete("/v1/graphs/city", headers={"If-Match": '"7"'}).status_code == 204
+    assert api.http.delete("/v1/graphs/city", headers={"If-Match": "*"}).status_code == 204
+    assert [sent.args.if_match for sent in api.fakes.dispatcher.sent] == [7, "*"]
+
+
 def test_graphs(api: Api) -> None:
     expected = json.loads(CITY.model_dump_json())
     assert api.http.get("/v1/graphs").json() == {"graphs": [expected]}

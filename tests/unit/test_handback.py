@@ -13,6 +13,7 @@ import pytest
 from service.errors import ServiceError
 from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, Operation, PatchArgs, Status
 from service.queue.handback import FORGOTTEN_S, GIVEN_AT_ONCE, LONGEST_STEADY_S, Absences, HandBack, is_steady
+from service.queue.lease import is_silent
 from service.queue.models import WorkerReport
 from service.queue.takeover import MOVED_AT_ONCE_BYTES, Takeover
 from service.settings import Settings
@@ -139,6 +140,13 @@ def test_a_worker_that_comes_and_goes_waits_longer_each_time() -> None:
     assert steady_after(1, lost_at=500.0) == 530  # a process that was paused, and is the same as before
     assert steady_after(1000) == LONGEST_STEADY_S
     assert not is_steady(report("w0", ready=False, beat_at=1e9), (1, 0.0), 5.0)
+
+
+def test_a_worker_is_missed_after_two_leases() -> None:
+    """Its supervisor has had time to start it again."""
+    now = time.time()
+    assert not is_silent(report("w0", beat_at=now - 9.0), 5.0)
+    assert is_silent(report("w0", beat_at=now - 10.1), 5.0)
 
 
 def test_losses_are_counted_and_forgotten(client: Any, keys: Keys) -> None:

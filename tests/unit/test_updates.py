@@ -7,9 +7,10 @@ import pytest
 
 from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import EngineError
+from gpu_engine.json_text import write_amounts
 from gpu_engine.network import Network
 from gpu_engine.types import INFINITE, MAX_TOTAL
-from gpu_engine.units import read_amounts, write_units
+from gpu_engine.units import read_amounts, read_decimal, to_units, write_units
 from gpu_engine.updates import CapacityTable, Change
 from service.protocol import Operation
 
@@ -138,6 +139,21 @@ def test_amounts_survive_writing_and_reading(seed: int) -> None:
     literals = [write_units(amount, decimals) for amount in units]
     assert read_amounts(literals, decimals, range(len(units))) == units
     assert not any(literal.endswith("0") for literal in literals if "." in literal)
+
+
+@pytest.mark.parametrize(
+    ("units", "decimals", "text"),
+    [
+        (2**53 + 1, 0, "9007199254740993"),
+        (MAX_TOTAL - 1, 0, str(MAX_TOTAL - 1)),
+        (-(2**53) - 1, 0, "-9007199254740993"),
+        (2**53 + 1, 3, "9007199254740.993"),
+    ],
+)
+def test_amounts_that_no_float_holds(units: int, decimals: int, text: str) -> None:
+    assert write_units(units, decimals) == text
+    assert write_amounts(np.array([units]), decimals) == text.encode()
+    assert to_units(read_decimal(text), decimals) == units
 
 
 def test_infinite_is_written_as_inf() -> None:
