@@ -50,6 +50,10 @@ class Control:
         """Ask the running solve to stop; it raises `Cancelled` and its state can be solved again."""
         self.slots[self.CANCEL] = 1
 
+    def go_on(self) -> None:
+        """Take `cancel` back: what is solved next is not to stop."""
+        self.slots[self.CANCEL] = 0
+
     @property
     def cancelled(self) -> bool:
         return bool(self.slots[self.CANCEL])

@@ -74,6 +74,8 @@ class Settings(BaseSettings):
     """Event streams open at one API process."""
     require_keys: bool = False
     """Let nobody in without an API key, even while there are none. Without: open until the first key is made."""
+    insecure_any_host: bool = False
+    """Something else guards the port: without keys, answer whoever reaches it, by whatever name."""
     keys_seen_file: Path | None = None
     """Where it is kept that there were API keys; `headrace serve` sets it to a file in `data_dir`."""
     tls_cert: Path | None = None

@@ -85,10 +85,11 @@ def _servers() -> Iterator[str]:
             yield path
 
 
-def start(settings: Settings, **options: Any) -> "subprocess.Popen[bytes]":
+def start(settings: Settings, *arguments: str, **options: Any) -> "subprocess.Popen[bytes]":
     """Start the server on `settings.redis_socket`; its log is ``redis.log`` beside its data. Not yet ready.
 
-    The one before it must be down: what it left unfinished is mended. `options` go to Popen.
+    The one before it must be down: what it left unfinished is mended. `arguments` are added to the server's, `options`
+    go to Popen.
     """
     data = data_of(settings)
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -99,7 +100,7 @@ def start(settings: Settings, **options: Any) -> "subprocess.Popen[bytes]":
     command = [program.path, "--port", "0", "--unixsocket", str(settings.redis_socket), "--unixsocketperm", "700"]
     command += ["--dir", str(data), "--logfile", str(data / "redis.log"), "--daemonize", "no"]
     command += ["--appendonly", "yes", "--appendfsync", settings.fsync, "--save", ""]
-    command += ["--maxmemory-policy", "noeviction", "--user", *redis_acl.acl("", None)]
+    command += ["--maxmemory-policy", "noeviction", "--user", *redis_acl.acl("", None), *arguments]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, **options)
 

@@ -50,6 +50,7 @@ def serve(settings: Settings, *, any_host: bool = False, announce: Callable[[str
     Raises `data_dir.DataDirInUse` or `redis_server.NoRedisServer` before anything is started, `CannotServe` also
     when a child cannot be brought up.
     """
+    settings = settings.model_copy(update={"insecure_any_host": any_host})
     is_local = any_host or _is_loopback(settings.host)
     raise_limit()  # for Redis as well, which takes as many connections as it may open files
     stop = threading.Event()

@@ -151,7 +151,11 @@ class Graph:
 
 @contextmanager
 def time_limit(control: Control, limit_s: float | None) -> Iterator[None]:
-    """Raise `TimedOut` instead of `Cancelled` if the limit was the reason."""
+    """Raise `TimedOut` instead of `Cancelled` if the limit was the reason.
+
+    The command may be tried again, when Redis was away: a limit that has passed does not cancel that. A caller's
+    cancel that came meanwhile is not lost: it is in Redis, where each try looks first.
+    """
     if limit_s is None:
         yield
         return
@@ -171,3 +175,6 @@ def time_limit(control: Control, limit_s: float | None) -> Iterator[None]:
         raise
     finally:
         timer.cancel()
+        timer.join()  # it may be at work
+        if passed.is_set():
+            control.go_on()

@@ -244,15 +244,11 @@ class Graphs:
             raise Forward(owner)
         if graph_id == command.id:
             raise Fenced("the load is committed")  # since the command was looked at: its job has the answer
-        try:
-            if args.if_match is not None:  # before the work; `create` looks again
-                held = None if graph_id is None else self._registry.hold(command.graph, graph_id)[2]
-                check_version(command.graph, None if held is None else held.version, args.if_match)
-            graph = self._build(command, args)
-            loaded = self._create(graph, command, args)
-        except (EngineError, ServiceError, MemoryError):
-            self._registry.disown(command.graph, self._worker)
-            raise
+        if args.if_match is not None:  # before the work; `create` looks again
+            held = None if graph_id is None else self._registry.hold(command.graph, graph_id)[2]
+            check_version(command.graph, None if held is None else held.version, args.if_match)
+        graph = self._build(command, args)
+        loaded = self._create(graph, command, args)
         self.residents.keep(graph)
         wait_written(self._redis)
         return Result(loaded.encode())

@@ -21,6 +21,7 @@ import structlog
 from gpu_engine.errors import EngineError
 from gpu_engine.footprint import Footprint
 from gpu_engine.select import device_bytes, open_engine, prepare
+from service.collector import leave_alone_what_is_here
 from service.errors import ServiceError
 from service.open_files import raise_limit
 from service.queue.models import WorkerReport
@@ -58,8 +59,17 @@ log = structlog.get_logger(__name__)
 class Worker:
     """One process's worth of threads around one `Consumer`."""
 
-    def __init__(self, settings: Settings, name: str, open_engine: OpenEngine, tracing: Tracing | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        name: str,
+        open_engine: OpenEngine,
+        tracing: Tracing | None = None,
+        on_warm: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_warm` is called when all is compiled, before graphs come."""
         self.name = name
+        self._on_warm = on_warm
         self._settings = settings
         self._open_engine = open_engine
         self._keys = keys = Keys(settings.redis_prefix)
@@ -93,6 +103,7 @@ class Worker:
         warm_up(self._open_engine)
         self._engine_name = prepare(self._settings.engine)
         self._metrics.engine_is(self._engine_name)
+        self._on_warm()
         self.graphs.residents.budget = self._budget()
         self._restore_all()
         log.info("started", worker=self.name, engine=self._engine_name)
@@ -211,7 +222,8 @@ def main() -> int:
     sys.setswitchinterval(SWITCH_S)
     pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what it once had: twice a graph, after its load
     settings = Settings()
-    worker = Worker(settings, name, partial(open_engine, choice=settings.engine), open_tracing(name))
+    open_chosen = partial(open_engine, choice=settings.engine)
+    worker = Worker(settings, name, open_chosen, open_tracing(name), on_warm=leave_alone_what_is_here)
     for number in (signal.SIGTERM, signal.SIGINT):
         # Not in the handler itself: it may interrupt the very lock that stop needs.
         signal.signal(number, lambda *_: threading.Thread(target=worker.stop).start())

@@ -14,7 +14,7 @@ from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.catalogue import Held
 from service.store.log import BrokenLog, Log
-from service.store.snapshots import Capacities, SnapshotInfo, Snapshots
+from service.store.snapshots import BrokenSnapshot, Capacities, SnapshotInfo, Snapshots
 from service.worker.graph import Graph
 
 FIRST_VERSION: Final = 1
@@ -48,9 +48,11 @@ class Restorer:
         """The graph at the version the catalogue says. Its flow states start anew: the first answer is cold.
 
         A broken snapshot falls back to the one before it, and in the end to the graph as loaded. Raises
-        worker_unavailable if no way leads to that version: nothing is answered from less.
+        worker_unavailable if no way leads to that version: nothing is answered from less, and nothing is removed, as
+        whatever is wrong may be over the next time.
         """
         failures: list[str] = []
+        broken: list[SnapshotInfo] = []
         listed = [s for s in self._snapshots.listed(held.graph_id) if s.version <= held.version]
         for snapshot in [*listed, None]:
             try:
@@ -58,10 +60,12 @@ class Restorer:
             except (BrokenBlob, BrokenLog) as error:
                 log.error("restore_failed", graph=name, snapshot=snapshot and snapshot.version, error=str(error))
                 failures.append(str(error))
-                if snapshot is not None and isinstance(error, BrokenBlob):
+                if snapshot is not None and isinstance(error, BrokenSnapshot):
                     self._count("snapshots_broken")
-                    self._snapshots.drop(held.graph_id, snapshot)
+                    broken.append(snapshot)
                 continue
+            for useless in broken:  # the state is known without it
+                self._snapshots.drop(held.graph_id, useless)
             self._note(name, failures)
             self._count("graphs_restored")
             return graph
@@ -100,7 +104,7 @@ class Restorer:
 def _adopt(network: Network, table: CapacityTable, capacities: Capacities) -> None:
     """Bring a network as loaded to a snapshot's capacities."""
     if len(capacities.own) != network.n_edges:
-        raise BrokenBlob(f"the snapshot has {len(capacities.own)} edges, the graph {network.n_edges}")
+        raise BrokenSnapshot(f"the snapshot has {len(capacities.own)} edges, the graph {network.n_edges}")
     changed = ((capacities.own != network.capacity) | capacities.closed).nonzero()[0]
     _replay(network, table, Change(changed, capacities.own[changed], capacities.closed[changed]))
 

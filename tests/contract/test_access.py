@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
 
 from service.api.app import create_app
 from service.api.guards import access
-from service.api.guards.access import NEEDED, OPEN
+from service.api.guards.access import NEEDED, OPEN, _may_be_asked_for
 from service.errors import ServiceError
 from service.settings import Settings
 from service.store.api_keys import KeyRing, Scope, new_key
@@ -68,6 +69,22 @@ def test_without_keys_other_names_are_refused(api: Api, host: str) -> None:
     assert api.http.get("/v1/graphs", headers={"Host": host} | key).status_code == 200
 
 
+@pytest.mark.parametrize("local", ["172.18.0.4", "fd00::4", "0.0.0.0"])
+def test_without_keys_a_container_answers_to_no_domain(local: str) -> None:
+    """Its port may be published on loopback, where a page can point a name of its own; a number or a name without a
+    dot is none that a page can have."""
+    scope = {"type": "http", "server": (local, 8080)}
+
+    def answers(host: str, any_host: bool = False) -> bool:
+        return _may_be_asked_for(scope, Headers({"host": host}), any_host)
+
+    for host in ("evil.example", "evil.example:8080", "127.0.0.1.evil.example", "evil.example.", "a.b:80"):
+        assert not answers(host), host
+        assert answers(host, any_host=True), host
+    for host in ("127.0.0.1:8080", "localhost:8080", "api:8080", "10.0.0.7", "[::1]:8080", "[fd00::4]", ""):
+        assert answers(host), host
+
+
 @pytest.mark.parametrize("host", ["localhost", "localhost:80", "127.0.0.1", "127.8.8.8:1", "[::1]:8080", "[::1]"])
 def test_names_of_this_machine(api: Api, host: str) -> None:
     assert api.http.get("/v1/graphs", headers={"Host": host}).status_code == 200
@@ -81,6 +98,16 @@ def test_scopes(api: Api, needed: Scope, method: str, path: str, body: Any) -> N
             assert response.status_code < 300, (scope, response.text)
         else:
             check_problem(response, "forbidden")
+
+
+def test_scopes_of_jobs(api: Api) -> None:
+    """Who may only look may follow a job, and not end it."""
+    asked = {"Prefer": "respond-async"}
+    location = api.http.post("/v1/graphs/city/max-flow", headers=make_key(api) | asked).headers["location"]
+    for path in ("/v1/jobs", location, f"{location}/events"):
+        assert api.http.get(path, headers=make_key(api, Scope.READ)).status_code == 200
+    check_problem(api.http.delete(location, headers=make_key(api, Scope.READ)), "forbidden")
+    assert api.http.delete(location, headers=make_key(api, Scope.UPDATE)).status_code == 200
 
 
 @pytest.mark.parametrize(

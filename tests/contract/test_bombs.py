@@ -60,7 +60,7 @@ def send(service: Service, method: str, path: str, bomb: Bomb) -> tuple[httpx.Re
 
 def trouble(service: Service, method: str, path: str, bomb: Bomb) -> str | None:
     """What is wrong with the answer to a bomb; None if it is refused as it should be."""
-    memory = Memory(service.host.children()["api"])
+    memory = Memory(service.children()["api"])
     response, took_s = send(service, method, path, bomb)
     extra = memory.extra_bytes()
     code = response.json().get("code")

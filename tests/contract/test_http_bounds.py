@@ -11,7 +11,7 @@ import uvicorn
 
 from service.api.bodies import receive as bodies
 from service.api.http import protocol as http_protocol
-from service.api.http.protocol import MAX_HEAD_BYTES
+from service.api.http.protocol import MAX_HEAD_BYTES, MAX_HEADERS
 from service.api.http.server import config
 from service.settings import Settings
 
@@ -57,12 +57,16 @@ def exchange(address: Address, *pieces: bytes) -> tuple[bytes, bytes]:
         [b"GET /livez HTTP/1.1\r\nHost: h\r\nX: ", *(40 * [4096 * b"x"])],
         [b"GET /" + 40_000 * b"x", 40_000 * b"x", 100 * b"y"],
         [b"GET /livez HTTP/1.1\r\n", *(20 * [b"".join(b"A%d: %s\r\n" % (n, 100 * b"v") for n in range(60))])],
+        [b"GET /livez HTTP/1.1\r\nConnection: close\r\n" + MAX_HEADERS * b"A: b\r\n" + b"\r\n"],
         [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
         [b"GET nonsense\r\n\r\n"],
         [b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"],
         [b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
     ],
-    ids=["header", "endless header", "endless url", "endless headers", "tls", "nonsense", "two lengths", "smuggling"],
+    ids=[
+        *("header", "endless header", "endless url", "endless headers", "one header too many"),
+        *("tls", "nonsense", "two lengths", "smuggling"),
+    ],
 )
 def test_a_bad_head_is_refused(address: Address, pieces: list[bytes]) -> None:
     status, body = exchange(address, *pieces)
@@ -75,6 +79,8 @@ def test_a_bad_head_is_refused(address: Address, pieces: list[bytes]) -> None:
 def test_large_heads_within_the_bound_are_served(address: Address) -> None:
     head = b"GET /livez HTTP/1.1\r\nConnection: close\r\nX: " + (MAX_HEAD_BYTES - 1000) * b"x" + b"\r\n\r\n"
     assert exchange(address, head[:30_000], head[30_000:])[0].startswith(b"HTTP/1.1 200 ")
+    head = b"GET /livez HTTP/1.1\r\nConnection: close\r\n" + (MAX_HEADERS - 1) * b"A: b\r\n" + b"\r\n"
+    assert exchange(address, head)[0].startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_slow_head_is_cut_off(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:

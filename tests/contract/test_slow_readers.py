@@ -214,7 +214,7 @@ def test_readers_who_never_read_hold_a_bounded_part_of_the_memory(tmp_path: Path
         answer_bytes = len(http.get(job).content)
         assert READERS * answer_bytes > 3 * LIMIT_BYTES
         address = (http.base_url.host, http.base_url.port or 80)
-        api = service.host.children()["api"]
+        api = service.children()["api"]
         before = resident_bytes(api)
         worst = before
         with probing(address) as probes:

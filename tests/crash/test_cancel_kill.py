@@ -36,7 +36,7 @@ def test_cancelled_jobs_are_not_done_by_the_next_worker(tmp_path: Path) -> None:
             http.patch("/v1/graphs/g/capacities?solve=none", json=BATCH, headers=LATER).json()["id"] for _ in range(8)
         ]
         accepted = {job: http.delete(f"/v1/jobs/{job}").json()["cancelling"] for job in jobs[::2]}
-        os.kill(service.host.children()["worker"], signal.SIGKILL)
+        os.kill(service.children()["worker"], signal.SIGKILL)
         for job in jobs:
             eventually(lambda job=job: http.get(f"/v1/jobs/{job}").json()["status"] in TERMINAL)  # type: ignore[misc]
         found = {job: http.get(f"/v1/jobs/{job}").json() for job in jobs}

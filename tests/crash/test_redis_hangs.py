@@ -18,7 +18,7 @@ HANG_S = 15
 
 def test_a_redis_that_hangs_is_said_to_be_away(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as service:
-        redis = service.host.children()["redis"]
+        redis = service.children()["redis"]
         assert service.http.get("/metrics").status_code == 200  # the process knows of no API keys
         os.kill(redis, signal.SIGSTOP)
         try:

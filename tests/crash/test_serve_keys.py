@@ -12,7 +12,7 @@ import redis
 from headrace import Client, Unauthorised
 from typer.testing import CliRunner
 
-from service.cli import app
+from service.cli.main import app
 from service.host import redis_server
 from service.settings import Settings
 from service.store.keys_seen import FILE

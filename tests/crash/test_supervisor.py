@@ -50,9 +50,9 @@ def test_a_child_killed_comes_back_with_all_it_had(tmp_path: Path) -> None:
     with serving(tmp_path) as service:
         load(service)
         for role in ("worker", "api", "redis"):
-            old = service.host.children()[role]
+            old = service.children()[role]
             os.kill(old, signal.SIGKILL)
-            eventually(lambda role=role, old=old: service.host.children().get(role, old) != old)  # type: ignore[misc]
+            eventually(lambda role=role, old=old: service.children().get(role, old) != old)  # type: ignore[misc]
             service.wait_ready()
             eventually(lambda: service.http.get("/v1/graphs/city").status_code == 200)
             assert value(service) == (2, 3.5), role
@@ -61,7 +61,7 @@ def test_a_child_killed_comes_back_with_all_it_had(tmp_path: Path) -> None:
 def test_sigterm_ends_all_and_keeps_all(tmp_path: Path) -> None:
     with serving(tmp_path) as service:
         load(service)
-        children = service.host.children()
+        children = service.children()
         assert set(children) == {"worker", "api", "redis"}
         service.process.terminate()
         assert service.process.wait(PATIENCE_S) == 0
@@ -73,7 +73,7 @@ def test_sigterm_ends_all_and_keeps_all(tmp_path: Path) -> None:
 def test_nothing_outlives_a_killed_supervisor(tmp_path: Path) -> None:
     with serving(tmp_path) as service:
         load(service)
-        children = service.host.children()
+        children = service.children()
         service.process.kill()
         service.process.wait(PATIENCE_S)
     with serving(tmp_path) as again:  # waits for the orphans, which hold the lock, then has their data

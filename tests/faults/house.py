@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import redis
@@ -59,20 +60,49 @@ class House:
         redis_server.wait_until_ready(self.settings, self.processes["redis"])
         # As the server's own administrator: the service's user may not change its configuration.
         self.redis = redis.Redis.from_url(self.settings.redis_location.replace("headrace@", ""))
-        self.redis.config_set("auto-aof-rewrite-percentage", "0")
         self.proxy = Proxy(folder / "proxy.sock", self.settings.redis_socket)
         self.processes |= {name: start() for name, start in self._starts.items() if name != "redis"}
         self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
         self._keeper.start()
         self.history_start = 0
         """Byte of the append-only file at which the present history begins."""
+        self._history_file = self.append_only_file
+        self._log_start = 0
+        self._unproven: dict[tuple[str, int], int] = {}
+        """What each worker process had counted before the present history."""
 
     def begin_history(self) -> None:
         """From behind a mark of our own: the size of a file that is being written may end within a command."""
         self.deaths.clear()
+        self._log_start = (self.folder / "service.log").stat().st_size
+        self._unproven = self._count_unproven()
+        self._history_file = self.append_only_file
         mark = uuid.uuid4().hex.encode()
         self.redis.set(MARK, mark)
         self.history_start = self._end_of(mark)
+
+    def read_history(self) -> bytes:
+        """What the append-only file has of the present history. Raises ValueError if Redis has begun another file."""
+        if self.append_only_file != self._history_file:
+            raise ValueError(f"Redis has gone from {self._history_file.name} to {self.append_only_file.name}")
+        with self._history_file.open("rb") as file:
+            file.seek(self.history_start)
+            return file.read()
+
+    def certificate_failures(self) -> int:
+        """Answers of this history that could not be proven: by the log, which has those of killed workers as well, and
+        by what the workers count."""
+        with (self.folder / "service.log").open("rb") as file:
+            file.seek(self._log_start)
+            logged = file.read().count(b"certificate_failed")
+        counted = [count - self._unproven.get(key, 0) for key, count in self._count_unproven().items()]
+        return max(logged, sum(counted))
+
+    def _count_unproven(self) -> dict[tuple[str, int], int]:
+        return {
+            (worker["name"], worker["pid"]): worker["counters"].get("certificate_failures", 0)
+            for worker in self._workers()
+        }
 
     def _end_of(self, mark: bytes) -> int:
         """Where the command that ends with `mark` does, once it is in the append-only file."""
@@ -109,8 +139,11 @@ class House:
         )
 
     def _start_redis(self) -> Process:
-        """Python ignores SIGXFSZ, and here so does Redis: a limit on its files is a disk that is full."""
-        return redis_server.start(self.settings, restore_signals=False)
+        """Python ignores SIGXFSZ, and here so does Redis: a limit on its files is a disk that is full.
+
+        It would begin a new file once this one is long, also as it starts; a history is read from the one it began in.
+        """
+        return redis_server.start(self.settings, "--auto-aof-rewrite-percentage", "0", restore_signals=False)
 
     def _start_api(self, name: str) -> Process:
         descriptor = self._listeners[name].fileno()
@@ -159,11 +192,15 @@ class House:
         redis_server.wait_until_ready(self.settings, self.processes["redis"])
 
     def ready_workers(self) -> list[str]:
+        return [worker["name"] for worker in self._workers() if worker["alive"] and worker["ready"]]
+
+    def _workers(self) -> list[dict[str, Any]]:
+        """As /status has them; none if nobody answers."""
         with httpx.Client(trust_env=False, timeout=5) as http:
             for url in self.urls:
                 with suppress(httpx.HTTPError, KeyError):
-                    workers = http.get(f"{url}/status").json()["workers"]
-                    return [worker["name"] for worker in workers if worker["alive"] and worker["ready"]]
+                    workers: list[dict[str, Any]] = http.get(f"{url}/status").json()["workers"]
+                    return workers
         return []
 
     def wait_ready(self, workers: int = 1) -> None:

@@ -44,10 +44,10 @@ def main() -> None:
 
 
 def _recover(service: Service, role: str, first: dict[str, object]) -> Row:
-    old = service.host.children()[role]
+    old = service.children()[role]
     os.kill(old, signal.SIGKILL)
     began = time.monotonic()
-    eventually(lambda: service.host.children().get(role, old) != old)
+    eventually(lambda: service.children().get(role, old) != old)
     eventually(lambda: _is_ready(service, role, old))
     ready_s = time.monotonic() - began
     eventually(lambda: service.http.get("/v1/graphs/g/capacities", params={"limit": 1}).status_code == 200)

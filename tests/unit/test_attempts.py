@@ -75,6 +75,37 @@ def test_an_answer_that_was_lost_is_no_attempt(
     client.close()
 
 
+def test_what_is_tried_again_where_it_stands_is_one_attempt(
+    caller: Caller, start_worker: StartWorker, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that died has left it behind; the next one loses its connection three times in the commit."""
+    first = start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    first.stop()
+    client, keys = connect(settings), Keys(settings.redis_prefix)
+    wait_released(settings)
+    client.set(keys.lease("w0"), "a process that dies", px=5000)
+    job_id = caller.submit(Kind.PATCH, "g", ADD_1)
+    assert client.xreadgroup(GROUP, "w0", {keys.commands("w0"): ">"}, count=10)
+    client.delete(keys.lease("w0"))
+    append, lost = Log.append, []
+
+    def lose(log: Log, *args: Any) -> None:
+        if len(lost) < 3:
+            lost.append(args)
+            raise redis.ConnectionError("cut just now")
+        append(log, *args)
+
+    monkeypatch.setattr(Log, "append", lose)
+    start_worker()
+    reply = caller.run(caller.dispatcher.wait(job_id, 60))
+    assert reply is not None
+    assert result(reply)["version"] == 2
+    assert client.hget(keys.job(job_id), "attempts") == b"1"
+    client.close()
+
+
 def test_only_what_a_worker_had_begun_counts_when_it_is_taken_over(
     caller: Caller, start_worker: StartWorker, settings: Settings
 ) -> None:

@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 import redis
 
-from service.protocol import CapacitiesArgs, EmptyArgs, Kind, MaxFlowArgs, Operation, PatchArgs
+from gpu_engine.errors import Cancelled
+from gpu_engine.networks.updates import CapacityTable
+from service.protocol import CapacitiesArgs, EmptyArgs, Kind, MaxFlowArgs, Operation, PatchArgs, Reply
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
-from service.store.log import Log
+from service.store.log import Fenced, Log
 from service.worker.process import Worker
+from service.worker.running.task import Forward
 from tests.graphs import diamond, drawn
 from tests.service_fixtures import Caller, StartWorker, code_of, result
 
@@ -64,6 +67,17 @@ def test_a_graph_that_redis_no_longer_has_is_unknown(
     assert worker.graphs.residents.get("g") is None
 
 
+def test_a_copy_from_before_a_takeover_is_read_anew(caller: Caller, worker: Worker, client: Any, keys: Keys) -> None:
+    """Another worker had the graph, and what that one wrote is lost: a version may be the same and its content not."""
+    copy = worker.graphs.residents.get("g")
+    client.hincrby(keys.graph(graph_id(client, keys)), "epoch", 1)
+    assert first_capacity(caller) == (1, FIRST)
+    anew = worker.graphs.residents.get("g")
+    assert anew is not None
+    assert anew is not copy
+    assert anew.epoch == 2
+
+
 def test_a_graph_in_place_of_the_one_in_memory_is_read_anew(
     caller: Caller, worker: Worker, client: Any, keys: Keys
 ) -> None:
@@ -96,6 +110,44 @@ def test_a_copy_is_given_up_when_nobody_knows_what_became_of_its_commit(
     assert caller.value("g") == 5
 
 
+@pytest.mark.parametrize("error", [Cancelled("just now"), Fenced("others keep writing")], ids=["cancelled", "fenced"])
+def test_a_copy_is_given_up_when_its_commit_is_refused(
+    error: Exception, caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the change by then, and Redis will not have it: at the same version it would be another graph."""
+    append, refused = Log.append, []
+
+    def refuse(log: Log, *args: Any) -> None:
+        if not refused:
+            refused.append(args)
+            raise error
+        append(log, *args)
+
+    monkeypatch.setattr(Log, "append", refuse)
+    done = caller.reply(Kind.PATCH, "g", ADD_1).problem is None
+    assert done is isinstance(error, Fenced)  # which is tried again
+    assert first_capacity(caller) == (1 + done, FIRST + done)
+
+
+def test_a_copy_of_what_another_worker_owns_is_given_up(worker: Worker, client: Any, keys: Keys) -> None:
+    client.hset(keys.owners, "g", "w1")
+    with pytest.raises(Forward, match="w1"):
+        worker.graphs.ensure("g")
+    assert worker.graphs.residents.get("g") is None
+
+
+def test_a_copy_with_half_of_a_change_is_given_up(
+    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine has the new capacities, and an error of ours comes before the table of closed edges has them."""
+    close = PatchArgs(batch=[Operation(op="close", edges=[0])])
+    with monkeypatch.context() as broken:
+        broken.delattr(CapacityTable, "apply")
+        assert code_of(lambda: caller.reply(Kind.PATCH, "g", close)) == "engine_error"
+    assert first_capacity(caller) == (1, FIRST)
+    assert caller.value("g") == 5
+
+
 def test_an_answer_lost_in_the_commit_itself_costs_nothing(
     caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +171,38 @@ def test_an_answer_lost_in_the_commit_itself_costs_nothing(
     assert first_capacity(caller) == (2, FIRST + 1)
 
 
+def forget(first: Reply, worker: Worker, client: Any, keys: Keys) -> None:
+    """The API forgets the key of a command, and the worker its copy of the graph."""
+    client.delete(keys.idempotency("g", "key"), keys.job(first.id))
+    worker.graphs.residents.drop("g")
+
+
+def test_a_key_is_known_from_the_log_alone(caller: Caller, worker: Worker, client: Any, keys: Keys) -> None:
+    first = caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")
+    forget(first, worker, client, keys)
+    assert result(caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest"))["version"] == 2
+    assert first_capacity(caller) == (2, FIRST + 1)
+
+
+def test_a_known_key_is_good_for_one_body(caller: Caller, worker: Worker, client: Any, keys: Keys) -> None:
+    """The API has forgotten it, and the worker reads it in the log."""
+    first = caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")
+    forget(first, worker, client, keys)
+    assert code_of(lambda: caller.reply(Kind.PATCH, "g", ADD_1, "key", "another")) == "idempotency_conflict"
+    assert first_capacity(caller) == (2, FIRST + 1)
+
+
+def test_a_log_that_ends_too_early_is_no_graph(caller: Caller, worker: Worker, client: Any, keys: Keys) -> None:
+    """Nothing is answered from less than the catalogue says, and nothing is written behind it."""
+    for _ in range(2):
+        caller.ask(Kind.PATCH, "g", ADD_1)
+    client.xdel(keys.log(graph_id(client, keys)), "3-0")
+    worker.graphs.residents.drop("g")
+    for kind, args in ((Kind.CAPACITIES, CapacitiesArgs()), (Kind.PATCH, ADD_1)):
+        assert code_of(lambda kind=kind, args=args: caller.reply(kind, "g", args)) == "worker_unavailable"  # type: ignore[misc]
+    assert "the log ends at version 2; the graph is at 3" in worker.graphs.notes[0]
+
+
 def test_a_key_is_known_from_snapshots_alone(caller: Caller, worker: Worker, client: Any, keys: Keys) -> None:
     """Its entry in the log is trimmed, the API has forgotten it, and the worker reads the graph anew."""
     first = caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")
@@ -126,8 +210,7 @@ def test_a_key_is_known_from_snapshots_alone(caller: Caller, worker: Worker, cli
         caller.ask(Kind.PATCH, "g", ADD_1)
         caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
     assert [entry for entry, _ in client.xrange(keys.log(graph_id(client, keys)))] == [b"4-0"]
-    client.delete(keys.idempotency("g", "key"), keys.job(first.id))
-    worker.graphs.residents.drop("g")
+    forget(first, worker, client, keys)
     again = result(caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest"))
     assert (again["version"], again["applied"]) == (2, 1)
     assert first_capacity(caller) == (4, FIRST + 3)

@@ -176,6 +176,15 @@ def test_work_that_raises_does_not_keep_its_lane() -> None:
     lanes.close()
 
 
+def test_work_whose_time_cannot_be_guessed_is_done_all_the_same() -> None:
+    """Else a command that nobody can make sense of would end each process that reads it."""
+    lanes, done = Lanes(1), threading.Event()
+    nonsense = command(Kind.PATCH, {"batch": [None]})
+    lanes.put("a", done.set, lambda: Costs().expected_s(nonsense))
+    assert done.wait(PATIENCE_S)
+    lanes.close()
+
+
 def command(kind: Kind, args: dict[str, object], graph: str = "g") -> Command:
     return Command(id="1", kind=kind, graph=graph, args=args, reply_to="r", created_at=0.0)
 

@@ -25,6 +25,7 @@ from service.worker.membership.handback import (
     HandBack,
     is_steady,
 )
+from service.worker.membership.lease import is_silent
 from service.worker.membership.takeover import MOVED_AT_ONCE_BYTES, Takeover
 from service.worker.process import Worker
 from tests.graphs import diamond
@@ -146,6 +147,13 @@ def test_a_worker_that_comes_and_goes_waits_longer_each_time() -> None:
     assert steady_after(1, lost_at=500.0) == 530  # a process that was paused, and is the same as before
     assert steady_after(1000) == LONGEST_STEADY_S
     assert not is_steady(report("w0", ready=False, beat_at=1e9), (1, 0.0), 5.0)
+
+
+def test_a_worker_is_missed_after_two_leases() -> None:
+    """Its supervisor has had time to start it again."""
+    now = time.time()
+    assert not is_silent(report("w0", beat_at=now - 9.0), 5.0)
+    assert is_silent(report("w0", beat_at=now - 10.1), 5.0)
 
 
 def test_losses_are_counted_and_forgotten(client: Any, keys: Keys) -> None:

@@ -24,7 +24,7 @@ from service.queue import dispatcher, job_list, replies
 from service.settings import Settings
 from service.store import room
 from service.store.api_keys import MAX_KEYS
-from service.store.blobs import RESULT_CHUNK_BYTES
+from service.store.blobs import READ_AT_ONCE, RESULT_CHUNK_BYTES
 from service.worker.graph import MAX_STATES
 from service.worker.membership import heartbeat
 from service.worker.running import consumer, lanes, progress, results
@@ -61,6 +61,7 @@ FIXED = {
     "time in such a slot, after which the work is long": lanes.SHORT_S,
     "works that have been found to be long at a time, beyond the slots for long work": lanes.OVERRUNS,
     "time without a sign of life of a worker that runs": heartbeat.HUNG_S,
+    "of these, and of the event streams, with one API key": 1 / admission.KEY_SHARE,
     "connections of one API process, or as many as its open files allow": http_connections.MAX_CONNECTIONS,
     "head of a request": http_protocol.MAX_HEAD_BYTES,
     "URL of a request": http_protocol.MAX_URL_BYTES,
@@ -72,6 +73,7 @@ FIXED = {
     "time for them to be taken": http_protocol.WRITE_TIMEOUT_S,
     "bytes of a body that come after its answer": http_protocol.MAX_UNREAD_BYTES,
     "jobs kept": dispatcher.JOBS_KEPT,
+    "pieces of stored results read from Redis at a time by one API process": READ_AT_ONCE,
     "bytes of results kept by one worker": results.RESULTS_BYTES,
     "jobs looked at for one page of `GET /v1/jobs`": job_list.LOOKED_AT,
     "progress events of a job": progress.EVENTS_KEPT,
@@ -134,7 +136,8 @@ def test_what_is_fixed_elsewhere() -> None:
     ]
     (limit,) = (parameter for parameter in parameters if parameter["name"] == "limit")
     assert amount(rows.pop("page of capacities")) == limit["schema"]["maximum"]
-    characters = int(amount(rows.pop("characters of an Idempotency-Key, which is kept `job_ttl_s`")))
+    key = "characters of an Idempotency-Key, which is kept until its command ends, and `job_ttl_s` more"
+    characters = int(amount(rows.pop(key)))
     assert headers.IDEMPOTENCY_KEY.fullmatch("x" * characters)
     assert not headers.IDEMPOTENCY_KEY.fullmatch("x" * (characters + 1))
     assert rows == {}

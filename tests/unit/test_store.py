@@ -13,6 +13,7 @@ import redis
 
 from gpu_engine.errors import Cancelled
 from gpu_engine.networks.updates import Change
+from service.errors import ServiceError
 from service.settings import Settings
 from service.store import snapshots
 from service.store.blobs import CHUNK_BYTES, Blobs, BrokenBlob
@@ -209,6 +210,20 @@ def test_a_broken_snapshot_is_noticed_and_struck_off(store: Store) -> None:
     assert store.snapshots.listed(store.id) == []
 
 
+def test_a_snapshot_that_is_not_read_back_as_written_is_not_listed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log is not trimmed for it either."""
+    store.append(2)
+    store.save(1)
+    get = Blobs.get
+    monkeypatch.setattr(Blobs, "get", lambda blobs, name: get(blobs, name)[:-1] + b"?")
+    with pytest.raises(BrokenBlob, match="read back"):
+        store.save(2)
+    assert [s.version for s in store.snapshots.listed(store.id)] == [1]
+    assert store.logged() == [2]
+
+
 def test_a_snapshot_of_a_graph_that_changed_hands_is_refused(store: Store) -> None:
     assert store.ownership.take_over("g", "w1", "w0")
     with pytest.raises(Fenced):
@@ -257,6 +272,47 @@ def test_a_commit_is_not_made_again(store: Store) -> None:
     with pytest.raises(Fenced, match="w1"):
         store.registry.remove("g", store.queue("a job of before"), "w0")
     assert store.registry.hold("g", new)[0] == new
+
+
+def test_an_update_is_the_outcome_of_its_command(store: Store) -> None:
+    """A worker that has not heard of its commit, and has the graph at a later version by then, learns the answer."""
+    job_id = store.queue("patch")
+    store.log.append(store.id, 1, entry(2), time.time(), job_id)
+    store.log.append(store.id, 1, entry(2), time.time(), job_id)  # the answer to the first try was lost
+    store.append(3)
+    with pytest.raises(Committed) as done:
+        store.log.append(store.id, 1, entry(4), time.time(), job_id)
+    assert done.value.result == entry(2).result_json
+    assert store.logged() == [2, 3]
+
+
+@pytest.mark.parametrize("what", ["cancelled", "taken over", "removed", "appended to"])
+def test_what_happens_just_before_an_append_decides_about_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Between the look at the graph and the MULTI."""
+    job_id = store.queue("patch")
+    acts: dict[str, Any] = {
+        "cancelled": lambda: store.client.set(store.keys.outcome(job_id), CANCELLED),
+        "taken over": lambda: store.ownership.take_over("g", "w1", "w0"),
+        "removed": lambda: store.registry.remove("g", store.queue("delete"), "w0"),
+        "appended to": lambda: store.append(2),
+    }
+    seen: list[Any] = []
+
+    def meanwhile(*args: Any) -> list[Any]:
+        answers = watched(*args)
+        if not seen:
+            seen.append(answers)
+            acts[what]()
+        return answers
+
+    monkeypatch.setattr("service.store.log.watched", meanwhile)
+    with pytest.raises(Cancelled if what == "cancelled" else Fenced):
+        store.log.append(store.id, 1, entry(2), time.time(), job_id)
+    assert store.logged() == ([2] if what == "appended to" else [])
+    if what == "removed":
+        assert store.all_keys() == set()
 
 
 def test_what_redis_lost_is_not_committed(store: Store) -> None:
@@ -314,6 +370,22 @@ def test_what_happens_just_before_a_commit_decides_about_it(
     left = b" ".join(store.all_keys()).decode()
     assert store.id not in left
     assert len([key for key in store.all_keys() if b":blob:" in key]) == 1  # the base of the new one
+
+
+@pytest.mark.parametrize("if_match", [1, 3])
+def test_a_commit_is_for_the_version_it_names(store: Store, if_match: int) -> None:
+    """The worker has looked before it built the graph; what counts is the version at the commit."""
+    store.append(2)
+    base = store.blobs.put(b"edges", 60)
+    for commit in (
+        lambda: store.registry.create(store.info("g"), store.queue("load"), base, if_match),
+        lambda: store.registry.remove("g", store.queue("delete"), "w0", if_match),
+    ):
+        with pytest.raises(ServiceError) as refused:
+            commit()
+        assert refused.value.code == "version_conflict"
+    assert store.registry.hold("g", store.id)[0] == store.id
+    assert store.registry.create(store.info("g"), store.queue("load"), base, 2).replaced
 
 
 def test_a_name_without_a_graph_is_given_up_by_its_owner_alone(store: Store) -> None:

@@ -8,8 +8,9 @@ import pytest
 from gpu_engine.errors import EngineError
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
-from gpu_engine.networks.units import read_amounts, write_units
+from gpu_engine.networks.units import read_amounts, read_decimal, to_units, write_units
 from gpu_engine.networks.updates import CapacityTable, Change
+from gpu_engine.text.json_text import write_amounts
 from gpu_engine.types import INFINITE, MAX_TOTAL
 from service.protocol import Operation
 
@@ -138,6 +139,21 @@ def test_amounts_survive_writing_and_reading(seed: int) -> None:
     literals = [write_units(amount, decimals) for amount in units]
     assert read_amounts(literals, decimals, range(len(units))) == units
     assert not any(literal.endswith("0") for literal in literals if "." in literal)
+
+
+@pytest.mark.parametrize(
+    ("units", "decimals", "text"),
+    [
+        (2**53 + 1, 0, "9007199254740993"),
+        (MAX_TOTAL - 1, 0, str(MAX_TOTAL - 1)),
+        (-(2**53) - 1, 0, "-9007199254740993"),
+        (2**53 + 1, 3, "9007199254740.993"),
+    ],
+)
+def test_amounts_that_no_float_holds(units: int, decimals: int, text: str) -> None:
+    assert write_units(units, decimals) == text
+    assert write_amounts(np.array([units]), decimals) == text.encode()
+    assert to_units(read_decimal(text), decimals) == units
 
 
 def test_infinite_is_written_as_inf() -> None:

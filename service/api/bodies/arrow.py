@@ -82,7 +82,12 @@ def patch_from_arrow(limits: PatchLimits, body: memoryview) -> PatchBody:
 
 
 def capacities_to_arrow(page: dict[str, Any], decimals: int, out: BinaryIO) -> None:
-    """The columns of a page, `capacity` as int64 units with `decimals` in the metadata, as a load reads them."""
+    """The columns of a page, `capacity` as int64 units with their decimals in the metadata, as a load reads them.
+
+    `decimals` are those of the catalogue, which has another graph by now if this one was replaced: if they do not hold
+    the page, its own do.
+    """
+    decimals = _holding(page["capacity"], decimals)
     columns = {name: pa.array(page[name]) for name in ("tail", "head")}
     columns["capacity"] = pa.array([_units(amount, decimals) for amount in page["capacity"]], pa.int64())
     columns["edge_id"] = pa.array(page["edge_ids"])
@@ -124,6 +129,14 @@ def _amounts(name: str, column: pa.ChunkedArray) -> list[str]:
     if wrong:
         raise ServiceError("invalid_body", f"{name} is not a number", wrong)
     return plain_decimals(literals)
+
+
+def _holding(amounts: list[int | str], decimals: int) -> int:
+    """Decimals with which each amount is a whole number of units, and one that fits: these, or else the fewest."""
+    finite = [str(amount) for amount in amounts if amount != "inf"]
+    fewest = max((len(text.partition(".")[2]) for text in finite), default=0)
+    largest = max(map(Decimal, finite), default=Decimal(0)).scaleb(decimals)
+    return decimals if fewest <= decimals and largest < INFINITE else fewest
 
 
 def _units(amount: int | str, decimals: int) -> int:

@@ -150,9 +150,11 @@ async def authorise(request: Request) -> Caller:
     if path in OPEN:
         return ANYONE
     refuse_other_origins(request.method, request.headers)
-    table: KeyTable = request.state.backend.key_table
+    backend = request.state.backend
+    table: KeyTable = backend.key_table
     caller = await table.caller(token_of(request.headers), stale_ok=path == "/metrics")
-    if caller.key_id is None and not _is_for_this_machine(request.scope, request.headers):
+    any_host: bool = backend.settings.insecure_any_host
+    if caller.key_id is None and not _may_be_asked_for(request.scope, request.headers, any_host):
         raise ServiceError("forbidden", "without API keys the service answers to the name of this machine alone")
     needed = NEEDED.get((request.method, path), Scope.ADMIN)
     if not caller.scope.covers(needed):
@@ -176,24 +178,33 @@ def token_of(headers: Headers) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def _is_for_this_machine(scope: RequestScope, headers: Headers) -> bool:
-    """Whether a request that came in on loopback also names loopback.
+def _may_be_asked_for(scope: RequestScope, headers: Headers, any_host: bool) -> bool:
+    """Whether the name that a request without a key gives in Host is one that no web page can have.
 
-    A web page whose host name was pointed at 127.0.0.1 (DNS rebinding) still sends its own name as Host.
+    A web page whose host name was pointed at this machine (DNS rebinding) still sends its own name as Host. What came
+    in on loopback names loopback. A container's port may be published on loopback as well, which it cannot see: it is
+    asked for by a number or by a name without a dot, unless `any_host` says that something else guards it.
     """
     local = (scope.get("server") or ("", None))[0]
-    if not _is_loopback(local):
-        return True  # bound to be reached from elsewhere, on purpose
-    return all(_names_this_machine(host) for host in headers.getlist("host") or [""])
+    names = [_bare(host) for host in headers.getlist("host") or [""]]
+    if _is_loopback(local):
+        return all(name == "localhost" or _is_loopback(name) for name in names)
+    return any_host or all("." not in name or _is_address(name) for name in names)
 
 
-def _names_this_machine(host: str) -> bool:
-    bare = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-    return bare == "localhost" or _is_loopback(bare.strip("[]"))
+def _bare(host: str) -> str:
+    """Without the port, and the brackets of IPv6."""
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+    return name.strip("[]")
 
 
 def _is_loopback(address: str) -> bool:
+    return _is_address(address) and ipaddress.ip_address(address).is_loopback
+
+
+def _is_address(text: str) -> bool:
     try:
-        return ipaddress.ip_address(address).is_loopback
+        ipaddress.ip_address(text)
     except ValueError:
         return False
+    return True

@@ -46,6 +46,9 @@ CROWDED_COMMANDS: Final = 100
 TRIES: Final = 2
 """Of so many tries one is with a whole line, the others are with a line that is as much shorter."""
 
+KEY_SHARE: Final = 2
+"""One API key may have one part in so many of the open requests, and of the event streams."""
+
 LANES_KEPT: Final = 10_000
 LONGEST_RETRY_S: Final = 10.0
 
@@ -212,6 +215,7 @@ class Admission:
         self._lanes: dict[str, Lane] = {}
         self._of_key: Counter[str] = Counter()
         self._streams = 0
+        self._streams_of_key: Counter[str] = Counter()
 
     def enter(self, graph: str, key_id: str | None, *, waits: bool = True) -> Ticket:
         """Count one command until its ticket is given back. Raises rate_limited.
@@ -250,8 +254,7 @@ class Admission:
         """Why `enter` would refuse now; None if it would not."""
         lane, now = self._lane(graph), time.monotonic()
         lane.look(now)
-        room = lane.room(self._settings) if waits else self._settings.graph_queue_limit
-        if lane.unfinished >= room:
+        if lane.unfinished >= self._room(lane, waits):
             if waits:
                 lane.crowd(now, self._settings)
             return too_much(f"{lane.unfinished} commands for graph {graph!r} are unfinished", lane.command_s)
@@ -259,16 +262,33 @@ class Admission:
             return too_much(f"{self._of_key[key_id]} commands of this API key are unfinished", lane.command_s)
         return None
 
+    def may_refuse(self, graph: str, key_id: str | None, *, waits: bool = True) -> bool:
+        """Whether `refusal` has to be asked. It changes nothing, so anybody may make us look, before showing a key."""
+        lane = self._lanes.get(graph)
+        if lane is not None and lane.unfinished >= self._room(lane, waits):
+            return True
+        return key_id is not None and self._of_key[key_id] >= self._settings.key_queue_limit
+
+    def _room(self, lane: Lane, waits: bool) -> int:
+        return lane.room(self._settings) if waits else self._settings.graph_queue_limit
+
     @contextmanager
-    def stream(self) -> Iterator[None]:
+    def stream(self, key_id: str | None) -> Iterator[None]:
         """Count one event stream. Raises rate_limited."""
-        if self._streams >= self._settings.max_event_streams:
+        limit = self._settings.max_event_streams
+        if self._streams >= limit:
             raise too_much(f"{self._streams} event streams are open")
+        if key_id is not None and self._streams_of_key[key_id] >= share_of_key(limit):
+            raise too_much(f"{self._streams_of_key[key_id]} event streams of this API key are open")
         self._streams += 1
+        self._streams_of_key[key_id or ""] += 1
         try:
             yield
         finally:
             self._streams -= 1
+            self._streams_of_key[key_id or ""] -= 1
+            if not self._streams_of_key[key_id or ""]:
+                del self._streams_of_key[key_id or ""]
 
     def _lane(self, graph: str) -> Lane:
         lane = self._lanes.get(graph)
@@ -282,8 +302,13 @@ class Admission:
 async def stream_room(request: Request) -> AsyncIterator[None]:
     """Dependency of a route that answers with an event stream: room for it, until the stream has ended."""
     admission: Admission = request.state.backend.admission
-    with admission.stream():
+    with admission.stream(request.state.caller.key_id):
         yield
+
+
+def share_of_key(limit: int) -> int:
+    """How many of what a process has for all callers one API key may have: the others are to get in."""
+    return max(1, limit // KEY_SHARE)
 
 
 def too_much(detail: str, retry_after_s: float = 1.0) -> ServiceError:

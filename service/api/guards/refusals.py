@@ -19,7 +19,7 @@ from pydantic_core import to_json
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.backend import NAME_PATTERN, Backend
+from service.api.backend import Backend
 from service.api.guards.access import NEEDED, token_of
 from service.api.headers import waiting
 from service.api.metrics import Metrics
@@ -29,7 +29,7 @@ from service.errors import ServiceError
 from service.settings import Settings
 from service.store.api_keys import TOKEN
 
-QUEUED: Final = re.compile(rf"/v1/graphs/({NAME_PATTERN.strip('^$')})(/capacities|/max-flow|/min-cut|/matching)")
+QUEUED: Final = re.compile(r"/v1/graphs/([A-Za-z0-9][A-Za-z0-9._-]{0,127})(/capacities|/max-flow|/min-cut|/matching)")
 """Paths of commands that stand in a graph's line."""
 
 PER_S: Final = 100.0
@@ -113,7 +113,7 @@ class EarlyRefusals:
         waits = "prefer" not in headers or waiting(headers, self._settings).wait_s > 0
         token = token_of(headers)
         claimed = TOKEN.fullmatch(token or "")
-        if backend.admission.refusal(graph, claimed[1] if claimed else None, waits=waits) is None:
+        if not backend.admission.may_refuse(graph, claimed[1] if claimed else None, waits=waits):
             return None
         try:
             caller = await backend.key_table.caller(token)

@@ -1,12 +1,16 @@
 """Two thin layers of ASGI around the application: too many requests are shed, every answer has its headers."""
 
+from collections import Counter
 from typing import Final
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.guards.access import token_of
+from service.api.guards.admission import share_of_key
 from service.api.replies.problems import problem_response
 from service.errors import ServiceError
+from service.store.api_keys import TOKEN
 
 HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -56,25 +60,39 @@ class SecurityHeaders:
 
 
 class Shedding:
-    """Refuses what is over a number of requests at once, before any of it is looked at; probes pass."""
+    """Refuses what is over a number of requests at once, and over a key's share of them, before any of it is looked at;
+    probes pass."""
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
         self._app = app
         self._limit = limit
         self._now = 0
+        self._of_key: Counter[str] = Counter()
+        """By the id that is claimed: the key is looked at within, where a wrong one is refused at once."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in ("/livez", "/readyz"):
             await self._app(scope, receive, send)
             return
+        claimed = TOKEN.fullmatch(token_of(Headers(scope=scope)) or "")
+        key_id = claimed[1] if claimed else ""
+        detail = ""
         if self._now >= self._limit:
-            error = ServiceError("rate_limited", f"{self._now} requests are open already", retry_after_s=1)
+            detail = f"{self._now} requests are open already"
+        elif key_id and self._of_key[key_id] >= share_of_key(self._limit):
+            detail = f"{self._of_key[key_id]} requests of this API key are open already"
+        if detail:
+            error = ServiceError("rate_limited", detail, retry_after_s=1)
             response = problem_response(error, scope["state"].get("request_id"))
             response.headers["Connection"] = "close"  # its body is not read
             await response(scope, receive, send)
             return
         self._now += 1
+        self._of_key[key_id] += 1
         try:
             await self._app(scope, receive, send)
         finally:
             self._now -= 1
+            self._of_key[key_id] -= 1
+            if not self._of_key[key_id]:
+                del self._of_key[key_id]

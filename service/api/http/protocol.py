@@ -45,7 +45,7 @@ PIECE_BYTES: Final = 4 * 1024
 """Of a body in chunks, for the parser at a time: it calls back for each chunk, and a chunk may be one byte."""
 
 TURN_S: Final = 0.001
-"""After so long the parser lets the event loop turn."""
+"""After so long the parser lets the event loop turn, and the connection waits until others have had theirs."""
 
 BLANK_BYTES: Final = 4 * 1024
 """What empty lines before a request count as, of `MAX_HEAD_BYTES`: each costs a call of the parser."""
@@ -112,7 +112,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """The latest bytes that the parser got, where an `END` may have begun."""
         self._ahead = b""
         """What has come and is not parsed yet."""
-        self._turn: asyncio.Handle | None = None
+        self._has_turn_to_come = False
         self._unread_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
@@ -144,7 +144,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._part is Part.AHEAD and not self.cycle.keep_alive:
             return  # nothing will be answered after this one
         self._ahead = self._ahead + data if self._ahead else data
-        if self._turn is None:
+        if not self._has_turn_to_come:
             self._read()
 
     def pause_writing(self) -> None:
@@ -227,11 +227,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _read(self) -> None:
         """Give the parser what has come, up to the end of one request. The rest waits until that one is answered."""
-        began, self._turn = time.perf_counter(), None
+        began, self._has_turn_to_come = time.perf_counter(), False
         data, at = self._ahead, 0
         while at < len(data) and self._part is not Part.AHEAD and not self.transport.is_closing():
             if at and time.perf_counter() - began > TURN_S:
-                self._turn = self.loop.call_soon(self._read)
+                self._has_turn_to_come = True
+                self.config.turns.wait(self._read)
                 break
             try:
                 end = self._end_of_part(data, at)

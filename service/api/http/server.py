@@ -16,12 +16,21 @@ from service.api.app import create_app
 from service.api.http.connections import MAX_CONNECTIONS, Connections, ServerConfig
 from service.api.http.protocol import BoundedProtocol
 from service.api.http.tls import TlsProtocol, tls_context
+from service.collector import leave_alone_what_is_here
 from service.open_files import raise_limit, room_for_callers
 from service.settings import Settings
 from service.telemetry import logs
 
 GRACE_S = 10
 """How long open requests may finish after SIGTERM."""
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, whose garbage collector does not look through the application again."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        leave_alone_what_is_here()
 
 
 def main() -> None:
@@ -32,7 +41,7 @@ def main() -> None:
     options = parser.parse_args()
     logs.configure("api")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    server = uvicorn.Server(config(Settings(), host=options.host, port=options.port))
+    server = Server(config(Settings(), host=options.host, port=options.port))
     if options.fd is None:
         server.run()
         return

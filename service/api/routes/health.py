@@ -48,9 +48,8 @@ async def livez() -> dict[str, str]:
 async def readyz(backend: Context) -> dict[str, str]:
     """Redis answers and at least one worker is ready; else 503 worker_unavailable."""
     async with _patience():
-        await _ping(backend)
-        workers = await backend.dispatcher.watch.workers()
-    if not any(worker.alive and worker.ready for worker in workers):
+        is_ready = await backend.dispatcher.watch.has_ready_worker()
+    if not is_ready:
         raise ServiceError("worker_unavailable", "no worker is ready yet", retry_after_s=1)
     return {"status": "ready"}
 

@@ -6,8 +6,9 @@ from typing import Any, Final, TypeAlias
 import redis
 
 from gpu_engine.errors import Cancelled
-from service.protocol import Problem, Reply, Status
+from service.protocol import Kind, Problem, Reply, Status
 from service.settings import Settings
+from service.store.catalogue import Registry
 from service.store.connection import wait_written
 from service.store.keys import Keys
 from service.store.outcomes import Committed, Over, refuse_decided
@@ -32,6 +33,7 @@ class Endings:
         self._keys = keys
         self._worker = worker
         self._settings = settings
+        self._registry = Registry(client, keys)
 
     def succeed(self, task: Task, result: Result) -> None:
         with task.lock, self._redis.pipeline() as pipe:
@@ -54,6 +56,8 @@ class Endings:
                 result, left = {"result": done.result}, None
             except Cancelled:
                 pass  # it ends without a result, whatever the reason
+            if left is not None and task.command.kind is Kind.LOAD:  # before its caller hears of it
+                self._registry.disown(task.command.graph, self._worker)
             pipe.multi()
             self._end(pipe, task, result, left)
 
@@ -95,8 +99,12 @@ class Endings:
         pipe.expire(replies, ttl_s)
         pipe.xadd(events, {"event": "done", "data": f'{{"status":"{status}"}}'}, nomkstream=True)
         pipe.expire(events, ttl_s)
-        if problem is not None and problem.code in RETRIED and command.idempotency_key is not None:
-            pipe.unlink(self._keys.idempotency(command.graph, command.idempotency_key))
+        if command.idempotency_key is not None:
+            name = self._keys.idempotency(command.graph, command.idempotency_key)
+            if problem is not None and problem.code in RETRIED:
+                pipe.unlink(name)
+            else:
+                pipe.expire(name, ttl_s)
         self._remove(pipe, task)
         pipe.execute()
         task.ended, task.status, task.code = True, status, problem.code if problem else None

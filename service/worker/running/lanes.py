@@ -93,7 +93,12 @@ class Lanes:
 
     def _line_up(self, lane: str) -> None:
         """The lane's first piece may start."""
-        crew = self._short if self._queues[lane][0].expect() <= SHORT_S else self._long
+        try:
+            is_short = self._queues[lane][0].expect() <= SHORT_S
+        except Exception:  # it is run all the same, and fails by itself if it must
+            log.exception("time_not_guessed", lane=lane)
+            is_short = False
+        crew = self._short if is_short else self._long
         crew.ready.append(lane)
         self._call(crew)
 

@@ -1,0 +1,1 @@
+"""Mistakes that somebody could make in the service, each put into a copy of the sources: do the tests notice?"""

@@ -1,0 +1,163 @@
+"""The certificate refuses an answer that breaks one condition and no other. No engine has a hand in these answers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from gpu_engine.checks import Certificate, certify, is_flow, own_supply, verdict
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.types import BoolArray, UnitArray
+
+CAPACITY = (3, 2, 4)
+ENDS = Terminals.of([0], [3])
+
+
+def path() -> Network:
+    """The source is 0, the sink 3; the cut is between 1 and 2.
+
+    0 --3--> 1 --2--> 2 --4--> 3
+    """
+    return Network(EdgeList(4, np.arange(3, dtype=np.int32), np.arange(1, 4, dtype=np.int32), np.array(CAPACITY)))
+
+
+@dataclass
+class Claim:
+    """What an engine would say of the path: arrays as `certify` takes them."""
+
+    network: Network
+    terminals: Terminals
+    residual: UnitArray
+    excess: UnitArray
+    source_side: BoolArray
+
+    @classmethod
+    def of(cls, flow: Sequence[int], source_side: Sequence[int] = (0, 1), terminals: Terminals = ENDS) -> "Claim":
+        network = path()
+        arcs = network.edge_arc[:3]
+        residual = network.arc_capacity().astype(np.int64)
+        residual[arcs] -= flow
+        residual[network.reverse_arc[arcs]] += flow
+        side = np.zeros(4, np.bool_)
+        side[list(source_side)] = True
+        claim = cls(network, terminals, residual, np.zeros(4, np.int64), side)
+        claim.balance()
+        return claim
+
+    def balance(self) -> None:
+        """Make the excesses those of the residuals."""
+        self.excess = own_supply(4, self.terminals)
+        flow = self.network.arc_capacity() - self.residual
+        for v in range(4):
+            self.excess[v] -= flow[self.network.row_offsets[v] : self.network.row_offsets[v + 1]].sum()
+
+    def certificate(self) -> Certificate:
+        return certify(self.network, self.terminals, self.residual, self.excess, self.source_side)
+
+
+def test_a_maximum_flow_and_its_cut_are_proven() -> None:
+    assert Claim.of([2, 2, 2]).certificate() == Certificate(True, 2, 2)
+    held = Claim.of([3, 2, 1])  # one unit stays behind in S, and T lacks one
+    held.excess[3] += 0
+    assert held.excess.tolist() == [-3, 1, 1, 1]
+    assert not held.certificate().valid
+    assert Claim.of([3, 2, 3]).excess.tolist() == [-3, 1, -1, 3]
+    assert Claim.of([3, 2, 3]).certificate() == Certificate(True, 2, 2)
+
+
+def too_much(claim: Claim) -> None:
+    arc = claim.network.edge_arc[0]
+    claim.residual[arc] -= 2
+    claim.residual[claim.network.reverse_arc[arc]] += 2
+    claim.balance()
+
+
+def no_sum(claim: Claim) -> None:
+    claim.residual[claim.network.reverse_arc[claim.network.edge_arc[0]]] += 1
+    claim.balance()
+
+
+def out_of_nothing(claim: Claim) -> None:
+    claim.excess[1] += 1
+
+
+def into_nothing(claim: Claim) -> None:
+    claim.excess[2] -= 1
+
+
+def source_of_too_little(claim: Claim) -> None:
+    claim.excess[0] += 1
+
+
+def sink_of_too_much(claim: Claim) -> None:
+    claim.excess[3] += 1
+
+
+def nothing(claim: Claim) -> None:
+    """The flow itself is at fault."""
+
+
+@pytest.mark.parametrize(
+    ("flow", "source_side", "spoil", "failure"),
+    [
+        ((2, 2, 2), (0, 1), too_much, "a residual is negative or"),
+        ((2, 2, 2), (0, 1), no_sum, "a residual is negative or"),
+        ((2, 2, 2), (0, 1), out_of_nothing, "the excess does not match the flow: vertex 1"),
+        ((2, 2, 2), (0, 1), into_nothing, "the excess does not match the flow: vertex 2"),
+        ((2, 2, 2), (0, 1), source_of_too_little, "the excess does not match the flow: vertex 0"),
+        ((2, 2, 2), (0, 1), sink_of_too_much, "the excess does not match the flow: vertex 3"),
+        ((2, 2, 2), (), nothing, "a free terminal vertex lies on the wrong side of the cut: vertex 0"),
+        ((2, 2, 2), (0, 1, 2, 3), nothing, "a free terminal vertex lies on the wrong side of the cut: vertex 3"),
+        ((1, 1, 1), (0, 1), nothing, "an arc from the source side to the sink side is not saturated"),
+        ((1, 2, 2), (0, 1), nothing, "the source side lacks flow or the sink side holds some back: vertex 1"),
+        ((2, 2, 1), (0, 1), nothing, "the source side lacks flow or the sink side holds some back: vertex 2"),
+    ],
+)
+def test_each_condition_alone(
+    flow: Sequence[int], source_side: Sequence[int], spoil: Callable[[Claim], None], failure: str
+) -> None:
+    claim = Claim.of(flow, source_side)
+    spoil(claim)
+    certificate = claim.certificate()
+    assert not certificate.valid
+    assert len(certificate.failures) == 1, certificate.failures
+    assert certificate.failures[0].startswith(failure)
+
+
+def test_caps_are_part_of_the_cut() -> None:
+    """The source is used up before the path is, or the sink is full: the cut has no arc of the network."""
+    supplied = Claim.of([1, 1, 1], (), Terminals.of([0], [3], supply=[1]))
+    assert supplied.certificate() == Certificate(True, 1, 1)
+    demanded = Claim.of([1, 1, 1], (0, 1, 2, 3), Terminals.of([0], [3], demand=[1]))
+    assert demanded.certificate() == Certificate(True, 1, 1)
+
+
+@pytest.mark.parametrize(("across", "valid"), [(4, False), (5, True), (6, False)])
+def test_the_flow_over_the_cut_is_compared_with_its_capacity(across: int, valid: bool) -> None:
+    """Whatever the scan of arcs has said, which on a device is another's."""
+    sides = np.array([True]), np.array([False])
+    assert verdict(ENDS, *sides, across, 5, [-1] * 5) == Certificate(valid, 5, across)
+
+
+@pytest.mark.parametrize(
+    ("flow", "wrong"),
+    [
+        ([2, 2, 2], []),
+        ([3, 3, 3], ["flow outside its bounds on edge 1"]),
+        ([-1, -1, -1], ["flow outside its bounds on edge 0", "flow is not conserved at vertex 0: net 1"]),
+        ([2, 1, 1], ["flow is not conserved at vertex 1: net 1"]),
+        ([1, 2, 2], ["flow is not conserved at vertex 1: net -1"]),
+    ],
+)
+def test_what_is_wrong_with_a_flow_by_edge(flow: list[int], wrong: list[str]) -> None:
+    found = is_flow(path(), ENDS, np.array(flow))
+    assert found == wrong
+
+
+def test_caps_bound_a_flow_by_edge() -> None:
+    capped = Terminals.of([0], [3], supply=[1], demand=[1])
+    assert is_flow(path(), capped, np.array([1, 1, 1])) == []
+    assert is_flow(path(), capped, np.array([2, 2, 2])) == ["flow is not conserved at vertex 0: net -2"]
