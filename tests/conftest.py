@@ -4,7 +4,7 @@ from pathlib import Path
 
 import structlog
 
-from service import redis_server
+from service.host import redis_server
 from tests.service_fixtures import caller, redis_url, settings, start_worker
 
 __all__ = ["caller", "redis_url", "settings", "start_worker"]

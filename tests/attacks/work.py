@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks import beside, retries
 from gpu_engine import formats
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.generators import grid
+from gpu_engine.networks.edgelist import EdgeList
 from tests.attacks.house import Attack, House
 from tests.attacks.wire import Answer, send
 

@@ -12,12 +12,12 @@ from typing import Any
 import httpx
 import redis
 
-from service.api.access import KeyTable
-from service.api.admission import Admission
 from service.api.backend import Backend
-from service.api.budget import ByteBudget
+from service.api.bodies.budget import ByteBudget
+from service.api.bodies.parsing import Parsers
+from service.api.guards.access import KeyTable
+from service.api.guards.admission import Admission
 from service.api.metrics import Metrics
-from service.api.parsing import Parsers
 from service.errors import ServiceError
 from service.protocol import ARGS, Arguments, Kind, Problem, Reply, Status
 from service.queue.job_list import JobPage, Mark, Sees

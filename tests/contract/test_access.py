@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from starlette.datastructures import Headers
 
-from service.api import access
-from service.api.access import NEEDED, OPEN, _may_be_asked_for
-from service.app import create_app
+from service.api.app import create_app
+from service.api.guards import access
+from service.api.guards.access import NEEDED, OPEN, _may_be_asked_for
 from service.errors import ServiceError
 from service.settings import Settings
 from service.store.api_keys import KeyRing, Scope, new_key

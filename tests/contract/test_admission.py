@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from service.api.admission import BUSY, Admission, Ticket
-from service.api.budget import ByteBudget
-from service.api.shields import Shedding
+from service.api.bodies.budget import ByteBudget
+from service.api.guards.admission import BUSY, Admission, Ticket
+from service.api.guards.shields import Shedding
 from service.errors import ServiceError
 from service.protocol import Status
 from service.settings import Settings
@@ -96,7 +96,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: float) -> None:
         self.now = 100.0
-        monkeypatch.setattr("service.api.admission.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("service.api.guards.admission.time.monotonic", lambda: self.now)
         self.admission = Admission(Settings(**settings))
         self.inside: list[Ticket] = []
 

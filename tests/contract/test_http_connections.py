@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from service.http_connections import Connections, Turns
+from service.api.http.connections import Connections, Turns
 from service.open_files import ENOUGH, OWN_FILES, room_for_callers
 from tests.api_process import ApiProcess, api_process
 from tests.prober import Latencies, probing

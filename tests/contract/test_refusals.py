@@ -10,10 +10,10 @@ import httpx
 import pytest
 import structlog
 
-from service.api import refusals
-from service.api.admission import TIMES_KNOWN
-from service.api.refusals import AT_ONCE, HELD_S, Pace
-from service.api.shields import HEADERS
+from service.api.guards import refusals
+from service.api.guards.admission import TIMES_KNOWN
+from service.api.guards.refusals import AT_ONCE, HELD_S, Pace
+from service.api.guards.shields import HEADERS
 from service.protocol import Kind, Status
 from service.settings import Settings
 from service.store.api_keys import Scope

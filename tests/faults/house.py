@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import redis
 
-from service import redis_server
+from service.host import redis_server
 from service.settings import Settings
 from service.store.keys import Keys
 from tests.faults.proxy import Proxy
@@ -147,7 +147,7 @@ class House:
 
     def _start_api(self, name: str) -> Process:
         descriptor = self._listeners[name].fileno()
-        return self._python("service.http_server", "--fd", str(descriptor), descriptors=(descriptor,))
+        return self._python("service.api.http.server", "--fd", str(descriptor), descriptors=(descriptor,))
 
     def _keep(self) -> None:
         while not self._stop.wait(POLL_S):

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from service import aof, redis_server
+from service.host import redis_server
+from service.host import torn_log as aof
 from service.settings import Settings
 
 SET = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$%d\r\n%s\r\n"

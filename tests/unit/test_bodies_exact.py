@@ -7,8 +7,8 @@ import pytest
 from service.errors import ServiceError
 from service.models.body import parse_body
 from service.models.capacities import PatchBody
-from service.models.exact_json import Number, loads_exact
 from service.models.flows import MaxFlowBody
+from service.models.numbers import Number, loads_exact
 
 
 def patch(text: str) -> PatchBody:

@@ -14,18 +14,18 @@ from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control, FlowState, SolveReport
 from gpu_engine.formats import pack
 from service.errors import ServiceError
-from service.graphs import Graphs
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status
-from service.queue.consumer import Consumer
 from service.queue.models import JobInfo
-from service.queue.results import Result
-from service.queue.task import GROUP, Task
-from service.resident import time_limit
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
 from service.store.log import Log
-from service.worker import Worker
+from service.worker.graph import time_limit
+from service.worker.graphs import Graphs
+from service.worker.process import Worker
+from service.worker.running.consumer import Consumer
+from service.worker.running.results import Result
+from service.worker.running.task import GROUP, Task
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of
 from tests.serving import eventually

@@ -12,11 +12,11 @@ import pytest
 import uvicorn
 
 from gpu_engine.cpu.engine import CpuEngine
-from service import worker as worker_module
+from service.api.http.server import Server
 from service.collector import leave_alone_what_is_here
-from service.http_server import Server
 from service.settings import Settings
-from service.worker import Worker
+from service.worker.process import Worker
+from service.worker import process as worker_module
 
 
 class Node:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from service.api.answers import digest_of_args
+from service.api.replies.answers import digest_of_args
 from service.protocol import (
     ARGS,
     CapacitiesArgs,

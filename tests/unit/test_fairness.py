@@ -8,17 +8,17 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.generators import grid
-from service.graphs import Graphs
+from gpu_engine.networks.edgelist import EdgeList
 from service.protocol import Command, Kind, MaxFlowArgs, PatchArgs
-from service.queue import lanes as lanes_module
-from service.queue.costs import KEPT, PER_ARC_S, TIMES, Costs
-from service.queue.lanes import OVERRUNS, SHORT_S, SPARE, Lanes
-from service.resident import Graph
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
+from service.worker.graph import Graph
+from service.worker.graphs import Graphs
+from service.worker.running import lanes as lanes_module
+from service.worker.running.costs import KEPT, PER_ARC_S, TIMES, Costs
+from service.worker.running.lanes import OVERRUNS, SHORT_S, SPARE, Lanes
 from tests.service_fixtures import Caller, StartWorker
 from tests.unit.test_queue import wait_released
 

@@ -59,10 +59,10 @@ HANGS = "def test_it() -> None:\n    while True:\n        pass\n"
 def test_verdicts(tmp_path: Path, replacement: str, test: str, limit_s: float, verdict: Verdict) -> None:
     tree = Tree(tmp_path)
     (tmp_path / "test_it.py").write_text(test)
-    path = tmp_path / "service" / "buckets.py"
+    path = tmp_path / "service" / "telemetry" / "buckets.py"
     before, modified = path.read_text(), path.stat().st_mtime_ns
     line = before.splitlines(keepends=True)[-1]
-    mutant = Mutant("m", "service/buckets.py", line, replacement, ("test_it.py",))
+    mutant = Mutant("m", "service/telemetry/buckets.py", line, replacement, ("test_it.py",))
     said, output = tree.try_mutant(mutant, limit_s)
     assert said is verdict, output
     assert (path.read_text(), path.stat().st_mtime_ns) == (before, modified)

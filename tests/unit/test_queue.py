@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.formats import pack
 from gpu_engine.generators import grid
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.terminals import Terminals
+from service.host.redis_server import find_server
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status
-from service.redis_server import find_server
 from service.settings import Settings
 from service.store.catalogue import Catalogue
 from service.store.connection import connect

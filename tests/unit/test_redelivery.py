@@ -16,7 +16,6 @@ import uvloop
 
 from gpu_engine.formats import pack
 from service.errors import ServiceError
-from service.graphs import Graphs
 from service.protocol import (
     CapacitiesArgs,
     Command,
@@ -30,12 +29,13 @@ from service.protocol import (
     Status,
 )
 from service.queue.dispatcher import digest_of
-from service.queue.progress import Progress
 from service.queue.replies import LatestReplies
-from service.queue.task import Task
 from service.settings import Settings
 from service.store.connection import connect, connect_async
 from service.store.keys import Keys
+from service.worker.graphs import Graphs
+from service.worker.running.progress import Progress
+from service.worker.running.task import Task
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of
 from tests.serving import eventually

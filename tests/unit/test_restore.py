@@ -11,7 +11,7 @@ from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
 from service.store.snapshots import SnapshotInfo, read_listed
-from service.worker import Worker
+from service.worker.process import Worker
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of
 

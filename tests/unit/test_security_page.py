@@ -8,17 +8,26 @@ import pytest
 
 from gpu_engine.formats import FREE_BYTES
 from gpu_engine.formats import _arrow_check as arrow_check
-from service import http_chunks, http_connections, http_protocol
-from service.api import admission, arrow, bodies, encodings, graphs, headers, parsing, questions, refusals, sending
-from service.app import create_app
-from service.models import columns, exact_json
+from service.api import headers, questions
+from service.api.app import create_app
+from service.api.bodies import arrow, encodings, parsing
+from service.api.bodies import receive as bodies
+from service.api.guards import admission, refusals
+from service.api.http import chunks as http_chunks
+from service.api.http import connections as http_connections
+from service.api.http import protocol as http_protocol
+from service.api.replies import sending
+from service.api.routes import graphs
+from service.models import columns, numbers
 from service.models import flows as models
-from service.queue import consumer, dispatcher, heartbeat, job_list, lanes, progress, replies, results
-from service.resident import MAX_STATES
+from service.queue import dispatcher, job_list, replies
 from service.settings import Settings
 from service.store import room
 from service.store.api_keys import MAX_KEYS
 from service.store.blobs import READ_AT_ONCE, RESULT_CHUNK_BYTES
+from service.worker.graph import MAX_STATES
+from service.worker.membership import heartbeat
+from service.worker.running import consumer, lanes, progress, results
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
@@ -29,7 +38,7 @@ FIXED = {
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
     "sources, sinks, left vertices of one question": models.MAX_TERMINALS,
-    "members of a JSON object": exact_json.MAX_MEMBERS,
+    "members of a JSON object": numbers.MAX_MEMBERS,
     "zstd window": encodings.MAX_WINDOW_BYTES,
     "bytes for each byte of a compressed body, beyond the first 8 MiB": encodings.MAX_EXPANSION,
     "messages of an Arrow stream": arrow_check.MAX_MESSAGES,
