@@ -15,8 +15,8 @@ from gpu_engine.cpu.engine import CpuEngine
 from service.api.http.server import Server
 from service.collector import leave_alone_what_is_here
 from service.settings import Settings
-from service.worker.process import Worker
 from service.worker import process as worker_module
+from service.worker.process import Worker
 
 
 class Node:
