@@ -190,6 +190,14 @@ def test_what_runs_in_circles_is_given_up_in_the_end(monkeypatch: pytest.MonkeyP
     assert not life.shown(), "it has not run since"
 
 
+def test_a_stopped_process_shows_no_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever signs it gave just before."""
+    states = iter("RTR")
+    monkeypatch.setattr(heartbeat, "running", lambda pid: (next(states), 1.0))
+    life = Life(1, LEASE_S)
+    assert [life.shown() for _ in range(3)] == [True, False, True]
+
+
 def test_without_proc_only_signs_count(monkeypatch: pytest.MonkeyPatch) -> None:
     assert heartbeat.running(2**22 + 1) == ("?", 0.0)
     state, ran_s = heartbeat.running(os.getpid())

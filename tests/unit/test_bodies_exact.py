@@ -10,6 +10,9 @@ from service.models.capacities import PatchBody
 from service.models.flows import MaxFlowBody
 from service.models.numbers import Number, loads_exact
 
+TWICE = '{"edges": [0], "set": [1], "set": [2]}'
+"""Each member by itself is one of a batch."""
+
 
 def patch(text: str) -> PatchBody:
     return parse_body(PatchBody, text.encode())
@@ -28,7 +31,7 @@ def test_numbers_keep_their_digits() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["{", "\xff", '{"a": 1, "a": 2}', "NaN", "[Infinity]", "-Infinity", "[" * 100_000, "1" * 5000, "[]", "null"],
+    ["{", "\xff", '{"a": 1, "a": 2}', TWICE, "NaN", "[Infinity]", "-Infinity", "[" * 100_000, "1" * 5000, "[]", "null"],
 )
 def test_what_is_no_json_object_is_refused(text: str) -> None:
     with pytest.raises(ServiceError) as caught:

@@ -171,6 +171,15 @@ def test_an_answer_lost_in_the_commit_itself_costs_nothing(
     assert first_capacity(caller) == (2, FIRST + 1)
 
 
+@pytest.mark.parametrize("if_match", [1, 3])
+def test_a_change_is_for_the_version_it_names(if_match: int, caller: Caller, worker: Worker) -> None:
+    caller.ask(Kind.PATCH, "g", ADD_1)
+    stale = ADD_1.model_copy(update={"if_match": if_match})
+    assert code_of(lambda: caller.reply(Kind.PATCH, "g", stale)) == "version_conflict"
+    assert first_capacity(caller) == (2, FIRST + 1)
+    assert caller.ask(Kind.PATCH, "g", ADD_1.model_copy(update={"if_match": 2}))["version"] == 3
+
+
 def forget(first: Reply, worker: Worker, client: Any, keys: Keys) -> None:
     """The API forgets the key of a command, and the worker its copy of the graph."""
     client.delete(keys.idempotency("g", "key"), keys.job(first.id))

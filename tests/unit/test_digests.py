@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from service.api.replies.answers import digest_of_args
+from service.api.replies.answers import digest, digest_of_args
 from service.protocol import (
     ARGS,
     CapacitiesArgs,
@@ -86,3 +86,17 @@ def test_what_was_left_out_counts_as_its_default(kind: Kind) -> None:
 def test_other_questions_have_other_digests() -> None:
     made = [*digests().values(), digest_of_args(Kind.MAX_FLOW, MaxFlowArgs()), digest_of_args(Kind.LOAD, EmptyArgs())]
     assert len(set(made)) == len(made)
+
+
+def test_a_digest_is_of_all_that_was_sent() -> None:
+    """Bodies of the same length, the same bytes in other parts, another kind."""
+    asked = [
+        digest(Kind.PATCH, b"ab", b"c"),
+        digest(Kind.PATCH, b"ab", b"d"),
+        digest(Kind.PATCH, b"a", b"bc"),
+        digest(Kind.PATCH, b"abc"),
+        digest(Kind.LOAD, b"ab", b"c"),
+        digest(Kind.PATCH, memoryview(b"ba"), b"c"),
+    ]
+    assert len(set(asked)) == len(asked)
+    assert digest(Kind.PATCH, memoryview(b"ab"), b"c") == asked[0]

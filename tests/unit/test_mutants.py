@@ -39,7 +39,7 @@ def test_a_text_that_is_not_there_once_is_refused(text: str) -> None:
         Mutant("m", "f.py", text, "", ()).applied_to("if x:\n    return 1\nreturn 2\n")
 
 
-NOTICED = "def test_it() -> None:\n    assert __import__('service.buckets') is None\n"
+NOTICED = "def test_it() -> None:\n    assert __import__('service.telemetry.buckets') is None\n"
 PASSED_OVER = "def test_it() -> None:\n    pass\n"
 HANGS = "def test_it() -> None:\n    while True:\n        pass\n"
 

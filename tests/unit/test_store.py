@@ -372,6 +372,24 @@ def test_what_happens_just_before_a_commit_decides_about_it(
     assert len([key for key in store.all_keys() if b":blob:" in key]) == 1  # the base of the new one
 
 
+def test_a_new_name_is_for_one_of_two_loads(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no graph yet whose change the commit could see: only the claim of the name tells."""
+    replaced, other = Registry._replaced, []
+
+    def meanwhile(registry: Registry, *args: Any) -> list[str]:
+        doomed = replaced(registry, *args)
+        if not other:
+            other.append("")
+            other[0] = store.create("new", "w1")
+        return doomed
+
+    base = store.blobs.put(b"edges", 60)
+    monkeypatch.setattr(Registry, "_replaced", meanwhile)
+    with pytest.raises(Fenced, match="w1"):
+        store.registry.create(store.info("new"), store.queue("load"), base)
+    assert store.registry.hold("new", other[0])[:2] == (other[0], "w1")
+
+
 @pytest.mark.parametrize("if_match", [1, 3])
 def test_a_commit_is_for_the_version_it_names(store: Store, if_match: int) -> None:
     """The worker has looked before it built the graph; what counts is the version at the commit."""

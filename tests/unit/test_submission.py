@@ -10,8 +10,9 @@ import redis
 import redis.asyncio
 
 from gpu_engine.formats import pack
-from service.protocol import Kind, LoadArgs, Operation, PatchArgs
-from service.queue.submission import Submission
+from service.errors import ServiceError
+from service.protocol import Command, Kind, LoadArgs, Operation, PatchArgs
+from service.queue.submission import Seen, Submission
 from service.settings import Settings
 from service.store.connection import CONNECTIONS, connect
 from service.store.keys import Keys
@@ -157,3 +158,17 @@ def test_a_load_that_is_refused_leaves_no_owner_behind(
     assert code_of(lambda: caller.reply(Kind.LOAD, "g", LoadArgs(blob="gone"))) == "worker_unavailable"
     assert not client.hexists(keys.owners, "g")
     assert not client.exists(keys.claim("g"))
+
+
+@pytest.mark.parametrize(("waiting", "code"), [(2, ""), (3, "rate_limited"), (4, "rate_limited")])
+def test_a_queue_has_room_up_to_its_limit(waiting: int, code: str, settings: Settings) -> None:
+    nothing: Any = None
+    submission = Submission(nothing, nothing, settings.model_copy(update={"queue_limit": 3}), nothing)
+    command = Command(id="job", kind=Kind.PATCH, graph="g", args={}, reply_to="api", created_at=0.0)
+    seen = Seen("w0", exists=True, alive=True, waiting=waiting)
+    if not code:
+        assert submission._checked(command, seen) == "w0"
+        return
+    with pytest.raises(ServiceError) as refused:
+        submission._checked(command, seen)
+    assert (refused.value.code, refused.value.retry_after_s) == (code, 1.0)
