@@ -94,6 +94,8 @@ def start(settings: Settings, *arguments: str, **options: Any) -> "subprocess.Po
     data = data_of(settings)
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     program = find_server(data)
+    if removed := aof.close_holes(data):
+        log.warning("holes_removed", bytes=removed)
     if removed := aof.mend(data):
         log.warning("unfinished_transaction_removed", bytes=removed)
     _private_directory(settings.redis_socket.parent)

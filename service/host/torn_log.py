@@ -1,13 +1,19 @@
-"""The end of an append-only file, mended before Redis reads it.
+"""What Redis leaves wrong in an append-only file, mended before Redis reads it: its end, and holes.
 
 After a torn write Redis cuts the file behind the last whole command, even within a transaction, and goes on
 appending. The MULTI that stays open in the file takes in whatever comes next: at the start after that one, half of
 a transaction that never was is done, or acknowledged writes up to the next EXEC are taken back.
 Seen with Redis 6.2; ``redis-check-aof --fix`` cuts at the MULTI, as is done here.
+
+When the disk is full Redis takes back what it wrote of a command, and writes it again when there is room. A file that
+was begun by a rewrite is not opened for appending, so it goes on behind what was taken back: zeros are left between two
+commands, and at its next start Redis refuses the file. Seen with Valkey 9.1; ``valkey-check-aof --fix`` would drop all
+that comes after the zeros, though it was acknowledged.
 """
 
 import mmap
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -16,6 +22,53 @@ MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
 EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
 LONGEST_NUMBER: Final = 32
 """Bytes within which the length of an array or a string ends."""
+
+HOLE: Final = re.compile(rb"(?:\A|\r\n)\0+\*[0-9]{1,10}\r\n\$")
+"""Zeros between commands, or bytes within a value that look so: which of both, only reading from the start tells."""
+
+ZEROS: Final = re.compile(rb"\0+")
+COPY_BYTES: Final = 1 << 20
+
+
+def close_holes(data_dir: Path) -> int:
+    """Take the zeros between commands out of the append-only files of a server that is down; the bytes removed.
+
+    Cost: a search through each file; one that has holes is written anew beside the old one.
+    """
+    return sum(_close_holes(path) for path in data_dir.glob("appendonlydir/*.incr.aof") if path.stat().st_size)
+
+
+def _close_holes(path: Path) -> int:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        spans = _between_holes(data) if HOLE.search(data) else []
+        removed = len(data) - sum(end - start for start, end in spans)
+        if not spans or not removed:
+            return 0
+        new = path.with_suffix(".mended")
+        with new.open("wb") as out:
+            for start, end in spans:
+                for at in range(start, end, COPY_BYTES):
+                    out.write(data[at : min(at + COPY_BYTES, end)])
+            out.flush()
+            os.fsync(out.fileno())
+    new.replace(path)
+    return removed
+
+
+def _between_holes(data: mmap.mmap) -> list[tuple[int, int]]:
+    """Begin and end of each stretch of whole commands; none if there is anything but commands and zeros."""
+    spans, begin, at = [], 0, 0
+    while True:
+        try:
+            for _, after in _commands(data, at):
+                at = after
+            return [*spans, (begin, len(data))]
+        except ValueError:
+            zeros = ZEROS.match(data, at)
+            if zeros is None:
+                return []
+            spans.append((begin, at))
+            begin = at = zeros.end()
 
 
 def mend(data_dir: Path) -> int:

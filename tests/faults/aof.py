@@ -73,10 +73,15 @@ class Committed:
 
 
 def read_commands(data: bytes) -> Iterator[Words]:
-    """The commands of an append-only file from the start of one; an incomplete one at the end is left out."""
+    """The commands of an append-only file from the start of one; an incomplete one at the end is left out.
+
+    Zeros between commands are what a Redis on a full disk leaves; the service removes them before it starts Redis.
+    """
     at = 0
     while at < len(data):
-        if data[at : at + 1] != b"*":
+        while data[at : at + 1] == b"\0":
+            at += 1
+        if at < len(data) and data[at : at + 1] != b"*":
             raise ValueError(f"no command at byte {at}: {data[at : at + 40]!r}")
         try:
             end = data.index(b"\r\n", at)

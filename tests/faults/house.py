@@ -33,7 +33,6 @@ LONG_FILE_BYTES = 32 << 20
 PATIENCE_S = 180.0
 """Includes the first compilation of the solvers on a machine that has not cached them."""
 MARK = "bench:history"
-TAIL_BYTES = 1 << 20
 WORKERS = ("w0", "w1")
 APIS = ("api0", "api1")
 
@@ -68,8 +67,8 @@ class House:
         self.processes |= {name: start() for name, start in self._starts.items() if name != "redis"}
         self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
         self._keeper.start()
-        self.history_start = 0
-        """Byte of the append-only file at which the present history begins."""
+        self._mark = b""
+        """The present history begins behind it."""
         self._history_file = self.append_only_file
         self._log_start = 0
         self._unproven: dict[tuple[str, int], int] = {}
@@ -83,9 +82,13 @@ class House:
         if self.append_only_file.stat().st_size > LONG_FILE_BYTES:
             self._begin_file()
         self._history_file = self.append_only_file
-        mark = uuid.uuid4().hex.encode()
-        self.redis.set(MARK, mark)
-        self.history_start = self._end_of(mark)
+        self._mark = uuid.uuid4().hex.encode()
+        self.redis.set(MARK, self._mark)
+        deadline = time.monotonic() + PATIENCE_S
+        while self._mark + b"\r\n" not in self.append_only_file.read_bytes():
+            if time.monotonic() > deadline:
+                raise RuntimeError("what Redis was told is not in its append-only file")
+            time.sleep(POLL_S / 4)
 
     def _begin_file(self) -> None:
         """Between histories: Redis would take the longer to start, the more it has to read."""
@@ -99,13 +102,17 @@ class House:
             time.sleep(POLL_S)
         raise RuntimeError("Redis does not come to the end of writing its file anew")
 
+    @property
+    def history_start(self) -> int:
+        """Byte of the append-only file at which the present history begins; a start of Redis may move it."""
+        end = self._mark + b"\r\n"
+        return self._history_file.read_bytes().index(end) + len(end)
+
     def read_history(self) -> bytes:
         """What the append-only file has of the present history. Raises ValueError if Redis has begun another file."""
         if self.append_only_file != self._history_file:
             raise ValueError(f"Redis has gone from {self._history_file.name} to {self.append_only_file.name}")
-        with self._history_file.open("rb") as file:
-            file.seek(self.history_start)
-            return file.read()
+        return self._history_file.read_bytes()[self.history_start :]
 
     def certificate_failures(self) -> int:
         """Answers of this history that could not be proven: by the log, which has those of killed workers as well, and
@@ -121,19 +128,6 @@ class House:
             (worker["name"], worker["pid"]): worker["counters"].get("certificate_failures", 0)
             for worker in self._workers()
         }
-
-    def _end_of(self, mark: bytes) -> int:
-        """Where the command that ends with `mark` does, once it is in the append-only file."""
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            with self.append_only_file.open("rb") as file:
-                start = max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES)
-                file.seek(start)
-                found = file.read().rfind(mark + b"\r\n")
-            if found >= 0:
-                return start + found + len(mark) + 2
-            time.sleep(POLL_S / 4)
-        raise RuntimeError("what Redis was told is not in its append-only file")
 
     def _environment(self) -> dict[str, str]:
         names = {

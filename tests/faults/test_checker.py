@@ -264,6 +264,7 @@ def test_what_judges_shares_no_code_with_the_service() -> None:
 def test_an_incomplete_command_is_left_out() -> None:
     whole = b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n"
     assert list(read_commands(whole + whole[:-3])) == [[b"GET", b"a"]]
+    assert list(read_commands(whole + bytes(9) + whole + bytes(9))) == [[b"GET", b"a"]] * 2
     with pytest.raises(ValueError, match="no command"):
         list(read_commands(b"garbage"))
 
