@@ -57,7 +57,8 @@ def _close_holes(path: Path) -> int:
 
 def _between_holes(data: mmap.mmap) -> list[tuple[int, int]]:
     """Begin and end of each stretch of whole commands; none if there is anything but commands and zeros."""
-    spans, begin, at = [], 0, 0
+    spans: list[tuple[int, int]] = []
+    begin = at = 0
     while True:
         try:
             for _, after in _commands(data, at):
