@@ -1,7 +1,7 @@
 # Each target first makes .venv if there is none, from a Python 3.11 to 3.14 on PATH (PYTHON=... picks one).
 # ARGS is passed on:  make test ARGS='-k cut'   make serve ARGS='--port 9000'
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults mutants serve bench fuzz audit lint format lock
+.PHONY: help demo test faults mutants serve bench fuzz attacks audit lint format lock
 CASES := 10000
 SEEDS := 0:1000
 BIN := .venv/bin
@@ -30,6 +30,9 @@ mutants: .venv/.dev ## puts each listed mistake into a copy of the sources: do t
 fuzz: .venv/.all ## invented and damaged requests and files, CASES of each kind [10000]; finds no 5xx, no hang
 	$(BIN)/python -m tests.fuzz formats --cases $(CASES) $(ARGS)
 	$(BIN)/python -m tests.fuzz api --cases $(CASES) $(ARGS)
+
+attacks: .venv/.all ## every known attack on a real service, with the probes asked all the while; ten minutes
+	$(BIN)/python -m tests.attacks $(ARGS)
 
 audit: .venv/.all ## are there known holes in what is locked (asks a public database)
 	$(BIN)/pip-audit --disable-pip --require-hashes -r requirements/all.txt -r requirements/image-gpu.txt $(ARGS)

@@ -14,7 +14,7 @@ from benchmarks.peers import installed
 from benchmarks.results import Results, Row, read
 from benchmarks.serve import service
 from benchmarks.tables import render
-from gpu_engine.edgelist import EdgeList
+from gpu_engine.networks.edgelist import EdgeList
 
 KINDS = ("cold", "pairs", "warm", "drift", "memory", "http", "fleet")
 

@@ -19,9 +19,9 @@ import numpy as np
 from benchmarks.results import DIRECTORY, Results, Row
 from benchmarks.serve import service
 from gpu_engine import formats
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.generators import grid
-from gpu_engine.texts import Texts
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.text.texts import Texts
 
 SIDE = 600
 NAMED_SIDE = 2000

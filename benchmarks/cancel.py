@@ -17,12 +17,12 @@ import numpy as np
 
 from benchmarks.results import DIRECTORY, Results, Row
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Control, FlowState
 from gpu_engine.errors import Cancelled
 from gpu_engine.generators import genrmf, grid
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE
 
 SEED = 7

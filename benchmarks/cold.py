@@ -16,9 +16,9 @@ from benchmarks.peers import Directed, Peer
 from benchmarks.results import Row
 from benchmarks.timing import repeat, timed
 from gpu_engine import select
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Engine, FlowState
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE
 
 WARM_UPS = (Instance("infinite", "grid", {"rows": 6, "columns": 6}), Instance("finite", "ac", {"n_vertices": 8}))

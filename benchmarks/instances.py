@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.formats.npz import read_npz
 from gpu_engine.generators import generate
+from gpu_engine.networks.edgelist import EdgeList
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 REAL_DIRECTORY = "HEADRACE_BENCH_REAL"

@@ -17,8 +17,8 @@ from benchmarks.answers import check_certificate
 from benchmarks.cold import describe, open_engine, warm_up
 from benchmarks.instances import Instance
 from benchmarks.results import Row
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Engine
+from gpu_engine.networks.edgelist import EdgeList
 
 MMAP_THRESHOLD_BYTES = 1 << 16
 """Arrays above it go back to the system when they are freed, so that the resident set says what is held."""

@@ -17,9 +17,9 @@ from benchmarks.peers import Directed, Peer
 from benchmarks.results import Row
 from benchmarks.timing import repeat, timed
 from gpu_engine import select
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Engine
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.terminals import Terminals
 
 PAIRS = 20
 SEED = 7

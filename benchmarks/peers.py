@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from benchmarks.timing import timed
-from gpu_engine.edgelist import EdgeList
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE, UnitArray, VertexArray
 
 INT32_MAX = int(np.iinfo(np.int32).max)

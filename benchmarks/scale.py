@@ -17,8 +17,8 @@ from benchmarks.answers import check_certificate
 from benchmarks.results import Results, Row
 from benchmarks.timing import repeat, timed
 from gpu_engine import select
-from gpu_engine.edgelist import EdgeList
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.terminals import Terminals
 
 QUADRANTS = (0.57, 0.19, 0.19)
 

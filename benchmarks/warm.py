@@ -21,8 +21,8 @@ from benchmarks.cold import describe, open_engine
 from benchmarks.instances import Instance
 from benchmarks.results import Row
 from benchmarks.timing import timed
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Engine, FlowState
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import EdgeArray, UnitArray
 
 

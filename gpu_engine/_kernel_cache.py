@@ -7,6 +7,7 @@ modules that kernels are made of.
 
 import os
 import shutil
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,9 @@ VARIABLE: Final = "NUMBA_CACHE_DIR"
 PACKAGE: Final = Path(__file__).parent
 CONSTANTS: Final = ("types.py", "engine.py", "free.py")
 """Modules without kernels whose constants are compiled into kernels."""
+
+WITH_KERNELS: Final = ("cpu/*.py", "networks/*.py", "text/*.py")
+"""Packages with kernels, beside the modules of `gpu_engine` itself."""
 
 PREFIX: Final = "headrace-"
 KEPT: Final = 4
@@ -37,13 +41,19 @@ def set_directory() -> None:
     os.environ[VARIABLE] = str(directory)
 
 
+def sources() -> Iterator[tuple[Path, bytes]]:
+    """The modules that kernels are made of, with their text."""
+    for path in sorted(path for pattern in ("*.py", *WITH_KERNELS) for path in PACKAGE.glob(pattern)):
+        text = path.read_bytes()
+        if b"njit(" in text or path.name in CONSTANTS:
+            yield path, text
+
+
 def digest() -> str:
-    """Of the modules that kernels are made of, by name and content."""
+    """SHA-256 of the names and texts of `sources`, its beginning."""
     found = sha256()
-    for path in sorted([*PACKAGE.glob("*.py"), *PACKAGE.glob("cpu/*.py")]):
-        source = path.read_bytes()
-        if b"njit(" in source or path.name in CONSTANTS:
-            found.update(path.name.encode() + b"\0" + source)
+    for path, text in sources():
+        found.update(path.name.encode() + b"\0" + text)
     return found.hexdigest()[:16]
 
 

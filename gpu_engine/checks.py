@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from gpu_engine.free import free_sources_and_sinks
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.free import free_sources_and_sinks
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, ArcArray, BoolArray, UnitArray, VertexArray
 
 

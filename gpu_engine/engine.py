@@ -6,7 +6,7 @@ The order of use: open -> (update)* -> solve -> cut / flow / certificate, and ag
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks import Certificate
-from gpu_engine.errors import InvalidNetwork
 from gpu_engine.footprint import Footprint, Needs
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import BoolArray, EdgeArray, UnitArray
 
 
@@ -38,11 +37,11 @@ WORK_DONE = ("pushes", "relabels", "global_relabels", "arcs_scanned")
 class Control:
     """What a host and a running solve share; one solve at a time. Safe to use from another thread.
 
-    ``slots`` int64[8]: 0 cancel flag, 1 pushes, 2 relabels, 3 global relabels, 4 arcs scanned, 5 work limit
-    (0: none). A kernel polls slot 0 about every millisecond.
+    ``slots`` int64[8]: 0 cancel flag, 1 pushes, 2 relabels, 3 global relabels, 4 arcs scanned. A kernel polls slot 0
+    about every millisecond.
     """
 
-    CANCEL, PUSHES, RELABELS, GLOBAL_RELABELS, ARCS_SCANNED, WORK_LIMIT = range(6)
+    CANCEL, PUSHES, RELABELS, GLOBAL_RELABELS, ARCS_SCANNED = range(5)
 
     def __init__(self) -> None:
         self.slots: NDArray[np.int64] = np.zeros(8, np.int64)
@@ -50,6 +49,10 @@ class Control:
     def cancel(self) -> None:
         """Ask the running solve to stop; it raises `Cancelled` and its state can be solved again."""
         self.slots[self.CANCEL] = 1
+
+    def go_on(self) -> None:
+        """Take `cancel` back: what is solved next is not to stop."""
+        self.slots[self.CANCEL] = 0
 
     @property
     def cancelled(self) -> bool:
@@ -98,15 +101,6 @@ class FlowState(ABC):
     """A terminal set solved on an engine's network; opaque outside its engine."""
 
     terminals: Terminals
-
-
-class KeptState(FlowState):
-    """A flow state of an engine that solves by itself."""
-
-    value: int
-    settled_value: int
-    """The value when it was solved last."""
-    solved: bool
 
 
 class Engine(ABC):
@@ -181,23 +175,3 @@ class Engine(ABC):
     @abstractmethod
     def needs(self) -> Needs:
         """What the network, each flow state and a solve take, by the network's counts."""
-
-    def _keep_restored(self, state: KeptState, fill: Callable[[], None]) -> None:
-        """The end of `restore`: the open state stays if what ``fill`` puts into it is a maximum flow.
-
-        Raises `InvalidNetwork`; the state is then closed.
-        """
-        try:
-            fill()
-            certificate = self.certificate(state)
-        except (KeyError, ValueError) as error:
-            self.close(state)
-            raise InvalidNetwork(f"the saved flow state does not fit the network: {error}") from None
-        except Exception:
-            self.close(state)
-            raise
-        if not certificate.valid:
-            self.close(state)
-            raise InvalidNetwork(f"the saved flow state fails its checks: {'; '.join(certificate.failures)}")
-        state.value = state.settled_value = certificate.value
-        state.solved = True

@@ -1,6 +1,6 @@
 """What engines take for a network, from its counts alone: the one place where their arrays are added up.
 
-The arrays are those of `gpu_engine.network`, of the flow states in `gpu_engine.cpu.engine` and
+The arrays are those of `gpu_engine.networks.network`, of the flow states in `gpu_engine.cpu.engine` and
 `gpu_engine.cuda.engine`, and of `gpu_engine.cpu.scratch` and `gpu_engine.cuda.launch`; tests hold the sums to them.
 """
 

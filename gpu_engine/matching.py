@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpu_engine.bipartite import edge_ends, one_each, unit
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Control, Engine, FlowState
 from gpu_engine.errors import InvalidNetwork
-from gpu_engine.network import Network
+from gpu_engine.networks.bipartite import edge_ends, one_each, unit
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray, EdgeArray, VertexArray
 
 

@@ -4,12 +4,12 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.cuda.presets import DEFAULT, find
-from gpu_engine.edgelist import EdgeList
+from gpu_engine.cuda.presets.schedules import DEFAULT, find
 from gpu_engine.engine import Engine
 from gpu_engine.errors import EngineError, UnknownEngine
 from gpu_engine.footprint import Room, unlimited
-from gpu_engine.network import Network
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
 from gpu_engine.trial import TrialEngine
 
 Choice: TypeAlias = str
@@ -97,5 +97,6 @@ def device_bytes(choice: Choice = "auto") -> int:
 
 def _cuda(network: Network, room: Room, preset: str = DEFAULT) -> Engine:
     from gpu_engine.cuda.engine import CudaEngine
+    from gpu_engine.cuda.presets.engine import PresetEngine
 
-    return CudaEngine(network, preset, room)
+    return CudaEngine(network, room) if preset == DEFAULT else PresetEngine(network, preset, room)

@@ -20,8 +20,8 @@ from gpu_engine.checks import Certificate
 from gpu_engine.engine import Control, Cut, Engine, FlowState, SolveReport
 from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint, Needs, Room, unlimited
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import EdgeArray, UnitArray
 
 WATCH_S: Final = 0.002

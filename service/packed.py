@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.texts import Texts
+from gpu_engine.text.texts import Texts
 from service.protocol import Operation
 
 PACKED_ROWS: Final = 1000

@@ -156,8 +156,9 @@ class Command(Message):
     def to_json(self) -> bytes:
         if self._carried is None:
             return super().to_json()
-        head = self.model_dump_json(exclude={"args"}).encode()
-        return b"".join([head[:-1], b',"args":', self._carried.to_json(), b"}"])
+        rest = self.model_dump_json(exclude={"args"}).encode()
+        # The last of two equal members counts: whatever the arguments hold, all else is what this process says.
+        return b"".join([b'{"args":', self._carried.to_json(), b",", rest[1:]])
 
 
 class Problem(Message):

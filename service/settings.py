@@ -13,7 +13,7 @@ MAX_SOCKET_PATH = 100
 
 
 REDIS_USER = "headrace"
-"""Of the embedded server: see `service.redis_acl`."""
+"""Of the embedded server: see `service.host.redis_acl`."""
 
 
 class Settings(BaseSettings):
@@ -53,7 +53,7 @@ class Settings(BaseSettings):
     memory_budget_bytes: int = Field(default=8 << 30, gt=0)
     """Host memory of one worker, for its graphs, their flow states and the solves that run."""
     device_budget_bytes: int = Field(default=0, ge=0)
-    """The same of device memory. 0: `service.worker.DEVICE_SHARE` of the device, in equal parts for `workers`."""
+    """Device memory of one worker. 0: an equal part of `service.worker.process.DEVICE_SHARE` of the device."""
     lease_s: float = Field(default=5, gt=0)
     """A worker silent for longer may lose its graphs to another."""
     queue_limit: int = Field(default=1000, gt=0)
@@ -63,7 +63,7 @@ class Settings(BaseSettings):
     graph_queue_short: int = Field(default=8, gt=0)
     """The same, of callers that wait for the answer, when commands take long ..."""
     queue_target_s: float = Field(default=2.0, ge=0)
-    """... and as many more as are over within this time. Less once it has been full (`service.api.admission`)."""
+    """... and as many more as are over within this time; less once it has been full (`api.guards.admission`)."""
     key_queue_limit: int = Field(default=128, gt=0)
     """The same for one API key."""
     max_requests: int = Field(default=1024, gt=0)
@@ -74,6 +74,8 @@ class Settings(BaseSettings):
     """Event streams open at one API process."""
     require_keys: bool = False
     """Let nobody in without an API key, even while there are none. Without: open until the first key is made."""
+    insecure_any_host: bool = False
+    """Something else guards the port: without keys, answer whoever reaches it, by whatever name."""
     keys_seen_file: Path | None = None
     """Where it is kept that there were API keys; `headrace serve` sets it to a file in `data_dir`."""
     tls_cert: Path | None = None

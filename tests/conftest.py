@@ -2,10 +2,19 @@
 
 from pathlib import Path
 
-from service import redis_server
+import structlog
+
+from service.host import redis_server
 from tests.service_fixtures import caller, redis_url, settings, start_worker
 
 __all__ = ["caller", "redis_url", "settings", "start_worker"]
+
+
+def pytest_configure() -> None:
+    """Exceptions are logged as the service logs them: with the values of all variables, as is structlog's default where
+    rich is installed, one takes seconds, and a service that runs in a thread of the tests answers nobody meanwhile."""
+    renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[*structlog.get_config()["processors"][:-1], renderer])
 
 
 def pytest_report_header() -> list[str]:

@@ -7,7 +7,7 @@ import numpy as np
 from gpu_engine.checks import flow_value, is_flow
 from gpu_engine.engine import Engine, FlowState, Mode
 from gpu_engine.errors import Unbounded
-from gpu_engine.network import Network
+from gpu_engine.networks.network import Network
 from tests.oracle import maximum_flow
 from tests.random_networks import random_edges, random_terminals, random_update
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpu_engine.edgelist import EdgeList
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 from ortools.graph.python import max_flow
 
-from gpu_engine.edgelist import EdgeList
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, BoolArray, UnitArray
 
 PLENTY = 1 << 50

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gpu_engine.edgelist import EdgeList
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, UnitArray
 
 

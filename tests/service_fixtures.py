@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 import pytest
 
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.formats import pack
-from service import redis_server
+from gpu_engine.networks.edgelist import EdgeList
 from service.errors import ServiceError
+from service.host import redis_server
 from service.protocol import Kind, LoadArgs, MaxFlowArgs, Message, Operation, PatchArgs, Reply, Status
 from service.queue.dispatcher import Dispatcher
-from service.resident import OpenEngine
 from service.settings import Settings
-from service.worker import Worker
+from service.worker.graph import OpenEngine
+from service.worker.process import Worker
 
 T = TypeVar("T")
 PATIENCE_S = 120.0

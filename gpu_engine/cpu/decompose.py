@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from gpu_engine.network import Network
+from gpu_engine.networks.network import Network
 from gpu_engine.types import ArcArray, BoolArray, UnitArray
 
 

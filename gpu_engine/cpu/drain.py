@@ -17,7 +17,7 @@ from gpu_engine.cpu.reach import Reach, list_ends
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.cpu.smallcut import GAVE_UP, SOURCE_CUT, attempt, budget_for, sampled_capacities
 from gpu_engine.engine import Control
-from gpu_engine.network import Network
+from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray, UnitArray
 
 EITHER: Final = 0

@@ -29,7 +29,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.cpu.pseudoflow import POLL_MASK
-from gpu_engine.free import ORDINARY
+from gpu_engine.networks.free import ORDINARY
 from gpu_engine.types import INFINITE_RESIDUAL, ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
 
 NOWHERE: Final = -1

@@ -65,3 +65,7 @@ class Scratch(threading.local):
         elif self.epoch > EPOCH_LIMIT // 2:
             self.stamp[:] = 0
             self.epoch = 0
+
+
+SCRATCH = Scratch()
+"""Of the calling thread."""

@@ -5,7 +5,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.cpu.pseudoflow import ORDINARY, UNLIMITED
-from gpu_engine.free import SINK, SOURCE
+from gpu_engine.networks.free import SINK, SOURCE
 from gpu_engine.types import BoolArray, UnitArray
 
 OUTSIDE = 2

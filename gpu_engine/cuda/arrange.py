@@ -16,7 +16,7 @@ import numpy as np
 from gpu_engine.cuda.launch import BLOCK, MAX_BLOCKS, Array, Topology
 from gpu_engine.cuda.module import kernel
 from gpu_engine.footprint import ARRANGED_AT_ONCE, LONG_ROW
-from gpu_engine.network import Network
+from gpu_engine.networks.network import Network
 from gpu_engine.types import VertexArray
 
 MOST_LEVELS: Final = 4096

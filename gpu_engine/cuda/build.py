@@ -1,4 +1,4 @@
-"""Edges to links to bidirectional CSR on the device: the result of `gpu_engine.links.build_csr`, by one sort."""
+"""Edges to links to bidirectional CSR on the device, by one sort: what `networks.links.build_csr` gives."""
 
 import cupy
 import numpy as np

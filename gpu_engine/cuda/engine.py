@@ -6,12 +6,10 @@ the cut are derived on the host from a copy of the state, so they do not disturb
 """
 
 import math
-import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from time import perf_counter
 from typing import Any, Final
 
 import cupy
@@ -19,28 +17,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks import Certificate, verdict
-from gpu_engine.cpu.engine import CpuEngine, CpuFlowState, Patience
+from gpu_engine.cpu import derive
 from gpu_engine.cuda import launch
-from gpu_engine.cuda.arrange import as_given, sinks_first
+from gpu_engine.cuda.arrange import Arrangement, sinks_first
 from gpu_engine.cuda.launch import Array, Batch, Drains, LoadedBatch, Topology
 from gpu_engine.cuda.memory import DeviceFull, device_call, next_stream
-from gpu_engine.cuda.preset_drain import PresetDrain
-from gpu_engine.cuda.presets import DEFAULT, find
-from gpu_engine.engine import WORK_DONE, Control, Cut, Engine, FlowState, KeptState, Mode, SolveReport
+from gpu_engine.cuda.transfer import host_copy, put_flow, residual_on_host
+from gpu_engine.cuda.waiting import WORK, wait
+from gpu_engine.cuda.width import NARROW_LIMIT, needs_wide
+from gpu_engine.engine import WORK_DONE, Control, Cut, FlowState, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, arranging_bytes, on_cuda, unlimited
-from gpu_engine.free import SOURCE, free_vertices
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.incremental import IncrementalEngine, IncrementalState, Patience, TooSlow
+from gpu_engine.networks.free import SOURCE, free_vertices
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, EdgeArray, UnitArray
-
-NARROW_LIMIT = 1 << 30
-"""Pair sums below this fit int32 residuals."""
-
-SPIN_S = 0.001
-POLL_S = 0.0002
-TELL_S = 0.05
-"""How often a running solve tells its counters."""
 
 FEW_BROKEN: Final = 32
 """Fewer broken ends than this are always repaired, at first."""
@@ -49,33 +41,28 @@ GIVE_UP_MS: Final = 1.0
 GIVE_UP_SHARE: Final = 1.5
 """A repair is given up after so much more than this share of a cold solve's time."""
 
-WORK = slice(Control.PUSHES, Control.ARCS_SCANNED + 1)
-"""Where a control has these."""
-
 COUNTERS = (*WORK_DONE, "rounds", "levels")
 
 
-@dataclass(eq=False, slots=True)
-class CudaFlowState(KeptState):
+@dataclass(eq=False, slots=True, kw_only=True)
+class CudaFlowState(IncrementalState):
     """Device arrays: arcs (16 bytes each, 24 if wide) in an order of their own (`gpu_engine.cuda.arrange`), edge_arc
     int32[m] into them, excess int64[n], role int8[n], source_side bool[n]."""
 
-    terminals: Terminals
-    role: Array
     excess: Array
     source_side: Array
     wide: bool
     arcs: Array = None
     edge_arc: Array = None
-    value: int = 0
-    settled_value: int = 0
-    solved: bool = False
     lacking: int = 0
     """How many ends of changed edges had a deficit in S, counted for each edge; 0: there is none in S."""
     holding: int = 0
     """How many ends of changed edges had an excess in T, likewise."""
-    patience: Patience = field(default_factory=lambda: Patience(least=FEW_BROKEN))
     touched: bool = False
+
+    def widen(self) -> None:
+        """Residuals do not fit int32 any more: the next solve arranges the arcs anew."""
+        self.solved, self.wide, self.arcs, self.edge_arc = False, True, None, None
 
     @property
     def nbytes(self) -> int:
@@ -83,17 +70,11 @@ class CudaFlowState(KeptState):
         return int(at_rest + (0 if self.arcs is None else self.arcs.nbytes + self.edge_arc.nbytes))
 
 
-class _TooSlow(Exception):
-    """A repair has taken longer than a cold solve."""
-
-
-class CudaEngine(Engine):
+class CudaEngine(IncrementalEngine[CudaFlowState]):
     """One device, the current one of the calling thread.
 
-    ``preset`` names a published system that does the drains (`gpu_engine.cuda.presets`); what it leaves, and the proof
-    that nothing is left, is the default drain's. Reports then count the preset's work, and ``left_pushes``.
-    Asks ``room`` before it takes memory, but for what presets take while they drain. Raises `UnknownEngine`; each call
-    raises `OutOfMemory` if the device is full, and can then be made again.
+    Asks ``room`` before it takes memory. Each call raises `OutOfMemory` if the device is full, and can then be made
+    again.
     """
 
     name = "cuda"
@@ -104,9 +85,7 @@ class CudaEngine(Engine):
         return next_stream()
 
     @device_call
-    def __init__(self, network: Network, preset: str = DEFAULT, room: Room = unlimited) -> None:
-        named = find(preset) is not None
-        self.name = f"cuda:{preset}" if named else "cuda"
+    def __init__(self, network: Network, room: Room = unlimited) -> None:
         self.network = network
         self._room = room
         room(Footprint(device=on_cuda(network.counts).network.device))
@@ -118,7 +97,6 @@ class CudaEngine(Engine):
             capacity=cupy.asarray(network.capacity),
             undirected=cupy.asarray(network.undirected),
         )
-        self._preset = PresetDrain(preset, self._topology) if named else None
         self._batch = Batch()
         self._infinite_arcs = network.infinite_arcs()
         loops = int((network.edge_arc < 0).sum())
@@ -129,38 +107,29 @@ class CudaEngine(Engine):
         terminals.check(self.network.n_vertices)
         role = free_vertices(self.network, terminals).role
         n = self.network.n_vertices
-        wide = self._needs_wide()
+        wide = needs_wide(self.network, self._topology)
         self._room(self._needs(wide).state + Footprint(device=arranging_bytes(n, self.network.n_arcs)))
-        excess, side = cupy.empty(n, np.int64), cupy.empty(n, np.bool_)
-        state = CudaFlowState(terminals, cupy.asarray(role), excess, side, wide)
+        state = CudaFlowState(
+            terminals=terminals,
+            role=cupy.asarray(role),
+            excess=cupy.empty(n, np.int64),
+            source_side=cupy.empty(n, np.bool_),
+            wide=wide,
+            patience=Patience(least=FEW_BROKEN),
+        )
         self._arrange(state)
         self._states.append(state)
         return state
 
     def _arrange(self, state: CudaFlowState) -> None:
-        """Give the state its arcs. Presets get them as published codes have them."""
-        if self._preset is not None:
-            arranged = as_given(self.network)
-        else:
-            arranged = sinks_first(self.network, self._topology, state.terminals.sinks)
+        """Give the state its arcs."""
+        arranged = self._arranged(state)
         state.edge_arc = arranged.edge_arc
         state.arcs = launch.new_arcs(arranged.head, arranged.reverse, state.wide)
 
-    def _needs_wide(self) -> bool:
-        """Narrow if every pair sum and the whole flow stay below 2**30."""
-        if self.network.finite_total < NARROW_LIMIT:
-            return False
-        if self.network.n_infinite:
-            return True
-        # A pair sum has the capacities of two arcs, twice where edges are undirected. Mostly this bound will do.
-        try:
-            if 4 * launch.largest_sum(self._topology, cupy.asarray(self.network.edge_arc)) < NARROW_LIMIT:
-                return False
-        except DeviceFull:
-            pass  # the host has room to look closer
-        capacity = self.network.arc_capacity()
-        pairs = capacity + capacity[self.network.reverse_arc]
-        return int(pairs.max(initial=0)) >= NARROW_LIMIT
+    def _arranged(self, state: CudaFlowState) -> Arrangement:
+        """The order of the arcs of each row."""
+        return sinks_first(self.network, self._topology, state.terminals.sinks)
 
     @device_call
     def update(self, rows: EdgeArray, capacity: UnitArray) -> None:
@@ -170,7 +139,7 @@ class CudaEngine(Engine):
         if self.network.exchange(rows, capacity).touches_infinite:
             self._update_infinite(rows, capacity)
             return
-        beside_infinite = self._beside_infinite(rows)
+        beside_infinite = self._shares_links_with_infinite(rows)
         for state in self._states:
             if beside_infinite:
                 state.solved = False  # rare enough to be left to a cold solve
@@ -185,11 +154,11 @@ class CudaEngine(Engine):
         if self.network.finite_total < NARROW_LIMIT:
             return
         narrow = [state for state in self._states if not state.wide and (not state.solved or self.network.n_infinite)]
-        if narrow and self._needs_wide():
+        if narrow and needs_wide(self.network, self._topology):
             for state in narrow:
-                state.solved, state.wide, state.arcs, state.edge_arc = False, True, None, None
+                state.widen()
 
-    def _beside_infinite(self, rows: EdgeArray) -> bool:
+    def _shares_links_with_infinite(self, rows: EdgeArray) -> bool:
         """A finite edge of the batch shares its link with an infinite one."""
         if not (self.network.n_infinite and self._parallel):
             return False
@@ -201,52 +170,33 @@ class CudaEngine(Engine):
         told = batch.apply(self._topology, state)
         state.touched = True
         if told["overflow"]:
-            state.solved, state.wide, state.arcs, state.edge_arc = False, True, None, None
+            state.widen()
         state.value += int(told["gained"])
         state.lacking += int(told["lacking"])
         state.holding += int(told["holding"])
 
-    def _update_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
-        """As in the CPU engine: the free vertices may change, so every state goes cold."""
-        old = self.network.capacity[rows].copy()
-        self.network.set_capacity(rows, capacity)
-        try:
-            roles = [cupy.asarray(free_vertices(self.network, state.terminals).role) for state in self._states]
-            self._topology.capacity[cupy.asarray(rows)] = cupy.asarray(capacity)
-        except Exception:
-            self.network.set_capacity(rows, old)
-            raise
+    def _kept_role(self, role: NDArray[Any]) -> Array:
+        return cupy.asarray(role)
+
+    def _store_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        self._topology.capacity[cupy.asarray(rows)] = cupy.asarray(capacity)
         self._infinite_arcs = self.network.infinite_arcs()
-        for state, role in zip(self._states, roles, strict=True):
-            state.role, state.solved, state.arcs, state.edge_arc = role, False, None, None
-            state.wide = self._needs_wide()
+
+    def _update_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        super()._update_infinite(rows, capacity)
+        wide = needs_wide(self.network, self._topology)
+        for state in self._states:
+            state.wide, state.arcs, state.edge_arc = wide, None, None
 
     @device_call
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
-        assert isinstance(state, CudaFlowState)
         try:
-            return self._solve(state, control or Control(), cold)
+            return super().solve(state, control, cold=cold)
         except DeviceFull:
-            state.solved = False  # wherever it ended, from zero it can be solved
+            self._own(state).solved = False  # wherever it ended, from zero it can be solved
             raise
 
-    def _solve(self, state: CudaFlowState, control: Control, cold: bool) -> SolveReport:
-        began = perf_counter()
-        if self._preset is not None:
-            self._preset.spent_ms = 0.0
-        if cold or not state.solved:
-            mode, reason = Mode.COLD, "asked for" if cold else "no earlier flow to start from"
-            counters = self._solve_cold(state, control)
-        else:
-            mode, reason, counters = self._solve_warm(state, control)
-        state.settled_value, state.touched = state.value, False
-        timings_ms = {"solve": (perf_counter() - began) * 1e3}
-        if self._preset is not None:
-            timings_ms["preset"] = self._preset.spent_ms
-        return SolveReport(mode, state.value, self.name, counters, timings_ms, reason)
-
-    def _solve_cold(self, state: CudaFlowState, control: Control) -> dict[str, int]:
-        began = perf_counter()
+    def _solve_cold(self, state: CudaFlowState, control: Control) -> Mapping[str, int]:
         state.solved = False
         needs = self._needs(state.wide)
         self._room(needs.scratch if state.arcs is not None else needs.scratch + needs.state)
@@ -260,108 +210,59 @@ class CudaEngine(Engine):
         demand = state.terminals.demand
         on_sink_side = int(cupy.where(state.source_side, 0, state.excess).sum())
         state.value = int(demand[demand != INFINITE].sum()) + on_sink_side
-        state.lacking = state.holding = 0
-        state.solved = True
-        state.patience.cold_ms = (perf_counter() - began) * 1e3
         return counters
 
-    def _solve_warm(self, state: CudaFlowState, control: Control) -> tuple[Mode, str, dict[str, int]]:
-        if n_broken := state.lacking + state.holding:
-            return self._repair(state, control, n_broken)
-        counters: dict[str, int] = dict.fromkeys(COUNTERS, 0)
-        if state.value != state.settled_value:
-            return Mode.WARM, "the cut is still minimum, its capacity changed", counters
-        reason = "flow and cut are still optimal" if state.touched else "no change since the last solve"
-        return Mode.UNCHANGED, reason, counters
+    def _count_broken(self, state: CudaFlowState) -> int:
+        return state.lacking + state.holding
 
-    def _repair(self, state: CudaFlowState, control: Control, n_broken: int) -> tuple[Mode, str, dict[str, int]]:
-        """Drain the sides that an update left with a deficit or an excess, unless a cold solve is faster.
+    def _is_changed(self, state: CudaFlowState) -> bool:
+        return state.touched
 
-        A repair that takes much longer than the last cold solve did is given up, so that no update costs more than
-        two and a half of them.
-        """
-        if not state.patience.allows(n_broken):
-            return Mode.COLD, f"{n_broken} broken ends: solving anew is faster", self._solve_cold(state, control)
-        began = perf_counter()
+    def _forget_changes(self, state: CudaFlowState) -> None:
+        state.lacking = state.holding = 0
+        state.touched = False
+
+    def _repair(self, state: CudaFlowState, control: Control) -> Mapping[str, int]:
+        """A repair that takes much longer than the last cold solve did is given up, so that no update costs more than
+        two and a half of them."""
         self._room(self._needs(state.wide).scratch)
         # What deficits do not find in S they take from T, which may then hold excess for them.
         sides = [True, False] if state.lacking else [False]
-        try:
-            counters = self._settle(state, control, sides, GIVE_UP_SHARE * state.patience.cold_ms + GIVE_UP_MS)
-        except _TooSlow:
-            state.patience.learn(n_broken, math.inf)
-            return Mode.COLD, "a repair took longer than a cold solve does", self._solve_cold(state, control)
-        state.patience.learn(n_broken, (perf_counter() - began) * 1e3)
-        state.lacking = state.holding = 0
-        return Mode.WARM, "repaired from the last flow", counters
+        return self._settle(state, control, sides, GIVE_UP_SHARE * state.patience.cold_ms + GIVE_UP_MS)
 
     def _settle(
         self, state: CudaFlowState, control: Control, sides: list[bool], limit_ms: float = math.inf
     ) -> dict[str, int]:
         """Drain S (True: its deficits) or T.
 
-        Raises `Cancelled`, or `_TooSlow` once ``limit_ms`` has passed; a pseudoflow that can be settled later is left.
+        Raises `Cancelled`, or `TooSlow` once ``limit_ms`` has passed; a pseudoflow that can be settled later is left.
         """
         drains = Drains(self.network.n_vertices, self.network.n_arcs)
         done = control.slots[WORK].copy()
+        for deficits in sides:
+            drains.start(self._topology.row_offsets, state, deficits=deficits)
+        in_time = wait(control, drains, limit_ms)
         counters = Counter(dict.fromkeys(COUNTERS, 0))
-        cancelled = False
-        try:
-            if self._preset is not None and state.holding and len(sides) == 2:
-                counters.update(self._preset.both(state, control))
-            for deficits in sides:
-                if self._preset is not None:
-                    counters.update(self._preset.one(state, deficits, control))
-                drains.start(self._topology.row_offsets, state, deficits=deficits)
-        except Cancelled:
-            cancelled = True  # in a preset; what the drains before it did counts all the same
-        in_time = self._wait(control, drains, math.inf if self._preset is not None else limit_ms)
         stopped = False
         for told in drains.outcomes():
             stopped |= bool(told["status"] != 0)
             state.value += int(told["gained"])
-            if self._preset is None:
-                counters.update({name: int(told[name]) for name in COUNTERS})
-            else:
-                counters["left_pushes"] += int(told["pushes"])
+            counters.update({name: int(told[name]) for name in COUNTERS})
         control.slots[WORK] = done + [counters[name] for name in WORK_DONE]
-        if cancelled or stopped:
+        if stopped:
             state.holding = max(state.holding, 1)
-            if cancelled or in_time:
+            if in_time:
                 raise Cancelled("the solve was cancelled")
-            raise _TooSlow
+            raise TooSlow
         return counters
-
-    def _wait(self, control: Control, drains: Drains, limit_ms: float) -> bool:
-        """Until the kernels have ended; passes a cancel on to them, and to the control how far they are.
-
-        False if they were stopped because ``limit_ms`` had passed.
-        """
-        event = cupy.cuda.Event(disable_timing=True)
-        event.record()
-        began = told = perf_counter()
-        done = control.slots[WORK].copy()
-        sent, in_time = False, True
-        while not event.done:
-            now = perf_counter()
-            late = (now - began) * 1e3 > limit_ms
-            if (control.cancelled or late) and not sent:
-                drains.cancel()
-                sent, in_time = True, control.cancelled
-            if now - began > SPIN_S:
-                time.sleep(POLL_S)
-            if now - told > TELL_S:
-                told = now
-                control.slots[WORK] = done + drains.progress()
-        return in_time
 
     @device_call
     def certificate(self, state: FlowState) -> Certificate:
-        assert isinstance(state, CudaFlowState)
-        found = launch.certify(self._topology, state, self._own_supply(state.terminals))
+        own = self._own(state)
+        found = launch.certify(self._topology, own, self._own_supply(own.terminals))
         first = [int(found[name]) for name in ("residual", "balance", "terminal", "crossing", "side")]
-        side = self._terminal_sides(state)
-        return verdict(state.terminals, *side, int(found["across"]), int(found["cut_capacity"]), first)
+        side = self._terminal_sides(own)
+        return verdict(own.terminals, *side, int(found["across"]), int(found["cut_capacity"]), first)
 
     def _own_supply(self, terminals: Terminals) -> Array:
         """`gpu_engine.checks.own_supply`, without sending a vector of zeros."""
@@ -380,69 +281,28 @@ class CudaEngine(Engine):
     @device_call
     def cut(self, state: FlowState, control: Control | None = None) -> Cut:
         self._room(self.needs.cut)
-        engine, copy = self._on_host(state)
-        return engine.cut(copy, control)
+        return derive.cut(self.network, host_copy(self.network, self._topology, self._own(state)), control)
 
     @device_call
     def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
         self._room(self.needs.flow)
-        engine, copy = self._on_host(state)
-        return engine.flow(copy, control)
-
-    def _on_host(self, state: FlowState) -> tuple[CpuEngine, CpuFlowState]:
-        assert isinstance(state, CudaFlowState)
-        copy = CpuFlowState(
-            state.terminals,
-            role=state.role.get(),
-            residual=self._residual(state),
-            excess=state.excess.get(),
-            source_side=state.source_side.get(),
-            value=state.value,
-        )
-        return CpuEngine(self.network), copy
-
-    def _residual(self, state: CudaFlowState) -> UnitArray:
-        """int64[arcs] on the host in the network's order, in the CPU engine's terms for infinite arcs."""
-        own = launch.residual(state.arcs, state.wide)
-        if self.network.n_infinite:
-            own = own - launch.arc_capacity(self._topology, state)
-        given = cupy.empty(len(own), own.dtype)
-        for there, here in self._same_arcs(state):
-            given[there] = own[here]
-        residual: UnitArray = given.get().astype(np.int64)
-        if self.network.n_infinite:
-            residual += self.network.arc_capacity()
-        return residual
-
-    def _same_arcs(self, state: CudaFlowState) -> Iterator[tuple[Array, Array]]:
-        """Places of the same arcs in the network and in the state: those that carry edges, then their reverses."""
-        given = cupy.asarray(self.network.edge_arc)
-        kept = given >= 0
-        there, here = given[kept], state.edge_arc[kept]
-        yield there, here
-        yield cupy.asarray(self.network.reverse_arc)[there], launch.columns(state.arcs)[1][here]
+        copy = host_copy(self.network, self._topology, self._own(state))
+        return derive.flow(self.network, copy, self.network.arc_capacity(), control)
 
     @device_call
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
-        assert isinstance(state, CudaFlowState)
-        if not state.solved:
+        own = self._own(state)
+        if not own.solved:
             return {}
-        flow = self.network.arc_capacity() - self._residual(state)
-        return {"flow": flow, "excess": state.excess.get(), "source_side": state.source_side.get()}
+        flow = self.network.arc_capacity() - residual_on_host(self.network, self._topology, own)
+        return {"flow": flow, "excess": own.excess.get(), "source_side": own.source_side.get()}
 
     @device_call
     def restore(self, terminals: Terminals, arrays: Mapping[str, NDArray[np.generic]]) -> CudaFlowState:
         state = self.open(terminals)
 
         def fill() -> None:
-            launch.zero_flow(self._topology, state)
-            column = launch.residual(state.arcs, state.wide)
-            capacity, flow = column.copy(), arrays["flow"].astype(column.dtype)
-            if flow.shape != column.shape:
-                raise ValueError(f"flow of {len(flow)} arcs")
-            flow = cupy.asarray(flow)
-            for there, here in self._same_arcs(state):
-                column[here] = capacity[here] - flow[there]
+            put_flow(self.network, self._topology, state, arrays["flow"].astype(np.int64))
             state.excess[:] = cupy.asarray(arrays["excess"])
             state.source_side[:] = cupy.asarray(arrays["source_side"])
 
@@ -450,23 +310,18 @@ class CudaEngine(Engine):
             self._keep_restored(state, fill)
         return state
 
-    def close(self, state: FlowState) -> None:
-        assert isinstance(state, CudaFlowState)
-        self._states.remove(state)
-
     @property
     def nbytes(self) -> int:
         return self.network.nbytes + self._infinite_arcs.nbytes + self._batch.nbytes
 
     @property
     def device_nbytes(self) -> int:
-        reversed_rows = 0 if self._preset is None else self._preset.nbytes
-        return self._topology.nbytes + reversed_rows + sum(state.nbytes for state in self._states)
+        return self._topology.nbytes + sum(state.nbytes for state in self._states)
 
     @property
     @device_call
     def needs(self) -> Needs:
-        return self._needs(self._needs_wide())
+        return self._needs(needs_wide(self.network, self._topology))
 
     def _needs(self, wide: bool) -> Needs:
         return on_cuda(replace(self.network.counts, wide=wide))

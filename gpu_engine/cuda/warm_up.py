@@ -11,9 +11,9 @@ import numpy as np
 from gpu_engine.cuda.build import build_csr
 from gpu_engine.cuda.engine import CudaEngine
 from gpu_engine.cuda.launch import ONE_BLOCK_ROWS
-from gpu_engine.edgelist import EdgeList
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE
 
 STEPS = 2 * ONE_BLOCK_ROWS

@@ -12,7 +12,6 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import TypeAlias
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats._place import shown
 from gpu_engine.formats.adjacency import from_matrix, read_adjacency, read_npy
@@ -24,6 +23,7 @@ from gpu_engine.formats.limits import DEFAULT_LIMITS, FREE_BYTES, Limits, Source
 from gpu_engine.formats.matrix_market import read_matrix_market
 from gpu_engine.formats.npz import read_npz, write_npz
 from gpu_engine.formats.reading import reading_bytes
+from gpu_engine.networks.edgelist import EdgeList
 
 __all__ = [
     "DEFAULT_LIMITS",

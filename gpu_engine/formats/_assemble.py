@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import CapacityOverflow, InvalidNetwork, TooLarge
 from gpu_engine.formats._names import Names, refuse_repeats
 from gpu_engine.formats._place import ROWS, Place
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE, MAX_TOTAL, MAX_VERTICES, BoolArray, UnitArray
 
 

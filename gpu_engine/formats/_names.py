@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.errors import ROWS_SHOWN, InvalidNetwork
 from gpu_engine.formats._place import Place, refusing, shown
-from gpu_engine.texts import Texts
+from gpu_engine.text.texts import Texts
 
 Names: TypeAlias = NDArray[np.int64] | Sequence[str]
 """As `EdgeList` holds them."""

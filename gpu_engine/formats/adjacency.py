@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble, check_edge_count, check_vertex_count
@@ -17,6 +16,7 @@ from gpu_engine.formats._npy import read_array
 from gpu_engine.formats._place import Place, refusing
 from gpu_engine.formats._text import SPACE, Fields, as_text, blank_lines, split_lines, words_of_width
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
+from gpu_engine.networks.edgelist import EdgeList
 
 ENTRIES = Place("entry")
 """Sparse and dense arrays have no rows of edges; the number is that of the non-zero entry, row by row."""

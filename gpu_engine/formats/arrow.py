@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._arrow_check import StreamSize, is_text, is_text_dictionary, measure
@@ -28,6 +27,7 @@ from gpu_engine.formats._assemble import assemble
 from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
 from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import BoolArray
 
 __all__ = [

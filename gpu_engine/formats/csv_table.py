@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble, check_edge_count
 from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
 from gpu_engine.formats._place import Place, refusing, shown
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import BoolArray
 
 REQUIRED = ("tail", "head", "capacity")

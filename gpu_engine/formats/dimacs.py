@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import CapacityOverflow, InvalidNetwork
 from gpu_engine.formats._assemble import assemble, check_edge_count, check_vertex_count
 from gpu_engine.formats._text import (
@@ -22,6 +21,7 @@ from gpu_engine.formats._text import (
     split_lines,
 )
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE, MAX_TOTAL
 
 KNOWN = b"cpna"

@@ -7,7 +7,6 @@ Boisvert, Pozo and Remington, "The Matrix Market exchange formats", NISTIR 5935 
 
 import numpy as np
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble, check_edge_count, check_vertex_count
@@ -21,6 +20,7 @@ from gpu_engine.formats._text import (
     split_lines,
 )
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
+from gpu_engine.networks.edgelist import EdgeList
 
 BANNER = ["%%matrixmarket", "matrix", "coordinate"]
 VALUES = ("integer", "real", "pattern")

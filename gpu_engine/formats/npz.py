@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble, check_edge_count
@@ -25,6 +24,7 @@ from gpu_engine.formats._npy import HEAD_BYTES, ArrayType, read_array, read_type
 from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats._zip import Archive
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import BoolArray
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.generators.genrmf import genrmf, genrmf_long, genrmf_wide
 from gpu_engine.generators.grid import grid, vision_grid
@@ -17,6 +16,7 @@ from gpu_engine.generators.levels import acyclic_dense, rlg, rlg_long, rlg_wide
 from gpu_engine.generators.narrow import bipartite, digraph, tree, zigzag
 from gpu_engine.generators.planar import delaunay, geometric, road
 from gpu_engine.generators.rmat import rmat, rmat_sets
+from gpu_engine.networks.edgelist import EdgeList
 
 __all__ = [
     "FAMILIES",

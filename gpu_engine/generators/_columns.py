@@ -5,8 +5,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import InvalidNetwork
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE, MAX_VERTICES
 
 Indices: TypeAlias = NDArray[np.int64]

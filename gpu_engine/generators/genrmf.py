@@ -6,8 +6,8 @@ flow", Annals of Operations Research 13 (1988); used by the first DIMACS challen
 
 import numpy as np
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.generators._columns import Columns, draw_capacities, edge_list, require
+from gpu_engine.networks.edgelist import EdgeList
 
 
 def genrmf(*, seed: int, a: int, b: int, c1: int = 100, c2: int = 10_000) -> EdgeList:

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.generators._columns import (
     Columns,
     Indices,
@@ -12,6 +11,7 @@ from gpu_engine.generators._columns import (
     star_from,
     star_to,
 )
+from gpu_engine.networks.edgelist import EdgeList
 
 WAVES = 6
 """Cosine waves whose sum is the smooth field of `vision_grid`."""

@@ -6,8 +6,8 @@ Anderson et al., "The DIMACS international algorithm implementation challenge: m
 
 import numpy as np
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.generators._columns import draw_capacities, edge_list, require, star_from, star_to
+from gpu_engine.networks.edgelist import EdgeList
 
 OUT_DEGREE = 3
 

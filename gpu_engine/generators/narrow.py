@@ -5,7 +5,6 @@ A solver that floods a whole network from one side takes long on them, and one t
 
 import numpy as np
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.generators._columns import (
     Columns,
     Indices,
@@ -15,6 +14,7 @@ from gpu_engine.generators._columns import (
     star_from,
     star_to,
 )
+from gpu_engine.networks.edgelist import EdgeList
 
 
 def digraph(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.generators._columns import (
     Columns,
     Indices,
@@ -16,6 +15,7 @@ from gpu_engine.generators._columns import (
     star_to,
 )
 from gpu_engine.generators._near import pairs_within
+from gpu_engine.networks.edgelist import EdgeList
 
 DISC_RADIUS = 0.07
 SOURCE_DISC, SINK_DISC = (0.2, 0.5), (0.8, 0.5)

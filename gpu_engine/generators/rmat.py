@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.generators._columns import Columns, draw_capacities, edge_list, require, star_from, star_to
+from gpu_engine.networks.edgelist import EdgeList
 
 MAX_SCALE = 30
 

@@ -9,11 +9,11 @@ from typing import Annotated, TypeAlias
 
 from fastapi import Depends, Path, Request
 
-from service.api.access import KeyTable
-from service.api.admission import Admission
-from service.api.budget import ByteBudget
+from service.api.bodies.budget import ByteBudget
+from service.api.bodies.parsing import Parsers
+from service.api.guards.access import KeyTable
+from service.api.guards.admission import Admission
 from service.api.metrics import Metrics
-from service.api.parsing import Parsers
 from service.errors import ServiceError
 from service.queue.dispatcher import Dispatcher
 from service.settings import Settings

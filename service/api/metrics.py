@@ -13,9 +13,9 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 from starlette.types import Scope
 
-from service.buckets import SECONDS
 from service.protocol import Kind
 from service.queue.models import RedisInfo, WorkerInfo
+from service.telemetry.buckets import SECONDS
 
 FORGOTTEN_AFTER_S = 86_400
 """A worker that has been silent for longer is not shown any more."""

@@ -11,9 +11,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.metrics import Metrics
-from service.api.problems import problem_response
+from service.api.replies.problems import problem_response
 from service.errors import ServiceError
-from service.tracing import NoTracing, Span, Tracing, read_traceparent
+from service.telemetry.tracing import NoTracing, Span, Tracing, read_traceparent
 
 REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 """What we take over as a request id; anything else is replaced, so that it cannot forge log lines."""

@@ -8,12 +8,12 @@ from fastapi import Request
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
-from service.api.answers import answer
 from service.api.backend import Backend, known_graph
-from service.api.bodies import Body, read_body
+from service.api.bodies.parsing import HERE_BYTES, limit_of
+from service.api.bodies.receive import Body, read_body
+from service.api.bodies.tasks import JSON, ArgsTask
 from service.api.headers import idempotency_key, media_type, require_json
-from service.api.parsing import HERE_BYTES, limit_of
-from service.api.tasks import JSON, ArgsTask
+from service.api.replies.answers import answer
 from service.protocol import Kind
 
 MAX_QUESTION_BYTES: Final = 64 * 1024 * 1024

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gpu_engine.errors import ROWS_SHOWN
 from service.errors import ServiceError
-from service.models.exact_json import loads_exact
+from service.models.numbers import loads_exact
 
 
 class Body(BaseModel):

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from gpu_engine.errors import ROWS_SHOWN
 from service.errors import ServiceError
-from service.models.exact_json import Number
+from service.models.numbers import Number
 
 MAX_EXPONENT: Final = 40
 """Amounts are below 10**40 and have at most 40 places: far outside int64 units, and cheap to write out."""

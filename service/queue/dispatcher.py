@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import redis
 import redis.asyncio
+import structlog
 
 from service.errors import ServiceError
 from service.protocol import TERMINAL_STATUSES, Arguments, Command, Kind, Problem, Reply, Status
@@ -34,6 +35,14 @@ TRIM_EVERY: Final = 64
 CANCELS_KEPT: Final = 1000
 RETRY_S: Final = 0.05
 LOST: Final = "Redis lost the command; send it again"
+UNREADABLE: Final = "the reply of the worker cannot be read; the log has why"
+CAUGHT_UP_AT_ONCE: Final = 100
+"""Jobs that are looked at in one round trip."""
+
+MAX_ENTRY_NUMBER: Final = 2**64 - 1
+"""Either number of a stream entry's id."""
+
+log = structlog.get_logger("headrace.api")
 
 
 class Dispatcher:
@@ -216,7 +225,7 @@ class Dispatcher:
         if status is None:
             await self._redis.unlink(stream)
             raise ServiceError("unknown_job", f"there is no job {job_id}")
-        if _entry(last) > _entry(subscribed.decode()):
+        if _entry(last) > _entry(subscribed.decode()) or max(_entry(last)) > MAX_ENTRY_NUMBER:
             last = "0"  # of another stream, or of one that Redis lost: what comes would never be after it
         ended = Status(status.decode()) in TERMINAL_STATUSES
         while True:
@@ -241,19 +250,7 @@ class Dispatcher:
     async def _trim_jobs(self) -> None:
         """Forget the oldest ended jobs beyond `JOBS_KEPT`."""
         with suppress(redis.RedisError):  # the next one will
-            await self._trim(JOBS_KEPT)
-
-    async def _trim(self, kept: int) -> None:
-        old = await self._redis.zrange(self.keys.jobs, 0, -(kept + 1))
-        async with self._redis.pipeline(transaction=False) as pipe:
-            for job_id in old[: 4 * TRIM_EVERY]:
-                pipe.hget(self.keys.job(job_id.decode()), "status")
-            statuses = await pipe.execute()
-            for job_id, status in zip(old, statuses, strict=False):
-                if status is None or Status(status.decode()) in TERMINAL_STATUSES:
-                    pipe.unlink(self.keys.job(job_id.decode()))
-                    pipe.zrem(self.keys.jobs, job_id)
-            await pipe.execute()
+            await self._job_list.trim(JOBS_KEPT, 4 * TRIM_EVERY)
 
     async def _read_replies(self) -> None:
         """Resolve futures as replies come in. After an absence of Redis, and now and then (the client itself sits
@@ -268,28 +265,44 @@ class Dispatcher:
                 answer = await self._listeners.xread({stream: last}, block=BLOCK_MS)
                 for entry_id, fields in answer[0][1] if answer else []:
                     last = entry_id.decode()
-                    await self._resolve(fields[b"id"].decode(), fields)
+                    self._resolve(fields.get(b"id", b"").decode("utf-8", "replace"), fields)
             except redis.RedisError:
                 caught_up_at = float("-inf")  # until it succeeds: an xread that does says nothing of what was missed
                 await asyncio.sleep(RETRY_S)
 
     async def _catch_up(self) -> None:
         """Replies that came while Redis was away, and commands it lost together with all that followed them."""
-        for job_id in list(self._pending):
-            row = await self._redis.hgetall(self.keys.job(job_id))
-            if not row and job_id in self._queued:
-                lost = Problem(code="worker_unavailable", detail=LOST)
-                row = {b"reply": Reply(id=job_id, status=Status.FAILED, problem=lost).model_dump_json().encode()}
-            if b"reply" in row:
-                await self._resolve(job_id, row)
+        pending = list(self._pending)
+        for start in range(0, len(pending), CAUGHT_UP_AT_ONCE):
+            some = pending[start : start + CAUGHT_UP_AT_ONCE]
+            queued = self._queued & set(some)  # before their jobs are read
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for job_id in some:
+                    pipe.hgetall(self.keys.job(job_id))
+                rows = await pipe.execute()
+            for job_id, row in zip(some, rows, strict=True):
+                if not row and job_id in queued:
+                    self._settle(job_id, _failed(job_id, "worker_unavailable", LOST), 0)
+                elif b"reply" in row:
+                    self._resolve(job_id, row)
 
-    async def _resolve(self, job_id: str, fields: dict[bytes, bytes]) -> None:
+    def _resolve(self, job_id: str, fields: dict[bytes, bytes]) -> None:
+        """A reply that cannot be read ends its own job: the reader goes on, all others wait for it."""
         if job_id not in self._pending:
             return
-        reply = _read_reply(fields)
-        future = self._pending.pop(job_id)
+        try:
+            reply = _read_reply(fields)
+        except (KeyError, ValueError) as error:
+            log.error("unreadable_reply", job_id=job_id, error=str(error))
+            reply = _failed(job_id, "internal_error", UNREADABLE)
+        self._settle(job_id, reply, sum(map(len, fields.values())))
+
+    def _settle(self, job_id: str, reply: Reply, text_bytes: int) -> None:
+        future = self._pending.pop(job_id, None)
+        if future is None:
+            return
         self._queued.discard(job_id)
-        self.latest.keep(reply, sum(map(len, fields.values())))
+        self.latest.keep(reply, text_bytes)
         if not future.done():
             future.set_result(reply)
 
@@ -312,6 +325,10 @@ def _read_reply(fields: dict[bytes, bytes]) -> Reply:
     text, blob = fields.get(b"result"), fields.get(b"result_blob")
     found = {"result_json": text and text.decode(), "result_blob": blob and blob.decode()}
     return reply.model_copy(update=found)
+
+
+def _failed(job_id: str, code: str, detail: str) -> Reply:
+    return Reply(id=job_id, status=Status.FAILED, problem=Problem(code=code, detail=detail))
 
 
 def digest_of(body: bytes) -> str:

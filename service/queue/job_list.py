@@ -10,7 +10,7 @@ import redis.asyncio
 from service.protocol import TERMINAL_STATUSES, Kind, Problem, Reply, Status
 from service.queue.models import JobInfo, at
 from service.store.keys import Keys
-from service.store.outcomes import CANCELLED
+from service.store.outcomes import CANCELLED, is_over
 
 LOOKED_AT: Final = 5_000
 """Jobs that one page may look at before it is answered with those found so far."""
@@ -58,6 +58,27 @@ class JobList:
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
         self._keys = keys
+        self._trimmed_to = 0
+        """Place in the list of the next job to look at for `trim`, from the oldest on."""
+
+    async def trim(self, kept: int, at_once: int) -> None:
+        """Forget ended jobs among the next `at_once` of those beyond the latest `kept`.
+
+        Those that have not ended stay, and are passed over until the others have been looked at.
+        """
+        beyond = await self._redis.zcard(self._keys.jobs) - kept
+        start = self._trimmed_to if self._trimmed_to < beyond else 0
+        stop = min(start + at_once, beyond)
+        old = await self._redis.zrange(self._keys.jobs, start, stop - 1) if start < stop else []
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for job_id in old:
+                pipe.hget(self._keys.job(job_id.decode()), "status")
+            ended = [job_id for job_id, status in zip(old, await pipe.execute(), strict=True) if is_over(status)]
+            for job_id in ended:
+                pipe.unlink(self._keys.job(job_id.decode()))
+                pipe.zrem(self._keys.jobs, job_id)
+            await pipe.execute()
+        self._trimmed_to = start + len(old) - len(ended)
 
     async def page(self, limit: int, sees: Sees, after: Mark | None = None) -> JobPage:
         """Up to `limit` jobs behind `after`, without results. It may have fewer, and yet a next page."""

@@ -181,7 +181,7 @@ class Submission:
         if command.idempotency_key is not None:
             name = self._keys.idempotency(command.graph, command.idempotency_key)
             value = json.dumps({"job": command.id, "digest": command.body_digest})
-            pipe.set(name, value, ex=self._settings.job_ttl_s)
+            pipe.set(name, value, ex=UNFINISHED_TTL_S)  # the command may wait for long; its end shortens this
         job = self._keys.job(command.id)
         fields = {
             "kind": command.kind.value,

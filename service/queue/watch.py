@@ -49,6 +49,14 @@ class Watch:
             for i, report in enumerate(reports)
         ]
 
+    async def has_ready_worker(self) -> bool:
+        """Redis answers, and a worker is alive and ready. Two questions to Redis: probes ask it all the time."""
+        try:
+            ready = [report.name for report in await self._reports() if report.ready]
+            return bool(ready) and bool(await self._redis.exists(*map(self._keys.lease, ready)))
+        except AWAY as error:
+            raise away(error) from error
+
     async def worker_metrics(self) -> dict[str, bytes]:
         """Prometheus text by worker, of those that sent some lately."""
         try:

@@ -25,6 +25,10 @@ RESULT_CHUNK_BYTES: Final = 256 << 10
 HASHED_HERE_BYTES: Final = 1 << 20
 """Longer pieces are hashed in a thread: it must not hold up the event loop."""
 
+READ_AT_ONCE: Final = 4
+"""Chunks that an API process reads from Redis at a time: if a hundred came at once, the event loop would be busy with
+them for a second before it turned."""
+
 HEADER: Final = ("chunks", "bytes", "sha256")
 
 
@@ -98,6 +102,7 @@ class AsyncBlobs:
         self._redis: Any = client
         self._keys = keys
         self._room = AsyncRoom(client)
+        self._turns = asyncio.Semaphore(READ_AT_ONCE)
 
     async def put(self, data: bytes, ttl_s: int = 3600) -> str:
         """`put_pieces`, of one piece."""
@@ -129,7 +134,8 @@ class AsyncBlobs:
     async def open(self, name: str) -> "StoredBlob":
         """Raises `BrokenBlob` if it is not there, or not whole."""
         key = self._keys.blob(name)
-        return StoredBlob(self._redis, key, _Reader(name, await self._redis.hmget(key, HEADER)))
+        reader = _Reader(name, await self._redis.hmget(key, HEADER))
+        return StoredBlob(self._redis, key, reader, self._turns)
 
     async def delete(self, *names: str) -> None:
         if names:
@@ -139,8 +145,9 @@ class AsyncBlobs:
 class StoredBlob:
     """A blob to be read once, from its beginning."""
 
-    def __init__(self, client: Any, key: str, reader: "_Reader") -> None:
+    def __init__(self, client: Any, key: str, reader: "_Reader", turns: asyncio.Semaphore) -> None:
         self._redis = client
+        self._turns = turns
         self._key = key
         self._reader = reader
         self.n_bytes = reader.n_bytes
@@ -154,7 +161,8 @@ class StoredBlob:
         """Chunk by chunk, the last one only after the digest of all has been found right; raises `BrokenBlob`."""
         reader, last = self._reader, b""
         for i in range(reader.n_chunks):
-            chunk = await _hashed(reader.chunk, await self._redis.hget(self._key, str(i)))
+            async with self._turns:
+                chunk = await _hashed(reader.chunk, await self._redis.hget(self._key, str(i)))
             if last:
                 yield last
             last = chunk

@@ -15,7 +15,7 @@ import redis
 import zstandard
 from pydantic import BaseModel
 
-from gpu_engine.updates import Change
+from gpu_engine.networks.updates import Change
 from service.store.keys import Keys
 from service.store.outcomes import UNFINISHED_TTL_S, refuse_decided
 from service.store.watched import watched

@@ -29,6 +29,10 @@ UNADOPTED_TTL_S: Final = 600
 MAX_TRIES: Final = 5
 
 
+class BrokenSnapshot(BrokenBlob):
+    """What a snapshot holds is not what was written, or does not go with its graph."""
+
+
 class SnapshotInfo(BaseModel):
     version: int
     bytes: int
@@ -84,11 +88,11 @@ class Snapshots:
         raise Fenced("the list of snapshots keeps changing")
 
     def read(self, info: SnapshotInfo) -> Capacities:
-        """Raises `BrokenBlob` whatever is wrong with it."""
+        """Raises `BrokenSnapshot` whatever is wrong with it."""
         try:
             return unpack_capacities(self._blobs.get(info.blob))
-        except (ValueError, KeyError, OSError, zstandard.ZstdError) as error:
-            raise BrokenBlob(f"the snapshot of version {info.version} cannot be read: {error}") from error
+        except (BrokenBlob, ValueError, KeyError, OSError, zstandard.ZstdError) as error:
+            raise BrokenSnapshot(f"the snapshot of version {info.version} cannot be read: {error}") from error
 
     def _adopt(self, name: str, graph_id: str, epoch: int, info: SnapshotInfo) -> bool:
         """Updates of the graph do not disturb: its version only grows, and a new epoch or another graph of the name

@@ -12,7 +12,7 @@ import httpx
 import pytest
 import uvicorn
 
-from service.app import create_app
+from service.api.app import create_app
 from service.settings import Settings
 from tests.contract.fakes import MAX_BODY_BYTES, Api, Fakes
 

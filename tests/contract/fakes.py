@@ -12,12 +12,12 @@ from typing import Any
 import httpx
 import redis
 
-from service.api.access import KeyTable
-from service.api.admission import Admission
 from service.api.backend import Backend
-from service.api.budget import ByteBudget
+from service.api.bodies.budget import ByteBudget
+from service.api.bodies.parsing import Parsers
+from service.api.guards.access import KeyTable
+from service.api.guards.admission import Admission
 from service.api.metrics import Metrics
-from service.api.parsing import Parsers
 from service.errors import ServiceError
 from service.protocol import ARGS, Arguments, Kind, Problem, Reply, Status
 from service.queue.job_list import JobPage, Mark, Sees
@@ -180,6 +180,10 @@ class FakeDispatcher:
         self._check()
         return self.known_workers
 
+    async def has_ready_worker(self) -> bool:
+        self._check()
+        return any(worker.alive and worker.ready for worker in self.known_workers)
+
     async def worker_metrics(self) -> dict[str, bytes]:
         self._check()
         return self.metrics_by_worker
@@ -278,6 +282,7 @@ class Fakes:
     api_keys: FakeKeys = field(default_factory=FakeKeys)
     key_table: KeyTable | None = None
     budget: ByteBudget | None = None
+    admission: Admission | None = None
 
     def reset(self) -> None:
         for part in (self.dispatcher, self.catalogue, self.blobs, self.api_keys):
@@ -292,8 +297,9 @@ class Fakes:
         parts: Any = (self.dispatcher, self.catalogue, self.blobs)
         self.key_table = KeyTable(self.api_keys.fetch, settings.require_keys)
         self.budget = ByteBudget(settings.body_memory_bytes)
+        self.admission = Admission(settings)
         async with Parsers() as parsers:
-            rest = (metrics, self.budget, self.key_table, Admission(settings), parsers)
+            rest = (metrics, self.budget, self.key_table, self.admission, parsers)
             yield Backend(settings, *parts, *rest)
 
 

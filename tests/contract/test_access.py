@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
 
-from service.api import access
-from service.api.access import NEEDED, OPEN
-from service.app import create_app
+from service.api.app import create_app
+from service.api.guards import access
+from service.api.guards.access import NEEDED, OPEN, _may_be_asked_for
 from service.errors import ServiceError
 from service.settings import Settings
 from service.store.api_keys import KeyRing, Scope, new_key
@@ -66,6 +67,22 @@ def test_without_keys_other_names_are_refused(api: Api, host: str) -> None:
     check_problem(api.http.get("/v1/graphs", headers={"Host": host}), "forbidden")
     key = make_key(api)
     assert api.http.get("/v1/graphs", headers={"Host": host} | key).status_code == 200
+
+
+@pytest.mark.parametrize("local", ["172.18.0.4", "fd00::4", "0.0.0.0"])
+def test_without_keys_a_container_answers_to_no_domain(local: str) -> None:
+    """Its port may be published on loopback, where a page can point a name of its own; a number or a name without a
+    dot is none that a page can have."""
+    scope = {"type": "http", "server": (local, 8080)}
+
+    def answers(host: str, any_host: bool = False) -> bool:
+        return _may_be_asked_for(scope, Headers({"host": host}), any_host)
+
+    for host in ("evil.example", "evil.example:8080", "127.0.0.1.evil.example", "evil.example.", "a.b:80"):
+        assert not answers(host), host
+        assert answers(host, any_host=True), host
+    for host in ("127.0.0.1:8080", "localhost:8080", "api:8080", "10.0.0.7", "[::1]:8080", "[fd00::4]", ""):
+        assert answers(host), host
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:80", "127.0.0.1", "127.8.8.8:1", "[::1]:8080", "[::1]"])

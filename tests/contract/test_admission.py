@@ -1,11 +1,13 @@
 """What is over a limit is told at once to come back, and what was let in is not touched."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from service.api.admission import BUSY, Admission, Ticket
-from service.api.budget import ByteBudget
+from service.api.bodies.budget import ByteBudget
+from service.api.guards.admission import BUSY, Admission, Ticket
+from service.api.guards.shields import Shedding
 from service.errors import ServiceError
 from service.protocol import Status
 from service.settings import Settings
@@ -32,12 +34,69 @@ def test_a_graph_at_its_limit_leaves_room_for_others() -> None:
     assert not refused(admission, "a", None)
 
 
+def test_one_key_cannot_have_all_requests() -> None:
+    """By waiting for a job, say: it may have half of them, so that others get in."""
+    waiting = asyncio.Event()
+    answers: list[int] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await waiting.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def ask(key_id: str | None) -> int:
+        headers = [] if key_id is None else [(b"x-api-key", f"hr_{key_id}_{43 * 'x'}".encode())]
+        status: list[int] = []
+
+        async def send(message: Any) -> None:
+            status.extend([message["status"]] if "status" in message else [])
+
+        scope = {"type": "http", "path": "/v1/jobs/x", "method": "GET", "headers": headers, "state": {}}
+        await shedding(scope, nothing, send)
+        answers.extend(status)
+        return status[0]
+
+    async def nothing() -> Any: ...
+
+    async def main() -> None:
+        async with asyncio.timeout(20):
+            await all_of_it()
+
+    async def all_of_it() -> None:
+        one, other = 12 * "1", 12 * "2"
+        open_now = [asyncio.create_task(ask(one)) for _ in range(3)]
+        await asyncio.sleep(0.01)
+        assert answers == []
+        assert await ask(one) == 429
+        open_now += [asyncio.create_task(ask(key)) for key in (other, other, None)]
+        await asyncio.sleep(0.01)
+        assert answers == [429]
+        assert await ask(None) == 429
+        waiting.set()
+        assert await asyncio.gather(*open_now) == 6 * [200]
+        assert await ask(one) == 200
+
+    shedding = Shedding(app, limit=6)
+    asyncio.run(main())
+
+
+def test_one_key_cannot_have_all_event_streams() -> None:
+    admission = Admission(Settings(max_event_streams=4))
+    with admission.stream("a"), admission.stream("a"):
+        with pytest.raises(ServiceError, match="of this API key"), admission.stream("a"):
+            pass
+        full = pytest.raises(ServiceError, match="4 event streams")
+        with admission.stream("b"), admission.stream(None), full, admission.stream("b"):
+            pass
+    with admission.stream("a"):
+        pass
+
+
 class Clock:
     """A lane at work, in a time of its own."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: float) -> None:
         self.now = 100.0
-        monkeypatch.setattr("service.api.admission.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("service.api.guards.admission.time.monotonic", lambda: self.now)
         self.admission = Admission(Settings(**settings))
         self.inside: list[Ticket] = []
 
@@ -185,9 +244,9 @@ def test_a_key_at_its_limit_leaves_room_for_others() -> None:
 
 def test_event_streams_are_counted() -> None:
     admission = Admission(SMALL)
-    with admission.stream(), pytest.raises(ServiceError), admission.stream():
+    with admission.stream(None), pytest.raises(ServiceError), admission.stream(None):
         pass
-    with admission.stream():
+    with admission.stream(None):
         pass
 
 

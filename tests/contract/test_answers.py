@@ -212,6 +212,30 @@ def test_capacities_as_json_and_arrow(api: Api) -> None:
     assert formats.read(arrow_without(table, "closed"), ARROW).capacity.tolist() == [25, 2**63 - 1]
 
 
+@pytest.mark.parametrize(
+    ("capacity", "stated", "units", "decimals"),
+    [
+        ([2.5, 0.25], 0, [250, 25], b"2"),
+        ([2.5, "inf"], 2, [250, 2**63 - 1], b"2"),
+        ([2**61, 1], 9, [2**61, 1], b"0"),
+        ([2**61, "inf"], 9, [2**61, 2**63 - 1], b"0"),
+        ([], 3, [], b"3"),
+    ],
+)
+def test_a_page_of_a_graph_that_was_replaced_meanwhile_is_exact_as_arrow(
+    api: Api, capacity: list[Any], stated: int, units: list[int], decimals: bytes
+) -> None:
+    """The catalogue then has the decimals of another graph."""
+    ends = list(range(len(capacity)))
+    page = {"version": 7, "edge_ids": ends, "tail": ends, "head": ends, "closed": len(ends) * [False]}
+    api.fakes.dispatcher.answer = lambda _: page | {"capacity": capacity}
+    api.fakes.catalogue.graphs["city"] = CITY.model_copy(update={"decimals": stated})
+    response = api.http.get("/v1/graphs/city/capacities", headers={"Accept": ARROW})
+    table = pa.ipc.open_stream(response.content).read_all()
+    assert table.column("capacity").to_pylist() == units
+    assert table.schema.metadata[b"decimals"] == decimals
+
+
 def arrow_without(table: pa.Table, column: str) -> bytes:
     sink = pa.BufferOutputStream()
     table = table.drop_columns([column])

@@ -14,11 +14,11 @@ import zstandard
 
 from gpu_engine.formats import FREE_BYTES, write_csv
 from gpu_engine.generators import generate
-from service.api.bodies import INLINE_BYTES, Body
-from service.api.budget import ByteBudget, Hold
-from service.api.encodings import FREE_MEMBERS, MAX_EXPANSION, MEMBER_BYTES, decoded
-from service.api.parsing import HERE_BYTES
-from service.api.spool import Spool
+from service.api.bodies.budget import ByteBudget, Hold
+from service.api.bodies.encodings import FREE_MEMBERS, MAX_EXPANSION, MEMBER_BYTES, decoded
+from service.api.bodies.parsing import HERE_BYTES
+from service.api.bodies.receive import INLINE_BYTES, Body
+from service.api.bodies.spool import Spool
 from service.errors import ServiceError
 from service.protocol import Kind, Status
 from service.settings import Settings
@@ -250,7 +250,7 @@ def test_members_are_as_many_as_they_are_worth() -> None:
 def test_how_much_a_body_may_decode_to(api: Api, encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two hundred times its bytes, and eight megabytes in any case."""
     compress = {"gzip": gzip.compress, "zstd": zstandard.compress}[encoding]
-    monkeypatch.setattr("service.api.bodies.FREE_BYTES", 10_000)
+    monkeypatch.setattr("service.api.bodies.receive.FREE_BYTES", 10_000)
     headers = {"Content-Type": JSON, "Content-Encoding": encoding}
     text = json.dumps({"edges": [1], "set": [2]}).encode()
     for blanks, status in ((9_000, 200), (100_000, 413)):

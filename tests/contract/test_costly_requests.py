@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from service.http_protocol import MAX_HEADERS, MAX_URL_BYTES
+from service.api.http.protocol import MAX_HEADERS, MAX_URL_BYTES
 from tests.api_process import ApiProcess, api_process
 from tests.prober import probing
 

@@ -16,14 +16,15 @@ from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control, Engine, FlowState, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Room, unlimited
-from gpu_engine.network import Network
-from service.api import access, streams
-from service.app import create_app
+from gpu_engine.networks.network import Network
+from service.api.app import create_app
+from service.api.guards import access
+from service.api.replies import streams
 from service.settings import Settings
 from service.store.api_keys import ApiKeys, Scope
 from service.store.connection import connect
 from service.store.keys import Keys
-from service.worker import Worker
+from service.worker.process import Worker
 from tests.serving import PATIENCE_S, eventually
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 import uvicorn
 
-from service import http_protocol
-from service.api import bodies
-from service.http_protocol import MAX_HEAD_BYTES, MAX_HEADERS
-from service.http_server import config
+from service.api.bodies import receive as bodies
+from service.api.http import protocol as http_protocol
+from service.api.http.protocol import MAX_HEAD_BYTES, MAX_HEADERS
+from service.api.http.server import config
 from service.settings import Settings
 
 Address = tuple[str, int]
@@ -20,7 +20,7 @@ Address = tuple[str, int]
 
 @pytest.fixture(scope="module")
 def address(redis_url: str) -> Iterator[Address]:
-    """The server as `service.http_server` configures it; nothing here gets as far as Redis."""
+    """The server as `service.api.http.server` configures it; nothing here gets as far as Redis."""
     server = uvicorn.Server(config(Settings(redis_url=redis_url, redis_prefix="bounds:", max_requests=2)))
     listener = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

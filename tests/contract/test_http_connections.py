@@ -1,5 +1,6 @@
 """More connections than there is room for: a real API process under a small `ulimit -n`, and who gives way to whom."""
 
+import asyncio
 import os
 import resource
 import socket
@@ -9,11 +10,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from service.http_connections import Connections
+from service.api.http.connections import Connections, Turns
 from service.open_files import ENOUGH, OWN_FILES, room_for_callers
 from tests.api_process import ApiProcess, api_process
 from tests.prober import Latencies, probing
@@ -147,6 +149,45 @@ def test_who_gives_way() -> None:
     assert connections.enter(Caller()) is not None
     assert connections.enter(Caller()) is not None
     assert not connections.idle
+
+
+def test_one_connection_goes_on_each_time_the_loop_turns() -> None:
+    """In order, however many there are; whoever has more to parse waits again."""
+    turns, went_on = Turns(), []
+
+    async def run() -> None:
+        left = {"a": 3, "b": 1, "c": 2}
+
+        def go_on(name: str) -> None:
+            went_on.append(name)
+            left[name] -= 1
+            if left[name]:
+                turns.wait(partial(go_on, name))
+
+        for name in left:
+            turns.wait(partial(go_on, name))
+        for count in range(7):
+            assert len(went_on) == min(count, 6)
+            await asyncio.sleep(0)
+        turns.wait(partial(went_on.append, "later"))
+        await asyncio.sleep(0)
+
+    asyncio.run(run())
+    assert went_on == ["a", "b", "c", "a", "c", "a", "later"]
+
+
+def test_a_broken_turn_does_not_end_those_of_others() -> None:
+    turns, went_on = Turns(), []
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        turns.wait(lambda: [].pop())
+        turns.wait(partial(went_on.append, "b"))
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    asyncio.run(run())
+    assert went_on == ["b"]
 
 
 def test_room_for_callers_leaves_room_for_the_rest() -> None:

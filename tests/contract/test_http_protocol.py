@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import uvicorn
 
-from service import http_protocol
-from service.http_connections import Connections, ServerConfig
-from service.http_protocol import MAX_HEAD_BYTES, MAX_UNREAD_BYTES, BoundedProtocol
+from service.api.http import protocol as http_protocol
+from service.api.http.connections import Connections, ServerConfig
+from service.api.http.protocol import MAX_HEAD_BYTES, MAX_UNREAD_BYTES, BoundedProtocol
 
 Address = tuple[str, int]
 

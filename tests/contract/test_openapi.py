@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.app import create_app
+from service.api.app import create_app
 from service.errors import STATUS
 from service.settings import Settings
 
@@ -21,7 +21,7 @@ def document() -> dict[str, Any]:
 
 
 def test_the_committed_document_is_current(document: dict[str, Any]) -> None:
-    command = "python -m service.openapi > docs/openapi.json"
+    command = "python -m service.api.document > docs/openapi.json"
     assert json.loads(COMMITTED.read_text()) == document, f"run: {command}"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.api.access import NEEDED, OPEN
+from service.api.guards.access import NEEDED, OPEN
 from tests.contract.fakes import Api
 from tests.contract.test_access import make_key, no_keys_left
 from tests.contract.test_codes import check_problem

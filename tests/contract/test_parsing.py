@@ -19,14 +19,13 @@ import pyarrow as pa
 import pytest
 from anyio.from_thread import BlockingPortal
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.formats import Limits, unpack, write_arrow, write_csv, write_dimacs, write_json, write_npz
-from service.api import parsing
-from service.api.arrow import ARROW_STREAM, PatchLimits
-from service.api.bodies import INLINE_BYTES, Body
-from service.api.budget import ByteBudget, Hold
-from service.api.parsing import HERE_BYTES, LONG, LONG_BYTES, PROCESSES, SLACK_BYTES, Parsers, limit_of
-from service.api.tasks import JSON, GraphTask, Task, patch_task
+from gpu_engine.networks.edgelist import EdgeList
+from service.api.bodies.arrow import ARROW_STREAM, PatchLimits
+from service.api.bodies.budget import ByteBudget, Hold
+from service.api.bodies.parsing import HERE_BYTES, LONG, LONG_BYTES, PROCESSES, SLACK_BYTES, Parsers, limit_of
+from service.api.bodies.receive import INLINE_BYTES, Body, parsing
+from service.api.bodies.tasks import JSON, GraphTask, Task, patch_task
 from service.errors import ServiceError
 from service.protocol import PatchArgs
 from service.settings import Settings
@@ -143,7 +142,7 @@ def children() -> list[int]:
 
 def is_parser(pid: int) -> bool:
     try:
-        return b"service.api.parser" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"service.api.bodies.parser" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except FileNotFoundError:
         return False
 
@@ -337,9 +336,9 @@ def test_no_secret_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 PARENT = """
 import asyncio, time
-from service.api.bodies import Body
-from service.api.budget import ByteBudget, Hold
-from service.api.parsing import Parsers
+from service.api.bodies.receive import Body
+from service.api.bodies.budget import ByteBudget, Hold
+from service.api.bodies.parsing import Parsers
 from tests.contract.test_parsing import Act
 
 async def main() -> None:

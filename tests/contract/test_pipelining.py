@@ -13,10 +13,10 @@ import pytest
 import uvicorn
 
 from gpu_engine.cpu.engine import CpuEngine
-from service import http_protocol
-from service.http_server import config
+from service.api.http import protocol as http_protocol
+from service.api.http.server import config
 from service.settings import Settings
-from service.worker import Worker
+from service.worker.process import Worker
 from tests.serving import PATIENCE_S, eventually
 
 Address = tuple[str, int]
@@ -30,7 +30,7 @@ FOLLOWERS = {
 
 @pytest.fixture(scope="module")
 def service(redis_url: str) -> Iterator[tuple[Address, httpx.Client]]:
-    """The server as `service.http_server` configures it, a worker, and a graph."""
+    """The server as `service.api.http.server` configures it, a worker, and a graph."""
     settings = Settings(redis_url=redis_url, redis_prefix=f"test-{uuid.uuid4().hex}:", lease_s=2)
     worker = Worker(settings, "w0", CpuEngine)
     server = uvicorn.Server(config(settings))

@@ -8,8 +8,8 @@ import pytest
 import redis
 import structlog
 
-from service import redis_server
-from service.api.access import NEEDED
+from service.api.guards.access import NEEDED
+from service.host import redis_server
 from service.queue.watch import away
 from service.settings import Settings
 from service.store.connection import AWAY

@@ -10,10 +10,10 @@ import httpx
 import pytest
 import structlog
 
-from service.api import refusals
-from service.api.admission import TIMES_KNOWN
-from service.api.refusals import AT_ONCE, HELD_S, Pace
-from service.api.shields import HEADERS
+from service.api.guards import refusals
+from service.api.guards.admission import TIMES_KNOWN
+from service.api.guards.refusals import AT_ONCE, HELD_S, Pace
+from service.api.guards.shields import HEADERS
 from service.protocol import Kind, Status
 from service.settings import Settings
 from service.store.api_keys import Scope
@@ -104,6 +104,26 @@ def test_who_may_not_call_is_told_so_and_not_that_the_graph_is_full(full: Api) -
     check_problem(full.http.patch(path, json=PATCH, headers=make_key(full, Scope.READ)), "forbidden")
     check_problem(full.http.patch(path, json=PATCH, headers=make_key(full, prefix="town")), "forbidden")
     check_problem(full.http.patch(path, json=PATCH, headers=make_key(full, Scope.UPDATE)), "rate_limited")
+
+
+def test_who_may_not_call_does_not_cut_the_line() -> None:
+    """A full line is cut when one more comes who may ask for this graph, and by nobody else."""
+    with running(Settings(graph_queue_limit=8, graph_queue_short=8)) as api:
+        api.fakes.dispatcher.answer = lambda _: Status.RUNNING
+        good, path = make_key(api), "/v1/graphs/city/max-flow"
+        for _ in range(8):
+            assert api.http.post(path, headers=good | {"Prefer": "respond-async"}).status_code == 202
+        assert api.fakes.admission is not None
+        lane = api.fakes.admission._lane("city")
+        strangers: list[dict[str, str]] = [
+            {},
+            {"X-API-Key": "hr_0123456789ab_" + 43 * "x"},
+            make_key(api, prefix="town"),
+        ]
+        assert [api.http.post(path, headers=headers).status_code for headers in strangers] == [401, 401, 403]
+        assert lane.crowded_since is None
+        check_problem(api.http.post(path, headers=good), "rate_limited")
+        assert lane.crowded_since is not None
 
 
 def test_a_full_key_is_refused_early_and_others_are_not(full: Api) -> None:

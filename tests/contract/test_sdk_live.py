@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from headrace import AsyncClient, Client, Graph, Update
 
-from service.sandbox import serving
+from service.host.sandbox import serving
 
 #        3        4
 #   s ------> a ------> t

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from service import logs
+from service.api.guards.shields import HEADERS
 from service.api.middleware import LONGEST_PATH, legible
-from service.api.shields import HEADERS
 from service.store.api_keys import Scope, new_key
+from service.telemetry import logs
 from tests.contract.fakes import Api
 
 

@@ -14,11 +14,11 @@ import pytest
 import uvicorn
 from prometheus_client import CollectorRegistry, Gauge
 
-from service import http_protocol
-from service.api import sending
-from service.api.sending import PIECE_BYTES, Sending
-from service.http_connections import Connections, ServerConfig
-from service.http_protocol import BoundedProtocol
+from service.api.http import protocol as http_protocol
+from service.api.http.connections import Connections, ServerConfig
+from service.api.http.protocol import BoundedProtocol
+from service.api.replies import sending
+from service.api.replies.sending import PIECE_BYTES, Sending
 from tests.prober import probing
 from tests.serving import PATIENCE_S, eventually, serving
 

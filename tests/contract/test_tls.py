@@ -15,7 +15,7 @@ import pytest
 import redis
 import uvicorn
 
-from service.http_server import config
+from service.api.http.server import config
 from service.settings import Settings
 from service.store.connection import connect
 

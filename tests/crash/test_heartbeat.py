@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from service.queue import heartbeat
-from service.queue.heartbeat import BEATS_PER_LEASE, HUNG_S, NAME_TAKEN, Life
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
+from service.worker.membership import heartbeat
+from service.worker.membership.heartbeat import BEATS_PER_LEASE, HUNG_S, NAME_TAKEN, Life
 from tests.serving import eventually
 
 LEASE_S = 1.0
@@ -27,7 +27,7 @@ WORKER = """
 import ctypes, sys, threading
 from gpu_engine.cpu.engine import CpuEngine
 from service.settings import Settings
-from service.worker import Worker
+from service.worker.process import Worker
 worker = Worker(Settings(), "w0", CpuEngine)
 def obey():
     for line in sys.stdin:
@@ -176,7 +176,7 @@ def test_a_worker_that_stops_lets_go_at_once(shown: Shown) -> None:
 
 def test_what_runs_in_circles_is_given_up_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     now, ran = [100.0], [0.0]
-    monkeypatch.setattr("service.queue.heartbeat.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("service.worker.membership.heartbeat.time.monotonic", lambda: now[0])
     monkeypatch.setattr(heartbeat, "running", lambda pid: ("R", ran[0]))
     life = Life(1, LEASE_S / BEATS_PER_LEASE)
     for _ in range(int(HUNG_S)):

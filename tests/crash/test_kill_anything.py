@@ -14,8 +14,8 @@ import httpx
 import numpy as np
 import pytest
 
-from gpu_engine.edgelist import EdgeList
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.terminals import Terminals
 from tests.oracle import maximum_flow
 from tests.serving import PATIENCE_S, Service, serving
 

@@ -12,8 +12,8 @@ import redis
 from headrace import Client, Unauthorised
 from typer.testing import CliRunner
 
-from service import redis_server
-from service.cli import app
+from service.cli.main import app
+from service.host import redis_server
 from service.settings import Settings
 from service.store.keys_seen import FILE
 from tests.serving import PATIENCE_S, eventually, serve_command, serving

@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 from gpu_engine.generators import grid
-from gpu_engine.terminals import Terminals
-from service import redis_server
+from gpu_engine.networks.terminals import Terminals
 from service.errors import ServiceError
+from service.host import redis_server
 from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, Operation, PatchArgs, Status
 from service.settings import Settings
 from service.store.connection import connect

@@ -1,15 +1,29 @@
 """The append-only file read as what it is: the one order in which everything was committed.
 
-Reads the commands of a history, so that log entries trimmed since, and graphs deleted since, are seen as well.
+Reads the commands of a history, so that log entries trimmed since, and graphs deleted since, are seen as well. This
+reader is written from docs/durability.md and shares no code with the service: the names of keys, blobs, log entries
+and outcomes are read here a second time, so that a fault of the service's own reader and writer cannot hide.
 """
 
+import hashlib
+import json
+import struct
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, Final
 
-from gpu_engine.formats import unpack
-from service.store.keys import Keys
-from service.store.log import Applied, unpack_change
-from service.store.outcomes import CANCELLED
+import pyarrow as pa
+import zstandard
+
+from tests.faults.history import LOAD_UNIT, Edges
+
+CANCELLED: Final = b"cancelled"
+ENDED: Final = frozenset({"succeeded", "failed", "cancelled"})
+ROW_BYTES: Final = 17
+"""Of a change: an edge and its capacity as int64, and whether it is closed as one byte, column by column."""
+
+Words = list[bytes]
 
 
 @dataclass(slots=True)
@@ -21,16 +35,19 @@ class Commit:
     rows: list[int]
     own: list[int]
     closed: list[bool]
+    job: str = ""
+    """The job whose outcome was written with it."""
 
 
 @dataclass(slots=True)
 class Load:
-    """One graph from its load to its end."""
+    """One graph from its load to its end; its id is that of the job that loaded it."""
 
     graph: str
     graph_id: str
     number: int
     """Of the load, read from the mark in its edges."""
+    edges: Edges | None = None
     commits: list[Commit] = field(default_factory=list)
     deleted: bool = False
     """By a DELETE; a graph may also end by being replaced."""
@@ -38,17 +55,33 @@ class Load:
 
 @dataclass(slots=True)
 class Committed:
-    """All loads, in the order of their commits, and the graph and job of every removal."""
+    """All loads, in the order of their commits, the graph and job of every removal, and what became of jobs."""
 
     loads: list[Load] = field(default_factory=list)
     removals: list[tuple[str, str]] = field(default_factory=list)
+    cancelled: set[str] = field(default_factory=set)
+    """Jobs whose cancel was accepted."""
+    endings: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """By job: how it ended, each time that was written."""
+
+    def by_job(self) -> Iterator[tuple[str, str]]:
+        """Each change with the job that made it, and what it was."""
+        for load in self.loads:
+            yield load.graph_id, f"load {load.number}"
+            yield from ((commit.job, f"version {commit.version} of load {load.number}") for commit in load.commits)
+        yield from ((job, f"the removal of {graph}") for graph, job in self.removals)
 
 
-def read_commands(data: bytes) -> Iterator[list[bytes]]:
-    """The commands of an append-only file from the start of one; an incomplete one at the end is left out."""
+def read_commands(data: bytes) -> Iterator[Words]:
+    """The commands of an append-only file from the start of one; an incomplete one at the end is left out.
+
+    Zeros between commands are what a Redis on a full disk leaves; the service removes them before it starts Redis.
+    """
     at = 0
     while at < len(data):
-        if data[at : at + 1] != b"*":
+        while data[at : at + 1] == b"\0":
+            at += 1
+        if at < len(data) and data[at : at + 1] != b"*":
             raise ValueError(f"no command at byte {at}: {data[at : at + 40]!r}")
         try:
             end = data.index(b"\r\n", at)
@@ -66,48 +99,12 @@ def read_commands(data: bytes) -> Iterator[list[bytes]]:
         yield words
 
 
-def read_committed(data: bytes, keys: Keys, unit: int) -> Committed:
-    """Every load, log entry and removal; `unit` is what a load's number was multiplied by in its first edge.
-
-    Raises ValueError if the file is not what Redis wrote, and would read, in whole transactions.
-    """
-    found = Committed()
-    blobs: dict[str, dict[bytes, bytes]] = {}
-    named: dict[str, Load] = {}
-    by_id: dict[str, Load] = {}
-    pending: list[list[bytes]] = []
-    for words in _transactions(data):
-        verb, key = words[0].upper(), words[1].decode(errors="replace") if len(words) > 1 else ""
-        if verb == b"HSET" and key.startswith(keys.blob("")):
-            blobs.setdefault(key, {}).update(zip(words[2::2], words[3::2], strict=True))
-        elif verb in (b"HSET", b"HMSET") and key.startswith(keys.graph("")) and b"base" in words[2::2]:
-            fields = dict(zip(words[2::2], words[3::2], strict=True))
-            load = by_id[key.removeprefix(keys.graph(""))]
-            load.number = _number(blobs[keys.blob(fields[b"base"].decode())], unit)
-        elif verb == b"HSET" and key == keys.names:
-            name, graph_id = words[2].decode(), words[3].decode()
-            load = Load(name, graph_id, 0)
-            named[name] = by_id[graph_id] = load
-            found.loads.append(load)
-        elif verb == b"HDEL" and key == keys.names:
-            pending = [words]
-        elif verb == b"SET" and key.startswith(keys.outcome("")) and words[2] != CANCELLED and pending:
-            job = key.removeprefix(keys.outcome(""))
-            load = named.pop(pending[0][2].decode())
-            load.deleted = True
-            found.removals.append((load.graph, job))
-            pending = []
-        elif verb == b"XADD" and key.startswith(keys.log("")):
-            by_id[key.removeprefix(keys.log(""))].commits.append(_commit(words))
-    return found
-
-
-def _transactions(data: bytes) -> Iterator[list[bytes]]:
-    """Commands outside of MULTI and those of complete ones: the others never happened.
+def read_transactions(data: bytes) -> Iterator[list[Words]]:
+    """The commands of each complete transaction, and each command outside of one: the others never happened.
 
     Raises ValueError for a MULTI within another: Redis, when it starts, would do part of the first.
     """
-    held: list[list[bytes]] | None = None
+    held: list[Words] | None = None
     for words in read_commands(data):
         verb = words[0].upper()
         if verb == b"MULTI":
@@ -115,23 +112,134 @@ def _transactions(data: bytes) -> Iterator[list[bytes]]:
                 raise ValueError(f"a transaction never came to its end: {held[:2]}")
             held = []
         elif verb == b"EXEC":
-            yield from held or []
+            yield held or []
             held = None
         elif held is not None:
             held.append(words)
         else:
-            yield words
+            yield [words]
 
 
-def _number(blob: dict[bytes, bytes], unit: int) -> int:
-    data = b"".join(blob[b"%d" % i] for i in range(int(blob[b"chunks"])))
-    return int(unpack(data).capacity[0]) // unit
+def read_committed(data: bytes, prefix: str) -> Committed:
+    """Every load, log entry, removal, accepted cancel and end of a job; `prefix` is that of the service's keys.
+
+    Raises ValueError if the file is not what Redis wrote and would read, in whole transactions, or if what the service
+    wrote into it is not what the service says it writes.
+    """
+    reader = _Reader(prefix)
+    for transaction in read_transactions(data):
+        reader.read(transaction)
+    return reader.found
 
 
-def _commit(words: list[bytes]) -> Commit:
+class _Reader:
+    """Takes one transaction after the other."""
+
+    def __init__(self, prefix: str) -> None:
+        self.found = Committed()
+        self._prefix = prefix
+        self._blobs: dict[str, dict[bytes, bytes]] = defaultdict(dict)
+        self._named: dict[str, Load] = {}
+        self._by_id: dict[str, Load] = {}
+
+    def read(self, transaction: list[Words]) -> None:
+        outcomes: dict[str, bytes] = {}
+        changes: list[Commit | Load | str] = []
+        for words in transaction:
+            if len(words) < 2:
+                continue
+            verb, key = words[0].upper(), words[1].decode(errors="replace")
+            if not key.startswith(self._prefix):
+                continue
+            kind, _, name = key.removeprefix(self._prefix).partition(":")
+            if verb == b"SET" and kind == "outcome":
+                outcomes[name] = words[2]
+            elif verb in (b"HSET", b"HMSET"):
+                changes += self._hash(kind, name, _pairs(words[2:]))
+            elif verb == b"HDEL" and kind == "names":
+                changes += [word.decode() for word in words[2:]]
+            elif verb == b"XADD" and kind == "log":
+                commit = read_entry(words)
+                self._by_id[name].commits.append(commit)
+                changes.append(commit)
+            elif verb in (b"DEL", b"UNLINK"):
+                self._drop_blobs(words[1:])
+        # Of a job that is over a cancel is refused, and what it wrote is removed at once.
+        self.found.cancelled |= {
+            job for job, outcome in outcomes.items() if outcome == CANCELLED and job not in self.found.endings
+        }
+        done = [job for job, outcome in outcomes.items() if outcome != CANCELLED]
+        if len(changes) != len(done) or len(done) > 1:
+            raise ValueError(f"a transaction makes {len(changes)} changes and has {len(done)} outcomes: {done}")
+        for change in changes:
+            self._done(change, done[0])
+
+    def _done(self, change: Commit | Load | str, job: str) -> None:
+        if isinstance(change, str):
+            self._named.pop(change).deleted = True
+            self.found.removals.append((change, job))
+        elif isinstance(change, Commit):
+            change.job = job
+        elif change.graph_id != job:
+            raise ValueError(f"the graph {change.graph_id} is the outcome of {job}")
+
+    def _hash(self, kind: str, name: str, fields: dict[bytes, bytes]) -> list[Load]:
+        if kind == "blob":
+            self._blobs[name].update(fields)
+        elif kind == "graph" and b"base" in fields:
+            load = self._by_id[name]
+            load.edges = read_edges(self._blob(fields[b"base"].decode()))
+            load.number = load.edges.capacity[0] // LOAD_UNIT
+        elif kind == "job" and fields.get(b"status", b"").decode() in ENDED:
+            self.found.endings[name].append(fields[b"status"].decode())
+        elif kind == "names":
+            loads = [Load(graph.decode(), graph_id.decode(), 0) for graph, graph_id in fields.items()]
+            for load in loads:
+                self._named[load.graph] = self._by_id[load.graph_id] = load
+            self.found.loads += loads
+            return loads
+        return []
+
+    def _drop_blobs(self, keys: Words) -> None:
+        for key in keys:
+            self._blobs.pop(key.decode(errors="replace").removeprefix(f"{self._prefix}blob:"), None)
+
+    def _blob(self, name: str) -> bytes:
+        """All of it. Raises ValueError unless length and digest are as its header says."""
+        fields = self._blobs[name]
+        data = b"".join(fields[b"%d" % i] for i in range(int(fields[b"chunks"])))
+        digest = hashlib.sha256(data).hexdigest().encode()
+        if (len(data), digest) != (int(fields[b"bytes"]), fields[b"sha256"]):
+            raise ValueError(f"blob {name} has {len(data)} bytes of digest {digest!r}, its header says {fields.keys()}")
+        return data
+
+
+def _pairs(words: Words) -> dict[bytes, bytes]:
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def read_edges(data: bytes) -> Edges:
+    """The graph as it was loaded: an Arrow stream with three columns. The histories have no names and no fractions."""
+    table: Any = pa.ipc.open_stream(data).read_all()
+    metadata = table.schema.metadata
+    if metadata[b"decimals"] != b"0" or metadata.get(b"undirected", b"false") != b"false":
+        raise ValueError(f"nobody loaded such a graph: {metadata}")
+    tail, head, capacity = (table.column(name).to_pylist() for name in ("tail", "head", "capacity"))
+    edges = Edges(int(metadata[b"n_vertices"]), tail, head, capacity)
+    if (metadata[b"source"], metadata[b"sink"]) != (b"0", b"%d" % edges.sink):
+        raise ValueError(f"nobody loaded a graph with these ends: {metadata}")
+    return edges
+
+
+def read_entry(words: Words) -> Commit:
+    """The words of an XADD to a log. Raises ValueError unless the entry is whole and counts its own rows."""
     start = next(i for i in range(2, len(words)) if words[i].endswith(b"-0") and words[i][:-2].isdigit())
-    fields = dict(zip(words[start + 1 :: 2], words[start + 2 :: 2], strict=True))
-    change = unpack_change(fields[b"change"])
-    key = Applied.model_validate_json(fields[b"applied"]).key
-    version = int(words[start][:-2])
-    return Commit(version, key, change.rows.tolist(), change.own.tolist(), change.closed.tolist())
+    fields = _pairs(words[start + 1 :])
+    raw = zstandard.ZstdDecompressor().decompress(fields[b"change"])
+    k, rest = divmod(len(raw), ROW_BYTES)
+    applied = json.loads(fields[b"applied"])
+    if rest or applied["applied"] != k:
+        raise ValueError(f"{len(raw)} bytes are not the {applied['applied']} rows that {words[start]!r} applied")
+    columns = struct.unpack(f"<{k}q{k}q{k}?", raw)
+    own, closed = list(columns[k : 2 * k]), list(columns[2 * k :])
+    return Commit(int(words[start][:-2]), applied["key"], list(columns[:k]), own, closed)

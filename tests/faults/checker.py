@@ -9,10 +9,14 @@ from dataclasses import dataclass, field
 
 from tests.faults.aof import Committed
 from tests.faults.history import BATCH_UNIT, LOAD_UNIT, History, Op
+from tests.faults.job_checks import check_jobs, check_log
+from tests.faults.matchings import matching_faults
 from tests.faults.model import Model, State, build
 
 Key = tuple[int, int]
 NOTHING_YET: Key = (-1, 0)
+SHOWN = 1000
+"""Characters of an answer that a fault quotes."""
 
 
 @dataclass
@@ -33,11 +37,34 @@ def check(history: History, committed: Committed) -> Verdict:
         verdict.counts["acknowledged"] += op.acknowledged
         verdict.counts[f"acknowledged {op.kind}"] += op.acknowledged
         _check_done(op, model, history, verdict)
+        if _survives(op, history):
+            verdict.faults += check_jobs(op, committed)
     _check_deletes(history, committed, verdict)
+    verdict.faults += check_log(history, committed)
+    if history.certificate_failures:
+        verdict.faults.append(f"wrong: {history.certificate_failures} answers could not be proven")
+    if history.statuses[500]:
+        verdict.faults.append(f"refused: {history.statuses[500]} answers were 500")
+    _count(history, committed, verdict.counts)
     for graph in sorted({op.graph for op in history.ops}):
         ops = [op for op in history.ops if op.graph == graph]
         _Windows(graph, ops, model, history, verdict).run()
     return verdict
+
+
+def _count(history: History, committed: Committed, counts: Counter[str]) -> None:
+    """What the history had in it: a check that nothing ever reaches shows nothing."""
+    for op in history.ops:
+        counts["jobs"] += len(set(op.jobs))
+        counts["cancels accepted"] += op.stopped
+        counts["cancels too late"] += bool(op.cancels) and not op.stopped
+        counts["asked again"] += len(op.again)
+        counts["asked again, same answer"] += sum(look.status < 300 for look in op.again)
+        counts["timed out"] += op.code == "timeout"
+        counts["busy"] += op.status in BUSY
+    counts["large"] += any(shape.is_large for shape in history.shapes.values())
+    counts["answers"] += history.statuses.total()
+    counts["cancels in the log"] += len(committed.cancelled)
 
 
 def _survives(op: Op, history: History) -> bool:
@@ -46,14 +73,27 @@ def _survives(op: Op, history: History) -> bool:
 
 
 ALLOWED = {"unknown_graph", "version_conflict", "version_unavailable"}
+BUSY = (429, 507)
+"""Refused for now, which a client without a key is told too."""
+
+
+def _is_allowed(op: Op) -> bool:
+    """Whether what was refused may be."""
+    if op.code == "timeout":
+        return op.limit_s is not None and op.answered_at - op.invoked_at >= op.limit_s
+    return op.code in ALLOWED or op.status in BUSY or (op.code == "cancelled" and bool(op.cancels))
 
 
 def _check_done(op: Op, model: Model, history: History, verdict: Verdict) -> None:
     """Committed if acknowledged, not if refused."""
-    if op.status is not None and op.status >= 400 and not op.unknown and op.code not in ALLOWED:
+    if op.status is not None and op.status >= 400 and not op.unknown and not _is_allowed(op):
         verdict.faults.append(f"refused: {op.kind} {op.number} of {op.graph}: {op.status} {op.body}")
         return
-    if op.unknown and (op.key is not None or op.number == 0) and op.answered_at - op.invoked_at > 30:
+    if (
+        (op.unknown or op.status in BUSY)
+        and (op.key is not None or op.number == 0)
+        and op.answered_at - op.invoked_at > 30
+    ):
         verdict.faults.append(f"hung: {op.kind} {op.number} of {op.graph} after {op.tries} tries: {op.body}")
     if op.kind not in ("put", "patch"):
         return
@@ -115,7 +155,8 @@ class _Windows:
                 self._fault("lost", op, f"the end is {state.key}; the log's is {self._states[-1].key}")
 
     def _fault(self, kind: str, op: Op, text: str) -> None:
-        self._verdict.faults.append(f"{kind}: {op.kind} {op.number or ''} of {self._graph}: {text}; {op.body}")
+        said = str(op.body)[:SHOWN]
+        self._verdict.faults.append(f"{kind}: {op.kind} {op.number or ''} of {self._graph}: {text}; {said}")
 
     def _observed(self, op: Op, floor: Key) -> Key | None:
         """The state an answer is about; None if it tells nothing. Reports answers that are not right."""
@@ -125,7 +166,7 @@ class _Windows:
             self._check_refusal(op, floor)
         if not op.acknowledged:
             return None
-        if op.kind == "snapshot":
+        if op.kind in ("snapshot", "matching"):
             return self._by_version(op, floor)
         state = self._named(op, strict=True)
         if state is None:
@@ -163,16 +204,18 @@ class _Windows:
     def _check_answer(self, op: Op, state: State) -> None:
         if op.kind == "max-flow":
             effective = state.effective
-            cut = sum(effective[edge] for edge in op.body["cut"]["edges"])
+            cut = int(effective[op.body["cut"]["edges"]].sum())
             if not op.body["value"] == cut == state.value or not op.body["certificate"]["valid"]:
                 self._fault("wrong", op, f"the value is {state.value}, the cut {cut}")
         elif op.kind == "capacities":
-            if op.body["capacity"] != state.own or op.body["closed"] != state.closed:
-                self._fault("wrong", op, f"capacities are {state.own}, {state.closed}")
+            own, closed = state.own.tolist(), state.closed.tolist()
+            if op.body["capacity"] != own or op.body["closed"] != closed:
+                self._fault("wrong", op, f"capacities are {own[:50]}, {closed[:50]}")
         elif op.kind == "patch":
-            values = [solved["value"] for solved in op.body["flow_states"]]
-            if any(value not in (None, state.value) for value in values):
-                self._fault("wrong", op, f"the value is {state.value}")
+            for solved in op.body["flow_states"]:
+                right = state.matching if solved["kind"] == "matching" else state.value
+                if solved["value"] not in (None, right):
+                    self._fault("wrong", op, f"the value of a {solved['kind']} is {right}")
 
     def _absence(self, op: Op, floor: Key) -> Key | None:
         """The first time without a graph that the answer may be about."""
@@ -189,11 +232,18 @@ class _Windows:
         return [s for s in self._states if s.key >= floor and s.possible_from <= op.answered_at]
 
     def _by_version(self, op: Op, floor: Key) -> Key | None:
-        for state in self._possible(op, floor):
-            if state.version == op.body["version"]:
-                return state.key
-        self._fault("wrong", op, f"no such version since {floor}")
-        return None
+        """Of an answer that carries no marks; two loads may have had its version."""
+        found = [state for state in self._possible(op, floor) if state.version == op.body["version"]]
+        if not found:
+            self._fault("wrong", op, f"no such version since {floor}")
+            return None
+        if op.kind == "snapshot":
+            return found[0].key
+        faults = [matching_faults(op.body, state) for state in found]
+        if all(faults):
+            self._fault("wrong", op, "; ".join(faults[0]))
+        fits = [state.key for state, wrong in zip(found, faults, strict=True) if not wrong]
+        return fits[0] if fits else None
 
     def _check_refusal(self, op: Op, floor: Key) -> None:
         versions = [state.version for state in self._possible(op, floor)]

@@ -1,4 +1,8 @@
-"""Clients that load, change, ask, snapshot, delete and load again, each through a replica picked by chance."""
+"""Clients that load, change, ask, snapshot, cancel, delete and load again, each through a replica picked by chance.
+
+A request that fails is sent again to the other replica. What has been answered under a key is often asked again at
+the other one, and must be answered the same.
+"""
 
 import random
 import time
@@ -7,144 +11,201 @@ from typing import Any, Final
 
 import httpx
 
-from tests.faults.history import BATCH_UNIT, LOAD_UNIT, SOURCE, Edges, History, Op
+from tests.faults.history import History, Look, Op
+from tests.faults.questions import KINDS, LIMITS_S, even_vertices, random_batch, random_edges
 
 CLIENTS: Final = 4
 QUESTIONS: Final = 14
 MOMENT_S: Final = 0.012
-"""Longest pause between two questions of one client."""
+"""Longest pause between two questions of one client, and between a command and its cancel."""
 
 PATIENCE_S: Final = 40.0
 """A question that can be repeated and is not answered within this time counts as hanging."""
 
 RETRY_S: Final = 0.03
 REQUEST_S: Final = 20.0
+AGAIN: Final = 0.5
+"""How often an answer under a key is asked for again."""
 
-KINDS: Final = {
-    "patch": 30,
-    "patch unkeyed": 8,
-    "patch if-match": 9,
-    "max-flow": 24,
-    "max-flow min-version": 9,
-    "capacities": 8,
-    "snapshot": 5,
-    "put": 3,
-    "put unkeyed": 1,
-    "delete": 2,
-    "delete unkeyed": 1,
-}
-"""What is asked, and how often."""
+JOB_WAIT_S: Final = 1
+AS_JOBS: Final = ("job", "cancelled")
+TERMINAL: Final = ("succeeded", "failed", "cancelled")
+BUSY: Final = (429, 507)
+"""Refused for now, and not done."""
 
 
 class Client:
     """One thread's worth of questions."""
 
-    def __init__(self, history: History, urls: list[str], number: int, graphs: list[str]) -> None:
-        self._history, self._urls, self._number, self._graphs = history, urls, number, graphs
+    def __init__(self, history: History, urls: list[str], number: int) -> None:
+        self._history, self._urls, self._number = history, urls, number
+        self._graphs = list(history.shapes)
         self._rng = random.Random(f"{history.seed} client {number}")
         self._http = httpx.Client(trust_env=False, timeout=REQUEST_S)
-        self._sizes: dict[str, int] = {}
         self._versions: dict[str, int] = {}
 
     def run(self, questions: int = QUESTIONS) -> None:
         for _ in range(questions):
             time.sleep(self._rng.uniform(0, MOMENT_S))
             kind = self._rng.choices(list(KINDS), list(KINDS.values()))[0]
-            self.ask(kind, self._rng.choice(self._graphs))
+            graph = self._rng.choice(self._graphs)
+            if kind.startswith("matching") and self._history.shapes[graph].kind == "any":
+                kind = kind.replace("matching", "max-flow")
+            self.ask(kind, graph)
 
     def close(self) -> None:
         self._http.close()
 
     def ask(self, kind: str, graph: str) -> Op:
         name, _, how = kind.partition(" ")
+        keyed = how != "unkeyed"
         if name == "put":
-            op = self._load(graph, keyed=how != "unkeyed")
+            op = self._load(graph, how)
         elif name == "patch":
             op = self._patch(graph, how)
         elif name == "delete":
-            op = self._send(self._begin("delete", graph, keyed=how != "unkeyed"), "DELETE", "")
+            op = self._send(self._begin("delete", graph, keyed=keyed), "DELETE", "", how=how)
         elif name == "snapshot":
-            op = self._send(self._begin("snapshot", graph, keyed=True), "POST", "/snapshots")
+            op = self._send(self._begin("snapshot", graph, keyed=True), "POST", "/snapshots", how=how)
         else:
-            op = self._read(name, graph, with_version=how == "min-version")
+            op = self._read(name, graph, how)
         if op.acknowledged and isinstance(op.body, dict) and "version" in op.body:
             self._versions[graph] = op.body["version"]
         if op.code == "unknown_graph" and self._rng.random() < 0.7:
-            return self._load(graph, keyed=True)
+            return self._load(graph, "")
         return op
 
     def _begin(self, kind: str, graph: str, *, keyed: bool, **fields: Any) -> Op:
         key = uuid.UUID(int=self._rng.getrandbits(128)).hex if keyed else None
         return self._history.begin(client=self._number, kind=kind, graph=graph, key=key, **fields)
 
-    def _load(self, graph: str, *, keyed: bool) -> Op:
+    def _load(self, graph: str, how: str) -> Op:
         number = self._history.number()
-        edges = random_edges(self._rng, number)
-        op = self._begin("put", graph, keyed=keyed, number=number, edges=edges)
-        return self._send(op, "PUT", "", edges.body())
+        edges = random_edges(self._rng, number, self._history.shapes[graph])
+        op = self._begin("put", graph, keyed=how != "unkeyed", number=number, edges=edges)
+        return self._send(op, "PUT", "", edges.body(), how)
 
     def _patch(self, graph: str, how: str) -> Op:
         number = self._history.number()
-        batch = random_batch(self._rng, number)
+        batch = random_batch(self._rng, number, self._history.shapes[graph])
         if_match = self._versions.get(graph) if how == "if-match" else None
         op = self._begin("patch", graph, keyed=how != "unkeyed", number=number, batch=batch, if_match=if_match)
-        return self._send(op, "PATCH", "/capacities", {"batch": batch})
+        return self._send(op, "PATCH", "/capacities", {"batch": batch}, how)
 
-    def _read(self, kind: str, graph: str, *, with_version: bool) -> Op:
+    def _read(self, kind: str, graph: str, how: str) -> Op:
         """Asked again, as a new question, until there is an answer."""
         deadline = time.monotonic() + PATIENCE_S
-        version = self._versions.get(graph) if with_version else None
+        version = self._versions.get(graph) if how == "min-version" else None
+        limit_s = self._rng.choice(LIMITS_S) if how == "limited" else None
+        keyed = how == "keyed" or (how in AS_JOBS and self._rng.random() < 0.5)
         while True:
-            op = self._begin(kind, graph, keyed=False, min_version=version)
+            op = self._begin(kind, graph, keyed=keyed, min_version=version, limit_s=limit_s)
             if kind == "capacities":
-                self._send(op, "GET", "/capacities")
+                self._send(op, "GET", "/capacities?limit=100000")
             else:
-                body = {"fields": ["value", "cut"]} | ({} if version is None else {"min_version": version})
-                self._send(op, "POST", "/max-flow", body)
+                self._send(op, "POST", f"/{kind}", self._question(op), how)
             if not op.unknown or time.monotonic() > deadline:
                 return op
             time.sleep(RETRY_S)
 
-    def _send(self, op: Op, method: str, path: str, body: object = None) -> Op:
-        """With a key: until there is an answer. Without: once."""
+    def _question(self, op: Op) -> dict[str, Any]:
+        body: dict[str, Any] = {"min_version": op.min_version, "time_limit_s": op.limit_s}
+        body = {name: value for name, value in body.items() if value is not None}
+        if op.kind == "max-flow":
+            return body | {"fields": ["value", "cut"]}
+        shape = self._history.shapes[op.graph]
+        if shape.kind == "two-sided":
+            body["left"] = even_vertices(shape)
+        return body
+
+    def _send(self, op: Op, method: str, path: str, body: object = None, how: str = "") -> Op:
+        """With a key: until there is an answer. Without: once. As a job, it is followed to its end."""
         deadline = time.monotonic() + PATIENCE_S
         headers = {} if op.key is None else {"Idempotency-Key": op.key}
         if op.if_match is not None:
             headers["If-Match"] = f'"{op.if_match}"'
+        request = (method, f"/v1/graphs/{op.graph}{path}", body, headers)
+        as_job = (method, request[1], body, headers | {"Prefer": "respond-async"})
+        place = self._rng.randrange(len(self._urls))
         while True:
             op.tries += 1
-            op.status, op.body = None, None
-            url = f"{self._rng.choice(self._urls)}/v1/graphs/{op.graph}{path}"
-            try:
-                answer = self._http.request(method, url, json=body, headers=headers)
-                op.body = answer.json() if answer.content else None
-                op.status = answer.status_code
-            except httpx.TransportError:
-                pass
-            done = not op.unknown and op.status != 429
+            op.status, op.body = self._request(place, *(as_job if how in AS_JOBS else request))
+            if op.status == 202 and how in AS_JOBS:
+                self._follow(op, request, how == "cancelled", deadline)
+            done = not op.unknown and op.status not in BUSY
             if done or op.key is None or time.monotonic() > deadline:
                 op.answered_at = time.monotonic()
-                return op
+                break
+            time.sleep(RETRY_S)
+            place += 1
+        if op.key is not None and self._is_kept(op) and self._rng.random() < AGAIN:
+            self._look(op.again, place + 1, *request)
+        return op
+
+    def _is_kept(self, op: Op) -> bool:
+        """A refusal may have come before the key was noted; these come from a job."""
+        return op.acknowledged or op.code in ("cancelled", "timeout")
+
+    def _request(
+        self, place: int, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
+    ) -> tuple[int | None, Any]:
+        url = self._urls[place % len(self._urls)]
+        try:
+            answer = self._http.request(method, url + path, json=body, headers=headers)
+            content = answer.json() if answer.content else None
+        except httpx.TransportError:
+            return None, None
+        self._history.answered(answer.status_code)
+        return answer.status_code, content
+
+    def _look(self, looks: list[Look], place: int, *request: Any) -> Look | None:
+        asked_at = time.monotonic()
+        status, body = self._request(place, *request)
+        if status is None:
+            return None
+        looks.append(Look(status, body, asked_at))
+        return looks[-1]
+
+    def _follow(self, op: Op, request: tuple[Any, ...], cancel: bool, deadline: float) -> None:
+        """From the 202 to the job's end; its result becomes the question's answer, as if that had been waited for."""
+        job, place = op.body["id"], self._rng.randrange(len(self._urls))
+        path = f"/v1/jobs/{job}"
+        op.jobs.append(job)
+        op.status, op.body = None, None
+        if cancel:
+            self._cancel(op, place, path, deadline)
+        elif op.key is not None and self._rng.random() < AGAIN / 2:
+            self._look(op.again, place + 1, *request)  # while it may still run
+        while time.monotonic() < deadline:
+            status, body = self._request(place, "GET", path, None, {"Prefer": f"wait={JOB_WAIT_S}"})
+            place += 1
+            if status == 404:
+                op.views.append(Look(404, body, time.monotonic()))
+                return
+            if status == 200 and body["status"] in TERMINAL:
+                op.views = [Look(200, body, time.monotonic())]
+                op.status, op.body = outcome(body)
+                op.body = None if op.kind == "delete" and op.acknowledged else op.body
+                self._look(op.views, place, "GET", path)
+                return
+            if status != 200:
+                time.sleep(RETRY_S)
+
+    def _cancel(self, op: Op, place: int, path: str, deadline: float) -> None:
+        time.sleep(self._rng.choice((0.0, 0.0, self._rng.uniform(0, MOMENT_S))))
+        while time.monotonic() < deadline:
+            place += 1
+            asked_at = time.monotonic()
+            status, body = self._request(place, "DELETE", path)
+            if status in (200, 404):
+                if status == 200:
+                    op.cancels.append(Look(status, body, asked_at))
+                return
             time.sleep(RETRY_S)
 
 
-def random_edges(rng: random.Random, number: int) -> Edges:
-    """Five to eight vertices, about three edges for each, and the two marks."""
-    n = rng.randint(5, 8)
-    pairs = [(SOURCE, n - 1), (SOURCE, n - 1), *((v, v + 1) for v in range(n - 1))]
-    pairs += [(a, b) for a, b in ((rng.randrange(n), rng.randrange(n)) for _ in range(2 * n)) if a != b]
-    capacity = [number * LOAD_UNIT, 0, *(rng.randint(0, 40) for _ in pairs[2:])]
-    return Edges(n, [a for a, _ in pairs], [b for _, b in pairs], capacity)
-
-
-def random_batch(rng: random.Random, number: int) -> list[dict[str, Any]]:
-    """The mark, and one to three operations on edges that every graph has."""
-    batch: list[dict[str, Any]] = [{"edges": [1], "set": [number * BATCH_UNIT]}]
-    for _ in range(rng.randint(1, 3)):
-        edges = rng.sample(range(2, 6), rng.randint(1, 3))
-        op = rng.choice(("set", "add", "add", "add", "close", "reopen"))
-        if op in ("close", "reopen"):
-            batch.append({"edges": edges, "op": op})
-        else:
-            batch.append({"edges": edges, op: [rng.randint(0, 9) for _ in edges]})
-    return batch
+def outcome(job: dict[str, Any]) -> tuple[int, Any]:
+    """Status and body that who waits for the job would have been answered with."""
+    if job["status"] == "succeeded":
+        return 200, job["result"]
+    return job["error"]["status"], job["error"]

@@ -4,10 +4,11 @@ import itertools
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 LOAD_UNIT: Final = 10**9
 """Edge 0 carries ``load number * LOAD_UNIT`` from source to sink: every answer names the load it is about."""
@@ -35,6 +36,29 @@ class Edges:
         return asdict(self) | {"source": SOURCE, "sink": self.sink}
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What all graphs of one name have in common."""
+
+    kind: Literal["any", "two-sided", "left to right"] = "any"
+    """"two-sided": each edge joins an even and an odd vertex; "left to right": it leads from the even one."""
+    n_edges: int = 0
+    """0: a few."""
+
+    @property
+    def is_large(self) -> bool:
+        return self.n_edges > 0
+
+
+@dataclass(slots=True)
+class Look:
+    """One answer about a question, beside its own."""
+
+    status: int
+    body: Any
+    asked_at: float
+
+
 @dataclass(slots=True)
 class Op:
     """One question of one client, over all its retries."""
@@ -50,11 +74,21 @@ class Op:
     key: str | None = None
     if_match: int | None = None
     min_version: int | None = None
+    limit_s: float | None = None
+    """The question's `time_limit_s`."""
     answered_at: float = float("inf")
     tries: int = 0
     status: int | None = None
     """Of the last answer; None if there was none: the outcome is unknown."""
     body: Any = None
+    jobs: list[str] = field(default_factory=list)
+    """Ids that its 202s named, in order; one, unless a job ended so that the key was free again."""
+    views: list[Look] = field(default_factory=list)
+    """What was said of its last job, from the first time that it had ended on."""
+    cancels: list[Look] = field(default_factory=list)
+    """What was said to each request for its end."""
+    again: list[Look] = field(default_factory=list)
+    """What the same request with the same key was answered after it had been answered, or while it ran."""
 
     @property
     def acknowledged(self) -> bool:
@@ -67,7 +101,12 @@ class Op:
     @property
     def unknown(self) -> bool:
         """It may or may not have been done."""
-        return self.status is None or self.status in (202, 503, 504)
+        return self.status is None or (self.status in (202, 503, 504) and self.code != "timeout")
+
+    @property
+    def stopped(self) -> bool:
+        """A cancel was accepted."""
+        return any(look.body["cancelling"] for look in self.cancels)
 
 
 @dataclass(slots=True)
@@ -88,6 +127,12 @@ class History:
     began: list[float] = field(default_factory=list)
     """When each of them did."""
     cuts: list[Cut] = field(default_factory=list)
+    shapes: dict[str, Shape] = field(default_factory=dict)
+    """By graph."""
+    statuses: Counter[int] = field(default_factory=Counter)
+    """Of every answer, retries included."""
+    certificate_failures: int = 0
+    """Answers that a worker could not prove."""
     started: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def __post_init__(self) -> None:
@@ -98,6 +143,10 @@ class History:
         """A number no other load or batch of this history has."""
         with self._lock:
             return next(self._numbers)
+
+    def answered(self, status: int) -> None:
+        with self._lock:
+            self.statuses[status] += 1
 
     def begin(self, **fields: Any) -> Op:
         op = Op(invoked_at=time.monotonic(), **fields)

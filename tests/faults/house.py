@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import redis
 
-from service import redis_server
+from service.host import redis_server
 from service.settings import Settings
 from service.store.keys import Keys
 from tests.faults.proxy import Proxy
@@ -25,10 +26,13 @@ Process = subprocess.Popen[bytes]
 
 LEASE_S = 0.6
 POLL_S = 0.02
+JOB_TTL_S = 120
+"""Longer than anybody asks for a result; then those of large graphs make room."""
+
+LONG_FILE_BYTES = 32 << 20
 PATIENCE_S = 180.0
 """Includes the first compilation of the solvers on a machine that has not cached them."""
 MARK = "bench:history"
-TAIL_BYTES = 1 << 20
 WORKERS = ("w0", "w1")
 APIS = ("api0", "api1")
 
@@ -59,33 +63,71 @@ class House:
         redis_server.wait_until_ready(self.settings, self.processes["redis"])
         # As the server's own administrator: the service's user may not change its configuration.
         self.redis = redis.Redis.from_url(self.settings.redis_location.replace("headrace@", ""))
-        self.redis.config_set("auto-aof-rewrite-percentage", "0")
         self.proxy = Proxy(folder / "proxy.sock", self.settings.redis_socket)
         self.processes |= {name: start() for name, start in self._starts.items() if name != "redis"}
         self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
         self._keeper.start()
-        self.history_start = 0
-        """Byte of the append-only file at which the present history begins."""
+        self._mark = b""
+        """The present history begins behind it."""
+        self._history_file = self.append_only_file
+        self._log_start = 0
+        self._unproven: dict[tuple[str, int], int] = {}
+        """What each worker process had counted before the present history."""
 
     def begin_history(self) -> None:
         """From behind a mark of our own: the size of a file that is being written may end within a command."""
         self.deaths.clear()
-        mark = uuid.uuid4().hex.encode()
-        self.redis.set(MARK, mark)
-        self.history_start = self._end_of(mark)
+        self._log_start = (self.folder / "service.log").stat().st_size
+        self._unproven = self._count_unproven()
+        if self.append_only_file.stat().st_size > LONG_FILE_BYTES:
+            self._begin_file()
+        self._history_file = self.append_only_file
+        self._mark = uuid.uuid4().hex.encode()
+        self.redis.set(MARK, self._mark)
+        deadline = time.monotonic() + PATIENCE_S
+        while self._mark + b"\r\n" not in self.append_only_file.read_bytes():
+            if time.monotonic() > deadline:
+                raise RuntimeError("what Redis was told is not in its append-only file")
+            time.sleep(POLL_S / 4)
 
-    def _end_of(self, mark: bytes) -> int:
-        """Where the command that ends with `mark` does, once it is in the append-only file."""
+    def _begin_file(self) -> None:
+        """Between histories: Redis would take the longer to start, the more it has to read."""
+        server: Any = self.redis
+        server.bgrewriteaof()
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            with self.append_only_file.open("rb") as file:
-                start = max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES)
-                file.seek(start)
-                found = file.read().rfind(mark + b"\r\n")
-            if found >= 0:
-                return start + found + len(mark) + 2
-            time.sleep(POLL_S / 4)
-        raise RuntimeError("what Redis was told is not in its append-only file")
+            info = server.info("persistence")
+            if not (info["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"]):
+                return
+            time.sleep(POLL_S)
+        raise RuntimeError("Redis does not come to the end of writing its file anew")
+
+    @property
+    def history_start(self) -> int:
+        """Byte of the append-only file at which the present history begins; a start of Redis may move it."""
+        end = self._mark + b"\r\n"
+        return self._history_file.read_bytes().index(end) + len(end)
+
+    def read_history(self) -> bytes:
+        """What the append-only file has of the present history. Raises ValueError if Redis has begun another file."""
+        if self.append_only_file != self._history_file:
+            raise ValueError(f"Redis has gone from {self._history_file.name} to {self.append_only_file.name}")
+        return self._history_file.read_bytes()[self.history_start :]
+
+    def certificate_failures(self) -> int:
+        """Answers of this history that could not be proven: by the log, which has those of killed workers as well, and
+        by what the workers count."""
+        with (self.folder / "service.log").open("rb") as file:
+            file.seek(self._log_start)
+            logged = file.read().count(b"certificate_failed")
+        counted = [count - self._unproven.get(key, 0) for key, count in self._count_unproven().items()]
+        return max(logged, sum(counted))
+
+    def _count_unproven(self) -> dict[tuple[str, int], int]:
+        return {
+            (worker["name"], worker["pid"]): worker["counters"].get("certificate_failures", 0)
+            for worker in self._workers()
+        }
 
     def _environment(self) -> dict[str, str]:
         names = {
@@ -93,6 +135,7 @@ class House:
             "DATA_DIR": str(self.folder),
             "LEASE_S": str(LEASE_S),
             "SNAPSHOT_EVERY_UPDATES": "5",
+            "JOB_TTL_S": str(JOB_TTL_S),
         }
         names |= {name.upper(): str(value) for name, value in self._more.items()}
         return os.environ | {f"HEADRACE_{name}": value for name, value in names.items()}
@@ -109,12 +152,15 @@ class House:
         )
 
     def _start_redis(self) -> Process:
-        """Python ignores SIGXFSZ, and here so does Redis: a limit on its files is a disk that is full."""
-        return redis_server.start(self.settings, restore_signals=False)
+        """Python ignores SIGXFSZ, and here so does Redis: a limit on its files is a disk that is full.
+
+        It would begin a new file once this one is long, also as it starts; a history is read from the one it began in.
+        """
+        return redis_server.start(self.settings, "--auto-aof-rewrite-percentage", "0", restore_signals=False)
 
     def _start_api(self, name: str) -> Process:
         descriptor = self._listeners[name].fileno()
-        return self._python("service.http_server", "--fd", str(descriptor), descriptors=(descriptor,))
+        return self._python("service.api.http.server", "--fd", str(descriptor), descriptors=(descriptor,))
 
     def _keep(self) -> None:
         while not self._stop.wait(POLL_S):
@@ -153,17 +199,22 @@ class House:
     def append_only_file(self) -> Path:
         """The one file, or the newest increment of a server that keeps several."""
         data = self.folder / "redis"
-        return max([*data.glob("appendonly.aof"), *data.glob("appendonlydir/*.incr.aof")])
+        files = [*data.glob("appendonly.aof"), *data.glob("appendonlydir/*.incr.aof")]
+        return max(files, key=lambda path: (path.stat().st_ctime, path))
 
     def wait_redis(self) -> None:
         redis_server.wait_until_ready(self.settings, self.processes["redis"])
 
     def ready_workers(self) -> list[str]:
+        return [worker["name"] for worker in self._workers() if worker["alive"] and worker["ready"]]
+
+    def _workers(self) -> list[dict[str, Any]]:
+        """As /status has them; none if nobody answers."""
         with httpx.Client(trust_env=False, timeout=5) as http:
             for url in self.urls:
                 with suppress(httpx.HTTPError, KeyError):
-                    workers = http.get(f"{url}/status").json()["workers"]
-                    return [worker["name"] for worker in workers if worker["alive"] and worker["ready"]]
+                    workers: list[dict[str, Any]] = http.get(f"{url}/status").json()["workers"]
+                    return workers
         return []
 
     def wait_ready(self, workers: int = 1) -> None:

@@ -1,5 +1,6 @@
 """The faults, each a few lines; which ones, when and on whom is drawn from the seed."""
 
+import json
 import os
 import random
 import resource
@@ -8,7 +9,6 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from service.store.snapshots import read_listed
 from tests.faults.history import Cut, History
 from tests.faults.house import APIS, LEASE_S, WORKERS, House
 
@@ -17,6 +17,9 @@ PAUSE_S: Final = 2.4 * LEASE_S
 
 OUTAGE_S: Final = 0.4
 """Well within what an API process sits out."""
+
+FAR_S: Final = 1.0
+"""How long Redis stays far after the last fault."""
 
 Fault = Callable[["Injector"], None]
 
@@ -37,6 +40,9 @@ class Injector:
             self.history.faults.append(name)
             self.history.began.append(time.monotonic())
             FAULTS[name](self)
+        if self.house.proxy.delay_s:  # for a while at least, however little was to come
+            time.sleep(FAR_S)
+            self.house.proxy.delay_s = 0.0
 
     def kill_worker(self) -> None:
         self.house.kill(self.rng.choice(WORKERS))
@@ -103,9 +109,14 @@ class Injector:
         time.sleep(0.05)
 
     def slow_connections(self) -> None:
+        before = self.house.proxy.delay_s
         self.house.proxy.delay_s = self.rng.uniform(0.002, 0.03)
         time.sleep(OUTAGE_S)
-        self.house.proxy.delay_s = 0.0
+        self.house.proxy.delay_s = before
+
+    def far_redis(self) -> None:
+        """Redis is as far as another region, each way, through all the faults that come after this one."""
+        self.house.proxy.delay_s = self.rng.uniform(0.005, 0.04)
 
     def corrupt_snapshot(self) -> None:
         """A bit of the newest snapshot turns, and the worker has to restore from what is left."""
@@ -116,10 +127,10 @@ class Injector:
     def _corrupt(self, graph: str) -> None:
         client: Any = self.house.redis
         graph_id = client.hget(self.house.keys.names, graph)
-        listed = read_listed(graph_id and client.get(self.house.keys.snapshots(graph_id.decode())))
+        listed = json.loads((graph_id and client.get(self.house.keys.snapshots(graph_id.decode()))) or b"[]")
         if not listed:
             return
-        blob = self.house.keys.blob(listed[0].blob)
+        blob = self.house.keys.blob(listed[0]["blob"])
         chunk = bytearray(client.hget(blob, "0") or b"")
         if chunk:
             chunk[self.rng.randrange(len(chunk))] ^= 1 << self.rng.randrange(8)
@@ -159,12 +170,13 @@ FAULTS: Final[dict[str, Fault]] = {
         "drop_connections",
         "cut_answers",
         "slow_connections",
+        "far_redis",
         "corrupt_snapshot",
         "tear_log",
         "cut_log",
     )
 }
-WEIGHTS: Final = {"pause_worker": 3, "cut_answers": 3, "drop_connections": 2, "corrupt_snapshot": 2}
+WEIGHTS: Final = {"pause_worker": 3, "cut_answers": 3, "drop_connections": 2, "far_redis": 2, "corrupt_snapshot": 2}
 
 
 def draw(rng: random.Random) -> tuple[list[str], list[int]]:

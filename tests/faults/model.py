@@ -1,20 +1,25 @@
 """What the graphs must have been: every version of every load, replayed from the log, solved by OR-tools.
 
-Shares no code with the service: capacities are plain lists, operations are applied one by one.
+Shares no code with the service: operations are applied one by one to plain arrays.
 """
 
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from ortools.graph.python import max_flow
 
 from tests.faults.aof import Committed, Load
 from tests.faults.history import BATCH_UNIT, SOURCE, Edges, History, Op
 
+Own: TypeAlias = NDArray[np.int64]
+Closed: TypeAlias = NDArray[np.bool_]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class State:
     """One version of one load."""
 
@@ -22,8 +27,8 @@ class State:
     """Place among the loads of its name."""
     version: int
     edges: Edges
-    own: list[int]
-    closed: list[bool]
+    own: Own
+    closed: Closed
     put: Op
     patch: Op | None = None
     """The batch that made it."""
@@ -38,14 +43,28 @@ class State:
         return self.put.invoked_at if self.patch is None else max(self.put.invoked_at, self.patch.invoked_at)
 
     @property
-    def effective(self) -> list[int]:
-        return [0 if closed else own for own, closed in zip(self.own, self.closed, strict=True)]
+    def effective(self) -> Own:
+        return np.where(self.closed, 0, self.own)
 
     @cached_property
     def value(self) -> int:
         solver = max_flow.SimpleMaxFlow()
         solver.add_arcs_with_capacity(self.edges.tail, self.edges.head, self.effective)
         assert solver.solve(SOURCE, self.edges.sink) == solver.OPTIMAL
+        return int(solver.optimal_flow())
+
+    @cached_property
+    def matching(self) -> int:
+        """The size of a maximum matching of even vertices and odd ones, which all edges join."""
+        n, is_open = self.edges.n_vertices, self.effective > 0
+        ends = np.array([self.edges.tail, self.edges.head])[:, is_open]
+        vertices = np.arange(n)
+        solver = max_flow.SimpleMaxFlow()
+        left, right = np.where(ends[0] % 2 == 0, ends, ends[::-1])
+        tails = np.concatenate([left, np.where(vertices % 2 == 0, n, vertices)])
+        heads = np.concatenate([right, np.where(vertices % 2 == 0, vertices, n + 1)])
+        solver.add_arcs_with_capacity(tails, heads, np.ones(len(tails), np.int64))
+        assert solver.solve(n, n + 1) == solver.OPTIMAL
         return int(solver.optimal_flow())
 
 
@@ -85,7 +104,9 @@ def build(history: History, committed: Committed) -> Model:
 
 def _replay(model: Model, load: Load, place: int, put: Op, patches: dict[int, Op]) -> None:
     assert put.edges is not None
-    own, closed = list(put.edges.capacity), [False] * len(put.edges.tail)
+    if load.edges is not None and load.edges != put.edges:
+        model.faults.append(f"wrong: load {load.number} of {load.graph} is not what was sent")
+    own, closed = np.array(put.edges.capacity, np.int64), np.zeros(len(put.edges.tail), np.bool_)
     state = State(place, 1, put.edges, own, closed, put)
     if load.number in model.of_load:
         model.faults.append(f"doubled: load {load.number}")
@@ -103,12 +124,14 @@ def _replay(model: Model, load: Load, place: int, put: Op, patches: dict[int, Op
             model.faults.append(f"doubled: batch {number}")
         if patch.key is not None and patch.key != commit.key:
             model.faults.append(f"wrong: batch {number} is logged under another key")
+        if patch.jobs and commit.job not in patch.jobs:
+            model.faults.append(f"wrong: batch {number} was done by job {commit.job}, not by {patch.jobs}")
         if patch.if_match is not None and patch.if_match != commit.version - 1:
             model.faults.append(f"wrong: batch {number} asked for version {patch.if_match}, made {commit.version}")
         own, closed = apply(own, closed, patch.batch)
         logged = zip(commit.rows, commit.own, commit.closed, strict=True)
-        changed = [(row, own[row], closed[row]) for row in range(len(own)) if _differs(state, row, own, closed)]
-        if changed != list(logged):
+        rows = np.flatnonzero((own != state.own) | (closed != state.closed))
+        if list(zip(rows.tolist(), own[rows].tolist(), closed[rows].tolist(), strict=True)) != list(logged):
             model.faults.append(f"wrong: version {commit.version} of load {load.number} is not what was asked for")
         state = State(place, commit.version, put.edges, own, closed, put, patch)
         model.of_batch[number] = state
@@ -117,13 +140,9 @@ def _replay(model: Model, load: Load, place: int, put: Op, patches: dict[int, Op
         model.absences[load.graph].append(place)
 
 
-def _differs(state: State, row: int, own: list[int], closed: list[bool]) -> bool:
-    return (own[row], closed[row]) != (state.own[row], state.closed[row])
-
-
-def apply(own: list[int], closed: list[bool], batch: list[dict[str, Any]]) -> tuple[list[int], list[bool]]:
-    """The capacities after a batch; new lists."""
-    own, closed = list(own), list(closed)
+def apply(own: Own, closed: Closed, batch: list[dict[str, Any]]) -> tuple[Own, Closed]:
+    """The capacities after a batch; new arrays."""
+    own, closed = own.copy(), closed.copy()
     for operation in batch:
         for i, row in enumerate(operation["edges"]):
             if "set" in operation:

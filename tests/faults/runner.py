@@ -4,19 +4,22 @@ import random
 import threading
 import time
 from collections import Counter, defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+import redis
+
 from tests.faults.aof import read_committed
 from tests.faults.checker import Verdict, check
 from tests.faults.clients import CLIENTS, PATIENCE_S, Client
-from tests.faults.history import LOAD_UNIT, History
+from tests.faults.history import History
 from tests.faults.house import WORKERS, House
 from tests.faults.injector import Injector, draw
+from tests.faults.questions import draw_shapes
 
-GRAPHS: Final = 2
 KINDS: Final = ("lost", "doubled", "wrong", "refused", "hung", "died")
 JOIN_S: Final = 120.0
 
@@ -39,31 +42,33 @@ def run_history(house: House, seed: int, faults: list[str] | None = None) -> Out
     house.begin_history()
     history = History(seed)
     # Names of their own: a history repeated at once has the same keys, and would be given its last answers.
-    graphs = [f"s{seed}-{time.monotonic_ns()}-{i}" for i in range(GRAPHS)]
-    clients = [Client(history, house.urls, number, graphs) for number in range(CLIENTS)]
+    shapes = draw_shapes(random.Random(f"{seed} shapes"), seed)
+    history.shapes = {f"s{seed}-{time.monotonic_ns()}-{i}": shape for i, shape in enumerate(shapes)}
+    graphs = list(history.shapes)
+    clients = [Client(history, house.urls, number) for number in range(CLIENTS)]
     for graph in graphs:
         clients[0].ask("put", graph)
     injector = Injector(house, history, rng, graphs)
     work: list[tuple[Any, tuple[Any, ...]]] = [(client.run, ()) for client in clients]
     errors = _side_by_side([*work, (injector.run, (names, after))])
     _settle(house)
-    last = Client(history, house.urls, -1, graphs)
-    for graph in graphs:
+    last = Client(history, house.urls, -1)
+    for graph, shape in history.shapes.items():
         last.ask("max-flow", graph)
         last.ask("capacities", graph)
+        if shape.kind != "any":
+            last.ask("matching", graph)
     for client in (*clients, last):
         client.close()
+    history.certificate_failures = house.certificate_failures()
     verdict = _judge(house, history)
     verdict.faults += errors + house.deaths
     return Outcome(history, verdict, time.monotonic() - began)
 
 
 def _judge(house: House, history: History) -> Verdict:
-    with house.append_only_file.open("rb") as file:
-        file.seek(house.history_start)
-        data = file.read()
     try:
-        return check(history, read_committed(data, house.keys, LOAD_UNIT))
+        return check(history, read_committed(house.read_history(), house.keys.prefix))
     except ValueError as error:
         return Verdict([f"wrong: the append-only file: {error}"])
 
@@ -90,10 +95,12 @@ def _settle(house: House) -> None:
     """Until no worker has a command left, so that what was unknown is decided."""
     deadline = time.monotonic() + PATIENCE_S
     client: Any = house.redis
-    while any(client.xlen(house.keys.commands(worker)) for worker in WORKERS):
-        if time.monotonic() > deadline:
-            raise RuntimeError("commands were never done")
+    while time.monotonic() < deadline:
+        with suppress(redis.ConnectionError):  # it may still be reading its file
+            if not any(client.xlen(house.keys.commands(worker)) for worker in WORKERS):
+                return
         time.sleep(0.02)
+    raise RuntimeError("commands were never done")
 
 
 def total(outcomes: list[Outcome]) -> dict[str, Counter[str]]:

@@ -30,6 +30,7 @@ SOFT: Final = (
     "drop_connections",
     "cut_answers",
     "slow_connections",
+    "far_redis",
 )
 ROWS: Final = 12
 JOB_TTL_S: Final = 20

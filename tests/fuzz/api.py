@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.results import Row
-from tests.serving import serving
+from tests.serving import Service, serving
 
 CHECKS: Final = "answered_or_refused,response_schema_conformance,content_type_conformance,status_code_conformance"
 HANG_S: Final = 20
@@ -39,15 +39,20 @@ def run(cases: int, seed: int) -> Iterator[Row]:
     with folder as data, serving(Path(data) / "data", environment=LIMITS) as service:
         children, seen = service.children(), Path(data) / "seen.json"
         while done < cases:
-            began = time.perf_counter()
-            for name, edges in (("city", EDGES), ("shift", PAIRS)):
-                service.http.put(f"/v1/graphs/{name}", json=edges).raise_for_status()  # it lives, and still works
-            failed = _schemathesis(service.url, seed, seen) != 0
-            row: Row = {"what": "api", "seed": seed, "failed": int(failed)} | json.loads(seen.read_text())
-            yield row | {"minutes": round((time.perf_counter() - began) / 60, 2)}
+            yield (row := one_round(service, seed, seen))
             if (now := service.children()) != children:
                 raise RuntimeError(f"a process died: {children} are {now}")
             done, seed = done + row["cases"], seed + 1
+
+
+def one_round(service: Service, seed: int, seen: Path) -> Row:
+    """Requests of one seed to a service that runs; `seen` is a file for the child process to write its counts to."""
+    began = time.perf_counter()
+    for name, edges in (("city", EDGES), ("shift", PAIRS)):
+        service.http.put(f"/v1/graphs/{name}", json=edges).raise_for_status()  # it lives, and still works
+    failed = _schemathesis(service.url, seed, seen) != 0
+    row: Row = {"what": "api", "seed": seed, "failed": int(failed)} | json.loads(seen.read_text())
+    return row | {"minutes": round((time.perf_counter() - began) / 60, 2)}
 
 
 def _schemathesis(url: str, seed: int, seen: Path) -> int:

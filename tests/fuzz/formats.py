@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from benchmarks.results import Row
 from gpu_engine import formats
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import EngineError
-from gpu_engine.network import check
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import check
 from service.errors import STATUS
 from tests import bombs
 

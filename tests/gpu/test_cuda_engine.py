@@ -9,8 +9,8 @@ from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
 from gpu_engine.cuda.engine import CudaEngine  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402
-from gpu_engine.network import Network  # noqa: E402
-from gpu_engine.terminals import Terminals  # noqa: E402
+from gpu_engine.networks.network import Network  # noqa: E402
+from gpu_engine.networks.terminals import Terminals  # noqa: E402
 from tests.congruence import check_sequence  # noqa: E402
 
 pytestmark = [

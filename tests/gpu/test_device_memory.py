@@ -13,13 +13,13 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
 from gpu_engine.cuda.engine import CudaEngine  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
-from gpu_engine.edgelist import EdgeList  # noqa: E402
 from gpu_engine.errors import OutOfMemory  # noqa: E402
 from gpu_engine.footprint import Footprint, arranging_bytes, on_cuda  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402
-from gpu_engine.network import Network  # noqa: E402
+from gpu_engine.networks.edgelist import EdgeList  # noqa: E402
+from gpu_engine.networks.network import Network  # noqa: E402
+from gpu_engine.networks.terminals import Terminals  # noqa: E402
 from gpu_engine.select import device_bytes, open_engine  # noqa: E402
-from gpu_engine.terminals import Terminals  # noqa: E402
 from gpu_engine.types import INFINITE  # noqa: E402
 
 pytestmark = [

@@ -8,15 +8,15 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 from functools import partial  # noqa: E402
 
 from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
-from gpu_engine.cuda.engine import CudaEngine  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
-from gpu_engine.cuda.presets import PRESETS  # noqa: E402
+from gpu_engine.cuda.presets.engine import PresetEngine  # noqa: E402
+from gpu_engine.cuda.presets.schedules import PRESETS  # noqa: E402
 from gpu_engine.engine import Control, SolveReport  # noqa: E402
 from gpu_engine.errors import Cancelled  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402
 from gpu_engine.matching import maximum_matching  # noqa: E402
-from gpu_engine.network import Network  # noqa: E402
-from gpu_engine.terminals import Terminals  # noqa: E402
+from gpu_engine.networks.network import Network  # noqa: E402
+from gpu_engine.networks.terminals import Terminals  # noqa: E402
 from gpu_engine.types import INFINITE  # noqa: E402
 from tests.congruence import check_sequence  # noqa: E402
 
@@ -50,7 +50,7 @@ def check_work(report: SolveReport, preset: str) -> None:
 def test_families_cold_and_through_updates(family: str, parameters: dict[str, int], preset: str) -> None:
     edges = generate(family, seed=5, **parameters)
     terminals = Terminals.of([edges.source], [edges.sink])
-    judge, engine = CpuEngine(Network(edges)), CudaEngine(Network(edges), preset)
+    judge, engine = CpuEngine(Network(edges)), PresetEngine(Network(edges), preset)
     expected, state = judge.open(terminals), engine.open(terminals)
     rng = np.random.default_rng(5)
     finite = np.flatnonzero(edges.capacity != INFINITE)
@@ -72,7 +72,7 @@ def test_random_networks_agree_with_the_judge(preset: str) -> None:
     """Capped terminals, parallel, undirected, infinite and self-loop edges, residuals of both widths."""
     pytest.importorskip("ortools")
     for seed in range(40):
-        check_sequence(partial(CudaEngine, preset=preset), seed, steps=4)
+        check_sequence(partial(PresetEngine, preset=preset), seed, steps=4)
 
 
 @pytest.mark.parametrize("largest", [100, 1 << 31])
@@ -80,7 +80,7 @@ def test_the_same_grid_five_times(largest: int, preset: str) -> None:
     """Terminal-link grids are where racy codes go wrong; the larger capacities need int64 residuals."""
     edges = generate("vision", seed=7, rows=40, columns=40)
     edges.capacity[:] = edges.capacity * max(1, largest // int(edges.capacity.max()))
-    engine = CudaEngine(Network(edges), preset)
+    engine = PresetEngine(Network(edges), preset)
     state = engine.open(Terminals.of([edges.source], [edges.sink]))
     reports = [engine.solve(state, cold=True) for _ in range(5)]
     assert engine.certificate(state).valid
@@ -92,7 +92,7 @@ def test_the_same_grid_five_times(largest: int, preset: str) -> None:
 def test_bipartite_matching(preset: str) -> None:
     rng = np.random.default_rng(3)
     left, right = rng.integers(0, 200, 700).astype(np.int32), rng.integers(0, 150, 700).astype(np.int32)
-    matching = maximum_matching(200, 150, left, right, partial(CudaEngine, preset=preset))
+    matching = maximum_matching(200, 150, left, right, partial(PresetEngine, preset=preset))
     assert matching.failures(left, right) == []
     assert matching.size == maximum_matching(200, 150, left, right).size
 
@@ -114,7 +114,7 @@ class Impatient(Control):
 def test_cancelled_solves_can_be_solved_again(looks: int, preset: str) -> None:
     """Cold and warm, in the middle of a schedule; a copied layout is written back."""
     edges = generate("grid", seed=1, rows=20, columns=20)
-    judge, engine = CpuEngine(Network(edges)), CudaEngine(Network(edges), preset)
+    judge, engine = CpuEngine(Network(edges)), PresetEngine(Network(edges), preset)
     terminals = Terminals.of([edges.source], [edges.sink])
     expected, state = judge.open(terminals), engine.open(terminals)
     finite = np.flatnonzero(edges.capacity != INFINITE)

@@ -19,7 +19,7 @@ import numpy as np
 from gpu_engine.cuda.engine import CudaEngine
 from gpu_engine.generators import generate
 from gpu_engine.select import load_network, prepare
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.terminals import Terminals
 
 prepare("cuda")
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from service.app import create_app
+from service.api.app import create_app
 from service.errors import STATUS
 from service.settings import Settings
 from tests.contract.fakes import Fakes

@@ -5,7 +5,7 @@ import pytest
 
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.errors import Unbounded
-from gpu_engine.network import Network
+from gpu_engine.networks.network import Network
 from tests.oracle import nearest_cut
 from tests.random_networks import random_edges, random_terminals, random_update
 

@@ -11,9 +11,9 @@ from ortools.graph.python import max_flow
 from gpu_engine.cpu.drain import drain
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.cpu.sides import OUTSIDE
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Control
-from gpu_engine.network import Network
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray, UnitArray
 
 SEEDS_A_CASE = 100

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.formats import (
     pack,
     read_arrow,
@@ -22,6 +21,7 @@ from gpu_engine.formats import (
     write_json,
     write_npz,
 )
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE, MAX_TOTAL
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)

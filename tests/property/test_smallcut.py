@@ -11,10 +11,10 @@ from gpu_engine.cpu.pseudoflow import Pseudoflow, lend, take_back
 from gpu_engine.cpu.reach import list_ends
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.cpu.smallcut import GAVE_UP, SINK_CUT, SOURCE_CUT, Budget, attempt
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Control
 from gpu_engine.generators import generate
-from gpu_engine.network import Network
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray
 from tests.property.test_drain import Instance, check_drained, check_pseudoflow, random_instance
 

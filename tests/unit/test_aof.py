@@ -1,13 +1,17 @@
-"""The end of an append-only file is mended before Redis reads it. Found by seed 583 of the fault histories."""
+"""An append-only file is mended before Redis reads it. Found by seeds 583 and 2145 of the fault histories."""
 
 import os
+import resource
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import redis
 
-from service import aof, redis_server
+from service.host import redis_server
+from service.host import torn_log as aof
 from service.settings import Settings
+from tests.serving import eventually
 
 SET = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$%d\r\n%s\r\n"
 
@@ -61,3 +65,60 @@ def test_no_half_of_a_transaction_comes_back(tmp_path: Path, missing: int) -> No
             assert client.mget("headrace:a", "headrace:b", "headrace:kept") == [None, None, b"%d" % (start + 1)]
             client.incr("headrace:kept")
             process.kill()
+
+
+HOLES: dict[str, tuple[bytes, bytes]] = {
+    "nothing": (b"", b""),
+    "none": (WHOLE + set_(b"2"), WHOLE + set_(b"2")),
+    "between commands": (set_(b"1") + bytes(100) + set_(b"2"), set_(b"1") + set_(b"2")),
+    "one byte": (set_(b"1") + bytes(1) + set_(b"2"), set_(b"1") + set_(b"2")),
+    "at the start": (bytes(9) + WHOLE, WHOLE),
+    "several": (WHOLE + bytes(9) + WHOLE + bytes(3) + set_(b"3"), WHOLE + WHOLE + set_(b"3")),
+    "before a torn command": (WHOLE + bytes(9) + set_(b"2")[:-3], WHOLE + set_(b"2")[:-3]),
+    "within a value": (set_(b"\r\n" + bytes(9) + set_(b"2")), set_(b"\r\n" + bytes(9) + set_(b"2"))),
+    "something else as well": (WHOLE + bytes(9) + WHOLE + b"garbage", WHOLE + bytes(9) + WHOLE + b"garbage"),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), HOLES.values(), ids=HOLES.keys())
+def test_holes_are_closed(tmp_path: Path, before: bytes, after: bytes) -> None:
+    path = tmp_path / "appendonlydir" / "appendonly.aof.2.incr.aof"
+    path.parent.mkdir()
+    path.write_bytes(before)
+    assert aof.close_holes(tmp_path) == len(before) - len(after)
+    assert path.read_bytes() == after
+    assert [*path.parent.iterdir()] == [path]
+
+
+def test_redis_starts_after_a_full_disk(tmp_path: Path) -> None:
+    """The file is one that a rewrite began; the disk has room for a part of a command, and then for more."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    process = redis_server.start(settings, restore_signals=False)  # as it ignores SIGXFSZ, a limit is a full disk
+    redis_server.wait_until_ready(settings, process)
+    with redis.Redis.from_url(settings.redis_location.replace("headrace@", "")) as client:
+        client.set("headrace:a", 1)
+        if not [*tmp_path.glob("redis/appendonlydir/*")]:
+            process.kill()
+            pytest.skip("this server keeps one file, and opens it for appending")
+        client.bgrewriteaof()
+        eventually(lambda: len([*tmp_path.glob("redis/appendonlydir/*.2.incr.aof")]) == 1)
+        eventually(lambda: not client.info("persistence")["aof_rewrite_in_progress"])
+        client.set("headrace:a", 2)
+        (path,) = [*tmp_path.glob("redis/appendonlydir/*.2.incr.aof")]
+        eventually(lambda: path.stat().st_size > 0)
+        limits = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (path.stat().st_size + 100, limits[1]))
+        with suppress(redis.RedisError):
+            client.set("headrace:b", b"x" * 3000)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
+
+        def is_written() -> bool:
+            with suppress(redis.RedisError):
+                return bool(client.set("headrace:c", 3))
+            return False
+
+        eventually(is_written)
+    process.kill()
+    process.wait()
+    with redis_server.running(settings), redis.Redis.from_url(settings.redis_location) as client:
+        assert client.mget("headrace:a", "headrace:c") == [b"2", b"3"]

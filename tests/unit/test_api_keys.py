@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from service.cli import app
+from service.cli.main import app
 from service.settings import Settings
 from service.store.api_keys import MAX_KEYS, TOKEN, ApiKeys, KeyRing, Scope, TooManyKeys, fetch_keys, find, new_key
 from service.store.connection import connect, connect_async

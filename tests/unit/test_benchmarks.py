@@ -14,7 +14,7 @@ from benchmarks.instances import Instance
 from benchmarks.peers import PEERS, Directed, Peer, Timing
 from benchmarks.report import report
 from benchmarks.results import Results, read
-from gpu_engine.edgelist import EdgeList
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE
 
 TINY = (

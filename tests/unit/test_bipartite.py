@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_engine.bipartite import edge_ends, one_each, oriented, refuse_narrow
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import InvalidNetwork, NotBipartite
-from gpu_engine.network import Network
+from gpu_engine.networks.bipartite import edge_ends, one_each, oriented, refuse_narrow
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
 from gpu_engine.types import INFINITE
 
 

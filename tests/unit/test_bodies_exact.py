@@ -7,8 +7,8 @@ import pytest
 from service.errors import ServiceError
 from service.models.body import parse_body
 from service.models.capacities import PatchBody
-from service.models.exact_json import Number, loads_exact
 from service.models.flows import MaxFlowBody
+from service.models.numbers import Number, loads_exact
 
 TWICE = '{"edges": [0], "set": [1], "set": [2]}'
 """Each member by itself is one of a batch."""

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from gpu_engine.checks import Certificate, certify, is_flow, own_supply, verdict
-from gpu_engine.edgelist import EdgeList
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import BoolArray, UnitArray
 
 CAPACITY = (3, 2, 4)

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from gpu_engine.formats import pack
-from service.graphs import Graphs
 from service.protocol import EmptyArgs, Kind, LoadArgs, Operation, PatchArgs, Reply, Status
-from service.queue.endings import Endings
 from service.settings import Settings
 from service.store.catalogue import Registry
 from service.store.connection import connect
 from service.store.keys import Keys
+from service.worker.graphs import Graphs
+from service.worker.running.endings import Endings
 from tests.faults.proxy import Proxy
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, result

@@ -7,14 +7,14 @@ import pytest
 import redis
 
 from gpu_engine.errors import Cancelled
-from gpu_engine.updates import CapacityTable
+from gpu_engine.networks.updates import CapacityTable
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, MaxFlowArgs, Operation, PatchArgs, Reply
-from service.queue.task import Forward
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
 from service.store.log import Fenced, Log
-from service.worker import Worker
+from service.worker.process import Worker
+from service.worker.running.task import Forward
 from tests.graphs import diamond, drawn
 from tests.service_fixtures import Caller, StartWorker, code_of, result
 

@@ -161,6 +161,13 @@ def test_store_is_durable_and_out_of_reach() -> None:
     assert valkey["volumes"] == ["valkey:/data"]
 
 
+def test_what_the_operator_says_of_keys_reaches_the_api() -> None:
+    """A variable of the shell is seen by a container only if the file passes it on."""
+    environment = SERVICES["api"]["environment"]
+    assert environment["HEADRACE_REQUIRE_KEYS"] == "${HEADRACE_REQUIRE_KEYS:-false}"
+    assert environment["HEADRACE_INSECURE_ANY_HOST"] == "${HEADRACE_INSECURE_ANY_HOST:-false}"
+
+
 def test_only_the_gpu_worker_reserves_a_gpu() -> None:
     reserving = {name for name, service in SERVICES.items() if "deploy" in service}
     assert reserving == {"worker-gpu"}

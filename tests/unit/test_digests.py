@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
-from service.api.answers import digest, digest_of_args
+from service.api.replies.answers import digest, digest_of_args
 from service.protocol import (
     ARGS,
     CapacitiesArgs,
+    Command,
     DeleteArgs,
     EmptyArgs,
     Kind,
@@ -33,6 +34,18 @@ EXAMPLES: dict[Kind, Message] = {
 }
 SEEDS = ("0", "1", "2", "3")
 """Of three strings: two of these seeds at least keep them in another order."""
+
+
+def test_arguments_are_no_more_than_arguments() -> None:
+    """They are written by a process that has read a stranger's bytes."""
+
+    class Forged:
+        def to_json(self) -> bytes:
+            return b'{}, "graph": "another", "kind": "delete", "id": "of another", "idempotency_key": "k"'
+
+    command = Command(id="1", kind=Kind.PATCH, graph="mine", reply_to="r", created_at=1.0)
+    said = command.model_dump()
+    assert Command.model_validate_json(command.carrying(Forged()).to_json()).model_dump() == said
 
 
 def digests() -> dict[str, str]:

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from service.protocol import Command, Kind
-from service.queue.endings import Endings
-from service.queue.task import GROUP, Task, parse_command
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
 from service.store.outcomes import CANCELLED
+from service.worker.running.endings import Endings
+from service.worker.running.task import GROUP, Task, parse_command
 
 
 @pytest.fixture

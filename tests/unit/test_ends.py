@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from gpu_engine.edgelist import EdgeList
-from gpu_engine.ends import EndIndex
-from gpu_engine.network import Network
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.ends import EndIndex
+from gpu_engine.networks.network import Network
 
 
 def expected(edges: EdgeList, undirected: np.ndarray, tail: int, head: int) -> list[int]:

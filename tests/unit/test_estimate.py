@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import FlowState
 from gpu_engine.footprint import Footprint
 from gpu_engine.generators import generate
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.types import INFINITE, EdgeArray
-from gpu_engine.updates import CapacityTable
-from service.api.estimate import estimate
+from service.api.routes.estimate import estimate
 from service.models.graphs import EstimateBody, EstimateInfo
 from service.queue.models import WorkerInfo
-from service.resident import Graph, least_footprint
+from service.worker.graph import Graph, least_footprint
 
 GRID = generate("grid", seed=1, rows=60, columns=60)
 SPARSE = generate("road", seed=1, rows=60, columns=60, terminals=20)

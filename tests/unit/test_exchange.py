@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpu_engine.errors import CapacityOverflow
-from gpu_engine.network import Network
+from gpu_engine.networks.network import Network
 from gpu_engine.types import INFINITE, MAX_TOTAL
 from tests.random_networks import random_edges
 

@@ -8,17 +8,17 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.generators import grid
-from service.graphs import Graphs
+from gpu_engine.networks.edgelist import EdgeList
 from service.protocol import Command, Kind, MaxFlowArgs, PatchArgs
-from service.queue import lanes as lanes_module
-from service.queue.costs import KEPT, PER_ARC_S, TIMES, Costs
-from service.queue.lanes import OVERRUNS, SHORT_S, SPARE, Lanes
-from service.resident import Graph
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
+from service.worker.graph import Graph
+from service.worker.graphs import Graphs
+from service.worker.running import lanes as lanes_module
+from service.worker.running.costs import KEPT, PER_ARC_S, TIMES, Costs
+from service.worker.running.lanes import OVERRUNS, SHORT_S, SPARE, Lanes
 from tests.service_fixtures import Caller, StartWorker
 from tests.unit.test_queue import wait_released
 
@@ -172,6 +172,15 @@ def test_work_that_raises_does_not_keep_its_lane() -> None:
     lanes.put("a", broken)
     done = threading.Event()
     lanes.put("a", done.set)
+    assert done.wait(PATIENCE_S)
+    lanes.close()
+
+
+def test_work_whose_time_cannot_be_guessed_is_done_all_the_same() -> None:
+    """Else a command that nobody can make sense of would end each process that reads it."""
+    lanes, done = Lanes(1), threading.Event()
+    nonsense = command(Kind.PATCH, {"batch": [None]})
+    lanes.put("a", done.set, lambda: Costs().expected_s(nonsense))
     assert done.wait(PATIENCE_S)
     lanes.close()
 

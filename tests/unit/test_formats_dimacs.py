@@ -5,9 +5,9 @@ import contextlib
 import numpy as np
 import pytest
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import CapacityOverflow, EngineError, InvalidNetwork, TooLarge
 from gpu_engine.formats import Limits, read_dimacs, write_dimacs
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE, MAX_TOTAL
 
 DIAMOND = b"""c     2

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from ortools.graph.python.max_flow import SimpleMaxFlow
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.generators import FAMILIES, generate
 from gpu_engine.generators._near import pairs_within
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE
 
 SMALL: dict[str, dict[str, Any]] = {

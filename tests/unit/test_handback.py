@@ -12,15 +12,22 @@ import pytest
 
 from service.errors import ServiceError
 from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, Operation, PatchArgs, Status
-from service.queue.handback import FORGOTTEN_S, GIVEN_AT_ONCE, LONGEST_STEADY_S, Absences, HandBack, is_steady
-from service.queue.lease import is_silent
 from service.queue.models import WorkerReport
-from service.queue.takeover import MOVED_AT_ONCE_BYTES, Takeover
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
 from service.store.ownership import Ownership
-from service.worker import Worker
+from service.worker.membership.handback import (
+    FORGOTTEN_S,
+    GIVEN_AT_ONCE,
+    LONGEST_STEADY_S,
+    Absences,
+    HandBack,
+    is_steady,
+)
+from service.worker.membership.lease import is_silent
+from service.worker.membership.takeover import MOVED_AT_ONCE_BYTES, Takeover
+from service.worker.process import Worker
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, result
 from tests.serving import eventually
@@ -338,7 +345,7 @@ def test_more_than_can_be_moved_at_once_is_moved_all_the_same(
     caller: Caller, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert MOVED_AT_ONCE_BYTES <= 64 << 20
-    monkeypatch.setattr("service.queue.takeover.MOVED_AT_ONCE_BYTES", 1500)
+    monkeypatch.setattr("service.worker.membership.takeover.MOVED_AT_ONCE_BYTES", 1500)
     client, keys = house.client, house.keys
     for name in ("a", "b"):
         house.graph(name, "w0", 10)

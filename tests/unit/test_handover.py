@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.generators import grid
+from gpu_engine.networks.edgelist import EdgeList
 from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, Operation, PatchArgs
 from service.settings import Settings
 from tests.service_fixtures import Caller, StartWorker, result

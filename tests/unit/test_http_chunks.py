@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.http_chunks import MAX_LENGTH_LINE, MAX_TRAILER_BYTES, Chunks, Refused
+from service.api.http.chunks import MAX_LENGTH_LINE, MAX_TRAILER_BYTES, Chunks, Refused
 
 BODIES = [
     b"0\r\n\r\n",

@@ -4,6 +4,8 @@
                                                     |  the process boundary
                                                 service.worker --> gpu_engine.engine --> gpu_engine.cpu, .cuda
 
+    service.cli --> service.host, which starts both kinds of process and the embedded Redis server
+
 Read from the sources, so that imports inside functions and under TYPE_CHECKING count as well.
 """
 
@@ -20,24 +22,17 @@ WEB = ("fastapi", "starlette", "uvicorn")
 ENGINES = ("gpu_engine.cpu", "gpu_engine.cuda")
 SOLVING = (*ENGINES, "gpu_engine.engine", "gpu_engine.checks")
 """What only a worker needs: an API process never holds a flow."""
-WORKING = (
-    *("service.worker", "service.graphs", "service.resident", "service.residents"),
-    *("service.answers", "service.queue.consumer", "service.queue.endings"),
-)
-"""What runs in a worker only."""
-PARENTS = ("service.cli", "service.supervisor", "service.app")
+STARTING = ("service.cli", "service.host")
 """What starts the others."""
-RESIDENT = ("graphs", "resident", "residents", "answers")
-"""They know engines by their interface only; the worker picks one."""
-CORE = (
-    *("types", "errors", "footprint", "edgelist", "names", "links", "network", "terminals", "free", "checks"),
-    *("texts", "text_index", "json_text", "literals", "ends"),
-)
+RUNNING = ("service.worker", "service.api")
+"""The two kinds of process. They meet in Redis only."""
+CORE = ("types", "errors", "footprint", "networks", "text", "checks")
 
 FORBIDDEN: Mapping[str, tuple[str, ...]] = {
     "headrace": ("service", "gpu_engine", "redis", "pyarrow", "numba", "pydantic", *WEB),
     "gpu_engine": ("service", "headrace", "redis", "httpx", "pydantic", *WEB),
     **{f"gpu_engine.{name}": (*ENGINES, "gpu_engine.engine", "gpu_engine.formats") for name in CORE},
+    "gpu_engine.text": ("gpu_engine.networks",),
     "gpu_engine.formats": (*SOLVING, "gpu_engine.generators", "numba"),
     "gpu_engine.generators": (*SOLVING, "gpu_engine.formats"),
     "gpu_engine.cpu": ("gpu_engine.cuda", "gpu_engine.formats", "cupy"),
@@ -45,27 +40,20 @@ FORBIDDEN: Mapping[str, tuple[str, ...]] = {
     "service.protocol": ("service", "gpu_engine", "redis", *WEB),
     "service.errors": ("service", "redis", *WEB),
     "service.settings": ("service", "gpu_engine", "redis", *WEB),
-    "service.models": ("service.api", *WORKING, "redis", *SOLVING, *PARENTS),
-    "service.store": (
-        "service.api",
-        "service.models",
-        "service.queue",
-        "service.graphs",
-        "service.resident",
-        *SOLVING,
-        *PARENTS,
-        *WEB,
-    ),
-    "service.queue": ("service.api", "service.models", "service.graphs", "service.resident", *ENGINES, *PARENTS, *WEB),
-    "service.api": (*WORKING, "service.redis_server", "redis", *SOLVING, *PARENTS),
-    "service.worker": ("service.api", "service.models", "headrace", *PARENTS, *WEB),
-    **{f"service.{name}": ("service.api", "service.models", *ENGINES, *PARENTS, *WEB) for name in RESIDENT},
+    "service.telemetry": (*RUNNING, *STARTING, "service.queue", "service.store", "gpu_engine", "redis", *WEB),
+    "service.models": (*RUNNING, *STARTING, "service.queue", "redis", *SOLVING),
+    "service.store": (*RUNNING, *STARTING, "service.models", "service.queue", *SOLVING, *WEB),
+    "service.queue": (*RUNNING, *STARTING, "service.models", *SOLVING, *WEB),
+    "service.api": (*STARTING, "service.worker", "redis", *SOLVING),
+    "service.api.http": ("service.store", "service.queue", "service.models", "gpu_engine"),
+    "service.worker": (*STARTING, "service.api", "service.models", "headrace", *ENGINES, *WEB),
+    "service.host": (*RUNNING, "service.cli", *SOLVING),
 }
 """A module, and all below it, imports none of these or what is below them. A module may import its own package."""
 
 NEVER_REACHED: Mapping[str, tuple[str, ...]] = {
-    "service.app": (*WORKING, *SOLVING),
-    "service.worker": ("service.api", "service.models", "service.app", "headrace", *WEB),
+    "service.api.app": ("service.worker", *SOLVING),
+    "service.worker.process": ("service.api", "service.models", "headrace", *WEB),
     "gpu_engine.checks": ENGINES,
 }
 """Not even through other modules of ours."""

@@ -52,6 +52,11 @@ def test_a_changed_callee_in_another_file_is_compiled_anew(tmp_path: Path) -> No
     assert all(any(path.rglob("*.nbi")) for path in kept)
 
 
+def test_every_module_with_kernels_counts() -> None:
+    with_kernels = {path for path in _kernel_cache.PACKAGE.rglob("*.py") if b"@njit(" in path.read_bytes()}
+    assert with_kernels <= {path for path, _ in _kernel_cache.sources()}
+
+
 def test_a_process_and_those_it_starts_share_a_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     set_directory()

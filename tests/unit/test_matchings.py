@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.matching import Matching
-from service import matchings
+from gpu_engine.networks.edgelist import EdgeList
 from service.protocol import Kind, MatchingArgs
+from service.worker import matching as matchings
 from tests.service_fixtures import Caller, StartWorker, code_of
 
 EDGES = EdgeList(4, np.array([0, 0, 1], np.int32), np.array([2, 3, 2], np.int32), np.ones(3, np.int64))

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, unlimited
 from gpu_engine.formats import pack
 from gpu_engine.generators import grid
-from gpu_engine.network import Network
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
 from gpu_engine.trial import TrialEngine
 from gpu_engine.types import MAX_VERTICES
-from service import exact_json, graphs
-from service import worker as worker_module
 from service.protocol import CapacitiesArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, Reply
-from service.queue import consumer
-from service.resident import Graph
 from service.settings import Settings
 from service.store.connection import connect
+from service.worker import graphs, json_writer
+from service.worker import process as worker_module
+from service.worker.graph import Graph
+from service.worker.running import consumer
 from tests.service_fixtures import Caller, StartWorker, code_of
 
 GRID = grid(rows=60, columns=60, seed=1)
@@ -126,13 +126,13 @@ def test_an_answer_counts_while_it_is_written(
     caller.wait_ready()
     caller.load("g", GRID)
     in_use: list[int] = []
-    pieces = exact_json.pieces
+    pieces = json_writer.pieces
 
     def watched(value: object) -> Iterator[bytes]:
         in_use.append(worker.graphs.residents._in_use.host)
         yield from pieces(value)
 
-    monkeypatch.setattr(exact_json, "pieces", watched)
+    monkeypatch.setattr(json_writer, "pieces", watched)
     for fields in (["value"], ["flow"]):
         args = MaxFlowArgs.model_validate({"sources": [0], "sinks": [3599], "fields": fields})
         caller.ask(Kind.MAX_FLOW, "g", args)
@@ -148,7 +148,7 @@ def test_an_answer_that_is_cancelled_while_it_is_written_leaves_nothing(
     caller.load("g", grid(rows=200, columns=200, seed=1))
     client = connect(settings)
     blobs = set(client.scan_iter(f"{settings.redis_prefix}blob:*"))
-    pieces = exact_json.pieces
+    pieces = json_writer.pieces
 
     def slowly(value: object) -> Iterator[bytes]:
         for i, piece in enumerate(pieces(value)):
@@ -158,7 +158,7 @@ def test_an_answer_that_is_cancelled_while_it_is_written_leaves_nothing(
             yield piece
 
     caller_cancels, cancelled = threading.Event(), threading.Event()
-    monkeypatch.setattr(exact_json, "pieces", slowly)
+    monkeypatch.setattr(json_writer, "pieces", slowly)
     monkeypatch.setattr(consumer.Consumer, "_cancel", _then(consumer.Consumer._cancel, cancelled))
     args = MaxFlowArgs.model_validate({"sources": [0], "sinks": [39_999], "fields": ["flow"], "zeros": True})
     job_id = caller.submit(Kind.MAX_FLOW, "g", args)

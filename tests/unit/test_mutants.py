@@ -39,7 +39,7 @@ def test_a_text_that_is_not_there_once_is_refused(text: str) -> None:
         Mutant("m", "f.py", text, "", ()).applied_to("if x:\n    return 1\nreturn 2\n")
 
 
-NOTICED = "def test_it() -> None:\n    assert __import__('service.buckets') is None\n"
+NOTICED = "def test_it() -> None:\n    assert __import__('service.telemetry.buckets') is None\n"
 PASSED_OVER = "def test_it() -> None:\n    pass\n"
 HANGS = "def test_it() -> None:\n    while True:\n        pass\n"
 
@@ -59,10 +59,10 @@ HANGS = "def test_it() -> None:\n    while True:\n        pass\n"
 def test_verdicts(tmp_path: Path, replacement: str, test: str, limit_s: float, verdict: Verdict) -> None:
     tree = Tree(tmp_path)
     (tmp_path / "test_it.py").write_text(test)
-    path = tmp_path / "service" / "buckets.py"
+    path = tmp_path / "service" / "telemetry" / "buckets.py"
     before, modified = path.read_text(), path.stat().st_mtime_ns
     line = before.splitlines(keepends=True)[-1]
-    mutant = Mutant("m", "service/buckets.py", line, replacement, ("test_it.py",))
+    mutant = Mutant("m", "service/telemetry/buckets.py", line, replacement, ("test_it.py",))
     said, output = tree.try_mutant(mutant, limit_s)
     assert said is verdict, output
     assert (path.read_text(), path.stat().st_mtime_ns) == (before, modified)

@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from service.api.admission import Admission, Ticket
-from service.api.refusals import PER_S
+from service.api.guards.admission import Admission, Ticket
+from service.api.guards.refusals import PER_S
 from service.errors import ServiceError
 from service.settings import Settings
 
@@ -55,7 +55,7 @@ class World:
 
     def become_now(self) -> None:
         """The clock that the service looks at is this world's."""
-        self._monkeypatch.setattr("service.api.admission.time.monotonic", lambda: self.now)
+        self._monkeypatch.setattr("service.api.guards.admission.time.monotonic", lambda: self.now)
 
         def decide(ticket: Ticket, refusal: ServiceError | None = None) -> None:
             ticket.refusal = refusal

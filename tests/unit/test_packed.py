@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import EngineError
-from gpu_engine.literals import read_literals
-from gpu_engine.network import Network
-from gpu_engine.texts import Texts
-from gpu_engine.units import read_amounts, read_decimal, to_units
-from gpu_engine.updates import CapacityTable, Change
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.units import read_amounts, read_decimal, to_units
+from gpu_engine.networks.updates import CapacityTable, Change
+from gpu_engine.text.literals import read_literals
+from gpu_engine.text.texts import Texts
 from service.models.body import parse_body
 from service.models.capacities import PatchBody
 from service.packed import PACKED_ROWS, pack, unpack, unpacked

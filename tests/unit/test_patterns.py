@@ -26,9 +26,9 @@ def patterns_of(source: str) -> Iterator[str]:
             continue
         if isinstance(node.func.value, ast.Name) and node.func.value.id == "re":
             pattern = node.args[0]
-            if not (isinstance(pattern, ast.Constant) and isinstance(pattern.value, str)):
+            if not (isinstance(pattern, ast.Constant) and isinstance(pattern.value, str | bytes)):
                 raise ValueError(f"line {node.lineno}: this pattern is no literal string")
-            yield pattern.value
+            yield pattern.value if isinstance(pattern.value, str) else pattern.value.decode()
 
 
 def found() -> list[str]:

@@ -7,8 +7,8 @@ import pytest
 
 from gpu_engine.checks import Certificate
 from gpu_engine.engine import Control, Mode, SolveReport
-from gpu_engine.terminals import Terminals
-from service.resident import Graph, NotProven
+from gpu_engine.networks.terminals import Terminals
+from service.worker.graph import Graph, NotProven
 
 GOOD, WRONG = Certificate(True, 5, 5), Certificate(False, 5, 4, ("an arc is not saturated",))
 

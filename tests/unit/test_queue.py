@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.formats import pack
 from gpu_engine.generators import grid
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.terminals import Terminals
+from service.host.redis_server import find_server
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status
-from service.redis_server import find_server
 from service.settings import Settings
 from service.store.catalogue import Catalogue
 from service.store.connection import connect
@@ -352,7 +352,7 @@ def test_the_oldest_jobs_are_forgotten(caller: Caller, start_worker: StartWorker
     caller.load("g", diamond().edges)
     for _ in range(5):
         caller.value("g")
-    caller.run(caller.dispatcher._trim(2))
+    caller.run(caller.dispatcher._job_list.trim(2, 64))
     assert len(caller.run(caller.dispatcher.jobs(10)).jobs) == 2
 
 
@@ -360,3 +360,16 @@ def test_ping(caller: Caller) -> None:
     info = caller.run(caller.dispatcher.watch.ping())
     assert (info.appendonly, info.fsync) == (True, "everysec")
     assert info.version == ".".join(map(str, find_server(Path("no data yet")).version))
+
+
+def test_is_a_worker_ready(caller: Caller, start_worker: StartWorker) -> None:
+    """One that has reported so, as long as it keeps its lease."""
+    assert not caller.run(caller.dispatcher.watch.has_ready_worker())
+    worker = start_worker()
+    caller.wait_ready()
+    assert caller.run(caller.dispatcher.watch.has_ready_worker())
+    worker.stop()
+    ends = time.monotonic() + 30
+    while caller.run(caller.dispatcher.watch.has_ready_worker()):
+        assert time.monotonic() < ends
+        time.sleep(0.05)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from service import redaction
-from service.redaction import LONGEST, redacted
+from service.telemetry import redaction
+from service.telemetry.redaction import LONGEST, redacted
 
 ATTACKED_BYTES = 64 * 1024
 SECONDS = 0.5

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -13,8 +14,8 @@ import redis
 import redis.asyncio
 import uvloop
 
+from gpu_engine.formats import pack
 from service.errors import ServiceError
-from service.graphs import Graphs
 from service.protocol import (
     CapacitiesArgs,
     Command,
@@ -25,14 +26,16 @@ from service.protocol import (
     Message,
     Operation,
     PatchArgs,
+    Status,
 )
 from service.queue.dispatcher import digest_of
-from service.queue.progress import Progress
 from service.queue.replies import LatestReplies
-from service.queue.task import Task
 from service.settings import Settings
 from service.store.connection import connect, connect_async
 from service.store.keys import Keys
+from service.worker.graphs import Graphs
+from service.worker.running.progress import Progress
+from service.worker.running.task import Task
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of
 from tests.serving import eventually
@@ -156,6 +159,19 @@ def test_a_key_whose_work_could_not_be_done_is_free_again(
     assert json.loads(again.result_json or "")["version"] == 2
 
 
+def test_a_key_is_kept_as_long_as_its_answer(
+    caller: Caller, start_worker: StartWorker, redelivery: Redelivery, settings: Settings
+) -> None:
+    start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    first = caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")
+    kept_s, answer_s = (
+        redelivery.client.ttl(key) for key in (redelivery.keys.idempotency("g", "key"), redelivery.keys.job(first.id))
+    )
+    assert settings.job_ttl_s - 60 < kept_s <= answer_s <= settings.job_ttl_s
+
+
 def test_a_key_whose_answer_is_forgotten_is_not_used_again(
     caller: Caller, start_worker: StartWorker, redelivery: Redelivery
 ) -> None:
@@ -166,6 +182,34 @@ def test_a_key_whose_answer_is_forgotten_is_not_used_again(
     redelivery.client.delete(redelivery.keys.job(first.id))
     caller.dispatcher.latest = LatestReplies()
     assert code_of(lambda: caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")) == "idempotency_conflict"
+
+
+def test_a_load_that_was_cancelled_while_it_waited_leaves_nothing_of_its_name(
+    caller: Caller, start_worker: StartWorker, redelivery: Redelivery
+) -> None:
+    """Else names without a graph would add up, and each start would try to restore them."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    client, keys = redelivery.client, redelivery.keys
+    go_on = threading.Event()
+    worker._defer("new", go_on.wait, 0.0)  # type: ignore[arg-type]
+    blob = caller.run(caller.dispatcher.blobs.put(pack(diamond().edges)))
+    job_id = caller.submit(Kind.LOAD, "new", LoadArgs(blob=blob))
+    caller.run(caller.dispatcher.cancel(job_id))
+    go_on.set()
+    reply = caller.run(caller.dispatcher.wait(job_id, 30))
+    assert reply is not None
+    assert reply.status is Status.CANCELLED
+    assert set(client.hgetall(keys.owners)) == {b"g"}
+    assert not client.exists(keys.claim("new"))
+    missing = caller.submit(Kind.LOAD, "new", LoadArgs(blob="none"))
+    assert caller.run(caller.dispatcher.wait(missing, 30)) is not None
+    assert set(client.hgetall(keys.owners)) == {b"g"}
+    caller.load("new", diamond().edges)
+    missing = caller.submit(Kind.LOAD, "new", LoadArgs(blob="none"))
+    assert caller.run(caller.dispatcher.wait(missing, 30)) is not None
+    assert caller.value("new") == 5
 
 
 def test_a_graph_that_another_took_over_is_forgotten(

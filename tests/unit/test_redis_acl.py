@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
-from gpu_engine.edgelist import EdgeList
-from service import redis_acl
+from gpu_engine.networks.edgelist import EdgeList
+from service.host import redis_acl
 from service.protocol import EmptyArgs, Kind
 from service.settings import Settings
 from tests.graphs import diamond

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from service import aof, redis_server
-from service.redis_program import SEVERAL_FILES_SINCE, identify
+from service.host import redis_server
+from service.host import torn_log as aof
+from service.host.redis_program import SEVERAL_FILES_SINCE, identify
 from service.settings import Settings
 
 HERE = redis_server.find_server(Path("no data yet"))

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint, Room
-from gpu_engine.network import Network
-from gpu_engine.updates import CapacityTable
-from service.resident import Graph
-from service.residents import Residents
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.updates import CapacityTable
+from service.worker.graph import Graph
+from service.worker.memory import Residents
 
 NETWORK = Network(EdgeList(2, np.array([0], np.int32), np.array([1], np.int32), np.array([1])))
 PLENTY = 1 << 30

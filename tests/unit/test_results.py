@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.queue import results
-from service.queue.results import INLINE_BYTES, Result, Results
 from service.settings import Settings
 from service.store.blobs import CHUNK_BYTES, Blobs
 from service.store.connection import connect
 from service.store.keys import Keys
+from service.worker.running import results
+from service.worker.running.results import INLINE_BYTES, Result, Results
 
 
 class Shelf:

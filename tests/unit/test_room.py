@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import redis
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.formats import pack
-from service import redis_server
+from gpu_engine.networks.edgelist import EdgeList
 from service.errors import ServiceError
+from service.host import redis_server
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status
 from service.settings import Settings
 from service.store.blobs import CHUNK_BYTES, AsyncBlobs

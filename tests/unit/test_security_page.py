@@ -8,17 +8,26 @@ import pytest
 
 from gpu_engine.formats import FREE_BYTES
 from gpu_engine.formats import _arrow_check as arrow_check
-from service import http_chunks, http_connections, http_protocol
-from service.api import admission, arrow, bodies, encodings, graphs, headers, parsing, questions, refusals, sending
-from service.app import create_app
-from service.models import columns, exact_json
+from service.api import headers, questions
+from service.api.app import create_app
+from service.api.bodies import arrow, encodings, parsing
+from service.api.bodies import receive as bodies
+from service.api.guards import admission, refusals
+from service.api.http import chunks as http_chunks
+from service.api.http import connections as http_connections
+from service.api.http import protocol as http_protocol
+from service.api.replies import sending
+from service.api.routes import graphs
+from service.models import columns, numbers
 from service.models import flows as models
-from service.queue import consumer, dispatcher, heartbeat, job_list, lanes, progress, replies, results
-from service.resident import MAX_STATES
+from service.queue import dispatcher, job_list, replies
 from service.settings import Settings
 from service.store import room
 from service.store.api_keys import MAX_KEYS
-from service.store.blobs import RESULT_CHUNK_BYTES
+from service.store.blobs import READ_AT_ONCE, RESULT_CHUNK_BYTES
+from service.worker.graph import MAX_STATES
+from service.worker.membership import heartbeat
+from service.worker.running import consumer, lanes, progress, results
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
@@ -29,7 +38,7 @@ FIXED = {
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
     "sources, sinks, left vertices of one question": models.MAX_TERMINALS,
-    "members of a JSON object": exact_json.MAX_MEMBERS,
+    "members of a JSON object": numbers.MAX_MEMBERS,
     "zstd window": encodings.MAX_WINDOW_BYTES,
     "bytes for each byte of a compressed body, beyond the first 8 MiB": encodings.MAX_EXPANSION,
     "messages of an Arrow stream": arrow_check.MAX_MESSAGES,
@@ -52,6 +61,7 @@ FIXED = {
     "time in such a slot, after which the work is long": lanes.SHORT_S,
     "works that have been found to be long at a time, beyond the slots for long work": lanes.OVERRUNS,
     "time without a sign of life of a worker that runs": heartbeat.HUNG_S,
+    "of these, and of the event streams, with one API key": 1 / admission.KEY_SHARE,
     "connections of one API process, or as many as its open files allow": http_connections.MAX_CONNECTIONS,
     "head of a request": http_protocol.MAX_HEAD_BYTES,
     "URL of a request": http_protocol.MAX_URL_BYTES,
@@ -63,6 +73,7 @@ FIXED = {
     "time for them to be taken": http_protocol.WRITE_TIMEOUT_S,
     "bytes of a body that come after its answer": http_protocol.MAX_UNREAD_BYTES,
     "jobs kept": dispatcher.JOBS_KEPT,
+    "pieces of stored results read from Redis at a time by one API process": READ_AT_ONCE,
     "bytes of results kept by one worker": results.RESULTS_BYTES,
     "jobs looked at for one page of `GET /v1/jobs`": job_list.LOOKED_AT,
     "progress events of a job": progress.EVENTS_KEPT,
@@ -125,7 +136,8 @@ def test_what_is_fixed_elsewhere() -> None:
     ]
     (limit,) = (parameter for parameter in parameters if parameter["name"] == "limit")
     assert amount(rows.pop("page of capacities")) == limit["schema"]["maximum"]
-    characters = int(amount(rows.pop("characters of an Idempotency-Key, which is kept `job_ttl_s`")))
+    key = "characters of an Idempotency-Key, which is kept until its command ends, and `job_ttl_s` more"
+    characters = int(amount(rows.pop(key)))
     assert headers.IDEMPOTENCY_KEY.fullmatch("x" * characters)
     assert not headers.IDEMPOTENCY_KEY.fullmatch("x" * (characters + 1))
     assert rows == {}

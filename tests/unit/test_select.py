@@ -2,10 +2,10 @@
 
 import pytest
 
-from gpu_engine.cuda.presets import DEFAULT, PRESETS, find
+from gpu_engine.cuda.presets.schedules import DEFAULT, PRESETS, find
 from gpu_engine.errors import UnknownEngine
 from gpu_engine.generators import generate
-from gpu_engine.network import Network
+from gpu_engine.networks.network import Network
 from gpu_engine.select import open_engine
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from gpu_engine.checks import certify, flow_value, is_flow
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.engine import Control, Mode
 from gpu_engine.errors import Cancelled, CapacityOverflow, InvalidNetwork, InvalidTerminals, SourceIsSink, Unbounded
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, MAX_TOTAL
 from tests import graphs
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.api.status_page import GRAPHS_SHOWN, _bytes, _span, status_page
+from service.api.routes.status_page import GRAPHS_SHOWN, _bytes, _span, status_page
 from service.queue.models import RedisInfo, WorkerInfo
 from service.store.catalogue import GraphInfo
 

@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from gpu_engine.errors import Cancelled
-from gpu_engine.updates import Change
+from gpu_engine.networks.updates import Change
 from service.errors import ServiceError
 from service.settings import Settings
 from service.store import snapshots

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from service.api import streams
-from service.api.streams import while_allowed
+from service.api.replies import streams
+from service.api.replies.streams import while_allowed
 from service.errors import ServiceError
 
 

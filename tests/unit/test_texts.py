@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats import pack, unpack
 from gpu_engine.formats._names import as_arrow
-from gpu_engine.json_text import write_amounts, write_integers, write_texts
-from gpu_engine.names import Names
-from gpu_engine.text_index import TextIndex
-from gpu_engine.texts import STEP, Texts
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.units import write_units
+from gpu_engine.text.index import TextIndex
+from gpu_engine.text.json_text import write_amounts, write_integers, write_texts
+from gpu_engine.text.names import Names
+from gpu_engine.text.texts import STEP, Texts
 from gpu_engine.types import INFINITE
-from gpu_engine.units import write_units
-from service import exact_json
-from service.answers import STEP as WRITTEN_AT_ONCE
-from service.answers import labels, listed, marked, unmarked
+from service.worker import json_writer
+from service.worker.answers import STEP as WRITTEN_AT_ONCE
+from service.worker.answers import labels, listed, marked, unmarked
 
 PROPER = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 LOWEST, HIGHEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
@@ -122,7 +122,7 @@ def test_columns_of_an_answer_are_written_row_by_row() -> None:
     flags = np.arange(names.count) % 3 == 0
     flags[WRITTEN_AT_ONCE : 2 * WRITTEN_AT_ONCE] = False  # a step without a row
     answer = {"on": labels(names, marked(flags)), "off": labels(names, unmarked(flags)), "none": labels(names, list)}
-    written = json.loads(exact_json.dumps(answer))
+    written = json.loads(json_writer.dumps(answer))
     assert written["on"] == [f"{row:08d}" for row in np.flatnonzero(flags)]
     assert written["off"] == [f"{row:08d}" for row in np.flatnonzero(~flags)]
     assert written["none"] == []
@@ -131,10 +131,10 @@ def test_columns_of_an_answer_are_written_row_by_row() -> None:
 def test_an_answer_takes_no_more_memory_than_a_piece() -> None:
     names = Names(column(300_000), 300_000, "edge id")
     answer = {"edges": labels(names, listed(np.arange(names.count)))}
-    list(exact_json.pieces(answer))
+    list(json_writer.pieces(answer))
     tracemalloc.start()
     try:
-        sizes = [len(piece) for piece in exact_json.pieces(answer)]
+        sizes = [len(piece) for piece in json_writer.pieces(answer)]
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -146,7 +146,7 @@ def test_an_answer_takes_no_more_memory_than_a_piece() -> None:
 def test_other_threads_run_while_an_answer_of_millions_of_rows_is_written() -> None:
     names = Names(column(4_000_000), 4_000_000, "edge id")
     answer = {"edges": labels(names, listed(np.arange(names.count)))}
-    assert longest_wait_s(lambda: sum(map(len, exact_json.pieces(answer)))) < WAIT_S
+    assert longest_wait_s(lambda: sum(map(len, json_writer.pieces(answer)))) < WAIT_S
 
 
 def longest_wait_s(work: Callable[[], object]) -> float:

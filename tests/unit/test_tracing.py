@@ -5,7 +5,7 @@ import sys
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from service.tracing import NoTracing, OtelTracing, open_tracing, read_traceparent
+from service.telemetry.tracing import NoTracing, OtelTracing, open_tracing, read_traceparent
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 ASKED = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}

@@ -10,8 +10,8 @@ from gpu_engine.engine import Control, Engine, FlowState, SolveReport
 from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint
 from gpu_engine.generators import generate
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.trial import TrialEngine
 from tests.congruence import check_sequence
 
@@ -154,7 +154,9 @@ def test_rounds_alone_are_promised_their_working_memory_once() -> None:
     state = engine.open(terminals)
     engine.solve(state)
     needs = engine.needs
-    assert promised == needs.state + needs.state + needs.scratch + needs.scratch
+    capacities = Footprint(8 * network.n_arcs)  # each engine's own, beside the network
+    each = capacities + needs.state + needs.scratch
+    assert promised == each + each
 
 
 def test_a_rival_whose_opening_was_cancelled_holds_nothing() -> None:

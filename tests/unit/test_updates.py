@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_engine.edgelist import EdgeList
 from gpu_engine.errors import EngineError
-from gpu_engine.json_text import write_amounts
-from gpu_engine.network import Network
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.units import read_amounts, read_decimal, to_units, write_units
+from gpu_engine.networks.updates import CapacityTable, Change
+from gpu_engine.text.json_text import write_amounts
 from gpu_engine.types import INFINITE, MAX_TOTAL
-from gpu_engine.units import read_amounts, read_decimal, to_units, write_units
-from gpu_engine.updates import CapacityTable, Change
 from service.protocol import Operation
 
 

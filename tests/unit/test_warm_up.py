@@ -9,19 +9,19 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 import gpu_engine
 from dataclasses import replace
-from gpu_engine.bipartite import one_each
+from gpu_engine.networks.bipartite import one_each
 from gpu_engine.cpu.engine import CpuEngine
-from gpu_engine.edgelist import EdgeList
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
-from gpu_engine.network import Network
-from gpu_engine.terminals import Terminals
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE
-from gpu_engine.updates import CapacityTable
-from service import answers, exact_json
+from gpu_engine.networks.updates import CapacityTable
+from service.worker import answers, json_writer
 from service.packed import Columns, pack as packed, unpack as columns_of
 from service.protocol import CapacitiesArgs, Operation
-from service.resident import Graph
+from service.worker.graph import Graph
 from service.worker import warm_up
 
 warm_up(CpuEngine)
@@ -66,9 +66,9 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
                     engine.solve(state)
                     engine.certificate(state)
             for state in states:
-                exact_json.dumps(answers.flow(network, engine.flow(state), zeros=False))
-                exact_json.dumps(answers.cut(network, engine.cut(state)))
-            exact_json.dumps(answers.capacities(graph, CapacitiesArgs()))
+                json_writer.dumps(answers.flow(network, engine.flow(state), zeros=False))
+                json_writer.dumps(answers.cut(network, engine.cut(state)))
+            json_writer.dumps(answers.capacities(graph, CapacitiesArgs()))
 pairs = replace(edges, tail=np.array([0, 0, 1, 1, 0], np.int32), head=np.array([2, 3, 2, 3, 2], np.int32),
                 capacity=np.full(5, 10), undirected=False)
 network = Network(pairs)
@@ -77,7 +77,7 @@ state = engine.open(one_each(network))
 engine.solve(state)
 found = read_matching(engine, state)
 assert not found.failures(network.edge_tail(np.arange(5)), network.edge_head(np.arange(5)))
-exact_json.dumps(answers.matched(network, found) | answers.cover(network, found))
+json_writer.dumps(answers.matched(network, found) | answers.cover(network, found))
 new = [f"{kernel.__module__}.{kernel.__name__}{sorted(map(str, signatures - before.get(kernel, set())))}"
        for kernel, signatures in kernels().items() if signatures - before.get(kernel, set())]
 assert not new, new

@@ -9,11 +9,11 @@ import redis
 
 from gpu_engine.formats import pack
 from service.protocol import Command, EmptyArgs, Kind, LoadArgs, Operation, PatchArgs, Problem
-from service.queue.endings import Endings
-from service.queue.task import Task
 from service.settings import Settings
 from service.store.connection import connect, wait_written
 from service.store.keys import Keys
+from service.worker.running.endings import Endings
+from service.worker.running.task import Task
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker
 

@@ -1,0 +1,114 @@
+"""What is read from a solved state on the host: its cut, and the flow of each edge. The state is not changed."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.cpu import cuts, sides
+from gpu_engine.cpu.decompose import add_returned, distribute, flow_residual
+from gpu_engine.cpu.drain import drain
+from gpu_engine.cpu.scratch import SCRATCH
+from gpu_engine.engine import Control, Cut
+from gpu_engine.errors import Cancelled
+from gpu_engine.networks.free import free_vertices, route_free_flow
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.types import INFINITE, BoolArray, UnitArray
+
+
+class Solved(Protocol):
+    """A flow state whose arrays are on the host: see `gpu_engine.cpu.repair` for what holds of them."""
+
+    terminals: Terminals
+    role: NDArray[np.int8]
+    residual: UnitArray
+    excess: UnitArray
+    source_side: BoolArray
+    value: int
+
+
+@dataclass(slots=True)
+class HostCopy:
+    """A `Solved` that was copied from elsewhere."""
+
+    terminals: Terminals
+    role: NDArray[np.int8]
+    residual: UnitArray
+    excess: UnitArray
+    source_side: BoolArray
+    value: int
+
+
+def cut(network: Network, state: Solved, control: Control | None = None) -> Cut:
+    """The minimum cut nearest the sources, and whether it is the only one. O(n + m). Raises `Cancelled`."""
+    slots = (control or Control()).slots
+    csr = network.row_offsets, network.head, network.reverse_arc
+    least, takes = (
+        cuts.reachable(*csr, state.residual, state.excess, state.role, state.source_side, forward, slots)
+        for forward in (True, False)
+    )
+    columns = network.edge_arc, network.head, network.reverse_arc, network.capacity, network.undirected
+    edges, same_edges = cuts.crossing(*columns, least, ~takes, slots)
+    go_on(control)
+    unique = same_edges and _pays_the_same(state.terminals, least, ~takes)
+    return Cut(least, edges, state.value, unique)
+
+
+def _pays_the_same(terminals: Terminals, least: BoolArray, greatest: BoolArray) -> bool:
+    """Whether both cuts pay the caps of the same terminals.
+
+    A cut pays the cap of a source on its sink side, and that of a sink on its source side; so two cuts of the same
+    edges may differ in the caps they pay.
+    """
+    ends = ((terminals.sources, terminals.supply), (terminals.sinks, terminals.demand))
+    return all(bool((least[v] == greatest[v])[(cap != INFINITE) & (cap > 0)].all()) for v, cap in ends)
+
+
+def flow(network: Network, state: Solved, capacity: UnitArray, control: Control | None = None) -> UnitArray:
+    """int64[m]: see `gpu_engine.engine.Engine.flow`. ``capacity`` int64[arcs]. About a solve. Raises `Cancelled`."""
+    control = control or Control()
+    free = free_vertices(network, state.terminals)
+    residual, excess = state.residual.copy(), state.excess.copy()
+    for deficits in (False, True):
+        _return(network, state, capacity, residual, excess, control, deficits)
+    route_free_flow(network, free, residual, excess)
+    go_on(control)
+    np.subtract(capacity, residual, out=residual)
+    del excess
+    return distribute(network, residual)
+
+
+def _return(
+    network: Network,
+    state: Solved,
+    capacity: UnitArray,
+    residual: UnitArray,
+    excess: UnitArray,
+    control: Control,
+    deficits: bool,
+) -> None:
+    """Send the excess of S back to sources, or (``deficits``) draw what T lacks from sinks.
+
+    Only flow at hand is cancelled: a drain over arcs whose residual is the flow of their reverse.
+    """
+    caps = state.terminals
+    vertices, amounts = (caps.sinks, caps.demand) if deficits else (caps.sources, caps.supply)
+    capped = amounts != INFINITE
+    shift = np.zeros_like(excess)  # an unused supply or demand may stay where it is
+    shift[vertices[capped]] = amounts[capped] * (-1 if deficits else 1)
+    role = sides.drain_roles(state.role, state.source_side, not deficits)
+    back = flow_residual(network.reverse_arc, capacity, residual)
+    go_on(control)
+    excess -= shift
+    drain(network, back, excess, role, control, SCRATCH, mirrored=deficits, exact=True)
+    go_on(control)
+    excess += shift
+    add_returned(network.reverse_arc, capacity, residual, back)
+
+
+def go_on(control: Control | None) -> None:
+    """Between passes over all arcs: raises `Cancelled` if the flag is up."""
+    if control is not None and control.cancelled:
+        raise Cancelled("cancelled between two passes over the arcs")

@@ -1,0 +1,107 @@
+"""Run a preset on flow states: on one region, or on both sides of an old cut at once."""
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import fields
+from functools import cached_property
+from time import perf_counter
+from typing import Any, Final
+
+import cupy
+import numpy as np
+
+from gpu_engine.cuda import launch
+from gpu_engine.cuda.launch import State, Topology
+from gpu_engine.cuda.presets.region import AWAY, ReversedRows, Side
+from gpu_engine.cuda.presets.schedules import PRESETS, Preset, Steps
+from gpu_engine.engine import Control
+from gpu_engine.errors import Cancelled
+from gpu_engine.networks.free import ORDINARY, SINK
+
+STEP_LIMIT: Final = 1 << 30
+"""Host iterations of one drain; at 10 us each, hours. What is left then is the default drain's."""
+
+
+class PresetDrain:
+    """A preset on one network."""
+
+    def __init__(self, name: str, topology: Topology) -> None:
+        self._preset: Preset = PRESETS[name]
+        self._topology = topology
+        self._reversed_rows: ReversedRows | None = None
+        self.spent_ms = 0.0
+        """Wall-clock time in schedules since the caller last reset it."""
+
+    @property
+    def nbytes(self) -> int:
+        """On the device at rest."""
+        rows = self._reversed_rows
+        return 0 if rows is None else sum(int(getattr(rows, field.name).nbytes) for field in fields(rows))
+
+    @cached_property
+    def _streams(self) -> tuple[Any, Any]:
+        return cupy.cuda.Stream(), cupy.cuda.Stream()
+
+    def _side(self, state: State, deficits: bool) -> Side:
+        """S as the region of its deficits, or T; what is free there takes or gives everything."""
+        free = (state.role != ORDINARY).astype(np.int8) * np.int8(SINK)
+        region = cupy.where(state.source_side != deficits, np.int8(AWAY), free)
+        if self._preset.reversed_rows and self._reversed_rows is None and self._topology.n_arcs:
+            self._reversed_rows = ReversedRows.of(self._topology, state.edge_arc, *launch.columns(state.arcs))
+        return Side(self._topology, state.arcs, state.excess, region, state.wide, deficits, self._reversed_rows)
+
+    def one(self, state: State, deficits: bool, control: Control) -> dict[str, int]:
+        """Drain S of its deficits, or T of its excess, on the current stream; returns the counters.
+
+        Raises `Cancelled`; the state is then a pseudoflow.
+        """
+        began = perf_counter()
+        side = self._side(state, deficits)
+        if side.n_arcs:
+            with closing(self._preset.schedule(side)) as steps:
+                for _ in zip(range(STEP_LIMIT), steps, strict=False):
+                    _look(control)
+        counters = side.work.counters()
+        self.spent_ms += (perf_counter() - began) * 1e3
+        return counters
+
+    def both(self, state: State, control: Control) -> dict[str, int]:
+        """If the preset does so, pull in S and push in T at once, on a stream each: they share no residual."""
+        if not self._preset.both_sides:
+            return {}
+        began = perf_counter()
+        sides = [self._side(state, deficits) for deficits in (True, False)]
+        cupy.cuda.get_current_stream().synchronize()
+        try:
+            _run_at_once([self._preset.schedule(side) for side in sides], self._streams, control)
+        finally:
+            for stream in self._streams:
+                stream.synchronize()
+        counters: Counter[str] = Counter()
+        for side in sides:
+            counters.update(side.work.counters())
+        self.spent_ms += (perf_counter() - began) * 1e3
+        return counters
+
+
+def _run_at_once(schedules: Sequence[Steps], streams: Sequence[Any], control: Control) -> None:
+    with ExitStack() as stack:
+        running = [
+            (stack.enter_context(closing(steps)), stream) for steps, stream in zip(schedules, streams, strict=True)
+        ]
+        for _ in range(STEP_LIMIT):
+            _look(control)
+            for steps, stream in tuple(running):
+                with stream:
+                    try:
+                        next(steps)
+                    except StopIteration:
+                        running.remove((steps, stream))
+            if not running:
+                return
+
+
+def _look(control: Control) -> None:
+    if control.cancelled:
+        raise Cancelled("the solve was cancelled")

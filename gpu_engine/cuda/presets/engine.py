@@ -1,0 +1,71 @@
+"""An engine whose drains are done by a published system; the default drain follows and proves that nothing is left."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import Final
+
+from gpu_engine.cuda.arrange import Arrangement, as_given
+from gpu_engine.cuda.engine import COUNTERS, CudaEngine, CudaFlowState
+from gpu_engine.cuda.launch import Drains
+from gpu_engine.cuda.presets.drain import PresetDrain
+from gpu_engine.cuda.waiting import WORK, wait
+from gpu_engine.engine import WORK_DONE, Control, FlowState, SolveReport
+from gpu_engine.errors import Cancelled
+from gpu_engine.footprint import Room, unlimited
+from gpu_engine.networks.network import Network
+
+LEFT: Final = "left_pushes"
+"""Pushes that the default drain had to make behind the preset."""
+
+
+class PresetEngine(CudaEngine):
+    """``preset`` is a name of `gpu_engine.cuda.presets.schedules`. Reports count the preset's work, and `LEFT`.
+
+    What a preset takes while it drains is not asked of ``room``. Raises KeyError for a name that is not there.
+    """
+
+    def __init__(self, network: Network, preset: str, room: Room = unlimited) -> None:
+        super().__init__(network, room)
+        self.name = f"cuda:{preset}"
+        self._preset = PresetDrain(preset, self._topology)
+
+    def _arranged(self, state: CudaFlowState) -> Arrangement:
+        """As published codes have their arcs."""
+        return as_given(self.network)
+
+    def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
+        self._preset.spent_ms = 0.0
+        report = super().solve(state, control, cold=cold)
+        return replace(report, timings_ms={**report.timings_ms, "preset": self._preset.spent_ms})
+
+    def _settle(
+        self, state: CudaFlowState, control: Control, sides: list[bool], limit_ms: float = math.inf
+    ) -> dict[str, int]:
+        """As `CudaEngine._settle`, for as long as the preset takes."""
+        drains = Drains(self.network.n_vertices, self.network.n_arcs)
+        done = control.slots[WORK].copy()
+        counters = Counter(dict.fromkeys((*COUNTERS, LEFT), 0))
+        stopped = False
+        try:
+            if state.holding and len(sides) == 2:
+                counters.update(self._preset.both(state, control))
+            for deficits in sides:
+                counters.update(self._preset.one(state, deficits, control))
+                drains.start(self._topology.row_offsets, state, deficits=deficits)
+        except Cancelled:
+            stopped = True  # what the drains before it did counts all the same
+        wait(control, drains, math.inf)
+        for told in drains.outcomes():
+            stopped |= bool(told["status"] != 0)
+            state.value += int(told["gained"])
+            counters[LEFT] += int(told["pushes"])
+        control.slots[WORK] = done + [counters[name] for name in WORK_DONE]
+        if stopped:
+            state.holding = max(state.holding, 1)
+            raise Cancelled("the solve was cancelled")
+        return counters
+
+    @property
+    def device_nbytes(self) -> int:
+        return super().device_nbytes + self._preset.nbytes

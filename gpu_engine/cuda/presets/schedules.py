@@ -1,0 +1,294 @@
+"""The published GPU max-flow systems by name, for comparison: other ways to drain a region.
+
+A schedule does what `launch.drain` does, with launches and read-backs from the host as its paper has it. It leaves a
+pseudoflow in which no active vertex reaches a target, but it proves nothing: the default drain always follows, finds
+what is cut off, and would finish what a schedule left. So the certificate holds for every preset, and the counter
+``left_pushes`` tells how much was left (nothing, if the repairs below are right).
+
+Papers:
+
+- Gutierrez Mota, "Aplicación de las GPU's en la solución del problema de flujo máximo", 2012, chapter 4; the rule is
+  Hong's ("A lock-free multi-threaded algorithm for the maximum flow problem", IPDPS 2008).
+- Kannappan, Kumar, Nasre, "Scalable Maxflow Processing for Dynamic Graphs"; alternating push and pull is from Khatri
+  et al., "Scaling the Maximum Flow Computation on GPUs", 2022.
+- VanAusdal, Burtscher, "An Efficient Push-Relabel Implementation for Max-Flow Computations on GPUs" (ECL-MaxFlow).
+- Hsieh, Lin, Kuo, "Engineering A Workload-balanced Push-Relabel Algorithm for Massive Graphs on GPUs" (WBPR).
+
+What differs from all of them: terminal sets instead of one source and one sink; searches stay on the device; and a
+warm solve drains the two sides of the old cut one after the other. The dynamic algorithm's one drain of everything
+moves the same excess, because no residual arc leads from the source side to the sink side. Cold solves are the
+papers' static forms.
+
+A schedule is a generator that yields after each launch or two; the caller looks at its cancel flag there. Each
+kernel is bounded; a schedule ends because exact distances never shrink between its searches (Kannappan et al.,
+Theorem 3.7), and the caller bounds it all the same.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from gpu_engine.errors import UnknownEngine
+
+if TYPE_CHECKING:  # so that names can be checked without CuPy
+    from gpu_engine.cuda.presets.region import Side
+
+Steps = Generator[None, None, None]
+
+NOWHERE: Final = 0x7FFFFFFF
+"""A height of no vertex: not seen by a search."""
+
+INNER_CYCLES: Final = 5
+OUTER_CYCLES: Final = 220
+"""Gutierrez, appendix B: operations of a vertex in a launch, launches between global relabels."""
+
+ALTERNATIONS: Final = 512
+"""Iterations of alternating push and pull, which has no proof that it ends; from then on only push, which has."""
+
+LAUNCH_CYCLES: Final = 64
+"""Most operations of a vertex in one launch of a thread-centric WBPR kernel, so that it can be cancelled."""
+
+
+def hong_lockfree(side: "Side") -> Steps:
+    """Gutierrez, Algorithms 4.1-4.8: lock-free cycles, then violations are cancelled and two searches give heights
+    min(distance to a target, n + distance to the outside), which stands for the source.
+
+    Racy: pushes by outdated heights, and violations cancelled without regard to the excess; repaired in lockfree.cuh.
+    """
+    while True:
+        yield from _search(side, "hong/search", side.records, unseen=NOWHERE)
+        yield from _levels(side, "hong/search", side.records, first=side.n, unseen=NOWHERE)
+        if not side.collect("hong"):
+            return
+        for _ in range(OUTER_CYCLES):
+            side.launch("hong/push_relabel", side.n, *side.records, INNER_CYCLES, side.clear())
+            side.work.done["rounds"] += 1
+            yield
+            if not side.told():
+                break
+        side.launch("hong/cancel", side.n, *side.records)
+
+
+def dyn_topo(side: "Side") -> Steps:
+    """Kannappan et al., Algorithms 1-4 (static) and 5-6 (dynamic), one thread for every vertex.
+
+    Racy: their steep arcs, which Algorithm 3 removes; where that would take more than a vertex holds, see lockfree.cuh.
+    """
+    while True:
+        yield from _search(side, "kannappan/search", side.records)
+        if not side.collect("kannappan"):
+            return
+        side.launch("kannappan/push_relabel", side.n, *side.records, _kernel_cycles(side), side.clear())
+        side.launch("kannappan/remove_invalid", side.n, *side.records)
+        side.work.done["rounds"] += 1
+        yield
+
+
+def dyn_data(side: "Side") -> Steps:
+    """Kannappan et al., section 5.2.1: as `dyn_topo`, with one thread for each vertex that a search left active."""
+    while True:
+        if not (yield from _data_iteration(side)):
+            return
+
+
+def dyn_push_pull(side: "Side") -> Steps:
+    """Kannappan et al., section 5.2.2: arcs into sinks are filled first, so deficits are the targets; then `dyn_data`.
+
+    When an update leaves work on both sides of the old cut, `PresetDrain.both` runs a pull on one and a push on the
+    other, on two streams at once; what they leave for each other follows with a last push, as in the paper.
+    """
+    side.launch("kannappan/saturate_sinks", side.n, *side.records)
+    yield from dyn_data(side.without_sinks())
+
+
+def alt_pp(side: "Side") -> Steps:
+    """Khatri et al., as Kannappan et al. compare with it: a push and a pull take turns on the same region, each with
+    its own heights.
+
+    The paper has no proof that it ends: after `ALTERNATIONS` turns only the push goes on.
+    """
+    side.launch("kannappan/saturate_sinks", side.n, *side.records)
+    push = side.without_sinks()
+    pull = push.mirror()
+    for turn in count():
+        pulling = turn % 2 == 1 and turn < ALTERNATIONS
+        busy = yield from _data_iteration(pull if pulling else push)
+        if not busy and not pulling:
+            return
+
+
+def ecl(side: "Side") -> Steps:
+    """ECL-MaxFlow, Algorithms 4-7, phase 1: a warp for each vertex of a double worklist, an equally parallel search
+    every max(100, V^2 / (1000 E)) iterations.
+
+    Racy: pushes to neighbours that rise in the same launch; repaired by a launch of each kind (warps.cuh).
+    """
+    every = max(100, side.n**2 // (1000 * max(1, side.n_arcs // 2)))
+    stamp, spare, other = side.new_list(), side.new_list(), side.new_list()
+    stamp.fill(0)
+    yield from _ecl_search(side, stamp, spare, other)
+    length = side.collect("ecl")
+    current, following = side.active, other
+    for iteration in count(1):
+        if length == 0:
+            return
+        worklist = (current, length, following, side.clear(), stamp, iteration)
+        side.launch_warps("ecl/push", length, *side.records, *worklist)
+        side.launch_warps("ecl/relabel", length, *side.records, *worklist)
+        side.work.done["rounds"] += 1
+        yield
+        length = side.told()
+        current, following = following, current
+        if iteration % every == 0:
+            yield from _ecl_search(side, stamp, spare, following)
+
+
+def wbpr_tc_bcsr(side: "Side") -> Steps:
+    """WBPR, Algorithm 1 on the bidirectional CSR, whose reverse arcs are found by binary search."""
+    yield from _thread_centric(side, "bcsr", side.records)
+
+
+def wbpr_tc_rcsr(side: "Side") -> Steps:
+    """WBPR, Algorithm 1 on the reversed CSR: a copy of the residuals while the drain lasts."""
+    with side.as_reversed_rows() as rows:
+        yield from _thread_centric(side, "rcsr", rows)
+
+
+def wbpr_vc_bcsr(side: "Side") -> Steps:
+    """WBPR, Algorithm 2 on the bidirectional CSR."""
+    yield from _vertex_centric(side, "bcsr", side.records)
+
+
+def wbpr_vc_rcsr(side: "Side") -> Steps:
+    """WBPR, Algorithm 2 on the reversed CSR: a copy of the residuals while the drain lasts."""
+    with side.as_reversed_rows() as rows:
+        yield from _vertex_centric(side, "rcsr", rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """What a name means."""
+
+    schedule: Callable[["Side"], Steps]
+    reversed_rows: bool = False
+    """It works on WBPR's reversed CSR."""
+    both_sides: bool = False
+    """The two regions that an update leaves are drained at once."""
+
+
+PRESETS: Final[Mapping[str, Preset]] = {
+    "hong-lockfree": Preset(hong_lockfree),
+    "dyn-topo": Preset(dyn_topo),
+    "dyn-data": Preset(dyn_data),
+    "dyn-push-pull": Preset(dyn_push_pull, both_sides=True),
+    "alt-pp": Preset(alt_pp),
+    "ecl": Preset(ecl),
+    "wbpr-tc-rcsr": Preset(wbpr_tc_rcsr, reversed_rows=True),
+    "wbpr-tc-bcsr": Preset(wbpr_tc_bcsr),
+    "wbpr-vc-rcsr": Preset(wbpr_vc_rcsr, reversed_rows=True),
+    "wbpr-vc-bcsr": Preset(wbpr_vc_bcsr),
+}
+DEFAULT: Final = "default"
+
+
+def find(name: str) -> Preset | None:
+    """None for "default". Raises `UnknownEngine` with the names there are."""
+    if name == DEFAULT:
+        return None
+    if name not in PRESETS:
+        raise UnknownEngine(f"no preset {name!r}; there are {', '.join((DEFAULT, *PRESETS))}")
+    return PRESETS[name]
+
+
+# ---- pieces ------------------------------------------------------------------------------------------------------
+
+
+def _search(side: "Side", kernel: str, rows: tuple[Any, ...], unseen: int | None = None) -> Steps:
+    """Exact heights by a topology-driven search, a launch a level; ``unseen`` (n) where no target is reached."""
+    unseen = side.n if unseen is None else unseen
+    side.work.done["global_relabels"] += 1
+    side.launch(f"{kernel.split('/')[0]}/start_heights", side.n, unseen)
+    yield from _levels(side, kernel, rows, first=0, unseen=unseen)
+
+
+def _levels(side: "Side", kernel: str, rows: tuple[Any, ...], first: int, unseen: int) -> Steps:
+    """At most n levels from the height ``first`` on."""
+    side.clear()
+    for level in range(first, first + side.n):
+        side.launch(kernel, side.n, *rows, level, unseen, side.work.signal)
+        side.work.done["levels"] += 1
+        yield
+        if side.told() != level + 1:
+            return
+
+
+def _kernel_cycles(side: "Side") -> int:
+    """Kannappan et al., section 6.1: the average degree."""
+    return max(1, side.n_arcs // side.n)
+
+
+def _data_iteration(side: "Side") -> Generator[None, None, bool]:
+    """Search, push and relabel, remove invalid arcs for the vertices that are active; returns if there were any."""
+    yield from _search(side, "kannappan/search", side.records)
+    active = side.collect("kannappan")
+    if active:
+        listed = (side.active, active)
+        side.launch("kannappan/push_relabel_listed", active, *side.records, _kernel_cycles(side), side.clear(), *listed)
+        side.launch("kannappan/remove_invalid_listed", active, *side.records, *listed)
+        side.work.done["rounds"] += 1
+        yield
+    return active > 0
+
+
+def _thread_centric(side: "Side", layout: str, rows: tuple[Any, ...]) -> Steps:
+    """Algorithm 1: |V| cycles of every vertex, then a global relabel; here without a host's search.
+
+    Racy: pushes by outdated heights, with nothing to remove the steep arcs; repaired in lockfree.cuh.
+    """
+    while True:
+        yield from _search(side, f"wbpr/search_{layout}", rows)
+        if not side.collect("wbpr"):
+            return
+        for begun in range(0, side.n, LAUNCH_CYCLES):
+            cycles = min(LAUNCH_CYCLES, side.n - begun)
+            side.launch(f"wbpr/push_relabel_{layout}", side.n, *rows, cycles, side.clear())
+            side.work.done["rounds"] += cycles
+            yield
+            if not side.told():
+                break
+        side.launch(f"wbpr/cancel_{layout}", side.n, *rows)
+
+
+def _vertex_centric(side: "Side", layout: str, rows: tuple[Any, ...]) -> Steps:
+    """Algorithm 2: the active vertices are queued, each gets a warp; |V| such cycles, then a global relabel.
+
+    Racy: pushes to neighbours that rise in the same launch; repaired by a launch of each kind (warps.cuh).
+    """
+    while True:
+        yield from _search(side, f"wbpr/search_{layout}", rows)
+        for _ in range(side.n):
+            active = side.collect("wbpr")
+            if not active:
+                return  # heights are valid: who stands at n is cut off
+            side.launch_warps(f"wbpr/push_{layout}", active, *rows, side.active, active)
+            side.launch_warps(f"wbpr/relabel_{layout}", active, *rows, side.active, active)
+            side.work.done["rounds"] += 1
+            yield
+
+
+def _ecl_search(side: "Side", stamp: Any, current: Any, following: Any) -> Steps:
+    """Algorithms 6 and 7; ``current`` and ``following`` int32[n] are free to use. At most n levels."""
+    side.work.done["global_relabels"] += 1
+    search = -side.work.done["global_relabels"]
+    side.launch("ecl/start_search", side.n, current, side.clear(), stamp, search)
+    yield
+    for level in count(1):
+        length = side.told()
+        if length == 0:
+            return
+        worklist = (current, length, following, side.clear(), stamp, search, level)
+        side.launch_warps("ecl/search", length, *side.records, *worklist)
+        side.work.done["levels"] += 1
+        yield
+        current, following = following, current

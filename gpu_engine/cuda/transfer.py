@@ -1,0 +1,67 @@
+"""Flow states between the device, where each has an order of the arcs of its own, and the host."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import cupy
+import numpy as np
+
+from gpu_engine.cpu.derive import HostCopy
+from gpu_engine.cuda import launch
+from gpu_engine.cuda.launch import Array, State, Topology
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.types import UnitArray
+
+
+class SolvedState(State, Protocol):
+    """A `State` with what it was solved for."""
+
+    terminals: Terminals
+    value: int
+
+
+def host_copy(network: Network, topology: Topology, state: SolvedState) -> HostCopy:
+    """The state in the network's order, for `gpu_engine.cpu.derive`."""
+    return HostCopy(
+        state.terminals,
+        role=state.role.get(),
+        residual=residual_on_host(network, topology, state),
+        excess=state.excess.get(),
+        source_side=state.source_side.get(),
+        value=state.value,
+    )
+
+
+def residual_on_host(network: Network, topology: Topology, state: State) -> UnitArray:
+    """int64[arcs] in the network's order, in the CPU engine's terms for infinite arcs."""
+    own = launch.residual(state.arcs, state.wide)
+    if network.n_infinite:
+        own = own - launch.arc_capacity(topology, state)
+    given = cupy.empty(len(own), own.dtype)
+    for there, here in _places(network, state):
+        given[there] = own[here]
+    residual: UnitArray = given.get().astype(np.int64)
+    if network.n_infinite:
+        residual += network.arc_capacity()
+    return residual
+
+
+def put_flow(network: Network, topology: Topology, state: State, flow: UnitArray) -> None:
+    """Give the state the residuals of a flow, int64[arcs] in the network's order. ValueError for another size."""
+    launch.zero_flow(topology, state)
+    column = launch.residual(state.arcs, state.wide)
+    if flow.shape != column.shape:
+        raise ValueError(f"flow of {len(flow)} arcs")
+    capacity, sent = column.copy(), cupy.asarray(flow.astype(column.dtype))
+    for there, here in _places(network, state):
+        column[here] = capacity[here] - sent[there]
+
+
+def _places(network: Network, state: State) -> Iterator[tuple[Array, Array]]:
+    """Where the same arcs are in the network and in the state: those that carry edges, then their reverses."""
+    given = cupy.asarray(network.edge_arc)
+    kept = given >= 0
+    there, here = given[kept], state.edge_arc[kept]
+    yield there, here
+    yield cupy.asarray(network.reverse_arc)[there], launch.columns(state.arcs)[1][here]

@@ -1,0 +1,39 @@
+"""The host while drains run: it passes a cancel on, tells how far they are, and stops those that take too long."""
+
+import time
+from time import perf_counter
+from typing import Final
+
+import cupy
+
+from gpu_engine.cuda.launch import Drains
+from gpu_engine.engine import WORK_DONE, Control
+
+SPIN_S: Final = 0.001
+POLL_S: Final = 0.0002
+TELL_S: Final = 0.05
+"""How often a running solve tells its counters."""
+
+WORK: Final = slice(Control.PUSHES, Control.PUSHES + len(WORK_DONE))
+"""Where a control has the counters `WORK_DONE`."""
+
+
+def wait(control: Control, drains: Drains, limit_ms: float) -> bool:
+    """Until all drains have ended. False if they were stopped because ``limit_ms`` had passed."""
+    event = cupy.cuda.Event(disable_timing=True)
+    event.record()
+    began = told = perf_counter()
+    done = control.slots[WORK].copy()
+    sent, in_time = False, True
+    while not event.done:
+        now = perf_counter()
+        late = (now - began) * 1e3 > limit_ms
+        if (control.cancelled or late) and not sent:
+            drains.cancel()
+            sent, in_time = True, control.cancelled
+        if now - began > SPIN_S:
+            time.sleep(POLL_S)
+        if now - told > TELL_S:
+            told = now
+            control.slots[WORK] = done + drains.progress()
+    return in_time

@@ -1,0 +1,204 @@
+"""What both engines share: when a flow state is repaired and when it is solved from zero.
+
+A state that was solved once is kept a pseudoflow by updates (`gpu_engine.cpu.repair`): it lacks flow or holds too much
+only at the ends of changed edges, its *broken* ends. If there are none, flow and cut are still optimal. If there are, a
+repair drains what they lack or hold, unless a cold solve is expected to be faster, or proves to be.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Final, Generic, TypeVar
+
+from numpy.typing import NDArray
+
+from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
+from gpu_engine.errors import InvalidNetwork
+from gpu_engine.networks.free import free_vertices
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.types import EdgeArray, UnitArray
+
+MANY_BROKEN: Final = 100
+SPARSE_DEGREE: Final = 16
+RETRY_EVERY: Final = 32
+
+
+class TooSlow(Exception):
+    """A repair has taken longer than a cold solve takes. The state can be solved from zero."""
+
+
+@dataclass(slots=True)
+class Patience:
+    """When a repair is not worth trying, learned from how long repairs and cold solves of this state took."""
+
+    cold_ms: float = float("inf")
+    """How long the last cold solve took."""
+    give_up_at: int = 1 << 62
+    """Broken ends from which on a cold solve is expected to be faster."""
+    refused: int = 0
+    least: int = MANY_BROKEN
+    """Fewer broken ends than this are always repaired."""
+
+    def start_with(self, n_vertices: int, n_arcs: int) -> None:
+        """A first guess: excess travels far in sparse networks, so many small repairs cost more than one flood."""
+        if n_arcs < SPARSE_DEGREE * n_vertices:
+            self.give_up_at = max(self.least, n_vertices // 200)
+
+    def allows(self, n_broken: int) -> bool:
+        """False if a cold solve should be made; now and then a repair is tried all the same."""
+        if n_broken < self.give_up_at:
+            return True
+        self.refused += 1
+        return self.refused % RETRY_EVERY == 0
+
+    def learn(self, n_broken: int, repair_ms: float) -> None:
+        """A repair of so many broken ends took so long."""
+        if repair_ms > self.cold_ms:
+            self.give_up_at = min(self.give_up_at, max(self.least, n_broken))
+        elif n_broken >= self.give_up_at:
+            self.give_up_at = 2 * n_broken
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class IncrementalState(FlowState):
+    """What a flow state has on any engine."""
+
+    terminals: Terminals
+    role: Any
+    """int8[n] where the engine keeps it: `gpu_engine.networks.free`."""
+    value: int = 0
+    """Of the flow, in units; after an update, of the cut at hand."""
+    settled_value: int = 0
+    """The value when it was solved last."""
+    solved: bool = False
+    """False: the next solve is from zero."""
+    patience: Patience = field(default_factory=Patience)
+
+
+State = TypeVar("State", bound=IncrementalState)
+
+
+class IncrementalEngine(Engine, Generic[State]):
+    """One network with flow states that are repaired after updates. An engine adds where the arrays live."""
+
+    _states: list[State]
+
+    def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
+        own, control, began = self._own(state), control or Control(), perf_counter()
+        if cold or not own.solved:
+            mode, reason = Mode.COLD, "asked for" if cold else "no earlier flow to start from"
+            counters = self._solve_cold_timed(own, control)
+        else:
+            mode, reason, counters = self._solve_warm(own, control)
+        own.settled_value = own.value
+        self._forget_changes(own)
+        timings_ms = {"solve": (perf_counter() - began) * 1e3}
+        return SolveReport(mode, own.value, self.name, counters, timings_ms, reason)
+
+    def close(self, state: FlowState) -> None:
+        self._states.remove(self._own(state))
+
+    def _own(self, state: FlowState) -> State:
+        """Raises ValueError for a state of another engine, or one that was closed."""
+        for own in self._states:
+            if own is state:
+                return own
+        raise ValueError("a flow state of another engine, or one that was closed")
+
+    def _solve_cold_timed(self, state: State, control: Control) -> Mapping[str, int]:
+        began = perf_counter()
+        counters = self._solve_cold(state, control)
+        state.solved = True
+        state.patience.cold_ms = (perf_counter() - began) * 1e3
+        return counters
+
+    def _solve_warm(self, state: State, control: Control) -> tuple[Mode, str, Mapping[str, int]]:
+        n_broken = self._count_broken(state)
+        if not n_broken:
+            nothing = control.progress()
+            if state.value != state.settled_value:
+                return Mode.WARM, "the cut is still minimum, its capacity changed", nothing
+            changed = self._is_changed(state)
+            reason = "flow and cut are still optimal" if changed else "no change since the last solve"
+            return Mode.UNCHANGED, reason, nothing
+        if not state.patience.allows(n_broken):
+            counters = self._solve_cold_timed(state, control)
+            return Mode.COLD, f"{n_broken} broken ends: solving anew is faster", counters
+        began = perf_counter()
+        try:
+            counters = self._repair(state, control)
+        except TooSlow:
+            state.patience.learn(n_broken, float("inf"))
+            counters = self._solve_cold_timed(state, control)
+            return Mode.COLD, "a repair took longer than a cold solve does", counters
+        state.patience.learn(n_broken, (perf_counter() - began) * 1e3)
+        return Mode.WARM, "repaired from the last flow", counters
+
+    @abstractmethod
+    def _solve_cold(self, state: State, control: Control) -> Mapping[str, int]:
+        """Solve from zero flow and set the value; counters of the work. The state is unsolved from its first change on.
+
+        Raises `Cancelled`.
+        """
+
+    @abstractmethod
+    def _repair(self, state: State, control: Control) -> Mapping[str, int]:
+        """Drain what the broken ends lack or hold, and keep the value up; counters of the work.
+
+        Raises `Cancelled`, or `TooSlow`.
+        """
+
+    @abstractmethod
+    def _count_broken(self, state: State) -> int:
+        """Ends of changed edges that lack or hold something; 0 if the state is optimal."""
+
+    @abstractmethod
+    def _is_changed(self, state: State) -> bool:
+        """Whether an update has changed edges since the last solve."""
+
+    @abstractmethod
+    def _forget_changes(self, state: State) -> None:
+        """The state is optimal: nothing of it is broken any more."""
+
+    def _update_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        """An edge becomes or ceases to be infinite: the free vertices may change, so every state goes cold."""
+        network = self.network
+        old = network.capacity[rows].copy()
+        network.set_capacity(rows, capacity)
+        try:
+            roles = [self._kept_role(free_vertices(network, state.terminals).role) for state in self._states]
+            self._store_infinite(rows, capacity)
+        except Exception:
+            network.set_capacity(rows, old)
+            raise
+        for state, role in zip(self._states, roles, strict=True):
+            state.role, state.solved = role, False
+
+    def _kept_role(self, role: NDArray[Any]) -> Any:
+        """The array where the engine keeps it."""
+        return role
+
+    @abstractmethod
+    def _store_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        """Put new capacities, some of which are or were infinite, beside the network's own."""
+
+    def _keep_restored(self, state: State, fill: Callable[[], None]) -> None:
+        """The end of `restore`: the open state stays if what ``fill`` puts into it is a maximum flow.
+
+        Raises `InvalidNetwork`; the state is then closed.
+        """
+        try:
+            fill()
+            certificate = self.certificate(state)
+        except (KeyError, ValueError) as error:
+            self.close(state)
+            raise InvalidNetwork(f"the saved flow state does not fit the network: {error}") from None
+        except Exception:
+            self.close(state)
+            raise
+        if not certificate.valid:
+            self.close(state)
+            raise InvalidNetwork(f"the saved flow state fails its checks: {'; '.join(certificate.failures)}")
+        state.value = state.settled_value = certificate.value
+        state.solved = True

@@ -1,0 +1,1 @@
+"""Networks as arrays: how they are given, checked, kept, named by terminals, and changed."""

@@ -1,0 +1,210 @@
+"""The network: what the user has, checked, and the links it becomes.
+
+Edges keep their rows, ids and capacities; the topology is a bidirectional CSR over links that every engine
+and every flow state shares. Nothing here knows a solver.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gpu_engine.errors import CapacityOverflow
+from gpu_engine.footprint import Counts
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.links import build_csr, sum_arc_capacity, survey_change, swap_capacity
+from gpu_engine.networks.validate import check, exact_total
+from gpu_engine.text.names import Names
+from gpu_engine.types import (
+    INFINITE,
+    INFINITE_RESIDUAL,
+    MAX_TOTAL,
+    ArcArray,
+    BoolArray,
+    EdgeArray,
+    UnitArray,
+    VertexArray,
+)
+
+CsrBuilder = Callable[[int, VertexArray, VertexArray], tuple[ArcArray, VertexArray, ArcArray, ArcArray]]
+"""What `gpu_engine.networks.links.build_csr` does; another device may do it faster."""
+
+
+class Network:
+    """A checked network. Topology is fixed; `capacity` changes through `set_capacity` only.
+
+    Attributes: ``row_offsets`` int32[n+1], ``head`` int32[arcs], ``reverse_arc`` int32[arcs] (arcs sorted by
+    tail, then head), ``edge_arc`` int32[m] (`NO_ARC` for self-loops), ``capacity`` int64[m] in units,
+    `INFINITE` where unlimited, ``undirected`` bool[m] or bool[1] when all edges agree.
+
+    Raises `InvalidNetwork`, `TooLarge` or `CapacityOverflow`, naming the edge rows. Cost: O(n + m) time.
+    """
+
+    def __init__(self, edges: EdgeList, build: CsrBuilder = build_csr) -> None:
+        check(edges)
+        self.n_vertices = edges.n_vertices
+        self.n_edges = edges.n_edges
+        self.decimals = edges.decimals
+        self.capacity: UnitArray = np.array(edges.capacity, dtype=np.int64)
+        self.undirected: BoolArray = np.atleast_1d(np.array(edges.undirected, dtype=np.bool_))
+        self.edge_ids = Names(edges.edge_ids, edges.n_edges, "edge id")
+        self.vertex_labels = Names(edges.vertex_labels, edges.n_vertices, "vertex label")
+        self.source, self.sink = edges.source, edges.sink
+        self.row_offsets, self.head, self.reverse_arc, self.edge_arc = build(
+            edges.n_vertices,
+            np.ascontiguousarray(edges.tail, dtype=np.int32),
+            np.ascontiguousarray(edges.head, dtype=np.int32),
+        )
+        self._loops = np.flatnonzero(self.edge_arc < 0)
+        """Rows of self-loops, rising: they have no arc that could tell their vertex."""
+        self._loop_vertex = np.asarray(edges.tail, np.int32)[self._loops]
+
+    @property
+    def n_arcs(self) -> int:
+        """Directed arcs, two for each link."""
+        return len(self.head)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays at rest, flow states not counted."""
+        arrays = (
+            self.capacity,
+            self.undirected,
+            self.row_offsets,
+            self.head,
+            self.reverse_arc,
+            self.edge_arc,
+            self._loops,
+            self._loop_vertex,
+        )
+        return sum(a.nbytes for a in arrays) + self.edge_ids.nbytes + self.vertex_labels.nbytes
+
+    @property
+    def counts(self) -> Counts:
+        """For `gpu_engine.footprint`; on a device it may also be wide, which an engine tells."""
+        return Counts(self.n_vertices, self.n_edges, self.n_arcs, infinite=self.n_infinite > 0)
+
+    def edge_tail(self, rows: EdgeArray) -> VertexArray:
+        """int32[k]: the tails of these edge rows."""
+        return self._end(rows, self.reverse_arc)
+
+    def edge_head(self, rows: EdgeArray) -> VertexArray:
+        """int32[k]: the heads of these edge rows."""
+        return self._end(rows, None)
+
+    def _end(self, rows: EdgeArray, through: ArcArray | None) -> VertexArray:
+        arcs = self.edge_arc[rows]
+        if self.n_arcs == 0:
+            ends = np.zeros(len(arcs), np.int32)
+        else:
+            ends = self.head[arcs if through is None else through[arcs]]
+        loops = np.flatnonzero(arcs < 0)
+        ends[loops] = self._loop_vertex[np.searchsorted(self._loops, rows[loops])]
+        return ends
+
+    def is_undirected(self, rows: EdgeArray) -> BoolArray:
+        """bool[k]: which of these edge rows are undirected."""
+        if len(self.undirected) == 1:
+            return np.broadcast_to(self.undirected, rows.shape)
+        return self.undirected[rows]
+
+    def arc_capacity(self) -> UnitArray:
+        """int64[arcs], computed anew from the edges: O(m) time, 8 bytes an arc."""
+        return sum_arc_capacity(
+            self.n_arcs,
+            self.edge_arc,
+            self.reverse_arc,
+            self.capacity,
+            self.undirected,
+            INFINITE,
+            INFINITE_RESIDUAL,
+        )
+
+    def infinite_arcs(self) -> BoolArray:
+        """bool[arcs]: which arcs an infinite edge lies on; empty if there is no such edge. O(m)."""
+        if not self.n_infinite:
+            return np.empty(0, np.bool_)
+        return self.arc_capacity() >= INFINITE_RESIDUAL
+
+    @cached_property
+    def n_infinite(self) -> int:
+        """How many edges have no limit."""
+        return int((self.capacity == INFINITE).sum())
+
+    @cached_property
+    def finite_total(self) -> int:
+        """Exact sum of the finite capacities, an undirected edge counted twice."""
+        return exact_total(self.capacity, self.undirected)
+
+    def check_update(self, rows: EdgeArray, capacity: UnitArray) -> "CapacityChange":
+        """What an update of distinct rows would do; raises `CapacityOverflow` before anything changes. O(k)."""
+        change = CapacityChange.of(survey_change(rows, capacity, self.capacity, self.undirected, INFINITE))
+        _check_total(self.finite_total + change.total, rows, capacity)
+        return change
+
+    def set_capacity(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        """Store new capacities of distinct edge rows. O(k). Flow states are the engine's to adjust."""
+        change = self.check_update(rows, capacity)
+        self.n_infinite += change.to_infinite
+        self.finite_total += change.total
+        self.capacity[rows] = capacity
+
+    def exchange(self, rows: EdgeArray, capacity: UnitArray) -> "CapacityChange":
+        """`check_update` and `set_capacity` in one pass. What touches infinite edges is told but not stored."""
+        total, before = self.finite_total, np.empty(len(rows), np.int64)
+        sums = swap_capacity(rows, capacity, self.capacity, before, self.undirected, INFINITE)
+        change = CapacityChange.of(sums)
+        try:
+            _check_total(total + change.total, rows, capacity)
+        except CapacityOverflow:
+            self.capacity[rows] = before
+            raise
+        if change.touches_infinite:
+            self.capacity[rows] = before
+        else:
+            self.finite_total = total + change.total
+        return change
+
+    def edge_list(self) -> EdgeList:
+        """The network as columns again, with its present capacities. O(m)."""
+        rows = np.arange(self.n_edges)
+        undirected = bool(self.undirected[0]) if len(self.undirected) == 1 else self.undirected
+        return EdgeList(
+            n_vertices=self.n_vertices,
+            tail=self.edge_tail(rows),
+            head=self.edge_head(rows),
+            capacity=self.capacity,
+            undirected=undirected,
+            decimals=self.decimals,
+            edge_ids=self.edge_ids.column,
+            vertex_labels=self.vertex_labels.column,
+            source=self.source,
+            sink=self.sink,
+        )
+
+
+def _check_total(total: int, rows: EdgeArray, capacity: UnitArray) -> None:
+    if total > MAX_TOTAL:
+        raise CapacityOverflow(
+            f"the capacities would add up to {total} units; the limit is {MAX_TOTAL}",
+            rows[np.argsort(capacity)[::-1][:10]].tolist(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityChange:
+    """What an update does to the network's sums."""
+
+    total: int
+    """Change of the finite total in units."""
+    to_infinite: int
+    """Edges that become infinite, less those that cease to be."""
+    touches_infinite: bool
+    """Some edge becomes infinite or ceases to be."""
+
+    @classmethod
+    def of(cls, sums: tuple[int, int, int, bool]) -> "CapacityChange":
+        """From what `gpu_engine.networks.links.survey_change` adds up."""
+        high, low, to_infinite, touches = sums
+        return cls((high << 32) + low, to_infinite, touches)

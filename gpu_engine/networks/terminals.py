@@ -1,0 +1,73 @@
+"""Terminal sets: who supplies, who demands, and how much at most."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpu_engine.errors import CapacityOverflow, InvalidTerminals, SourceIsSink
+from gpu_engine.networks.validate import exact_total
+from gpu_engine.types import INFINITE, MAX_TOTAL, UnitArray, VertexArray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Terminals:
+    """Sources with supply caps and sinks with demand caps, each sorted by vertex; `INFINITE` is uncapped.
+
+    A cap is an amount at the vertex, not an arc: no super-vertex enters the arrays.
+    """
+
+    sources: VertexArray
+    supply: UnitArray
+    sinks: VertexArray
+    demand: UnitArray
+
+    @classmethod
+    def of(
+        cls,
+        sources: Sequence[int] | VertexArray,
+        sinks: Sequence[int] | VertexArray,
+        supply: Sequence[int] | UnitArray | None = None,
+        demand: Sequence[int] | UnitArray | None = None,
+    ) -> "Terminals":
+        """Raises `InvalidTerminals` for an empty side, a repeated vertex or a negative cap."""
+        source_side = _side("source", sources, supply)
+        sink_side = _side("sink", sinks, demand)
+        both = np.intersect1d(source_side[0], sink_side[0], assume_unique=True)
+        if len(both):
+            raise SourceIsSink(f"{len(both)} vertices are both source and sink", both.tolist())
+        return cls(*source_side, *sink_side)
+
+    @property
+    def key(self) -> bytes:
+        """Equal for equal terminal sets, whatever the order they were given in."""
+        parts = (self.sources, self.supply, self.sinks, self.demand)
+        return b"|".join(part.tobytes() for part in parts)
+
+    def check(self, n_vertices: int) -> None:
+        """Raises `InvalidTerminals` for a vertex the network does not have."""
+        for name, vertices in (("source", self.sources), ("sink", self.sinks)):
+            bad = vertices[(vertices < 0) | (vertices >= n_vertices)]
+            if len(bad):
+                raise InvalidTerminals(f"{len(bad)} unknown {name} vertices", bad.tolist())
+
+
+def _side(
+    kind: str, vertices: Sequence[int] | VertexArray, caps: Sequence[int] | UnitArray | None
+) -> tuple[VertexArray, UnitArray]:
+    if len(vertices) == 0:
+        raise InvalidTerminals(f"no {kind}")
+    column = np.asarray(vertices, dtype=np.int32)
+    amount = np.full(len(column), INFINITE, np.int64) if caps is None else np.asarray(caps, np.int64)
+    if len(amount) != len(column):
+        raise InvalidTerminals(f"{len(amount)} caps for {len(column)} {kind} vertices")
+    if (amount < 0).any():
+        raise InvalidTerminals(f"negative {kind} caps", column[amount < 0].tolist())
+    if exact_total(amount, np.zeros(1, np.bool_)) > MAX_TOTAL:
+        raise CapacityOverflow(f"the {kind} caps add up to more than {MAX_TOTAL} units", column[:10].tolist())
+    order = np.argsort(column, kind="stable")
+    column = column[order]
+    repeated = column[1:][column[1:] == column[:-1]]
+    if len(repeated):
+        raise InvalidTerminals(f"{len(repeated)} {kind} vertices stand twice", repeated.tolist())
+    return column, amount[order]

@@ -1,0 +1,240 @@
+"""Batches of capacity operations, resolved against a network before anything changes.
+
+Every edge has its *own* capacity, which operations change, and may be *closed*: then its *effective* capacity,
+the one engines see, is zero until it is reopened. `Network.capacity` holds effective capacities; the table holds
+which edges are closed and what they will have when reopened.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.errors import ROWS_SHOWN, CapacityOverflow, EngineError, InvalidNetwork, UnknownEdge, shown
+from gpu_engine.networks.ends import EndIndex
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.units import read_amounts, read_decimal, scale_units, to_units
+from gpu_engine.text.literals import read_literals
+from gpu_engine.text.names import Names
+from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray
+
+Ids = Sequence[int] | Sequence[str] | NDArray[np.int64]
+
+
+class AmbiguousEdge(EngineError):
+    """End points name several parallel edges; `rows` are their ids."""
+
+    code = "ambiguous_edge"
+
+
+class OperationLike(Protocol):
+    """One operation: edges by id, or by tail and head; decimal literals for set, add and scale."""
+
+    @property
+    def op(self) -> Literal["set", "add", "scale", "close", "reopen"]: ...
+    @property
+    def edges(self) -> Ids | None: ...
+    @property
+    def tail(self) -> Ids | None: ...
+    @property
+    def head(self) -> Ids | None: ...
+    @property
+    def amounts(self) -> Sequence[str] | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a batch comes to: distinct rising edge rows and their state afterwards."""
+
+    rows: EdgeArray
+    own: UnitArray
+    closed: BoolArray
+    skipped: int = 0
+    """Named edges the network does not have."""
+    unchanged: int = 0
+    """Distinct edges that were named and end up as they were; they are not in `rows`."""
+
+    @property
+    def effective(self) -> UnitArray:
+        """int64[k]: the capacities the engine is to see."""
+        return np.where(self.closed, 0, self.own)
+
+
+class CapacityTable:
+    """Which edges of a network are closed, and their own capacities. 1 byte an edge, 9 once one has been closed."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.closed: BoolArray = np.zeros(network.n_edges, np.bool_)
+        self._own_of_closed: UnitArray = np.zeros(0, np.int64)
+        """int64[m] once an edge has been closed; what stands at open edges has no meaning."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes at rest, those of its index included once edges were named by their ends."""
+        index = self._ends.nbytes if "_ends" in self.__dict__ else 0
+        return self.closed.nbytes + self._own_of_closed.nbytes + index
+
+    def own(self, rows: EdgeArray) -> UnitArray:
+        """int64[k]: the edges' own capacities, closed or not."""
+        own = self.network.capacity[rows]
+        closed = np.flatnonzero(self.closed[rows])
+        own[closed] = self._own_of_closed[rows[closed]] if len(closed) else 0
+        return own
+
+    def resolve(
+        self,
+        batch: Sequence[OperationLike],
+        *,
+        on_missing: Literal["error", "skip"] = "error",
+        rounding: Literal["exact", "down"] = "exact",
+    ) -> Change:
+        """Run the operations in order on copies of the edges they name; the table stays as it is.
+
+        Raises `UnknownEdge`, `AmbiguousEdge`, `InvalidNetwork` or `CapacityOverflow`, with at most ten edge ids.
+        Cost: O(k log k), and O(m log m) once for edges named by their ends.
+        """
+        found = [self._find(operation) for operation in batch]
+        missing = sum(int((rows < 0).sum()) for rows in found)
+        if missing and on_missing == "error":
+            raise UnknownEdge(f"{missing} edges are unknown", _names_of_missing(batch, found))
+        touched = _distinct(np.concatenate([*found, np.empty(0, np.int64)]))
+        touched = touched[touched >= 0]
+        before, was_closed = self.own(touched), self.closed[touched]
+        own, closed = before.copy(), was_closed.copy()
+        for operation, rows in zip(batch, found, strict=True):
+            known = np.flatnonzero(rows >= 0)
+            self._refuse_twice(rows[known])
+            at = np.searchsorted(touched, rows[known])
+            self._run(operation, known, at, own, closed, rounding == "down")
+        changed = (own != before) | (closed != was_closed)
+        return Change(touched[changed], own[changed], closed[changed], missing, int((~changed).sum()))
+
+    def apply(self, change: Change) -> None:
+        """Remember closed edges. The effective capacities go to the network by the engine. O(k)."""
+        self.closed[change.rows] = change.closed
+        if not len(self._own_of_closed) and change.closed.any():
+            self._own_of_closed = np.zeros(self.network.n_edges, np.int64)
+        if len(self._own_of_closed):
+            self._own_of_closed[change.rows] = change.own
+
+    def _run(
+        self,
+        operation: OperationLike,
+        known: NDArray[np.int64],
+        at: NDArray[np.int64],
+        own: UnitArray,
+        closed: BoolArray,
+        down: bool,
+    ) -> None:
+        """One operation on the touched edges; ``at`` are their places, ``known`` those of their amounts."""
+        if operation.op in ("close", "reopen"):
+            if operation.amounts is not None:
+                raise InvalidNetwork(f"{operation.op} takes no amounts")
+            closed[at] = operation.op == "close"
+            return
+        names = operation.edges if operation.edges is not None else operation.tail
+        if operation.amounts is None or names is None or len(operation.amounts) != len(names):
+            count = 0 if operation.amounts is None else len(operation.amounts)
+            raise InvalidNetwork(f"{operation.op} has {count} amounts for {0 if names is None else len(names)} edges")
+        literals, ids = _chosen(operation.amounts, known), _chosen(names, known)
+        if operation.op == "set":
+            own[at] = self._set(literals, ids)
+        elif operation.op == "add":
+            own[at] = self._added(own[at], literals, ids)
+        else:
+            own[at] = _scaled(own[at].tolist(), literals, ids, down)
+
+    def _set(self, literals: Sequence[str], ids: Ids) -> UnitArray:
+        decimals = self.network.decimals
+        return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [ids[i]])[0])
+
+    def _added(self, own: UnitArray, literals: Sequence[str], ids: Ids) -> UnitArray:
+        decimals = self.network.decimals
+
+        def one(i: int) -> int:
+            return to_units(read_decimal(literals[i], ids[i]), decimals, ids[i])
+
+        more = read_literals(literals, decimals, one, signed=True)
+        unlimited = own == INFINITE
+        sums = np.where(unlimited, INFINITE, np.where(unlimited, 0, own) + more)  # both are within 2**60 of zero
+        for i in np.flatnonzero(sums < 0)[:1].tolist():
+            raise InvalidNetwork("the capacity would be negative", [ids[i]])
+        for i in np.flatnonzero((sums > MAX_TOTAL) & ~unlimited)[:1].tolist():
+            raise CapacityOverflow(f"the capacity would be beyond {MAX_TOTAL} units", [ids[i]])
+        return sums
+
+    def _refuse_twice(self, rows: EdgeArray) -> None:
+        order = np.sort(rows)
+        twice = order[1:][order[1:] == order[:-1]]
+        if len(twice):
+            names = self.network.edge_ids.of(twice[:10])
+            raise InvalidNetwork(f"{len(twice)} edges are named twice in one operation", names)
+
+    def _find(self, operation: OperationLike) -> EdgeArray:
+        """int64[k]: the edge row of each name, -1 where there is none."""
+        if operation.edges is not None and operation.tail is None and operation.head is None:
+            return rows_of(self.network.edge_ids, operation.edges)
+        if operation.edges is not None or operation.tail is None or operation.head is None:
+            raise InvalidNetwork("an operation names its edges either by id or by tail and head")
+        if len(operation.tail) != len(operation.head):
+            raise InvalidNetwork(f"{len(operation.tail)} tails for {len(operation.head)} heads")
+        labels = self.network.vertex_labels
+        return self._between(rows_of(labels, operation.tail), rows_of(labels, operation.head))
+
+    def _between(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> EdgeArray:
+        found, counts = self._ends.find(tails, heads)
+        for i in np.flatnonzero(counts > 1)[:1].tolist():
+            ids = self.network.edge_ids.of(self._ends.all(int(tails[i]), int(heads[i]))[:ROWS_SHOWN])
+            raise AmbiguousEdge(f"{counts[i]} parallel edges join the same vertices", ids)
+        return found
+
+    @cached_property
+    def _ends(self) -> EndIndex:
+        return EndIndex(self.network)
+
+
+def rows_of(names: Names, wanted: Ids) -> NDArray[np.int64]:
+    """int64[k]: the rows of these names; -1 where there is none, integers beyond int64 included."""
+    try:
+        return names.rows(wanted)
+    except OverflowError:
+        low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+        within = [-1 if isinstance(name, int) and not low <= name <= high else name for name in wanted]
+        beyond = [kept != name for kept, name in zip(within, wanted, strict=True)]
+        return np.where(beyond, -1, names.rows(cast(Ids, within)))
+
+
+def _distinct(rows: EdgeArray) -> EdgeArray:
+    """Rising. NumPy's own goes by a hash, which is slower, and holds the interpreter's lock."""
+    rising = np.sort(rows)
+    return rising[np.diff(rising, prepend=np.int64(-2)) > 0]
+
+
+def _chosen(column: Sequence[Any] | NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
+    """The column itself if all of its rows are chosen."""
+    return column if len(rows) == len(column) else [column[i] for i in rows.tolist()]
+
+
+def _scaled(own: list[int], literals: Sequence[str], ids: Ids, down: bool) -> list[int]:
+    scaled = []
+    for units, literal, name in zip(own, literals, ids, strict=True):
+        factor = read_decimal(literal, name)
+        if factor < 0:
+            raise InvalidNetwork(f"the factor {literal} is negative", [name])
+        scaled.append(scale_units(units, factor, down=down, row=name))
+    return scaled
+
+
+def _names_of_missing(batch: Sequence[OperationLike], found: Sequence[EdgeArray]) -> list[object]:
+    names: list[object] = []
+    for operation, rows in zip(batch, found, strict=True):
+        for i in np.flatnonzero(rows < 0)[:10].tolist():
+            if operation.edges is not None:
+                names.append(operation.edges[i])
+            elif operation.tail is not None and operation.head is not None:
+                names.append(shown([operation.tail[i], operation.head[i]]))
+    return names

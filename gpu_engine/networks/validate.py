@@ -1,0 +1,63 @@
+"""What a network must satisfy, checked on its columns alone: no CSR, no compiler, fit for an API process."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.errors import CapacityOverflow, InvalidNetwork, TooLarge
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.types import INFINITE, MAX_ARCS, MAX_DECIMALS, MAX_TOTAL, MAX_VERTICES, BoolArray, UnitArray
+
+
+def exact_total(capacity: UnitArray, undirected: BoolArray) -> int:
+    """Sum of the finite capacities as an exact integer, an undirected edge counted twice.
+
+    Split in 32-bit halves so that no int64 sum can wrap for up to 2**31 edges.
+    """
+    finite = np.where(capacity == INFINITE, 0, capacity)
+    low, high = finite & 0xFFFFFFFF, finite >> 32
+    twice = np.broadcast_to(undirected, finite.shape)
+    total = (int(high.sum()) << 32) + int(low.sum())
+    return total + (int(high[twice].sum()) << 32) + int(low[twice].sum())
+
+
+def check(edges: EdgeList) -> None:
+    """Raise unless the columns describe a network within the stated limits; names at most ten rows."""
+    m = edges.n_edges
+    columns: Sequence[tuple[str, NDArray[np.generic]]] = (
+        ("head", edges.head),
+        ("capacity", edges.capacity),
+    )
+    for name, column in columns:
+        if len(column) != m:
+            raise InvalidNetwork(f"column {name} has {len(column)} rows, tail has {m}")
+    if np.ndim(edges.undirected) and np.size(edges.undirected) != m:
+        raise InvalidNetwork(f"column undirected has {np.size(edges.undirected)} rows, tail has {m}")
+    if not 0 <= edges.decimals <= MAX_DECIMALS:
+        raise InvalidNetwork(f"decimals must lie between 0 and {MAX_DECIMALS}, not {edges.decimals}")
+    if not 0 <= edges.n_vertices <= MAX_VERTICES:
+        raise TooLarge(f"{edges.n_vertices} vertices; the limit is {MAX_VERTICES}")
+    if 2 * m > MAX_ARCS:
+        raise TooLarge(f"{m} edges; the limit is {MAX_ARCS // 2}")
+    for name, column in (("tail", edges.tail), ("head", edges.head)):
+        if column.dtype.kind not in "iu":
+            raise InvalidNetwork(f"column {name} must hold integers, not {column.dtype}")
+        bad = np.flatnonzero((column < 0) | (column >= edges.n_vertices))
+        if len(bad):
+            raise InvalidNetwork(
+                f"column {name} names {len(bad)} vertices outside 0..{edges.n_vertices - 1}", bad.tolist()
+            )
+    if edges.capacity.dtype != np.int64:
+        raise InvalidNetwork(f"column capacity must hold int64 units, not {edges.capacity.dtype}")
+    bad = np.flatnonzero(edges.capacity < 0)
+    if len(bad):
+        raise InvalidNetwork(f"{len(bad)} negative capacities", bad.tolist())
+    total = exact_total(edges.capacity, np.atleast_1d(np.asarray(edges.undirected, dtype=np.bool_)))
+    if total > MAX_TOTAL:
+        finite = np.where(edges.capacity == INFINITE, 0, edges.capacity)
+        largest = np.argsort(finite)[::-1][:10]
+        raise CapacityOverflow(f"the capacities add up to {total} units; the limit is {MAX_TOTAL}", largest.tolist())
+    for name, terminal in (("source", edges.source), ("sink", edges.sink)):
+        if terminal is not None and not 0 <= terminal < edges.n_vertices:
+            raise InvalidNetwork(f"the default {name} {terminal} is no vertex")

@@ -1,0 +1,1 @@
+"""Columns of text and of exact decimal numbers, without an object for each row."""

@@ -1,0 +1,61 @@
+"""The ASGI application. `create_app` is uvicorn's factory; all state lives in its lifespan."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypedDict
+
+from fastapi import Depends, FastAPI
+
+from service.api import openapi
+from service.api.backend import Backend, OpenBackend, open_backend
+from service.api.guards.access import authorise
+from service.api.guards.refusals import EarlyRefusals
+from service.api.guards.shields import SecurityHeaders, Shedding
+from service.api.metrics import Metrics
+from service.api.middleware import Requests
+from service.api.replies import problems
+from service.api.replies.sending import Sending
+from service.api.routes import capacities, flows, graphs, health, jobs, matching, snapshots
+from service.settings import Settings
+from service.telemetry.tracing import open_tracing
+
+DESCRIPTION = """Graphs stay resident, capacity changes are re-solved warm, every answer carries a certificate.
+Errors are problem+json with a stable `code`."""
+
+
+class State(TypedDict):
+    backend: Backend
+
+
+def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = open_backend) -> FastAPI:
+    """The application; `settings` come from the environment if not given."""
+    settings = settings or Settings()
+    metrics = Metrics()
+    tracing = open_tracing("api")
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[State]:
+        try:
+            async with open_backend(settings, metrics) as backend:
+                yield {"backend": backend}
+        finally:
+            tracing.close()
+
+    app = FastAPI(
+        title="Headrace",
+        version="1",
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        dependencies=[Depends(authorise)],
+    )
+    for resource in (graphs, capacities, flows, matching, snapshots, jobs, health):
+        app.include_router(resource.router)
+    problems.install(app)
+    openapi.install(app)
+    app.add_middleware(Shedding, limit=settings.max_requests)
+    app.add_middleware(Sending, limit_bytes=settings.max_sending_bytes, sending_bytes=metrics.sending_bytes)
+    app.add_middleware(Requests, metrics=metrics, access_log=settings.access_log, tracing=tracing)
+    app.add_middleware(EarlyRefusals, settings=settings, metrics=metrics)
+    app.add_middleware(SecurityHeaders)
+    return app

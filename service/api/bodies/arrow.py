@@ -1,0 +1,143 @@
+"""Arrow IPC streams for capacities: a page out, a batch in."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gpu_engine.formats import Limits
+from gpu_engine.formats.arrow import (
+    StreamSize,
+    column,
+    is_null,
+    is_text,
+    is_text_dictionary,
+    measure_tables,
+    read_tables,
+)
+from gpu_engine.types import INFINITE
+from service.api.bodies.encodings import MAX_EXPANSION
+from service.errors import ServiceError
+from service.models.capacities import PatchBody
+from service.models.columns import check_ids, plain_decimals
+
+ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
+END_COLUMNS: Final = {"edge": "edges", "tail": "tail", "head": "head"}
+AMOUNT_COLUMNS: Final = ("set", "add", "scale")
+
+MAX_WORDS_BYTES: Final = 64 << 20
+"""A dictionary's words, each as often as it is used: they are written out for the worker."""
+WORD_BYTES: Final = 4096
+"""The longest id, 1,024 characters, has no more."""
+
+ROW_BYTES: Final = 500
+TEXT_COPIES: Final = 6
+"""What reading a batch takes, as `gpu_engine.formats.reading` has it for graphs."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatchLimits:
+    """Of one batch."""
+
+    max_rows: int
+    max_bytes: int
+    """Decompressed, all columns together."""
+
+    @property
+    def of_stream(self) -> Limits:
+        return Limits(max_bytes_decompressed=self.max_bytes, max_expansion=MAX_EXPANSION)
+
+
+def patch_bytes(limits: PatchLimits, body: memoryview) -> int:
+    """Memory that `patch_from_arrow` and writing its batch may take. Raises as it does for sizes and types."""
+    (size,) = measure_tables(body, limits.of_stream, [limits.max_rows])
+    words = sum(min(size.rows * WORD_BYTES, MAX_WORDS_BYTES) for _ in _dictionaries(size))
+    return size.decompressed_bytes + ROW_BYTES * size.rows + TEXT_COPIES * (size.text_bytes + words)
+
+
+def patch_from_arrow(limits: PatchLimits, body: memoryview) -> PatchBody:
+    """A batch of one operation: the columns `edge`, or `tail` and `head`, and one of `set`, `add`, `scale`.
+
+    Amounts are integer, decimal128 or float64 columns in the graph's own unit; positive infinity is "inf".
+    Raises invalid_body, too_large.
+    """
+    (table,) = read_tables(body, limits.of_stream, [limits.max_rows])
+    unknown = [name for name in table.column_names if name not in (*END_COLUMNS, *AMOUNT_COLUMNS)]
+    if unknown or len(set(table.column_names)) < table.num_columns:
+        raise ServiceError("invalid_body", f"unknown or repeated columns {table.column_names}", unknown)
+    members: dict[str, Any] = {}
+    for name in table.column_names:
+        values = column(table, name)
+        nulls = np.flatnonzero(is_null(values))
+        if len(nulls):
+            raise ServiceError("invalid_body", f"{name} is null", nulls.tolist())
+        if name in AMOUNT_COLUMNS:
+            members[name] = _amounts(name, values)
+        else:
+            members[END_COLUMNS[name]] = check_ids(_ids(name, values))
+    return PatchBody.from_columns(members)
+
+
+def capacities_to_arrow(page: dict[str, Any], decimals: int, out: BinaryIO) -> None:
+    """The columns of a page, `capacity` as int64 units with their decimals in the metadata, as a load reads them.
+
+    `decimals` are those of the catalogue, which has another graph by now if this one was replaced: if they do not hold
+    the page, its own do.
+    """
+    decimals = _holding(page["capacity"], decimals)
+    columns = {name: pa.array(page[name]) for name in ("tail", "head")}
+    columns["capacity"] = pa.array([_units(amount, decimals) for amount in page["capacity"]], pa.int64())
+    columns["edge_id"] = pa.array(page["edge_ids"])
+    columns["closed"] = pa.array(page["closed"], pa.bool_())
+    metadata = {"decimals": str(decimals), "version": str(page["version"])}
+    table = pa.table(columns).replace_schema_metadata(metadata)
+    with pa.ipc.new_stream(pa.PythonFile(out, mode="w"), table.schema) as writer:
+        writer.write_table(table)
+
+
+def _dictionaries(size: StreamSize) -> list[str]:
+    return [field.name for field in size.schema if is_text_dictionary(field.type)]
+
+
+def _ids(name: str, values: pa.Array) -> list[int] | list[str]:
+    if is_text_dictionary(values.type):
+        return _words(name, values)
+    if not (is_text(values.type) or pa.types.is_integer(values.type)):
+        raise ServiceError("invalid_body", f"{name} holds integers or text, not {values.type}")
+    ids: list[int] | list[str] = values.to_pylist()
+    return ids
+
+
+def _words(name: str, values: pa.DictionaryArray) -> list[str]:
+    """Each row's word, which is one object however often it is used."""
+    lengths = pc.cast(pc.binary_length(values.dictionary), pa.int64()).take(values.indices)
+    if (pc.sum(lengths).as_py() or 0) > MAX_WORDS_BYTES:
+        raise ServiceError("too_large", f"the words of {name} are over {MAX_WORDS_BYTES} bytes, written out")
+    words = values.dictionary.to_pylist()
+    return [words[index] for index in values.indices.to_pylist()]
+
+
+def _amounts(name: str, column: pa.ChunkedArray) -> list[str]:
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal128(kind)):
+        raise ServiceError("invalid_body", f"{name} holds integers, decimals or floats, not {kind}")
+    literals: list[str] = list(map(str, column.to_pylist()))  # a float64 stands for its shortest decimal
+    wrong = [row for row, text in enumerate(literals) if text in ("nan", "-inf")]
+    if wrong:
+        raise ServiceError("invalid_body", f"{name} is not a number", wrong)
+    return plain_decimals(literals)
+
+
+def _holding(amounts: list[int | str], decimals: int) -> int:
+    """Decimals with which each amount is a whole number of units, and one that fits: these, or else the fewest."""
+    finite = [str(amount) for amount in amounts if amount != "inf"]
+    fewest = max((len(text.partition(".")[2]) for text in finite), default=0)
+    largest = max(map(Decimal, finite), default=Decimal(0)).scaleb(decimals)
+    return decimals if fewest <= decimals and largest < INFINITE else fewest
+
+
+def _units(amount: int | str, decimals: int) -> int:
+    return INFINITE if amount == "inf" else int(Decimal(str(amount)).scaleb(decimals))

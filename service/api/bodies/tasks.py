@@ -1,0 +1,147 @@
+"""What is made of a body, as work for a parser process: each task says first how much memory it may take.
+
+Nothing here knows HTTP or Redis: a parser process imports this module, `gpu_engine.formats` and the models, no more.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import BinaryIO, Final, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine import formats
+from gpu_engine.formats.reading import json_bytes
+from gpu_engine.networks.validate import check
+from service.api.bodies.arrow import ARROW_STREAM, PatchLimits, capacities_to_arrow, patch_bytes, patch_from_arrow
+from service.errors import ServiceError
+from service.models.body import parse_body
+from service.models.capacities import PatchBody
+from service.models.columns import MAX_LABEL_CHARS
+from service.models.flows import FlowField, MaxFlowBody
+from service.models.matching import MatchingBody
+from service.models.numbers import loads_exact
+from service.protocol import MatchingArgs, MaxFlowArgs, Message, PatchArgs
+
+JSON: Final = "application/json"
+JOB_LENGTH: Final = struct.Struct("<I")
+"""Of a pickled `Job`, before it on its way."""
+
+
+class Task(Protocol):
+    """Raises `ServiceError` and `EngineError` for what is refused."""
+
+    def needed_bytes(self, body: memoryview) -> int:
+        """Memory that `run` may take beside the body. Cheap, and takes none itself."""
+        ...
+
+    def run(self, body: memoryview, out: BinaryIO) -> None:
+        """Write what the body becomes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One body for a parser process."""
+
+    task: Task
+    memory_bytes: int
+    """What it may take beside what the process has."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTask:
+    """PUT of a graph: parsed, checked, packed for the worker."""
+
+    media_type: str
+    limits: formats.Limits
+
+    def needed_bytes(self, body: memoryview) -> int:
+        return formats.reading_bytes(body, self.media_type, self.limits)
+
+    def run(self, body: memoryview, out: BinaryIO) -> None:
+        edges = formats.read(body, self.media_type, self.limits)
+        check(edges)
+        for names in (edges.vertex_labels, edges.edge_ids):
+            _check_names(names)
+        formats.pack_into(edges, out)
+
+
+@dataclass(frozen=True, slots=True)
+class ArgsTask:
+    """A body that becomes the arguments of a command."""
+
+    read: Callable[[memoryview], Message]
+    """A function of this module, or a partial of one: it goes to another process by its name."""
+    needs: Callable[[memoryview], int]
+    may_be_read_here: bool
+    """A short body takes next to nothing: no process is needed."""
+
+    def needed_bytes(self, body: memoryview) -> int:
+        return self.needs(body)
+
+    def run(self, body: memoryview, out: BinaryIO) -> None:
+        out.write(self.read(body).to_json())
+
+
+def flow_task(fields: frozenset[FlowField]) -> ArgsTask:
+    """A question for a flow or a cut, answered with `fields` unless it asks for others."""
+    return ArgsTask(partial(_flow_args, fields), _json_bytes, may_be_read_here=True)
+
+
+def matching_task() -> ArgsTask:
+    return ArgsTask(_matching_args, _json_bytes, may_be_read_here=True)
+
+
+def patch_task(media_type: str, limits: PatchLimits, if_match: int | None, solve: Literal["all", "none"]) -> ArgsTask:
+    """A batch of changes; what it refuses with more than `limits` is counted where it is read."""
+    is_arrow = media_type == ARROW_STREAM
+    read = partial(patch_from_arrow, limits) if is_arrow else partial(parse_body, PatchBody)
+    args = partial(_patch_args, read, limits.max_rows, if_match, solve)
+    return ArgsTask(args, partial(patch_bytes, limits) if is_arrow else _json_bytes, may_be_read_here=not is_arrow)
+
+
+def _flow_args(fields: frozenset[FlowField], body: memoryview) -> MaxFlowArgs:
+    return parse_body(MaxFlowBody, body or b"{}").args(fields)
+
+
+def _matching_args(body: memoryview) -> MatchingArgs:
+    return parse_body(MatchingBody, body or b"{}").args()
+
+
+def _patch_args(
+    read: Callable[[memoryview], PatchBody],
+    max_rows: int,
+    if_match: int | None,
+    solve: Literal["all", "none"],
+    body: memoryview,
+) -> PatchArgs:
+    return read(body).args(if_match=if_match, solve=solve, max_rows=max_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class PageTask:
+    """A page of capacities as the worker wrote it, for a caller who wants Arrow."""
+
+    decimals: int
+
+    def needed_bytes(self, body: memoryview) -> int:
+        return _json_bytes(body)
+
+    def run(self, body: memoryview, out: BinaryIO) -> None:
+        capacities_to_arrow(loads_exact(body), self.decimals, out)
+
+
+def _json_bytes(body: memoryview) -> int:
+    """Twice what a graph's columns take: the values are written out again as well."""
+    return 2 * json_bytes(body)
+
+
+def _check_names(names: Sequence[str] | NDArray[np.int64] | None) -> None:
+    """Each must be one that a question or a PATCH can name."""
+    if names is None or isinstance(names, np.ndarray):
+        return
+    if max(map(len, names), default=0) > MAX_LABEL_CHARS:
+        raise ServiceError("too_large", f"a label or an edge id has at most {MAX_LABEL_CHARS} characters")

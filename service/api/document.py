@@ -1,0 +1,16 @@
+"""Write the OpenAPI document: ``python -m service.api.document > docs/openapi.json``."""
+
+import json
+import sys
+
+from service.api.app import create_app
+from service.settings import Settings
+
+
+def main() -> None:
+    json.dump(create_app(Settings()).openapi(), sys.stdout, indent=1, sort_keys=True)
+    sys.stdout.write("\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Who may call what: API keys, their scopes and their graph-name prefixes.
+
+One dependency of the whole application, with one table of what each route needs: a route that is not in it needs
+`admin`. Without any key the service is open, to this machine alone.
+"""
+
+import asyncio
+import ipaddress
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeAlias
+
+import structlog
+from fastapi import Depends, Request
+from starlette.datastructures import Headers
+from starlette.types import Scope as RequestScope
+
+from service.api.guards.origin import refuse_other_origins
+from service.errors import ServiceError
+from service.store.api_keys import ApiKey, KeyRing, Scope, find
+from service.store.connection import AWAY
+from service.store.keys_seen import KeysSeen
+
+FRESH_S: Final = 2.0
+"""How long the keys as read are used; a revoked key is refused at the latest after `STALE_S`."""
+
+STALE_S: Final = 5.0
+"""How long they are used while Redis does not answer; then nobody is let in."""
+
+FETCH_S: Final = 2.0
+RETRY_S: Final = 0.25
+"""How long Redis may take to answer, and when it is asked again if it did not."""
+
+OPEN: Final = frozenset({"/", "/livez", "/readyz"})
+"""A signpost, and probes: they say nothing but yes or no."""
+
+log = structlog.get_logger(__name__)
+
+NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
+    ("GET", "/status"): Scope.READ,
+    ("GET", "/metrics"): Scope.READ,
+    ("GET", "/v1/graphs"): Scope.READ,
+    ("POST", "/v1/graphs:estimate"): Scope.READ,
+    ("GET", "/v1/graphs/{name}"): Scope.READ,
+    ("PUT", "/v1/graphs/{name}"): Scope.ADMIN,
+    ("DELETE", "/v1/graphs/{name}"): Scope.ADMIN,
+    ("GET", "/v1/graphs/{name}/capacities"): Scope.READ,
+    ("PATCH", "/v1/graphs/{name}/capacities"): Scope.UPDATE,
+    ("POST", "/v1/graphs/{name}/max-flow"): Scope.READ,
+    ("POST", "/v1/graphs/{name}/min-cut"): Scope.READ,
+    ("POST", "/v1/graphs/{name}/matching"): Scope.READ,
+    ("GET", "/v1/graphs/{name}/snapshots"): Scope.READ,
+    ("POST", "/v1/graphs/{name}/snapshots"): Scope.UPDATE,
+    ("GET", "/v1/jobs"): Scope.READ,
+    ("GET", "/v1/jobs/{job_id}"): Scope.READ,
+    ("GET", "/v1/jobs/{job_id}/events"): Scope.READ,
+    ("DELETE", "/v1/jobs/{job_id}"): Scope.UPDATE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is calling, as far as it matters."""
+
+    key_id: str | None
+    """None: there are no keys."""
+    scope: Scope
+    prefix: str = ""
+
+    def sees(self, graph: str) -> bool:
+        return graph.startswith(self.prefix)
+
+
+ANYONE: Final = Caller(None, Scope.ADMIN)
+
+FetchKeys: TypeAlias = Callable[[], Awaitable[KeyRing]]
+
+GONE: Final = "the API keys of this service are gone: nobody is let in until they are back, or its operator opens it"
+
+
+class KeyTable:
+    """The keys as one API process knows them. Once there were any, it never lets anybody in without one."""
+
+    def __init__(self, fetch: FetchKeys, required: bool, seen: KeysSeen | None = None) -> None:
+        self._fetch = fetch
+        self._required = required
+        self._seen = seen or KeysSeen()
+        self._gone = False
+        """There were keys, and there are none now."""
+        self._keys: Mapping[str, ApiKey] | None = None
+        self._read_at = 0.0
+        self._try_at = 0.0
+        self._lock = asyncio.Lock()
+
+    async def caller(self, token: str | None, *, stale_ok: bool = False) -> Caller:
+        """Who shows this token. Raises unauthorised; worker_unavailable if the keys cannot be read, or are gone."""
+        keys = await self._current(stale_ok)
+        if self._gone:
+            raise ServiceError("worker_unavailable", GONE, retry_after_s=FRESH_S)
+        if not keys and not self._required:
+            return ANYONE
+        if token is None:
+            raise ServiceError("unauthorised", "send an API key: Authorization: Bearer hr_...")
+        key = find(token, keys)
+        if key is None:
+            raise ServiceError("unauthorised", "this API key is unknown or revoked")
+        return Caller(key.id, key.scope, key.prefix)
+
+    async def _current(self, stale_ok: bool) -> Mapping[str, ApiKey]:
+        if self._keys is not None and time.monotonic() - self._read_at < FRESH_S:
+            return self._keys
+        async with self._lock:
+            if self._keys is not None and time.monotonic() - self._read_at < FRESH_S:
+                return self._keys  # read by another request meanwhile
+            asked_at = time.monotonic()
+            if asked_at >= self._try_at:
+                try:
+                    async with asyncio.timeout(FETCH_S):
+                        ring = await self._fetch()
+                    self._note(ring)
+                    self._keys, self._read_at = ring.keys, asked_at
+                except (*AWAY, TimeoutError):
+                    self._try_at = time.monotonic() + RETRY_S  # those who wait here need not find out one by one
+            if self._keys is None or not (stale_ok or time.monotonic() - self._read_at < STALE_S):
+                raise ServiceError("worker_unavailable", "the API keys cannot be read: Redis is away", retry_after_s=1)
+            return self._keys
+
+    def _note(self, ring: KeyRing) -> None:
+        """Remember that there are keys; notice when they are gone, which no command of ours does unless it says so."""
+        was_gone, self._gone = self._gone, False
+        if ring.keys:
+            self._seen.remember()
+            return
+        seen_at = self._seen.at()
+        if seen_at is None:
+            return
+        if ring.opened_at is not None and ring.opened_at >= seen_at:
+            log.warning("opened_without_api_keys")
+            self._seen.forget()
+            return
+        self._gone = True
+        if not was_gone:
+            log.error("api_keys_gone", hint="bring Redis back with its data, or: headrace keys forget --open")
+
+
+async def authorise(request: Request) -> Caller:
+    """The caller, who may do this; raises unauthorised or forbidden. May be asked again, for an answer that lasts."""
+    path = request.scope["route"].path
+    if path in OPEN:
+        return ANYONE
+    refuse_other_origins(request.method, request.headers)
+    backend = request.state.backend
+    table: KeyTable = backend.key_table
+    caller = await table.caller(token_of(request.headers), stale_ok=path == "/metrics")
+    any_host: bool = backend.settings.insecure_any_host
+    if caller.key_id is None and not _may_be_asked_for(request.scope, request.headers, any_host):
+        raise ServiceError("forbidden", "without API keys the service answers to the name of this machine alone")
+    needed = NEEDED.get((request.method, path), Scope.ADMIN)
+    if not caller.scope.covers(needed):
+        raise ServiceError("forbidden", f"this needs the scope {needed}; the key has {caller.scope}")
+    name = request.path_params.get("name")
+    if name is not None and not caller.sees(name):
+        raise ServiceError("forbidden", f"the key is good for graphs named {caller.prefix}...")
+    request.state.caller = caller
+    return caller
+
+
+CallerOf: TypeAlias = Annotated[Caller, Depends(authorise)]
+
+
+def token_of(headers: Headers) -> str | None:
+    """The token of `Authorization: Bearer` or `X-API-Key`; "" for credentials of another kind."""
+    authorization = headers.get("authorization")
+    if authorization is None:
+        return headers.get("x-api-key")
+    scheme, _, token = authorization.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _may_be_asked_for(scope: RequestScope, headers: Headers, any_host: bool) -> bool:
+    """Whether the name that a request without a key gives in Host is one that no web page can have.
+
+    A web page whose host name was pointed at this machine (DNS rebinding) still sends its own name as Host. What came
+    in on loopback names loopback. A container's port may be published on loopback as well, which it cannot see: it is
+    asked for by a number or by a name without a dot, unless `any_host` says that something else guards it.
+    """
+    local = (scope.get("server") or ("", None))[0]
+    names = [_bare(host) for host in headers.getlist("host") or [""]]
+    if _is_loopback(local):
+        return all(name == "localhost" or _is_loopback(name) for name in names)
+    return any_host or all("." not in name or _is_address(name) for name in names)
+
+
+def _bare(host: str) -> str:
+    """Without the port, and the brackets of IPv6."""
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+    return name.strip("[]")
+
+
+def _is_loopback(address: str) -> bool:
+    return _is_address(address) and ipaddress.ip_address(address).is_loopback
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

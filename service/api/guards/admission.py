@@ -1,0 +1,317 @@
+"""What one API process lets in: so much unfinished work for each graph and each key, so many event streams.
+
+A queue without a bound only turns overload into waiting. With these, work that is accepted waits behind little, and the
+rest is told when to come back: 429 rate_limited with Retry-After. Callers wait here, in their graph's `Lane`, and not
+in Redis: so a line that turns out too long can still be cut.
+"""
+
+import asyncio
+import math
+import random
+import time
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from fastapi import Request
+
+from service.errors import ServiceError
+from service.settings import Settings
+
+TIMES_KEPT: Final = 16
+TIMES_KNOWN: Final = 4
+OUTLIERS: Final = 2
+"""The time a command takes is the mean of so many without the longest, as a load or a snapshot may be among them. It is
+not known before there are four."""
+
+TOGETHER_S: Final = 0.0005
+"""Commands that end within such a time were answered together."""
+
+BUSY: Final = 4
+AHEAD_S: Final = 0.1
+"""So many callers' commands, or more if they are over so soon, are at the worker, which is never without work then, the
+way there and back included. Of a crowded lane that is all."""
+
+CALM_S: Final = 0.25
+CALM_COMMANDS: Final = 10
+CALM_IDLE: Final = 0.15
+"""A crowded lane is watched for so long, or so many commands; it is calm if it was idle for this share of the time."""
+
+CROWDED_S: Final = 2.0
+CROWDED_COMMANDS: Final = 100
+"""After so long it is tried whether the crowd is still there: a few callers that never pause may look like one."""
+
+TRIES: Final = 2
+"""Of so many tries one is with a whole line, the others are with a line that is as much shorter."""
+
+KEY_SHARE: Final = 2
+"""One API key may have one part in so many of the open requests, and of the event streams."""
+
+LANES_KEPT: Final = 10_000
+LONGEST_RETRY_S: Final = 10.0
+
+
+@dataclass(eq=False, slots=True)
+class Ticket:
+    """One command that was let in, from `Admission.enter` to `leave`."""
+
+    admission: "Admission"
+    lane: "Lane"
+    key_id: str | None
+    waits: bool
+    turn_at: float | None = None
+    """Since when it may go to the worker."""
+    refusal: ServiceError | None = None
+    """Why it never may: the line was cut."""
+    _turn: asyncio.Future[None] | None = None
+
+    async def turn(self, patience_s: float) -> float:
+        """Return when the command may go to the worker, or its caller has waited for so long; how long it was.
+
+        Raises rate_limited if the line is cut before it.
+        """
+        began = time.monotonic()
+        if self.turn_at is None and self.refusal is None:
+            self._turn = asyncio.get_running_loop().create_future()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience_s):
+                    await self._turn
+        if self.refusal is not None:
+            raise self.refusal
+        if self.turn_at is None:
+            self.lane.waiting.remove(self)
+            self.lane.start(self)
+        return 0.0 if self._turn is None else time.monotonic() - began
+
+    def decide(self, refusal: ServiceError | None = None) -> None:
+        """It has its turn, or is refused."""
+        self.refusal = refusal
+        if self._turn is not None and not self._turn.done():
+            self._turn.set_result(None)
+
+    def leave(self) -> None:
+        """The command has ended, or will not be sent. Called once."""
+        self.admission.leave(self)
+
+
+@dataclass(eq=False, slots=True)
+class Lane:
+    """The commands of one graph, which run one after the other.
+
+    Callers may stand in line for a while, so that a burst is served and not refused. Once the line has been full the
+    lane is *crowded*: it lets in what keeps the worker busy and no more, so that what is accepted is answered about as
+    soon as ever, until the lane stands idle at times. (The insight of CoDel, Nichols & Jacobson 2012: a queue that
+    comes and goes is good, one that stays only adds delay.)
+    """
+
+    waiting: deque[Ticket] = field(default_factory=deque)
+    """Callers in line, the first to come first."""
+    at_work: int = 0
+    """Their commands at the worker."""
+    jobs: int = 0
+    """Commands that nobody waits for, at the worker as well."""
+    last_end: float = 0.0
+    command_s: float = 0.0
+    """What one takes of late; 0: that is not known yet."""
+    times_s: deque[float] = field(default_factory=lambda: deque(maxlen=TIMES_KEPT))
+    together: int = 0
+    """How many commands the last of these is the mean of."""
+    crowded_since: float | None = None
+    """None: the lane is not crowded."""
+    cuts: int = 0
+    """How often the line was full since the lane was calm."""
+    watched_since: float = 0.0
+    """Beginning of the time `idle_s` is counted over."""
+    idle_s: float = 0.0
+
+    @property
+    def unfinished(self) -> int:
+        return len(self.waiting) + self.at_work + self.jobs
+
+    def look(self, now: float) -> None:
+        """Whether the crowd is still there, before one more is let in."""
+        if self.crowded_since is None:
+            return
+        if self.unfinished == 0:
+            self.idle_s += now - max(self.last_end, self.watched_since)
+            self.last_end = now
+        watched_s = now - self.watched_since
+        if watched_s < max(CALM_S, CALM_COMMANDS * self.command_s):
+            return
+        if self.idle_s > CALM_IDLE * watched_s:
+            self.crowded_since, self.cuts = None, 0
+        elif now - self.crowded_since > max(CROWDED_S, CROWDED_COMMANDS * self.command_s):
+            self.crowded_since = None
+        self.watched_since, self.idle_s = now, 0.0
+
+    def crowd(self, now: float, settings: Settings) -> None:
+        """The line is full: cut it to what a crowded lane holds."""
+        if self.crowded_since is not None:
+            return
+        self.crowded_since = self.watched_since = now
+        self.idle_s = 0.0
+        self.cuts += 1
+        while self.waiting and self.unfinished > self.room(settings):
+            self.waiting.pop().decide(too_much("the line for the graph was cut", self.command_s))
+
+    def room(self, settings: Settings) -> int:
+        """How many may be unfinished: a few, but more if they are over soon."""
+        limit, few, soon_s = settings.graph_queue_limit, settings.graph_queue_short, settings.queue_target_s
+        if self.crowded_since is not None:
+            few, soon_s = min(few, BUSY), min(soon_s, AHEAD_S)
+        elif not self.command_s:
+            return limit
+        elif self.cuts % TRIES:
+            soon_s /= TRIES
+        return min(limit, max(few, math.floor(soon_s / self.command_s) if self.command_s else 0))
+
+    def start(self, ticket: Ticket) -> None:
+        """The ticket's command goes to the worker."""
+        ticket.turn_at = time.monotonic()
+        self.at_work += ticket.waits
+        self.jobs += not ticket.waits
+        ticket.decide()
+
+    def end(self, ticket: Ticket) -> None:
+        """It has ended; whoever is next in line has its turn."""
+        if ticket.turn_at is None:
+            with suppress(ValueError):  # it was cut off
+                self.waiting.remove(ticket)
+            return
+        now = time.monotonic()
+        took_s = now - max(ticket.turn_at, self.last_end)  # since it was the next in line
+        self.record(took_s, together=now - self.last_end < TOGETHER_S)
+        self.last_end = now
+        self.at_work -= ticket.waits
+        self.jobs -= not ticket.waits
+        self.go_on()
+
+    def record(self, took_s: float, *, together: bool) -> None:
+        """A command has ended so long after the one before, or together with it."""
+        if together and self.times_s:
+            took_s += self.together * self.times_s.pop()
+            self.together += 1
+        else:
+            self.together = 1
+        self.times_s.append(took_s / self.together)
+        if len(self.times_s) >= TIMES_KNOWN:
+            usual = sorted(self.times_s)[:-OUTLIERS]
+            self.command_s = sum(usual) / len(usual)
+
+    def go_on(self) -> None:
+        """Callers have their turn while little of theirs is at the worker."""
+        ahead = max(BUSY, math.ceil(AHEAD_S / self.command_s) if self.command_s else 0)
+        while self.waiting and self.at_work < ahead:
+            self.start(self.waiting.popleft())
+
+
+class Admission:
+    """Counts; in one event loop, so without locks."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lanes: dict[str, Lane] = {}
+        self._of_key: Counter[str] = Counter()
+        self._streams = 0
+        self._streams_of_key: Counter[str] = Counter()
+
+    def enter(self, graph: str, key_id: str | None, *, waits: bool = True) -> Ticket:
+        """Count one command until its ticket is given back. Raises rate_limited.
+
+        Work whose caller `waits` is let in if it will not wait long; work that was asked for as a job may.
+        """
+        refusal = self.refusal(graph, key_id, waits=waits)
+        if refusal is not None:
+            raise refusal
+        lane = self._lane(graph)
+        ticket = Ticket(self, lane, key_id, waits)
+        if key_id is not None:
+            self._of_key[key_id] += 1
+        if waits:
+            lane.waiting.append(ticket)
+            lane.go_on()
+        else:
+            lane.start(ticket)
+        return ticket
+
+    def leave(self, ticket: Ticket) -> None:
+        ticket.lane.end(ticket)
+        key_id = ticket.key_id
+        if key_id is not None:
+            self._of_key[key_id] -= 1
+            if self._of_key[key_id] <= 0:
+                del self._of_key[key_id]
+
+    def check(self, graph: str, key_id: str | None) -> None:
+        """Raises rate_limited if there is no room, were it but for work nobody waits for."""
+        refusal = self.refusal(graph, key_id, waits=False)
+        if refusal is not None:
+            raise refusal
+
+    def refusal(self, graph: str, key_id: str | None, *, waits: bool = True) -> ServiceError | None:
+        """Why `enter` would refuse now; None if it would not."""
+        lane, now = self._lane(graph), time.monotonic()
+        lane.look(now)
+        if lane.unfinished >= self._room(lane, waits):
+            if waits:
+                lane.crowd(now, self._settings)
+            return too_much(f"{lane.unfinished} commands for graph {graph!r} are unfinished", lane.command_s)
+        if key_id is not None and self._of_key[key_id] >= self._settings.key_queue_limit:
+            return too_much(f"{self._of_key[key_id]} commands of this API key are unfinished", lane.command_s)
+        return None
+
+    def may_refuse(self, graph: str, key_id: str | None, *, waits: bool = True) -> bool:
+        """Whether `refusal` has to be asked. It changes nothing, so anybody may make us look, before showing a key."""
+        lane = self._lanes.get(graph)
+        if lane is not None and lane.unfinished >= self._room(lane, waits):
+            return True
+        return key_id is not None and self._of_key[key_id] >= self._settings.key_queue_limit
+
+    def _room(self, lane: Lane, waits: bool) -> int:
+        return lane.room(self._settings) if waits else self._settings.graph_queue_limit
+
+    @contextmanager
+    def stream(self, key_id: str | None) -> Iterator[None]:
+        """Count one event stream. Raises rate_limited."""
+        limit = self._settings.max_event_streams
+        if self._streams >= limit:
+            raise too_much(f"{self._streams} event streams are open")
+        if key_id is not None and self._streams_of_key[key_id] >= share_of_key(limit):
+            raise too_much(f"{self._streams_of_key[key_id]} event streams of this API key are open")
+        self._streams += 1
+        self._streams_of_key[key_id or ""] += 1
+        try:
+            yield
+        finally:
+            self._streams -= 1
+            self._streams_of_key[key_id or ""] -= 1
+            if not self._streams_of_key[key_id or ""]:
+                del self._streams_of_key[key_id or ""]
+
+    def _lane(self, graph: str) -> Lane:
+        lane = self._lanes.get(graph)
+        if lane is None:
+            if len(self._lanes) >= LANES_KEPT:
+                self._lanes = {name: kept for name, kept in self._lanes.items() if kept.unfinished}
+            lane = self._lanes[graph] = Lane()
+        return lane
+
+
+async def stream_room(request: Request) -> AsyncIterator[None]:
+    """Dependency of a route that answers with an event stream: room for it, until the stream has ended."""
+    admission: Admission = request.state.backend.admission
+    with admission.stream(request.state.caller.key_id):
+        yield
+
+
+def share_of_key(limit: int) -> int:
+    """How many of what a process has for all callers one API key may have: the others are to get in."""
+    return max(1, limit // KEY_SHARE)
+
+
+def too_much(detail: str, retry_after_s: float = 1.0) -> ServiceError:
+    """A refusal that says when to come back: later for some than for others, so that they do not come all at once."""
+    least = math.ceil(min(max(1.0, retry_after_s), LONGEST_RETRY_S))
+    return ServiceError("rate_limited", detail, retry_after_s=random.randint(least, 2 * least))

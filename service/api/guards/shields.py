@@ -1,0 +1,98 @@
+"""Two thin layers of ASGI around the application: too many requests are shed, every answer has its headers."""
+
+from collections import Counter
+from typing import Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.api.guards.access import token_of
+from service.api.guards.admission import share_of_key
+from service.api.replies.problems import problem_response
+from service.errors import ServiceError
+from service.store.api_keys import TOKEN
+
+HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""On every answer that does not set its own."""
+
+DOCS: Final = frozenset({"/docs", "/redoc", "/docs/oauth2-redirect"})
+DOCS_POLICY: Final = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' https://cdn.jsdelivr.net; "
+    "style-src 'self' 'unsafe-inline' https://cdn.jsdelivr.net https://fonts.googleapis.com; "
+    "font-src https://fonts.gstatic.com; img-src 'self' data: https://fastapi.tiangolo.com https://cdn.redoc.ly; "
+    "worker-src blob:; frame-ancestors 'none'"
+)
+"""FastAPI's pages load their viewer from a CDN."""
+
+HSTS: Final = "max-age=31536000"
+
+
+class SecurityHeaders:
+    """Adds `HEADERS`, and over TLS Strict-Transport-Security."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if scope["path"] in DOCS:
+                    headers.setdefault("Content-Security-Policy", DOCS_POLICY)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                if scope["scheme"] == "https":
+                    headers["Strict-Transport-Security"] = HSTS
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+class Shedding:
+    """Refuses what is over a number of requests at once, and over a key's share of them, before any of it is looked at;
+    probes pass."""
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+        self._now = 0
+        self._of_key: Counter[str] = Counter()
+        """By the id that is claimed: the key is looked at within, where a wrong one is refused at once."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in ("/livez", "/readyz"):
+            await self._app(scope, receive, send)
+            return
+        claimed = TOKEN.fullmatch(token_of(Headers(scope=scope)) or "")
+        key_id = claimed[1] if claimed else ""
+        detail = ""
+        if self._now >= self._limit:
+            detail = f"{self._now} requests are open already"
+        elif key_id and self._of_key[key_id] >= share_of_key(self._limit):
+            detail = f"{self._of_key[key_id]} requests of this API key are open already"
+        if detail:
+            error = ServiceError("rate_limited", detail, retry_after_s=1)
+            response = problem_response(error, scope["state"].get("request_id"))
+            response.headers["Connection"] = "close"  # its body is not read
+            await response(scope, receive, send)
+            return
+        self._now += 1
+        self._of_key[key_id] += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._now -= 1
+            self._of_key[key_id] -= 1
+            if not self._of_key[key_id]:
+                del self._of_key[key_id]

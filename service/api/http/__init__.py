@@ -1,0 +1,1 @@
+"""The HTTP server: one connection, its parser, its limits, TLS."""

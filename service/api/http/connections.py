@@ -1,0 +1,112 @@
+"""The connections of one API process: how many there may be, and which one goes when there are too many.
+
+A connection costs its caller nothing, so anybody can open thousands. When all places are taken, a new connection gets
+the place of one that keeps it for no request: of the oldest that never sent one, else of the one that has been idle
+for longest. So who opens connections and sends nothing locks nobody out.
+"""
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import uvicorn
+
+MAX_CONNECTIONS: Final = 4096
+
+
+class Transport(Protocol):
+    """A connection, or a handshake that may become one."""
+
+    def abort(self) -> None: ...
+
+
+class Place:
+    """One connection's, from its beginning to its end."""
+
+    def __init__(self, transport: Transport, connections: "Connections") -> None:
+        self.transport = transport
+        self._connections = connections
+
+    def busy(self) -> None:
+        """There is a request to answer: the place is kept until it is answered."""
+        self._connections.waiting_first.pop(self, None)
+        self._connections.idle.pop(self, None)
+
+    def free(self) -> None:
+        """The request is answered; what comes next has not come yet."""
+        if self in self._connections.taken:
+            self._connections.idle[self] = None
+
+    def leave(self) -> None:
+        """The connection has ended. It may be said more than once."""
+        self.busy()
+        self._connections.taken.discard(self)
+
+    def give_up(self) -> None:
+        """Close the connection: somebody else needs its place."""
+        self.leave()
+        self.transport.abort()
+
+
+class Connections:
+    """In one event loop, so without locks. Each step takes constant time."""
+
+    def __init__(self, limit: int = MAX_CONNECTIONS) -> None:
+        self.limit = limit
+        self.taken: set[Place] = set()
+        self.waiting_first: dict[Place, None] = {}
+        """Those that never sent a request, the oldest first."""
+        self.idle: dict[Place, None] = {}
+        """Those between two requests, the longest idle first."""
+
+    def enter(self, transport: Transport) -> Place | None:
+        """A place for a new connection; None: all others have requests to answer, so this one must go."""
+        if len(self.taken) >= self.limit:
+            victim = next(iter(self.waiting_first), None) or next(iter(self.idle), None)
+            if victim is None:
+                return None
+            victim.give_up()
+        place = Place(transport, self)
+        self.taken.add(place)
+        self.waiting_first[place] = None
+        return place
+
+
+class Turns:
+    """Connections that have sent more than is parsed in a moment: one of them goes on each time the event loop turns.
+
+    If all of them went on each time, ten that send much would hold everybody up ten times as long as one. In one event
+    loop, so without locks.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._is_called = False
+
+    def wait(self, go_on: Callable[[], None]) -> None:
+        """Call `go_on` when its turn comes; each connection waits for one at most."""
+        self._waiting.append(go_on)
+        self._call()
+
+    def _call(self) -> None:
+        if self._waiting and not self._is_called:
+            self._is_called = True
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
+        self._is_called = False
+        go_on = self._waiting.popleft()
+        self._call()
+        go_on()
+
+
+class ServerConfig(uvicorn.Config):
+    """uvicorn's settings, and what the connections of a process share."""
+
+    def __init__(self, app: Any, connections: Connections, tls: ssl.SSLContext | None = None, **options: Any) -> None:
+        super().__init__(app, **options)
+        self.connections = connections
+        self.turns = Turns()
+        self.tls = tls

@@ -1,0 +1,341 @@
+"""uvicorn's HTTP protocol with the bounds it lacks: bytes and time of a request's head, and the time an answer takes.
+
+One request at a time: the parser gets a connection's bytes up to the end of one request, and what comes behind it when
+that one is answered. So answers go out in order, also the refusal of what is no HTTP, and a request behind another
+cannot take its answer away. What is no HTTP is answered as problem+json too.
+"""
+
+import asyncio
+import socket
+import struct
+import time
+from contextlib import suppress
+from enum import Enum
+from typing import Any, Final
+
+import httptools
+from pydantic_core import to_json
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from service.api.http.chunks import Chunks, Refused
+from service.api.http.connections import Place, ServerConfig
+from service.errors import STATUS, TITLES
+
+MAX_HEAD_BYTES: Final = 64 * 1024
+"""Request line and headers together."""
+
+MAX_URL_BYTES: Final = 4 * 1024
+"""Of the request line. The longest that is of use here has a few hundred."""
+
+MAX_HEADERS: Final = 128
+"""They are looked through for each that is read, and each takes far more memory than its bytes."""
+
+HEAD_TIMEOUT_S: Final = 20.0
+"""From the connection, the first byte of a later request, or an answer that came before the end of its body, to the
+end of the head."""
+
+UNSENT_BYTES: Final = 128 * 1024
+"""Of an answer, in the kernel: what the reader's machine has no room for. The rest waits here, where it is counted."""
+
+WRITE_TIMEOUT_S: Final = 30.0
+"""For what was handed over at once, `service.api.replies.sending.PIECE_BYTES` at most, to be taken by the reader."""
+
+PIECE_BYTES: Final = 4 * 1024
+"""Of a body in chunks, for the parser at a time: it calls back for each chunk, and a chunk may be one byte."""
+
+TURN_S: Final = 0.001
+"""After so long the parser lets the event loop turn, and the connection waits until others have had theirs."""
+
+BLANK_BYTES: Final = 4 * 1024
+"""What empty lines before a request count as, of `MAX_HEAD_BYTES`: each costs a call of the parser."""
+
+MAX_UNREAD_BYTES: Final = 1024 * 1024
+"""Of a body that comes after its answer; then the connection is closed."""
+
+UNHEARD: Final = frozenset({b"cookie", b"x-forwarded-for"})
+"""Headers that nobody here asks for but the framework parses all the same; in Python up to 3.12.5 a cookie of 64 KiB
+takes it 14 s."""
+
+AT_ONCE: Final = struct.pack("ii", 1, 0)
+"""For SO_LINGER: what was not sent is forgotten."""
+
+CODE: Final = "invalid_request"
+END: Final = b"\r\n\r\n"
+"""Of a head."""
+
+
+class Part(Enum):
+    """What a connection's next bytes are."""
+
+    HEAD = "head"
+    BODY = "body"
+    CHUNKS = "chunks"
+    AHEAD = "ahead"
+    """Of the next request, while this one is not answered yet."""
+
+
+class Flow(FlowControl):
+    """Nothing more is read while some of what was read is not parsed, whoever asks for it."""
+
+    held = False
+
+    def hold(self, held: bool) -> None:
+        self.held = held
+        if held:
+            self.pause_reading()
+
+    def resume_reading(self) -> None:
+        if not self.held:
+            super().resume_reading()
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """Answers the requests of one connection, one after the other."""
+
+    config: ServerConfig
+    flow: Flow
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.place: Place | None = None
+        self._part = Part.HEAD
+        self._head_bytes = 0
+        self._begun = False
+        """The head has: empty lines before it do not count."""
+        self._body_left = 0
+        """Bytes that a body of a known length has still to come."""
+        self._past_parser = False
+        """The parser takes this request for a change of protocol, so its body does not go through it."""
+        self._chunks = Chunks()
+        self._tail = b""
+        """The latest bytes that the parser got, where an `END` may have begun."""
+        self._ahead = b""
+        """What has come and is not parsed yet."""
+        self._has_turn_to_come = False
+        self._unread_bytes = 0
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.flow = Flow(transport)
+        # Then pause_writing says that the reader has not taken all. With 0, TLS of uvloop says so even if it has.
+        transport.set_write_buffer_limits(high=1, low=0)
+        with suppress(OSError):  # of a caller who has gone already
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+        if self.place is None:
+            self.place = self.config.connections.enter(transport)
+        if self.place is None:
+            transport.abort()
+        else:
+            self.place.transport = transport  # no longer the handshake of `service.api.http.tls`
+            self._start_head_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_head_timer()
+        self.resume_writing()
+        if self.place is not None:
+            self.place.leave()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        if self._part is Part.AHEAD and not self.cycle.keep_alive:
+            return  # nothing will be answered after this one
+        self._ahead = self._ahead + data if self._ahead else data
+        if not self._has_turn_to_come:
+            self._read()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._write_timer is None:
+            self._write_timer = self.loop.call_later(WRITE_TIMEOUT_S, self._give_up_reader)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+    def on_message_begin(self) -> None:
+        if self._part is not Part.HEAD:
+            raise Refused("a request goes on after its end")
+        self._begun = True
+        super().on_message_begin()
+        self.scope["extensions"] = {"headrace": {"abort": self._reset}}
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        if len(self.url) > MAX_URL_BYTES:
+            raise Refused(f"the URL is over {MAX_URL_BYTES} bytes")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() in UNHEARD or self._part is not Part.HEAD:  # behind a body in chunks
+            return
+        super().on_header(name, value)
+        if len(self.headers) > MAX_HEADERS:
+            raise Refused(f"there are more than {MAX_HEADERS} headers")
+
+    def on_headers_complete(self) -> None:
+        named = dict(self.headers)
+        in_chunks, self._body_left = b"transfer-encoding" in named, int(named.get(b"content-length", b"0"))
+        changes = self.parser.should_upgrade()
+        if changes and in_chunks:
+            raise Refused("a body in chunks goes with no offer of another protocol")
+        super().on_headers_complete()
+        self._stop_head_timer()
+        self._part = Part.CHUNKS if in_chunks else Part.BODY
+        self._past_parser = changes and self._body_left > 0
+        self._chunks = Chunks()
+        self._unread_bytes = 0
+        if self.place is not None:
+            self.place.busy()
+
+    def on_message_complete(self) -> None:
+        if self._past_parser and self._body_left:
+            return  # the parser, which sees no body, believes that the request is over
+        super().on_message_complete()
+        if self.cycle.response_complete:
+            self._next()
+        else:
+            self._part = Part.AHEAD
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._unset_keepalive_if_required()  # which it has set, not knowing what is `_ahead`
+        self.cycle.body.clear()
+        if self.transport.is_closing():
+            return
+        if self._part is Part.AHEAD:
+            self._next()
+            self._read()
+        else:  # an early refusal: the rest of the body is passed over
+            self._start_head_timer()
+            if self.place is not None:
+                self.place.free()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what cannot be read as a request, and close."""
+        status = STATUS[CODE]
+        body = to_json(
+            {"type": "about:blank", "title": TITLES[CODE], "status": status, "code": CODE, "detail": msg, "rows": []}
+        )
+        head = f"HTTP/1.1 {status} Bad Request\r\ncontent-type: application/problem+json\r\nconnection: close\r\n"
+        self.transport.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        self.transport.close()
+
+    def _read(self) -> None:
+        """Give the parser what has come, up to the end of one request. The rest waits until that one is answered."""
+        began, self._has_turn_to_come = time.perf_counter(), False
+        data, at = self._ahead, 0
+        while at < len(data) and self._part is not Part.AHEAD and not self.transport.is_closing():
+            if at and time.perf_counter() - began > TURN_S:
+                self._has_turn_to_come = True
+                self.config.turns.wait(self._read)
+                break
+            try:
+                end = self._end_of_part(data, at)
+            except Refused as why:
+                self._refuse(str(why))
+                break
+            self._feed(data[at:end])
+            at = end
+        self._ahead = data[at:]
+        self.flow.hold(bool(self._ahead))
+        if self.cycle is None or len(self.cycle.body) <= HIGH_WATER_LIMIT:
+            self.flow.resume_reading()
+        if self._part is Part.HEAD and not self.transport.is_closing():
+            self._await_head()
+
+    def _end_of_part(self, data: bytes, at: int) -> int:
+        """How far `data` can be parsed without going beyond the end of this request. Raises `Refused`."""
+        if self._part is Part.BODY:
+            return min(len(data), at + self._body_left)
+        if self._part is Part.CHUNKS:
+            return self._chunks.advance(data, at, PIECE_BYTES)
+        begun = (self._tail + data[at : at + len(END) - 1]).find(END)
+        if begun >= 0:
+            return at + begun + len(END) - len(self._tail)
+        found = data.find(END, at)
+        return len(data) if found < 0 else found + len(END)
+
+    def _feed(self, piece: bytes) -> None:
+        if self._part is Part.HEAD:
+            self._head_bytes += len(piece)
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self._refuse(f"the head is over {MAX_HEAD_BYTES} bytes")
+                return
+        elif self.cycle.response_complete:
+            self._unread_bytes += len(piece)
+            if self._unread_bytes > MAX_UNREAD_BYTES:
+                self.transport.close()
+                return
+        if self._part is Part.BODY:
+            self._body_left -= len(piece)
+            if self._past_parser:
+                self.on_body(piece)
+                if not self._body_left:
+                    self.on_message_complete()
+                return
+        self._tail = piece[-3:] if len(piece) > 2 else (self._tail + piece)[-3:]
+        try:
+            self.parser.feed_data(piece)
+        except httptools.HttpParserUpgrade:
+            pass  # whoever offers another protocol is answered in this one
+        except httptools.HttpParserError as error:
+            why = error.__context__
+            self._refuse(str(why) if isinstance(why, Refused) else "this is no request of HTTP/1.1")
+            return
+        if self._part is Part.HEAD and not self._begun:
+            self._head_bytes += BLANK_BYTES
+        if self._part is Part.CHUNKS and self._chunks.is_over:
+            self._refuse("a body in chunks goes on after its end")
+
+    def _refuse(self, why: str) -> None:
+        """Answer 400, unless the request has been answered already, and close."""
+        self.logger.warning("refused: %s", why)
+        if self._part is Part.HEAD:
+            self.send_400_response(why)
+        elif self.cycle.response_started:
+            self.transport.close()
+        else:
+            self.cycle.disconnected = True  # whoever reads the body need not wait for the rest
+            self.cycle.message_event.set()
+            self.send_400_response(why)
+
+    def _next(self) -> None:
+        """This request is over; what comes is the head of the next."""
+        self._part = Part.HEAD
+        self._head_bytes = 0
+        self._begun = False
+        if self.place is not None:
+            self.place.free()
+
+    def _await_head(self) -> None:
+        self._unset_keepalive_if_required()
+        if not self._head_bytes:
+            self._stop_head_timer()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+        elif self._head_timer is None:
+            self._start_head_timer()
+
+    def _give_up_reader(self) -> None:
+        self.logger.warning("a reader has not taken its answer for %g s; its connection is closed", WRITE_TIMEOUT_S)
+        self._reset()
+
+    def _reset(self) -> None:
+        """Close at once, so that the kernel keeps nothing for the reader either."""
+        with suppress(OSError):
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+        self.transport.abort()
+
+    def _start_head_timer(self) -> None:
+        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.close)
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None

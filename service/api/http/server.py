@@ -1,0 +1,74 @@
+"""The API process: uvicorn on a socket the supervisor has bound (``python -m service.api.http.server --fd N``), or on
+an address of its own (``--host 0.0.0.0 --port 8080``, for containers).
+
+A socket bound once by the supervisor means that a restart of this process never loses the port nor the connections
+that wait. With `HEADRACE_TLS_CERT` and `HEADRACE_TLS_KEY` it speaks TLS.
+"""
+
+import argparse
+import logging
+import socket
+from functools import partial
+
+import uvicorn
+
+from service.api.app import create_app
+from service.api.http.connections import MAX_CONNECTIONS, Connections, ServerConfig
+from service.api.http.protocol import BoundedProtocol
+from service.api.http.tls import TlsProtocol, tls_context
+from service.collector import leave_alone_what_is_here
+from service.open_files import raise_limit, room_for_callers
+from service.settings import Settings
+from service.telemetry import logs
+
+GRACE_S = 10
+"""How long open requests may finish after SIGTERM."""
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, whose garbage collector does not look through the application again."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        leave_alone_what_is_here()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m service.api.http.server", description=__doc__)
+    parser.add_argument("--fd", type=int, help="descriptor of a listening socket")
+    parser.add_argument("--host", default="127.0.0.1", help="without --fd: the address to listen on")
+    parser.add_argument("--port", type=int, default=8080, help="without --fd: its port")
+    options = parser.parse_args()
+    logs.configure("api")
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    server = Server(config(Settings(), host=options.host, port=options.port))
+    if options.fd is None:
+        server.run()
+        return
+    with socket.socket(fileno=options.fd) as listener:  # knows its family, so connections get TCP_NODELAY
+        server.run(sockets=[listener])
+
+
+def config(settings: Settings, host: str = "127.0.0.1", port: int = 0) -> ServerConfig:
+    """How uvicorn is to serve the application; the process may open as many files from now on as the machine allows."""
+    listeners = settings.max_event_streams + settings.max_requests
+    room = min(MAX_CONNECTIONS, room_for_callers(raise_limit(), listeners))
+    tls = None if settings.tls_cert is None else tls_context(settings.tls_cert, settings.tls_key)
+    return ServerConfig(
+        partial(create_app, settings),
+        Connections(room),
+        tls,
+        factory=True,
+        host=host,
+        port=port,
+        http=BoundedProtocol if tls is None else TlsProtocol,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What callers get: answers, problems, long results, streams of events."""

@@ -1,0 +1,142 @@
+"""From a command to the HTTP answer: submit, wait as long as the caller asked, then 200, 202 or a problem."""
+
+import hashlib
+import re
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from fastapi import Request
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from service.api.backend import Backend
+from service.api.headers import Waiting, idempotency_key, waiting
+from service.api.replies.results import open_result, result_response
+from service.errors import STATUS, ServiceError
+from service.protocol import Arguments, Kind, Message, Problem, Reply, Status
+
+VERSION: Final = re.compile(r'"version": ?([0-9]+)')
+"""Only a member can look like this: within a string, the first quote would follow a backslash."""
+
+NEVER_CUT_OFF: Final = frozenset({Kind.LOAD, Kind.DELETE})
+"""A load has been uploaded by then, and a delete makes room: they do not stand in a line that may be cut."""
+
+
+def json_response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """JSON by pydantic-core: models, dicts and lists alike, several times faster than `json`."""
+    return Response(to_json(content), status, headers, "application/json")
+
+
+def etag(version: int) -> dict[str, str]:
+    return {"ETag": f'"{version}"'}
+
+
+async def ask(
+    request: Request,
+    backend: Backend,
+    kind: Kind,
+    graph: str,
+    args: Arguments,
+    body_digest: str | None = None,
+    on_sent: Callable[[], None] = lambda: None,
+) -> Reply | Response:
+    """Queue the command and wait: the worker's `Reply`, or the 202 to answer when the time is over.
+
+    A reply that is a refusal is raised as its `ServiceError`. A caller that goes away does not end the job. `on_sent`
+    is called before the wait begins: the arguments are not needed any more.
+    """
+    key = idempotency_key(request.headers)
+    patience = waiting(request.headers, backend.settings)
+    if key is not None and body_digest is None:
+        body_digest = digest_of_args(kind, args)
+    stands = patience.wait_s > 0 and kind not in NEVER_CUT_OFF
+    ticket = backend.admission.enter(graph, request.state.caller.key_id, waits=stands)
+    try:
+        stood_s = await ticket.turn(patience.wait_s)
+        began = time.perf_counter()
+        job_id = await backend.dispatcher.submit(
+            kind,
+            graph,
+            args,
+            idempotency_key=key,
+            body_digest=body_digest,
+            request_id=request.state.request_id,
+            traceparent=request.state.traceparent,
+        )
+    except BaseException:
+        ticket.leave()
+        raise
+    backend.dispatcher.when_done(job_id, ticket.leave)
+    backend.metrics.submitted(kind, time.perf_counter() - began)
+    request.state.job_id = job_id  # for the log
+    on_sent()
+    left_s = max(0.0, patience.wait_s - stood_s)
+    reply = await backend.dispatcher.wait(job_id, left_s) if patience.wait_s > 0 else None
+    if reply is None:
+        return _accepted(job_id, patience)
+    if reply.status is not Status.SUCCEEDED:
+        raise refusal(reply.id, reply.status, reply.problem)
+    return reply
+
+
+async def answer(
+    request: Request,
+    backend: Backend,
+    kind: Kind,
+    graph: str,
+    args: Arguments,
+    on_sent: Callable[[], None] = lambda: None,
+) -> Response:
+    """`ask`, with the worker's result as the body and its version as ETag."""
+    reply = await ask(request, backend, kind, graph, args, on_sent=on_sent)
+    return reply if isinstance(reply, Response) else await success(backend, reply)
+
+
+async def success(backend: Backend, reply: Reply, status: int = 200) -> Response:
+    """The worker's JSON, passed on as it wrote it: exact, and never parsed here."""
+    if reply.result_blob is None:
+        text = reply.result_json or "{}"
+        return Response(text, status, version_of(text), "application/json")
+    result = await open_result(backend.blobs, reply.result_blob)
+    return result_response(result, version_of(result.first.decode("utf-8", "replace")))
+
+
+def version_of(text: str) -> dict[str, str]:
+    """The ETag of an answer that names a version, by its beginning."""
+    version = VERSION.search(text)
+    return etag(int(version[1])) if version else {}
+
+
+def digest(kind: Kind, *parts: bytes | memoryview) -> str:
+    """SHA-256 of what an Idempotency-Key stands for."""
+    sha256 = hashlib.sha256(kind.encode())
+    for part in parts:
+        sha256.update(len(part).to_bytes(8, "little"))
+        sha256.update(part)
+    return sha256.hexdigest()
+
+
+def digest_of_args(kind: Kind, args: Arguments) -> str:
+    """`digest` of what a command is to do: the same in every process."""
+    if isinstance(args, Message):
+        return digest(kind, args.model_dump_json(exclude_defaults=True).encode())
+    return digest(kind, args.to_json())
+
+
+def _accepted(job_id: str, patience: Waiting) -> Response:
+    location = f"/v1/jobs/{job_id}"
+    headers = {"Location": location, "Retry-After": "1"}
+    if patience.applied is not None:
+        headers["Preference-Applied"] = patience.applied
+    return json_response({"id": job_id, "location": location}, 202, headers)
+
+
+def refusal(job_id: str, status: Status, problem: Problem | None) -> ServiceError:
+    """What a job that did not succeed is answered with."""
+    if problem is None:
+        return ServiceError("cancelled", f"job {job_id} was {status}")
+    if problem.code not in STATUS:
+        return ServiceError("internal_error", f"the worker failed; see its log for job {job_id}")
+    retry_after_s = 1.0 if problem.code in ("rate_limited", "worker_unavailable") else None
+    return ServiceError(problem.code, problem.detail, problem.rows, retry_after_s)

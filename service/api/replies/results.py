@@ -1,0 +1,90 @@
+"""Long results on their way to a caller: read from Redis piece by piece, as fast as they are taken.
+
+Nobody's result is in memory as a whole. What is, three pieces for each caller, `service.api.replies.sending` counts.
+"""
+
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Final
+
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from service.errors import ServiceError
+from service.store.blobs import AsyncBlobs, BrokenBlob
+
+GONE: Final = "the result of the job is no longer kept"
+
+
+class Result:
+    """One long result."""
+
+    def __init__(self, n_bytes: int, held_bytes: int, first: bytes, rest: AsyncIterator[bytes]) -> None:
+        self.n_bytes = n_bytes
+        self.held_bytes = held_bytes
+        """Of it, what is in memory at most."""
+        self.first = first
+        """Its first piece, at least one byte unless it is empty."""
+        self._rest = rest
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """All of them. Raises `BrokenBlob` in the middle if what is stored was dropped or is not what was written."""
+        piece, self.first = self.first, b""
+        yield piece
+        async for piece in self._rest:
+            yield piece
+
+
+async def open_result(blobs: AsyncBlobs, blob: str) -> Result:
+    """The result that lies in a blob. Raises unknown_job if it has been dropped."""
+    try:
+        stored = await blobs.open(blob)
+        chunks = stored.chunks()
+        return Result(stored.n_bytes, stored.held_bytes, await anext(chunks), chunks)
+    except BrokenBlob:
+        raise ServiceError("unknown_job", GONE) from None
+
+
+class HeldResponse(StreamingResponse):
+    """An answer sent in pieces, which says how long it is: one that is broken off is known to be.
+
+    `held_bytes` is what it has in memory while it is sent; `release` is called when it has been sent, or is not sent
+    after all.
+    """
+
+    def __init__(
+        self,
+        pieces: AsyncIterator[bytes],
+        n_bytes: int,
+        media_type: str,
+        headers: Mapping[str, str] | None,
+        held_bytes: int,
+        release: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(pieces, 200, {"Content-Length": str(n_bytes)} | dict(headers or {}), media_type)
+        self._held_bytes = held_bytes
+        self._release = weakref.finalize(self, release)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"]["held_bytes"] = self._held_bytes
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._release()
+
+
+def result_response(
+    result: Result, headers: Mapping[str, str] | None = None, before: bytes = b"", after: bytes = b""
+) -> Response:
+    """A long result, alone or within other JSON."""
+    n_bytes = len(before) + result.n_bytes + len(after)
+    return HeldResponse(_joined(result, before, after), n_bytes, "application/json", headers, result.held_bytes)
+
+
+async def _joined(result: Result, before: bytes, after: bytes) -> AsyncIterator[bytes]:
+    if before:
+        yield before
+    async for piece in result.pieces():
+        yield piece
+    if after:
+        yield after

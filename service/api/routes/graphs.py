@@ -1,0 +1,133 @@
+"""/v1/graphs: load, list, describe, delete, estimate."""
+
+import re
+from contextlib import suppress
+from typing import Final, Literal
+
+import anyio.to_thread
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from gpu_engine import formats
+from service.api.backend import Backend, Context, GraphName, known_graph
+from service.api.bodies.encodings import MAX_EXPANSION
+from service.api.bodies.parsing import limit_of
+from service.api.bodies.receive import read_body
+from service.api.bodies.tasks import GraphTask
+from service.api.guards.access import CallerOf
+from service.api.headers import idempotency_key, if_match, media_type, require_json
+from service.api.openapi import ACCEPTED, GRAPH_MEDIA, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
+from service.api.replies.answers import ask, digest, etag, json_response, success
+from service.api.routes.estimate import estimate
+from service.errors import ServiceError
+from service.models.body import parse_body
+from service.models.graphs import EXAMPLE, EstimateBody, EstimateInfo, GraphBody, GraphList
+from service.protocol import DeleteArgs, Kind, LoadArgs
+from service.settings import Settings
+from service.store.catalogue import GraphInfo, LoadedInfo
+from service.store.connection import AWAY
+
+router = APIRouter(prefix="/v1", tags=["graphs"], responses=PROBLEMS)
+MAX_SMALL_BODY_BYTES: Final = 64 * 1024
+REPLACED: Final = re.compile(r'"replaced": ?true')
+"""As with `answers.VERSION`, only a member can look like this."""
+
+
+@router.get("/graphs", response_model=GraphList)
+async def list_graphs(backend: Context, caller: CallerOf) -> Response:
+    """All graphs the key is good for, with their versions and bytes."""
+    return json_response({"graphs": [graph for graph in await backend.catalogue.list() if caller.sees(graph.name)]})
+
+
+@router.put(
+    "/graphs/{name}",
+    response_model=LoadedInfo,
+    responses={201: {"description": "Created", "model": LoadedInfo}, **ACCEPTED},
+    openapi_extra=request_body(
+        GraphBody, {"four edges": {"value": EXAMPLE}}, PREFER, IDEMPOTENCY_KEY, IF_MATCH, media=GRAPH_MEDIA
+    ),
+)
+async def put_graph(name: GraphName, request: Request, backend: Context) -> Response:
+    """Create or replace a graph; nothing changes unless the whole body is well-formed."""
+    wanted = await _check_version(request, backend, name)
+    backend.admission.check(name, request.state.caller.key_id)  # before gigabytes are read
+    key = idempotency_key(request.headers)
+    kind_of_body = media_type(request.headers)
+    if kind_of_body not in formats.MEDIA_TYPES:
+        known = ", ".join(sorted(formats.MEDIA_TYPES))
+        raise ServiceError("unsupported_media_type", f"we read {known}")
+    settings, hashed = backend.settings, None
+    task = GraphTask(kind_of_body, _limits(settings))
+    limit_bytes = limit_of(kind_of_body, settings)
+    async with read_body(request, limit_bytes, backend.budget, backend.parsers.threads) as body:
+        if key is not None:
+            parts = (Kind.LOAD, kind_of_body.encode(), body.view())
+            hashed = await anyio.to_thread.run_sync(digest, *parts, limiter=backend.parsers.threads)
+        await backend.parsers.convert(body, task)
+        repeated = key is not None and await backend.dispatcher.knows(name, key)  # then its edges are there already
+        blob = "" if repeated else await backend.blobs.put_pieces(body.pieces(), body.n_bytes)
+        args = LoadArgs(blob=blob, n_bytes=body.n_bytes, if_match=wanted)
+    try:
+        reply = await ask(request, backend, Kind.LOAD, name, args, hashed)
+    except ServiceError as error:
+        if blob and error.code != "worker_unavailable":  # else it may yet be loaded
+            with suppress(*AWAY):
+                await backend.blobs.delete(blob)
+        raise
+    if isinstance(reply, Response):
+        return reply
+    return await success(backend, reply, 200 if REPLACED.search(reply.result_json or "") else 201)
+
+
+@router.get("/graphs/{name}", response_model=GraphInfo)
+async def get_graph(name: GraphName, backend: Context) -> Response:
+    info = await known_graph(backend, name)
+    return json_response(info, headers=etag(info.version))
+
+
+@router.delete(
+    "/graphs/{name}",
+    status_code=204,
+    responses=ACCEPTED,
+    openapi_extra={"parameters": [PREFER, IDEMPOTENCY_KEY, IF_MATCH]},
+)
+async def delete_graph(name: GraphName, request: Request, backend: Context) -> Response:
+    """Forget the graph, its updates and its snapshots."""
+    wanted = await _check_version(request, backend, name)
+    reply = await ask(request, backend, Kind.DELETE, name, DeleteArgs(if_match=wanted))
+    return reply if isinstance(reply, Response) else Response(status_code=204)
+
+
+@router.post(
+    "/graphs:estimate",
+    response_model=EstimateInfo,
+    openapi_extra=request_body(EstimateBody, {"a city": {"value": {"n_vertices": 50_000, "n_edges": 120_000}}}),
+)
+async def estimate_graph(request: Request, backend: Context) -> Response:
+    """What a graph of this size would need, before it is sent."""
+    require_json(request)
+    async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget, backend.parsers.threads) as raw:
+        body = parse_body(EstimateBody, raw.view())
+    workers = await backend.dispatcher.watch.workers()
+    return json_response(estimate(body, workers))
+
+
+def _limits(settings: Settings) -> formats.Limits:
+    return formats.Limits(settings.max_vertices, settings.max_edges, settings.max_body_bytes, MAX_EXPANSION)
+
+
+async def _check_version(request: Request, backend: Backend, name: str) -> int | Literal["*"] | None:
+    """The version `If-Match` wants, which the worker checks; refused here at once if it cannot hold.
+
+    A repeated Idempotency-Key is not: it gets its first answer, whatever has become of the graph.
+    """
+    if "if-match" not in request.headers:
+        return None
+    wanted: int | Literal["*"] = if_match(request.headers) or "*"
+    key = idempotency_key(request.headers)
+    if key is None or not await backend.dispatcher.knows(name, key):
+        info = await backend.catalogue.get(name)
+        if info is None or wanted not in ("*", info.version):
+            has = "there is no such graph" if info is None else f"it is at version {info.version}"
+            raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
+    return wanted

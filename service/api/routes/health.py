@@ -1,0 +1,112 @@
+"""/livez, /readyz, /status, /metrics."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+
+from service.api.backend import Backend, Context
+from service.api.guards.access import CallerOf
+from service.api.headers import accepts
+from service.api.metrics import scrape
+from service.api.openapi import PROBLEMS
+from service.api.replies.answers import json_response
+from service.api.routes.status_page import status_page
+from service.errors import ServiceError
+from service.queue.models import RedisInfo
+
+router = APIRouter(tags=["service"], responses=PROBLEMS)
+LIMITS: Final = (
+    *("max_body_bytes", "max_json_bytes", "max_edges", "max_vertices", "max_patch_rows", "queue_limit", "max_wait_s"),
+    *("graph_queue_limit", "key_queue_limit", "max_requests", "max_event_streams"),
+    "max_sending_bytes",
+)
+PATIENCE_S: Final = 2.0
+"""How long Redis has to answer here: a probe, a person and a scrape want to know just then that it does not."""
+
+PROMETHEUS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@router.get("/", include_in_schema=False)
+async def front() -> Response:
+    """Whoever opens the bare address wants to see that something is there."""
+    return RedirectResponse("/status", 307)
+
+
+@router.get("/livez")
+async def livez() -> dict[str, str]:
+    """The event loop turns."""
+    return {"status": "live"}
+
+
+@router.get("/readyz")
+async def readyz(backend: Context) -> dict[str, str]:
+    """Redis answers and at least one worker is ready; else 503 worker_unavailable."""
+    async with _patience():
+        is_ready = await backend.dispatcher.watch.has_ready_worker()
+    if not is_ready:
+        raise ServiceError("worker_unavailable", "no worker is ready yet", retry_after_s=1)
+    return {"status": "ready"}
+
+
+@router.get("/status", responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}})
+async def status(request: Request, backend: Context, caller: CallerOf) -> Response:
+    """Version, Redis and its durability, workers, graphs, the last update, the limits in force.
+
+    A page for people with `Accept: text/html`.
+    """
+    async with _patience():
+        redis, workers, graphs = await asyncio.gather(
+            backend.dispatcher.watch.ping(), backend.dispatcher.watch.workers(), backend.catalogue.list()
+        )
+    graphs = [graph for graph in graphs if caller.sees(graph.name)]
+    if caller.prefix:  # notes name graphs
+        workers = [worker.model_copy(update={"notes": []}) for worker in workers]
+    content: dict[str, Any] = {
+        "version": version("headrace-server"),
+        "api": {"pid": os.getpid(), "started_at": backend.started_at},
+        "redis": redis,
+        "workers": workers,
+        "graphs": graphs,
+        "last_update": max((graph.updated_at for graph in graphs), default=None),
+        "limits": {name: getattr(backend.settings, name) for name in LIMITS},
+    }
+    if accepts(request.headers, "text/html"):
+        return status_page(content)
+    return json_response(content, headers={"Vary": "Accept"})
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(backend: Context) -> Response:
+    """Prometheus text: of this process, of Redis, and of all workers as of their last heartbeats."""
+    try:
+        async with _patience():
+            redis, workers, texts = await asyncio.gather(
+                _ping(backend), backend.dispatcher.watch.workers(), backend.dispatcher.watch.worker_metrics()
+            )
+        text = scrape(backend.metrics, redis, workers, texts)
+    except ServiceError:  # the process's own figures are worth having just then
+        text = scrape(backend.metrics, None, [], {})
+    return Response(text, media_type=PROMETHEUS_TEXT)
+
+
+@asynccontextmanager
+async def _patience() -> AsyncIterator[None]:
+    """Raises worker_unavailable if what is inside takes longer than `PATIENCE_S`."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield
+    except TimeoutError:
+        detail = f"Redis has not answered for {PATIENCE_S:g} s"
+        raise ServiceError("worker_unavailable", detail, retry_after_s=1) from None
+
+
+async def _ping(backend: Backend) -> RedisInfo:
+    redis = await backend.dispatcher.watch.ping()
+    backend.metrics.redis_answered(1e-3 * redis.ping_ms)
+    return redis

@@ -1,0 +1,120 @@
+"""/v1/jobs: what is queued, running and done; cancel; progress as server-sent events."""
+
+import re
+from collections.abc import AsyncIterable
+from contextlib import suppress
+from typing import Annotated, Any, Final, TypeAlias
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from service.api.backend import Backend, Context
+from service.api.guards.access import CallerOf, authorise
+from service.api.guards.admission import stream_room
+from service.api.headers import waiting
+from service.api.openapi import PREFER, PROBLEMS
+from service.api.replies.answers import json_response, refusal
+from service.api.replies.problems import problem_content
+from service.api.replies.results import open_result, result_response
+from service.api.replies.streams import while_allowed
+from service.errors import ServiceError
+from service.models.jobs import JobList, JobView
+from service.protocol import TERMINAL_STATUSES, Problem
+from service.queue.job_list import Mark
+from service.queue.models import JobInfo
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=PROBLEMS)
+
+JobId: TypeAlias = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+MARK: Final = r"^[0-9]{1,12}(\.[0-9]{1,9})?_[A-Za-z0-9_-]{1,64}$"
+"""Of a job in the list: see `service.queue.job_list.Mark`."""
+
+EVENT_ID: Final = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
+
+
+async def _known_job(job_id: JobId, backend: Context, caller: CallerOf) -> JobInfo:
+    job = await backend.dispatcher.job(job_id)
+    if job is None or not caller.sees(job.graph):
+        raise _unknown(job_id)
+    return job
+
+
+def _unknown(job_id: str) -> ServiceError:
+    return ServiceError("unknown_job", f"there is no job {job_id!r}; results are kept for a while only")
+
+
+def view(job: JobInfo) -> dict[str, Any]:
+    """The job for a caller; its error is the problem the waiting call would have got."""
+    shown = job.model_dump(mode="json", exclude={"result_json", "result_blob"})
+    if job.error is not None:
+        shown["error"] = problem_content(refusal(job.id, job.status, job.error))
+    return shown
+
+
+async def _answer(job: JobInfo, backend: Backend, headers: dict[str, str] | None = None) -> Response:
+    """One job with its result, which is passed on as the worker wrote it."""
+    result = None
+    if job.result_blob is not None:
+        try:
+            result = await open_result(backend.blobs, job.result_blob)
+        except ServiceError as error:  # it has been dropped
+            job = job.model_copy(update={"error": Problem(code=error.code, detail=error.detail)})
+    shown = to_json({name: value for name, value in view(job).items() if name != "result"})
+    before = shown[:-1] + b',"result":'
+    if result is not None:
+        return result_response(result, headers, before, b"}")
+    return Response(before + (job.result_json or "null").encode() + b"}", 200, headers, "application/json")
+
+
+KnownJob: TypeAlias = Annotated[JobInfo, Depends(_known_job)]
+
+
+@router.get("", response_model=JobList)
+async def list_jobs(
+    backend: Context,
+    caller: CallerOf,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    after: Annotated[str | None, Query(pattern=MARK, description="`next` of the page before.")] = None,
+) -> Response:
+    """The latest jobs on graphs the key is good for, newest first, a page at a time."""
+    page = await backend.dispatcher.jobs(limit, caller.sees, None if after is None else Mark.parse(after))
+    return json_response({"jobs": [view(job) for job in page.jobs], "next": page.next and str(page.next)})
+
+
+@router.get("/{job_id}", response_model=JobView, operation_id="get_job", openapi_extra={"parameters": [PREFER]})
+async def get_job(job: KnownJob, request: Request, backend: Context) -> Response:
+    """The job as it is now, or, with `Prefer: wait=SECONDS`, as soon as it is over."""
+    patience = waiting(request.headers, backend.settings, default_s=0)
+    if patience.wait_s > 0 and job.status not in TERMINAL_STATUSES:
+        await backend.dispatcher.wait(job.id, patience.wait_s)
+        job = await _known_job(job.id, backend, await authorise(request))  # the key may have ended meanwhile
+    headers = None if patience.applied is None else {"Preference-Applied": patience.applied}
+    return await _answer(job, backend, headers)
+
+
+@router.delete("/{job_id}", response_model=JobView)
+async def cancel_job(job: KnownJob, backend: Context) -> Response:
+    """Ask for its end and answer with the job as it is now; one that is over stays as it is."""
+    cancelled = await backend.dispatcher.cancel(job.id)
+    if cancelled is None:
+        raise _unknown(job.id)
+    return await _answer(cancelled, backend)
+
+
+@router.get("/{job_id}/events", response_class=EventSourceResponse, dependencies=[Depends(stream_room)])
+async def job_events(
+    job: KnownJob, request: Request, backend: Context, last_event_id: Annotated[str | None, Header()] = None
+) -> AsyncIterable[ServerSentEvent]:
+    """`progress` while it runs, then one `done` with the job; resumes after Last-Event-ID. Ends with its key."""
+    after = last_event_id if last_event_id and EVENT_ID.fullmatch(last_event_id) else None
+
+    async def may_follow() -> bool:
+        with suppress(ServiceError):
+            return (await authorise(request)).sees(job.graph)
+        return False
+
+    with suppress(ServiceError):  # Redis is away: the stream ends without `done`; the caller comes back with its id
+        async for event in while_allowed(backend.dispatcher.events(job.id, after), may_follow):
+            yield ServerSentEvent(data=event.data, event=event.event, id=event.id)

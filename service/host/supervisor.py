@@ -1,0 +1,190 @@
+"""`headrace serve`: Redis (if embedded), the workers and the API on one machine, kept alive, stopped in order."""
+
+import ipaddress
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Final
+
+import structlog
+
+from service.host import redis_server
+from service.host.children import Child, Popen, spawn_options
+from service.host.data_dir import Lock, locked
+from service.open_files import raise_limit
+from service.settings import Settings
+from service.store import keys_seen
+from service.store.api_keys import ApiKeys
+from service.store.connection import AWAY, connect
+from service.store.keys import Keys
+
+STDERR: Final = 2
+POLL_S: Final = 0.05
+BACKLOG: Final = 2048
+HOPELESS_ENDS: Final = 5
+"""A child that ends so often before the service was ever ready will not do better the next time."""
+
+STOP_API_S: Final = 15.0
+STOP_WORKER_S: Final = 30.0
+STOP_REDIS_S: Final = 60.0
+
+log = structlog.get_logger("headrace.supervisor")
+
+
+class CannotServe(RuntimeError):
+    """A reason not to start, in words for the person who asked."""
+
+
+def serve(settings: Settings, *, any_host: bool = False, announce: Callable[[str], None] = print) -> None:
+    """Run until SIGTERM or SIGINT. `announce` gets the URL once /readyz is 200.
+
+    Raises `data_dir.DataDirInUse` or `redis_server.NoRedisServer` before anything is started, `CannotServe` also
+    when a child cannot be brought up.
+    """
+    settings = settings.model_copy(update={"insecure_any_host": any_host})
+    is_local = any_host or _is_loopback(settings.host)
+    raise_limit()  # for Redis as well, which takes as many connections as it may open files
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    settings = settings.model_copy(update={"keys_seen_file": settings.data_dir.absolute() / keys_seen.FILE})
+    with locked(settings.data_dir) as lock:
+        if not is_local:
+            _require_keys(settings)
+            settings = settings.model_copy(update={"require_keys": True})
+        _serve(settings, lock, stop, announce)
+
+
+def _serve(settings: Settings, lock: Lock, stop: threading.Event, announce: Callable[[str], None]) -> None:
+    with _listen(settings.host, settings.port) as listener:
+        url = _url(listener, "http" if settings.tls_cert is None else "https")
+        lock.write(url=url)
+        children = _children(settings, lock, listener)
+        try:
+            _watch(children, url, stop, announce)
+        finally:
+            for child in reversed(children):
+                child.stop()
+
+
+def _children(settings: Settings, lock: Lock, listener: socket.socket) -> Sequence[Child]:
+    """In the order of starting; they are stopped the other way round."""
+    environment = os.environ | _environment(settings)
+
+    def python(module: str, *arguments: str) -> Callable[[], Popen]:
+        command = [sys.executable, "-m", module, *arguments]
+        options = spawn_options(lock.descriptor, listener.fileno()) | {"env": environment}
+        options |= {"stdin": subprocess.DEVNULL, "stdout": STDERR}  # stdout is for the announcement alone
+        return lambda: subprocess.Popen(command, **options)
+
+    children = []
+    if settings.redis_url is None:
+        redis_server.find_server(redis_server.data_of(settings))
+        options = spawn_options(lock.descriptor)
+        hint = f"see {redis_server.data_of(settings) / 'redis.log'}"
+        redis = Child("redis", lambda: redis_server.start(settings, **options), STOP_REDIS_S, hint)
+        redis.keep_alive()
+        children.append(redis)
+    for number in range(settings.workers):
+        name = f"cpu-{number}"
+        children.append(Child(name, python("service.worker", "--name", name), STOP_WORKER_S))
+    api = python("service.api.http.server", "--fd", str(listener.fileno()))
+    return [*children, Child("api", api, STOP_API_S)]
+
+
+def _watch(children: Sequence[Child], url: str, stop: threading.Event, announce: Callable[[str], None]) -> None:
+    announced = False
+    next_probe = 0.0
+    while not stop.wait(POLL_S):
+        for child in children:
+            child.keep_alive()
+            if not announced and child.ends >= HOPELESS_ENDS:
+                raise CannotServe(f"{child.name} ended {child.ends} times before it was ready; {child.log_hint}")
+        if not announced and time.monotonic() >= next_probe:
+            announced = _is_ready(url)
+            next_probe = time.monotonic() + 2 * POLL_S
+            if announced:
+                announce(url)
+
+
+def _is_ready(url: str) -> bool:
+    ours = urllib.request.HTTPSHandler(context=ssl._create_unverified_context())  # our own socket, by its address
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), ours)  # never through a proxy
+    try:
+        with opener.open(f"{url}/readyz", timeout=1) as response:
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    """The settings as the children read them."""
+    values = settings.model_dump(mode="json", exclude_none=True) | {"data_dir": str(settings.data_dir.absolute())}
+    return {f"HEADRACE_{name.upper()}": str(value) for name, value in values.items()}
+
+
+def _is_loopback(host: str) -> bool:
+    addresses = {str(info[4][0]) for info in _addresses(host, 0)}
+    return all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses)
+
+
+def _require_keys(settings: Settings) -> None:
+    """Look for API keys where they are kept. The lock is held, so an embedded server is not running."""
+    if not _has_keys(settings):
+        raise CannotServe(
+            f"{settings.host} is reachable from other machines and there are no API keys; make one with "
+            "`headrace keys create`, bind 127.0.0.1, or say --insecure-any-host if something else guards the port"
+        )
+
+
+def _has_keys(settings: Settings) -> bool:
+    embedded = settings.redis_url is None
+    if embedded and not redis_server.data_of(settings).exists():
+        return False
+    client = connect(settings)
+    try:
+        with redis_server.running(settings) if embedded else nullcontext():
+            return bool(ApiKeys(client, Keys(settings.redis_prefix)).list())
+    except AWAY as error:
+        raise CannotServe(f"Redis does not answer, so it is not known whether there are API keys: {error}") from None
+    finally:
+        client.close()
+
+
+AddressInfo = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | int | bytes, ...]]
+
+
+def _addresses(host: str, port: int) -> Sequence[AddressInfo]:
+    try:
+        found: Sequence[AddressInfo] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return found
+    except socket.gaierror as error:
+        raise CannotServe(f"--host {host}: {error.strerror}") from None
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A bound, listening socket; port 0 takes a free one."""
+    family, kind, protocol, _, address = _addresses(host, port)[0]
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise CannotServe(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port") from None
+    return listener
+
+
+def _url(listener: socket.socket, scheme: str) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

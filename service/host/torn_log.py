@@ -1,0 +1,142 @@
+"""What Redis leaves wrong in an append-only file, mended before Redis reads it: its end, and holes.
+
+After a torn write Redis cuts the file behind the last whole command, even within a transaction, and goes on
+appending. The MULTI that stays open in the file takes in whatever comes next: at the start after that one, half of
+a transaction that never was is done, or acknowledged writes up to the next EXEC are taken back.
+Seen with Redis 6.2; ``redis-check-aof --fix`` cuts at the MULTI, as is done here.
+
+When the disk is full Redis takes back what it wrote of a command, and writes it again when there is room. A file that
+was begun by a rewrite is not opened for appending, so it goes on behind what was taken back: zeros are left between two
+commands, and at its next start Redis refuses the file. Seen with Valkey 9.1; ``valkey-check-aof --fix`` would drop all
+that comes after the zeros, though it was acknowledged.
+"""
+
+import mmap
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
+EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
+LONGEST_NUMBER: Final = 32
+"""Bytes within which the length of an array or a string ends."""
+
+HOLE: Final = re.compile(rb"(?:\A|\r\n)\0+\*[0-9]{1,10}\r\n\$")
+"""Zeros between commands, or bytes within a value that look so: which of both, only reading from the start tells."""
+
+ZEROS: Final = re.compile(rb"\0+")
+COPY_BYTES: Final = 1 << 20
+
+
+def close_holes(data_dir: Path) -> int:
+    """Take the zeros between commands out of the append-only files of a server that is down; the bytes removed.
+
+    Cost: a search through each file; one that has holes is written anew beside the old one.
+    """
+    return sum(_close_holes(path) for path in data_dir.glob("appendonlydir/*.incr.aof") if path.stat().st_size)
+
+
+def _close_holes(path: Path) -> int:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        spans = _between_holes(data) if HOLE.search(data) else []
+        removed = len(data) - sum(end - start for start, end in spans)
+        if not spans or not removed:
+            return 0
+        new = path.with_suffix(".mended")
+        with new.open("wb") as out:
+            for start, end in spans:
+                for at in range(start, end, COPY_BYTES):
+                    out.write(data[at : min(at + COPY_BYTES, end)])
+            out.flush()
+            os.fsync(out.fileno())
+    new.replace(path)
+    return removed
+
+
+def _between_holes(data: mmap.mmap) -> list[tuple[int, int]]:
+    """Begin and end of each stretch of whole commands; none if there is anything but commands and zeros."""
+    spans, begin, at = [], 0, 0
+    while True:
+        try:
+            for _, after in _commands(data, at):
+                at = after
+            return [*spans, (begin, len(data))]
+        except ValueError:
+            zeros = ZEROS.match(data, at)
+            if zeros is None:
+                return []
+            spans.append((begin, at))
+            begin = at = zeros.end()
+
+
+def mend(data_dir: Path) -> int:
+    """Cut a transaction without its EXEC off the append-only files of a server that is down; the bytes removed.
+
+    Cost: a look at the end of each file, from its last EXEC on.
+    """
+    files = [*data_dir.glob("appendonly.aof"), *data_dir.glob("appendonlydir/*.incr.aof")]
+    return sum(_mend(path) for path in files if path.stat().st_size)
+
+
+def _mend(path: Path) -> int:
+    with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            open_at = _unfinished(data)
+        if open_at is None:
+            return 0
+        file.truncate(open_at)
+        os.fsync(file.fileno())
+        return size - open_at
+
+
+def _unfinished(data: mmap.mmap) -> int | None:
+    """Where the first MULTI after the last EXEC begins. An EXEC within a value is known by what follows it."""
+    end = len(data)
+    while (found := data.rfind(EXEC, 0, end)) >= 0:
+        try:
+            return _first_multi(data, found + len(EXEC))
+        except ValueError:
+            end = found + len(EXEC) - 1
+    try:
+        return _first_multi(data, 0)
+    except ValueError:  # a dump at the start, and not one transaction since
+        return None
+
+
+def _first_multi(data: mmap.mmap, start: int) -> int | None:
+    found = [at for at, after in _commands(data, start) if data[at:after] == MULTI]
+    return found[0] if found else None
+
+
+def _commands(data: mmap.mmap, at: int) -> Iterator[tuple[int, int]]:
+    """Begin and end of each whole command from `at` on; raises ValueError at what is none."""
+    while at < len(data):
+        count, after = _number(data, at, b"*")
+        for _ in range(count or 0):
+            if after >= len(data):
+                return
+            size, start = _number(data, after, b"$")
+            if size is None:
+                return
+            after = start + size + 2
+            if after <= len(data) and data[after - 2 : after] != b"\r\n":
+                raise ValueError(f"a string does not end at byte {after}")
+        if count is None or after > len(data):
+            return
+        yield at, after
+        at = after
+
+
+def _number(data: mmap.mmap, at: int, sign: bytes) -> tuple[int | None, int]:
+    """The number after `sign`, and where it ends; None if the file ends before."""
+    if data[at : at + 1] != sign:
+        raise ValueError(f"no {sign!r} at byte {at}")
+    end = data.find(b"\r\n", at, at + LONGEST_NUMBER)
+    if end < 0:
+        if at + LONGEST_NUMBER > len(data):
+            return None, len(data)
+        raise ValueError(f"no number at byte {at}")
+    return int(data[at + 1 : end]), end + 2

@@ -1,0 +1,1 @@
+"""What a process says of itself: its log, its traces, and the buckets of its histograms."""

@@ -1,0 +1,1 @@
+"""The worker process: owns graphs, keeps their flow states resident, runs their commands."""

@@ -1,0 +1,194 @@
+"""Results as docs/api.md shows them. Amounts are exact; vertices and edges carry the caller's names."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.checks import Certificate
+from gpu_engine.engine import Cut, SolveReport
+from gpu_engine.matching import Matching
+from gpu_engine.networks.bipartite import unit
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.units import write_units
+from gpu_engine.text.json_text import write_amounts
+from gpu_engine.text.names import Names
+from gpu_engine.types import BoolArray, EdgeArray, UnitArray, VertexArray
+from service.protocol import CapacitiesArgs, Kind
+from service.store.catalogue import GraphInfo
+from service.store.snapshots import SnapshotInfo
+from service.worker.graph import Answer, Graph, Solved
+from service.worker.json_writer import Column, Raw
+
+STEP: Final = 1 << 14
+"""Rows of an answer that are written at a time, in a fraction of a millisecond."""
+
+Rows = Callable[[], Iterator[EdgeArray]]
+"""Row numbers, `STEP` or fewer at a time; each call begins anew."""
+
+
+def amount(network: Network, units: int) -> Raw:
+    return Raw(write_units(units, network.decimals))
+
+
+def amounts(network: Network, units: UnitArray, rows: Rows) -> Column:
+    return Column(lambda: (write_amounts(units[some], network.decimals) for some in rows()))
+
+
+def labels(names: Names, rows: Rows) -> Column:
+    return Column(lambda: (names.write(some) for some in rows()))
+
+
+def listed(rows: EdgeArray | VertexArray) -> Rows:
+    """These rows."""
+    return lambda: (rows[at : at + STEP].astype(np.int64) for at in range(0, len(rows), STEP))
+
+
+def where(column: NDArray[np.generic], holds: Callable[[NDArray[np.generic]], NDArray[np.generic]]) -> Rows:
+    """The rows in which something ``holds`` of the column, looked for as they are written: no list of them is made."""
+    return lambda: (at + np.flatnonzero(holds(column[at : at + STEP])) for at in range(0, len(column), STEP))
+
+
+def marked(flags: BoolArray) -> Rows:
+    return where(flags, lambda some: some)
+
+
+def unmarked(flags: BoolArray) -> Rows:
+    return where(flags, np.logical_not)
+
+
+def certificate(network: Network, proof: Certificate) -> dict[str, object]:
+    return {
+        "valid": proof.valid,
+        "value": amount(network, proof.value),
+        "flow_across_cut": amount(network, proof.flow_across_cut),
+    }
+
+
+def cut(network: Network, found: Cut) -> dict[str, object]:
+    return {
+        "capacity": amount(network, found.capacity),
+        "edges": labels(network.edge_ids, listed(found.edges)),
+        "source_side": labels(network.vertex_labels, marked(found.source_side)),
+        "sink_side": labels(network.vertex_labels, unmarked(found.source_side)),
+        "unique": found.unique,
+    }
+
+
+def flow(network: Network, units: UnitArray, *, zeros: bool) -> dict[str, object]:
+    rows = where(units, np.ones_like if zeros else lambda some: some)
+    return {"edges": labels(network.edge_ids, rows), "flow": amounts(network, units, rows)}
+
+
+def max_flow(graph: Graph, answer: Answer, timings_ms: Mapping[str, float]) -> dict[str, object]:
+    """All but `cut` and `flow`."""
+    return _solved(graph, {"value": amount(graph.network, answer.report.value)}, answer, timings_ms)
+
+
+def matching(graph: Graph, answer: Answer, timings_ms: Mapping[str, float]) -> dict[str, object]:
+    """All but what `matched` and `cover` show."""
+    return _solved(graph, {"size": answer.report.value // unit(graph.network)}, answer, timings_ms)
+
+
+def matched(network: Network, found: Matching) -> dict[str, object]:
+    """The matched edges with their ends, row by row."""
+    return {
+        "edges": labels(network.edge_ids, listed(found.edges)),
+        "left": labels(network.vertex_labels, listed(network.edge_tail(found.edges))),
+        "right": labels(network.vertex_labels, listed(network.edge_head(found.edges))),
+    }
+
+
+def cover(network: Network, found: Matching) -> dict[str, object]:
+    sides = {"left": found.cover_left, "right": found.cover_right}
+    return {side: labels(network.vertex_labels, marked(covers)) for side, covers in sides.items()}
+
+
+def _solved(
+    graph: Graph, result: Mapping[str, object], answer: Answer, timings_ms: Mapping[str, float]
+) -> dict[str, object]:
+    report = answer.report
+    return {
+        "graph": graph.name,
+        "version": graph.version,
+        **result,
+        "mode": report.mode.value,
+        "engine": report.engine,
+        "reason": report.reason,
+        "certificate": certificate(graph.network, answer.certificate),
+        "counters": dict(report.counters),
+        "timings_ms": rounded(timings_ms),
+    }
+
+
+def solved_state(graph: Graph, solved: Solved, old: SolveReport | None, answer: Answer | None) -> dict[str, object]:
+    """One resident flow state after a PATCH; `answer` is None if its solve was cancelled: it is solved when asked.
+
+    The terminals of a matching are not listed: they are all vertices with edges, at each PATCH the same.
+    """
+    network, matching = graph.network, solved.kind is Kind.MATCHING
+    common: dict[str, object] = {
+        "kind": solved.kind.value,
+        "sources": [] if matching else labels(network.vertex_labels, listed(solved.terminals.sources)),
+        "sinks": [] if matching else labels(network.vertex_labels, listed(solved.terminals.sinks)),
+        "old_value": None if old is None else amount(network, old.value),
+    }
+    if answer is None:
+        return common | {"value": None, "mode": "pending", "certificate": None, "timings_ms": {}}
+    timings_ms = {"solve": answer.solve_ms, "certificate": answer.certificate_ms}
+    return common | {
+        "value": amount(network, answer.report.value),
+        "mode": answer.report.mode.value,
+        "certificate": certificate(network, answer.certificate),
+        "timings_ms": rounded(timings_ms),
+    }
+
+
+def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
+    network = graph.network
+    rows = np.arange(min(page.offset, network.n_edges), min(page.offset + page.limit, network.n_edges))
+    own = graph.table.own(rows)
+    return {
+        "version": graph.version,
+        "edge_ids": labels(network.edge_ids, listed(rows)),
+        "tail": labels(network.vertex_labels, listed(network.edge_tail(rows))),
+        "head": labels(network.vertex_labels, listed(network.edge_head(rows))),
+        "capacity": amounts(network, own, listed(np.arange(len(own)))),
+        "closed": graph.table.closed[rows].tolist(),
+    }
+
+
+def snapshot(info: SnapshotInfo) -> dict[str, object]:
+    return {"version": info.version, "bytes": info.bytes, "created_at": iso(info.created_at)}
+
+
+def graph_info(graph: Graph, worker: str, created_at: float) -> GraphInfo:
+    network, footprint = graph.network, graph.footprint
+    return GraphInfo(
+        name=graph.name,
+        version=graph.version,
+        n_vertices=network.n_vertices,
+        n_edges=network.n_edges,
+        n_arcs=network.n_arcs,
+        decimals=network.decimals,
+        bytes=footprint.host,
+        device_bytes=footprint.device,
+        created_at=datetime.fromtimestamp(created_at, UTC),
+        updated_at=datetime.fromtimestamp(time.time(), UTC),
+        engine=graph.engine.name,
+        worker=worker,
+        source=None if network.source is None else network.vertex_labels.of(np.array([network.source]))[0],
+        sink=None if network.sink is None else network.vertex_labels.of(np.array([network.sink]))[0],
+        flow_states=len(graph.states),
+    )
+
+
+def iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
+def rounded(timings_ms: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(ms, 3) for name, ms in timings_ms.items()}

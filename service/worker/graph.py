@@ -1,0 +1,180 @@
+"""A graph in a worker's memory: network, engine, capacity table and the flow states that are kept solved."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from gpu_engine.checks import Certificate
+from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
+from gpu_engine.errors import Cancelled, EngineError, TimedOut
+from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, on_cuda
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.networks.updates import CapacityTable
+from service.protocol import Kind
+from service.store.log import Applied
+from service.store.snapshots import KnownKey
+
+
+class OpenEngine(Protocol):
+    """An engine for a network, which asks ``room`` before it takes memory; the network itself is there already."""
+
+    def __call__(self, network: Network, *, room: Room = ...) -> Engine: ...
+
+
+MAX_STATES: Final = 16
+"""Flow states kept for one graph; the least recently asked for goes first."""
+
+MAX_KNOWN: Final = 10_000
+"""Idempotency keys remembered for one graph, far more than commands may wait for a worker."""
+
+KNOWN_BYTES: Final = 1_700
+"""Of one of them, by tracemalloc."""
+
+
+def least_footprint(engine: str, n_vertices: int, n_edges: int) -> Footprint:
+    """What a graph needs to be of use, known before any of it is built: if all of its edges shared one link. Host
+    memory is what "auto" cannot do without."""
+    counts = Counts(n_vertices, n_edges, 2 if n_edges else 0)
+    needs = on_cuda(counts) if engine.startswith("cuda") else on_cpu(counts)
+    return needs.of_one_state + Footprint(n_edges)
+
+
+class NotProven(EngineError):
+    """Two solves in a row, the second from zero flow, failed their certificate: a fault of the engine."""
+
+
+@dataclass(slots=True)
+class Solved:
+    """A flow state and what was proven about it last."""
+
+    state: FlowState
+    terminals: Terminals
+    kind: Kind = Kind.MAX_FLOW
+    """What it was asked for last: a max flow or a matching."""
+    proven_at: int | None = None
+    """Version of the graph the certificate is for."""
+    certificate: Certificate | None = None
+    report: SolveReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One solve with its proof."""
+
+    report: SolveReport
+    certificate: Certificate
+    solve_ms: float
+    certificate_ms: float
+
+
+@dataclass(slots=True)
+class Graph:
+    """One thread at a time. `version` and `epoch` are what the catalogue must say for this copy to be good."""
+
+    name: str
+    graph_id: str
+    epoch: int
+    version: int
+    network: Network
+    engine: Engine
+    table: CapacityTable
+    states: "OrderedDict[bytes, Solved]" = field(default_factory=OrderedDict)
+    known: "OrderedDict[str, KnownKey]" = field(default_factory=OrderedDict)
+    unsaved: int = 0
+    """Updates since the newest snapshot."""
+    saved_at: float = field(default_factory=time.monotonic)
+    saving: bool = False
+    """A snapshot is on its way."""
+    sides: Terminals | None = None
+    """Of a matching, once one was asked for: they are the same at all capacities."""
+
+    @property
+    def footprint(self) -> Footprint:
+        """At rest."""
+        return self.engine.footprint + Footprint(self.table.nbytes + KNOWN_BYTES * len(self.known))
+
+    def open(self, terminals: Terminals, kind: Kind = Kind.MAX_FLOW) -> Solved:
+        """The flow state of these terminals, opened if there is none, now the most recently used one."""
+        solved = self.states.get(terminals.key)
+        if solved is None:
+            solved = Solved(self.engine.open(terminals), terminals)
+            self.states[terminals.key] = solved
+            while len(self.states) > MAX_STATES:
+                self.close_oldest()
+        self.states.move_to_end(terminals.key)
+        solved.kind = kind
+        return solved
+
+    def close_oldest(self, but: Solved | None = None) -> bool:
+        """Forget the flow state that was not asked for the longest; False if there is none other than ``but``."""
+        oldest = next((solved for solved in self.states.values() if solved is not but), None)
+        if oldest is not None:
+            self.close(oldest)
+        return oldest is not None
+
+    def close(self, solved: Solved) -> None:
+        """Forget a flow state."""
+        del self.states[solved.terminals.key]
+        self.engine.close(solved.state)
+
+    def remember(self, version: int, applied: Applied) -> None:
+        self.known[applied.key] = KnownKey(version=version, applied=applied)
+        while len(self.known) > MAX_KNOWN:
+            self.known.popitem(last=False)
+
+    def solve(self, solved: Solved, control: Control, on_failure: Callable[[], None]) -> Answer:
+        """Bring the state to a maximum flow and prove it; one that cannot be proven is solved again from zero.
+
+        Raises `Cancelled`, or `NotProven` after the second failure. `on_failure` counts each.
+        """
+        failures: tuple[str, ...] = ()
+        for cold in (False, True):
+            started = time.perf_counter()
+            report = self.engine.solve(solved.state, control, cold=cold)
+            solved_at = time.perf_counter()
+            certificate = solved.certificate
+            if certificate is None or solved.proven_at != self.version or report.mode is not Mode.UNCHANGED:
+                certificate = self.engine.certificate(solved.state)
+            proven_at = time.perf_counter()
+            if certificate.valid and certificate.value == report.value:
+                solved.proven_at, solved.certificate, solved.report = self.version, certificate, report
+                return Answer(report, certificate, 1e3 * (solved_at - started), 1e3 * (proven_at - solved_at))
+            solved.proven_at, failures = None, certificate.failures
+            on_failure()
+        raise NotProven(f"the answer could not be proven: {'; '.join(failures) or 'values differ'}")
+
+
+@contextmanager
+def time_limit(control: Control, limit_s: float | None) -> Iterator[None]:
+    """Raise `TimedOut` instead of `Cancelled` if the limit was the reason.
+
+    The command may be tried again, when Redis was away: a limit that has passed does not cancel that. A caller's
+    cancel that came meanwhile is not lost: it is in Redis, where each try looks first.
+    """
+    if limit_s is None:
+        yield
+        return
+    passed = threading.Event()
+
+    def stop() -> None:
+        passed.set()
+        control.cancel()
+
+    timer = threading.Timer(limit_s, stop)
+    timer.start()
+    try:
+        yield
+    except Cancelled as error:
+        if passed.is_set():
+            raise TimedOut(f"not solved within {limit_s} s") from error
+        raise
+    finally:
+        timer.cancel()
+        timer.join()  # it may be at work
+        if passed.is_set():
+            control.go_on()

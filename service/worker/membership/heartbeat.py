@@ -1,0 +1,120 @@
+"""The process beside a worker that renews its lease, so that a worker whose interpreter is busy is not taken for dead.
+
+``python -m service.worker.membership.heartbeat``, started by `service.worker.membership.pulse`. It reads its standard
+input: one line of JSON (`Task`), then a byte for each sign of life. It renews the lease as long as the worker
+
+- shows life, or else runs: a long call of C that holds the interpreter's lock lets no thread of it show any,
+- has shown life within `HUNG_S`: what only runs in circles loses its lease in the end,
+
+and ends when the worker does (the input ends), or when another process has taken the worker's name.
+"""
+
+import json
+import os
+import select
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+HUNG_S: Final = 60.0
+"""A worker that has shown no life for so long is given up, whatever else it does."""
+
+BEATS_PER_LEASE: Final = 4
+NAME_TAKEN: Final = 3
+"""Exit status when another process holds the lease."""
+
+STOPPED: Final = frozenset("TtXZ")
+"""States in which a process does not run (proc(5)): stopped, traced, dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What to renew, for whom. ``location`` is the URL of Redis, which may hold its password."""
+
+    location: str
+    key: str
+    token: str
+    lease_s: float
+    pid: int
+
+
+class Life:
+    """Whether a process lives, by its signs and by what the kernel says of it."""
+
+    def __init__(self, pid: int, patience_s: float) -> None:
+        self._pid = pid
+        self._patience_s = patience_s
+        self._sign_at = time.monotonic()
+        self._ran_s = 0.0
+
+    def sign(self) -> None:
+        self._sign_at = time.monotonic()
+
+    def shown(self) -> bool:
+        """It has shown life lately, or has run since this was asked last and not been silent for `HUNG_S`."""
+        state, ran_s = running(self._pid)
+        busy, self._ran_s = ran_s > self._ran_s, ran_s
+        silent_s = time.monotonic() - self._sign_at
+        return state not in STOPPED and (silent_s < self._patience_s or (busy and silent_s < HUNG_S))
+
+
+def running(pid: int) -> tuple[str, float]:
+    """State of a process and the processor time it has had; ("?", 0) where there is no /proc."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b") ")[2].split()
+    except OSError:
+        return "?", 0.0
+    return fields[0].decode(), (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def renew(client: Any, task: Task) -> bool:
+    """False if another process holds the lease. Who takes it between the look and the renewal keeps it."""
+    token = task.token.encode()
+    with client.pipeline() as pipe:
+        pipe.watch(task.key)
+        if pipe.get(task.key) not in (None, token):
+            return False
+        pipe.multi()
+        pipe.set(task.key, token, px=round(1000 * task.lease_s))
+        with suppress(redis.WatchError):  # the next beat sees whose it is
+            pipe.execute()
+    return True
+
+
+def beat(task: Task, signs: int) -> int:
+    """Until the worker ends; returns the exit status. ``signs`` is the descriptor of the input."""
+    interval_s = task.lease_s / BEATS_PER_LEASE
+    client = redis.Redis.from_url(task.location, protocol=2, retry=Retry(NoBackoff(), 0), socket_timeout=task.lease_s)
+    life = Life(task.pid, 2 * interval_s)
+    next_at = time.monotonic()
+    while True:
+        if select.select([signs], [], [], max(0.0, next_at - time.monotonic()))[0]:
+            if not os.read(signs, 4096):
+                return 0
+            life.sign()
+            continue
+        next_at = time.monotonic() + interval_s
+        with suppress(redis.RedisError):  # the worker tells of it
+            if life.shown() and not renew(client, task):
+                return NAME_TAKEN
+
+
+def main() -> int:
+    line = bytearray()
+    while not line.endswith(b"\n"):  # byte by byte: what follows is not to be kept back in a buffer
+        byte = os.read(sys.stdin.fileno(), 1)
+        if not byte:
+            return 0
+        line += byte
+    return beat(Task(**json.loads(line)), sys.stdin.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

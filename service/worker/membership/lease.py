@@ -1,0 +1,94 @@
+"""The lease: which process may use a worker's name, renewed by a heartbeat.
+
+A process beside the worker renews it as well (`membership.heartbeat`): it depends on no interpreter that is busy.
+"""
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import redis
+import structlog
+
+from service.queue.models import WorkerReport
+from service.store.connection import AWAY
+from service.store.keys import Keys
+from service.worker.membership.heartbeat import BEATS_PER_LEASE, Task, renew
+from service.worker.membership.pulse import Pulse
+
+log = structlog.get_logger(__name__)
+
+
+Report = Callable[[], WorkerReport]
+Action = Callable[[], None]
+
+
+class Lease:
+    """Held from `acquire` on. A later process of the same name takes it over at once, and the earlier one stops.
+
+    ``location`` is the URL of Redis, for the process that renews the lease while this one is busy.
+    """
+
+    def __init__(self, client: redis.Redis, keys: Keys, worker: str, lease_s: float, location: str) -> None:
+        self._redis: Any = client
+        self._keys = keys
+        self.worker = worker
+        self.lease_s = lease_s
+        self.token = f"{os.getpid()}:{uuid.uuid4().hex}".encode()
+        self._task = Task(location, keys.lease(worker), self.token.decode(), lease_s, os.getpid())
+        self._pulse = Pulse(self._task)
+        self._stop = threading.Event()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def acquire(self) -> None:
+        self._redis.set(self._keys.lease(self.worker), self.token, px=round(self.lease_s * 1000))
+
+    def start(self, report: Report, on_beat: Action, on_lost: Action) -> None:
+        """Renew in a thread of its own; `on_beat` runs after each renewal, `on_lost` when another holds the name."""
+        self._thread = threading.Thread(target=self._beat, args=(report, on_beat, on_lost), name="lease", daemon=True)
+        self._thread.start()
+
+    def beat_now(self) -> None:
+        """Say at once that something has changed, such as readiness."""
+        self._wake.set()
+
+    def release(self) -> None:
+        """Stop, and let go of the name so that others need not wait for the lease to expire."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._pulse.stop()
+        try:
+            if self._redis.get(self._keys.lease(self.worker)) == self.token:
+                self._redis.delete(self._keys.lease(self.worker))
+        except redis.RedisError:
+            log.warning("lease_not_released", worker=self.worker)
+
+    def _beat(self, report: Report, on_beat: Action, on_lost: Action) -> None:
+        while not self._stop.is_set():
+            try:
+                self._pulse.show_life()
+                if not renew(self._redis, self._task):
+                    on_lost()
+                    return
+                self._redis.hset(self._keys.workers, self.worker, report().model_dump_json())
+                on_beat()
+            except AWAY as error:
+                log.warning("heartbeat_failed", worker=self.worker, error=str(error))
+            except Exception:  # the lease must go on, whatever else is wrong
+                log.exception("heartbeat_failed", worker=self.worker)
+            self._wake.wait(self.lease_s / BEATS_PER_LEASE)
+            self._wake.clear()
+
+
+def is_silent(report: WorkerReport, lease_s: float) -> bool:
+    """Whether a worker without a lease has been away for long enough to lose its graphs.
+
+    One lease has expired by then, and another one has passed in which its supervisor could restart it.
+    """
+    return time.time() - report.beat_at > 2 * lease_s

@@ -1,0 +1,131 @@
+"""What happens to the graphs and commands of a worker that stays away: a live one takes them."""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import redis
+import structlog
+
+from service.protocol import Command
+from service.queue.models import WorkerReport
+from service.store.catalogue import Registry
+from service.store.keys import Keys
+from service.store.log import Fenced
+from service.store.ownership import Ownership
+from service.worker.membership.handback import Absences
+from service.worker.membership.lease import is_silent
+from service.worker.running.task import GROUP, LEFT_BEHIND, parse_command
+
+PAGE: Final = 64
+MOVED_AT_ONCE_BYTES: Final = 64 << 20
+"""Of commands that are moved together with their graphs. What is beyond follows them, perhaps behind newer ones."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A command in the stream of a worker that is away; None for what is no command."""
+
+    entry_id: bytes
+    fields: dict[bytes, bytes]
+    command: Command | None
+
+
+class Takeover:
+    """Run by every worker with each heartbeat; the fencing epoch settles who was first."""
+
+    def __init__(self, client: redis.Redis, keys: Keys, worker: str, lease_s: float) -> None:
+        self._redis: Any = client
+        self._keys = keys
+        self._worker = worker
+        self._lease_s = lease_s
+        self._registry = Registry(client, keys)
+        self._ownership = Ownership(client, keys)
+        self._absences = Absences(client, keys)
+
+    def check(self) -> None:
+        """Take over from every worker that has been silent for long enough. Two round trips if there is none."""
+        rows = self._redis.hgetall(self._keys.workers)
+        for row in rows.values():
+            report = WorkerReport.model_validate_json(row)
+            if report.name == self._worker or not is_silent(report, self._lease_s):
+                continue
+            if not self._redis.exists(self._keys.lease(report.name)):
+                self._take_from(report.name)
+
+    def _take_from(self, other: str) -> None:
+        names = self._registry.owned_by(other)
+        queued = self._queued_by_graph(other) if names else {}
+        taken = [name for name in names if self._take(name, other, queued.get(name, []))]
+        if taken:
+            self._absences.note(other, time.time(), self._lease_s)
+        self._move(other, self._read(other))
+
+    def _take(self, name: str, other: str, queued: list[Queued]) -> bool:
+        """A graph and what waits for it, in one MULTI: what is asked from now on comes behind that."""
+        try:
+            taken = self._ownership.take_over(name, self._worker, other, partial(self._move_all, other, queued))
+        except Fenced:
+            return False
+        if taken:
+            log.warning("took_over", graph=name, worker=self._worker, from_worker=other)
+        return taken
+
+    def _queued_by_graph(self, other: str) -> dict[str, list[Queued]]:
+        """Commands in their order, of graphs whose commands are all among the first so many bytes."""
+        found: dict[str, list[Queued]] = defaultdict(list)
+        size = 0
+        for queued in self._read(other):
+            if queued.command is None:
+                continue
+            size += sum(map(len, queued.fields.values()))
+            if size > MOVED_AT_ONCE_BYTES:
+                found.pop(queued.command.graph, None)
+                break
+            found[queued.command.graph].append(queued)
+        return found
+
+    def _read(self, other: str) -> Iterator[Queued]:
+        """All that is in a worker's stream, a page at a time. What is behind is read after what was yielded is done."""
+        stream, start = self._keys.commands(other), "-"
+        while entries := self._redis.xrange(stream, start, count=PAGE):
+            begun = self._begun(stream, entries[0][0], entries[-1][0])
+            for entry_id, fields in entries:
+                mark = {LEFT_BEHIND: b"1"} if entry_id in begun else {}
+                yield Queued(entry_id, fields | mark, parse_command(fields))
+            start = f"({entries[-1][0].decode()}"
+
+    def _move(self, other: str, left: Iterable[Queued]) -> None:
+        """Each in one MULTI. One that the other worker has just ended is dropped by whoever reads it."""
+        for queued in left:
+            with self._redis.pipeline() as pipe:
+                self._move_all(other, [queued], pipe)
+                pipe.execute()
+
+    def _move_all(self, other: str, queued: list[Queued], pipe: Any) -> None:
+        """Within a MULTI: from the other worker's stream to this one's."""
+        theirs, mine = self._keys.commands(other), self._keys.commands(self._worker)
+        for entry in queued:
+            if entry.command is not None:
+                command = entry.command
+                pipe.xadd(mine, entry.fields)
+                pipe.zrem(self._keys.waiting(other), command.id)
+                pipe.zadd(self._keys.waiting(self._worker), {command.id: command.created_at})
+                pipe.hset(self._keys.job(command.id), "worker", self._worker)
+            pipe.xack(theirs, GROUP, entry.entry_id)
+            pipe.xdel(theirs, entry.entry_id)
+
+    def _begun(self, stream: str, first: bytes, last: bytes) -> set[bytes]:
+        """Which of these entries a worker had been given: it may have begun them, and one may have ended it."""
+        try:
+            pending = self._redis.xpending_range(stream, GROUP, first, last, PAGE)
+        except redis.ResponseError as error:
+            if str(error).startswith("NOGROUP"):  # it has never read anything
+                return set()
+            raise
+        return {entry["message_id"] for entry in pending}

@@ -1,0 +1,234 @@
+"""The worker process: owns graphs, keeps their flow states resident, runs their commands.
+
+``python -m service.worker --name cpu-0``; all else comes from the environment (`service.settings`).
+"""
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeVar
+
+import pyarrow as pa
+import redis
+import structlog
+
+from gpu_engine.errors import EngineError
+from gpu_engine.footprint import Footprint
+from gpu_engine.select import device_bytes, open_engine, prepare
+from service.collector import leave_alone_what_is_here
+from service.errors import ServiceError
+from service.open_files import raise_limit
+from service.queue.models import WorkerReport
+from service.settings import Settings
+from service.store.connection import connect
+from service.store.keys import Keys
+from service.telemetry import logs
+from service.telemetry.tracing import NoTracing, Tracing, open_tracing
+from service.worker.graph import OpenEngine
+from service.worker.graphs import Graphs
+from service.worker.membership.handback import HandBack
+from service.worker.membership.lease import Lease
+from service.worker.membership.takeover import Takeover
+from service.worker.metrics import TTL_S, WorkerMetrics
+from service.worker.running.consumer import Consumer
+from service.worker.running.costs import RESTORE_S_PER_BYTE, Costs
+from service.worker.running.task import Forward
+from service.worker.warm_up import warm_up
+
+NAME_TAKEN: Final = 3
+"""Exit status when another process has started under the same name."""
+
+DEVICE_SHARE: Final = 0.8
+"""Of a device's memory, for its workers to hold and solve graphs; batches, sorts of new graphs, kernels and the driver
+have the rest."""
+
+SWITCH_S: Final = 0.0005
+"""How long a thread runs Python while others want to: short work takes its turn many times."""
+
+Answer = TypeVar("Answer")
+
+log = structlog.get_logger(__name__)
+
+
+class Worker:
+    """One process's worth of threads around one `Consumer`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        name: str,
+        open_engine: OpenEngine,
+        tracing: Tracing | None = None,
+        on_warm: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_warm` is called when all is compiled, before graphs come."""
+        self.name = name
+        self._on_warm = on_warm
+        self._settings = settings
+        self._open_engine = open_engine
+        self._keys = keys = Keys(settings.redis_prefix)
+        self._redis = connect(settings)
+        self._metrics = WorkerMetrics()
+        self._tracing = tracing or NoTracing()
+        self.graphs = Graphs(self._redis, keys, name, settings, open_engine, self._metrics)
+        costs = Costs(self.graphs.arcs)
+        self._consumer = Consumer(
+            self._redis, keys, name, settings, self.graphs.handle, self._metrics, self._tracing, costs
+        )
+        self.graphs.defer = self._defer
+        self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
+        self._takeover = Takeover(self._redis, keys, name, settings.lease_s)
+        lanes = self._consumer.lanes
+        self._consumer.on_restore = self._on_handed_over
+        self._hand_back = HandBack(self._redis, keys, name, settings.lease_s, lanes.is_idle, self._give_back)
+        self._engine_name = "unknown"
+        self._ready = False
+        self._ready_since = 0.0
+        self._lost = False
+        self._to_restore = 0
+        self._lock = threading.Lock()
+
+    def run(self) -> int:
+        """Until `stop`; returns the process's exit status."""
+        self._ask_redis(self._lease.acquire)
+        if self._consumer.stopping:
+            return 0
+        self._lease.start(self._report, self._on_beat, self._on_lost)
+        warm_up(self._open_engine)
+        self._engine_name = prepare(self._settings.engine)
+        self._metrics.engine_is(self._engine_name)
+        self._on_warm()
+        self.graphs.residents.budget = self._budget()
+        self._restore_all()
+        log.info("started", worker=self.name, engine=self._engine_name)
+        self._consumer.run()
+        self._ready = False
+        self._lease.release()
+        self._redis.close()
+        self._tracing.close()
+        return NAME_TAKEN if self._lost else 0
+
+    def _budget(self) -> Footprint:
+        settings = self._settings
+        share = int(DEVICE_SHARE * device_bytes(settings.engine)) // settings.workers
+        return Footprint(settings.memory_budget_bytes, settings.device_budget_bytes or share)
+
+    def stop(self) -> None:
+        """From any thread. What runs is let go of, and is pending for whoever has the name next."""
+        self._consumer.stop()
+
+    def _ask_redis(self, question: Callable[[], Answer]) -> Answer | None:
+        """Again until Redis is there and takes writes; None if the worker is stopped before."""
+        delay_s = 0.01
+        while not self._consumer.stopping:
+            try:
+                return question()
+            except redis.RedisError as error:
+                log.debug("redis_awaited", worker=self.name, error=str(error))
+                time.sleep(delay_s)
+                delay_s = min(2 * delay_s, 0.5)
+        return None
+
+    def _restore_all(self) -> None:
+        """In the graphs' own lanes, before their commands; ready when all are there."""
+        sizes = self._ask_redis(self.graphs.sizes) or {}
+        self._to_restore = len(sizes) + 1
+        for name, n_bytes in sizes.items():
+            self._defer(name, partial(self._restore, name), RESTORE_S_PER_BYTE * n_bytes)
+        self._one_restored()
+
+    def _defer(self, graph: str, work: Callable[[], None], expected_s: float) -> None:
+        self._consumer.lanes.put(graph, work, lambda: expected_s)
+
+    def _restore(self, name: str) -> None:
+        self._try_restore(name)
+        self._one_restored()
+
+    def _try_restore(self, name: str) -> None:
+        try:
+            self.graphs.restore(name)
+        except (redis.RedisError, EngineError, ServiceError, Forward) as error:
+            log.warning("not_restored", graph=name, error=str(error))  # tried again when it is used
+        except Exception:
+            log.exception("not_restored", graph=name)
+
+    def _on_handed_over(self, name: str) -> None:
+        """Before anybody asks for it."""
+        with suppress(RuntimeError):  # the lanes have been closed: whoever has this name next restores all
+            self._consumer.lanes.put(name, partial(self._try_restore, name))
+
+    def _give_back(self, name: str, home: str) -> None:
+        """In the graph's own lane, behind what it has."""
+        self._consumer.lanes.put(name, partial(self.graphs.hand_back, name, home))
+
+    def _one_restored(self) -> None:
+        with self._lock:
+            self._to_restore -= 1
+            self._ready = self._to_restore == 0
+            self._ready_since = time.time()
+        if self._ready:
+            self._lease.beat_now()
+
+    def _report(self) -> WorkerReport:
+        residents = self.graphs.residents
+        held, budget = residents.held, residents.budget
+        return WorkerReport(
+            name=self.name,
+            pid=os.getpid(),
+            ready=self._ready,
+            engine=self._engine_name,
+            graphs=len(residents.all()),
+            bytes=held.host,
+            budget_bytes=budget.host,
+            device_bytes=held.device,
+            device_budget_bytes=budget.device,
+            beat_at=time.time(),
+            ready_since=self._ready_since,
+            counters=self.graphs.counters,
+            notes=self.graphs.notes,
+        )
+
+    def _on_beat(self) -> None:
+        self._publish_metrics()
+        self.graphs.look_after()
+        if self._ready:
+            self._takeover.check()
+            self._hand_back.check()
+
+    def _publish_metrics(self) -> None:
+        text = self._metrics.text(self.graphs.counters, self.graphs.residency)
+        began = time.perf_counter()
+        self._redis.set(self._keys.metrics(self.name), text, ex=TTL_S)
+        self._metrics.redis_answered(time.perf_counter() - began)
+
+    def _on_lost(self) -> None:
+        log.error("name_taken", worker=self.name)
+        self._lost = True
+        self.stop()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m service.worker", description=__doc__)
+    parser.add_argument("--name", required=True, help="the worker's name; it keeps its graphs under this name")
+    name = parser.parse_args().name
+    logs.configure(name)
+    raise_limit()
+    sys.setswitchinterval(SWITCH_S)
+    pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what it once had: twice a graph, after its load
+    settings = Settings()
+    open_chosen = partial(open_engine, choice=settings.engine)
+    worker = Worker(settings, name, open_chosen, open_tracing(name), on_warm=leave_alone_what_is_here)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Not in the handler itself: it may interrupt the very lock that stop needs.
+        signal.signal(number, lambda *_: threading.Thread(target=worker.stop).start())
+    return worker.run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

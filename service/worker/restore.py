@@ -1,0 +1,115 @@
+"""Restore: the base topology, the newest good snapshot, the rest of the log."""
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from gpu_engine.engine import Engine
+from gpu_engine.formats import unpack
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.updates import CapacityTable, Change
+from service.errors import ServiceError
+from service.store.blobs import Blobs, BrokenBlob
+from service.store.catalogue import Held
+from service.store.log import BrokenLog, Log
+from service.store.snapshots import BrokenSnapshot, Capacities, SnapshotInfo, Snapshots
+from service.worker.graph import Graph
+
+FIRST_VERSION: Final = 1
+
+log = structlog.get_logger(__name__)
+
+
+class Restorer:
+    """Reads graphs back. `build` makes a network of edges, `open_engine` an engine for the network of a graph's name,
+    `count` counts broken snapshots for the metrics."""
+
+    def __init__(
+        self,
+        blobs: Blobs,
+        updates: Log,
+        snapshots: Snapshots,
+        build: Callable[[EdgeList], Network],
+        open_engine: Callable[[str, Network], Engine],
+        count: Callable[[str], None],
+    ) -> None:
+        self._blobs = blobs
+        self._log = updates
+        self._snapshots = snapshots
+        self._build = build
+        self._open_engine = open_engine
+        self._count = count
+        self.notes: dict[str, str] = {}
+        """Graph name -> what was wrong when it was restored last."""
+
+    def restore(self, name: str, held: Held) -> Graph:
+        """The graph at the version the catalogue says. Its flow states start anew: the first answer is cold.
+
+        A broken snapshot falls back to the one before it, and in the end to the graph as loaded. Raises
+        worker_unavailable if no way leads to that version: nothing is answered from less, and nothing is removed, as
+        whatever is wrong may be over the next time.
+        """
+        failures: list[str] = []
+        broken: list[SnapshotInfo] = []
+        listed = [s for s in self._snapshots.listed(held.graph_id) if s.version <= held.version]
+        for snapshot in [*listed, None]:
+            try:
+                graph = self._restore_from(name, held, snapshot)
+            except (BrokenBlob, BrokenLog) as error:
+                log.error("restore_failed", graph=name, snapshot=snapshot and snapshot.version, error=str(error))
+                failures.append(str(error))
+                if snapshot is not None and isinstance(error, BrokenSnapshot):
+                    self._count("snapshots_broken")
+                    broken.append(snapshot)
+                continue
+            for useless in broken:  # the state is known without it
+                self._snapshots.drop(held.graph_id, useless)
+            self._note(name, failures)
+            self._count("graphs_restored")
+            return graph
+        self._note(name, failures)
+        raise ServiceError("worker_unavailable", f"graph {name!r} cannot be restored: {'; '.join(failures)}")
+
+    def _restore_from(self, name: str, held: Held, snapshot: SnapshotInfo | None) -> Graph:
+        capacities = None if snapshot is None else self._snapshots.read(snapshot)
+        network = self._build(unpack(self._blobs.get(held.base)))
+        table = CapacityTable(network)
+        version = FIRST_VERSION
+        known = []
+        if capacities is not None:
+            _adopt(network, table, capacities)
+            version, known = capacities.version, capacities.known
+        start = version
+        graph_known = [(entry.version, entry.applied) for entry in known]
+        for entry in self._log.replay(held.graph_id, version):
+            _replay(network, table, entry.change)
+            graph_known.append((entry.version, entry.applied))
+            version = entry.version
+        if version < held.version:
+            raise BrokenLog(f"the log ends at version {version}; the graph is at {held.version}")
+        graph = Graph(name, held.graph_id, held.epoch, version, network, self._open_engine(name, network), table)
+        for known_version, applied in graph_known:
+            graph.remember(known_version, applied)
+        graph.unsaved = version - start
+        return graph
+
+    def _note(self, name: str, failures: list[str]) -> None:
+        self.notes.pop(name, None)
+        if failures:
+            self.notes[name] = "; ".join(failures)
+
+
+def _adopt(network: Network, table: CapacityTable, capacities: Capacities) -> None:
+    """Bring a network as loaded to a snapshot's capacities."""
+    if len(capacities.own) != network.n_edges:
+        raise BrokenSnapshot(f"the snapshot has {len(capacities.own)} edges, the graph {network.n_edges}")
+    changed = ((capacities.own != network.capacity) | capacities.closed).nonzero()[0]
+    _replay(network, table, Change(changed, capacities.own[changed], capacities.closed[changed]))
+
+
+def _replay(network: Network, table: CapacityTable, change: Change) -> None:
+    if len(change.rows):
+        network.set_capacity(change.rows, change.effective)
+        table.apply(change)

@@ -1,0 +1,1 @@
+"""How one worker runs commands: reads them, orders them, ends each with one reply."""

@@ -1,0 +1,307 @@
+"""The worker's side of the queue: read commands, run each graph's in order, end each with exactly one reply.
+
+A command stays pending in the stream until one MULTI ends it: job, reply, XACK and XDEL together. A process that
+starts again under the same name first reads what was pending; so does a graph's lane when Redis has been away.
+A command may be delivered twice, to two workers even. Each delivery first looks at what was decided about the command:
+whether it was cancelled or has committed (`service.store.outcomes`).
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import redis
+import structlog
+
+from gpu_engine.errors import Cancelled, EngineError
+from service.errors import ServiceError
+from service.protocol import Problem, Status
+from service.settings import Settings
+from service.store.connection import AWAY, wait_written
+from service.store.keys import Keys
+from service.store.log import Fenced
+from service.store.outcomes import Committed, Over, refuse_decided
+from service.telemetry.tracing import NoTracing, Span, Tracing
+from service.worker.metrics import WorkerMetrics
+from service.worker.running.costs import Costs
+from service.worker.running.endings import Endings
+from service.worker.running.lanes import Lanes
+from service.worker.running.progress import TICK_S, Progress
+from service.worker.running.results import Result
+from service.worker.running.task import GROUP, LEFT_BEHIND, Forward, Task, parse_command
+
+BATCH: Final = 64
+BLOCK_MS: Final = 1000
+RETRY_S: Final = 0.05
+REFUSED_S: Final = 0.25
+LOOK_BACK_S: Final = 2.0
+"""How often to look for pending commands that nobody works on: another process of this name may have read them."""
+
+MAX_ATTEMPTS: Final = 10
+"""A command that was left behind so often by a process that ended took it down with it: it fails instead."""
+
+MAX_SETBACKS: Final = 20
+"""How often one delivery is tried again because others changed the graph meanwhile, or Redis refused something."""
+
+LONGEST_RETRY_S: Final = 1.0
+
+KEEPS_CHANGING: Final = "others keep changing what the command is about; send it again"
+
+log = structlog.get_logger(__name__)
+
+Handler = Callable[[Task], Result]
+"""Runs a command; returns its result, or raises EngineError, ServiceError or Forward."""
+
+
+class Consumer:
+    """Reads until `stop`. Threads: the caller's reads commands; one reads cancels, one reports progress."""
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        keys: Keys,
+        worker: str,
+        settings: Settings,
+        handler: Handler,
+        metrics: WorkerMetrics | None = None,
+        tracing: Tracing | None = None,
+        costs: Costs | None = None,
+    ) -> None:
+        self._redis: Any = client
+        self._keys = keys
+        self._worker = worker
+        self._settings = settings
+        self._handler = handler
+        self._metrics = metrics or WorkerMetrics()
+        self._tracing = tracing or NoTracing()
+        self._endings = Endings(client, keys, worker, settings)
+        self._progress = Progress(client, keys, settings)
+        self._costs = costs or Costs()
+        self.lanes = Lanes(settings.threads)
+        self._tasks: dict[bytes, Task] = {}
+        """What was read and has not ended, by stream entry."""
+        self._look_back_at = 0.0
+        self._tasks_lock = threading.Lock()
+        self._room = threading.Semaphore(settings.queue_limit)
+        self._stopping = threading.Event()
+        self.on_restore: Callable[[str], None] = lambda graph: None
+        """Told of each graph that another worker has handed over."""
+        self._inherits = True
+        """Until all that earlier processes of this name left behind has been read."""
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def run(self) -> None:
+        """Until `stop`. Survives any absence of Redis."""
+        threads = [
+            threading.Thread(target=self._read_control, name="control", daemon=True),
+            threading.Thread(target=self._report_progress, name="progress", daemon=True),
+        ]
+        for thread in threads:
+            thread.start()
+        last: bytes | None = b"0"  # first what this name left pending
+        while not self.stopping:
+            try:
+                last = self._read(b"0" if self._has_strays() else last)
+            except AWAY:
+                last = b"0"  # what a lost answer delivered, and what a restored Redis has pending, come before the new
+                self._stopping.wait(RETRY_S)
+            except redis.ResponseError as error:
+                if str(error).startswith("NOGROUP"):
+                    self._make_group()
+                else:  # a full disk: Redis refuses even to deliver
+                    log.warning("cannot_read", worker=self._worker, error=str(error))
+                    self._stopping.wait(REFUSED_S)
+        self.lanes.close()
+        for thread in threads:
+            thread.join()
+
+    def stop(self) -> None:
+        """Let go of what runs: it stays pending and is run again by whoever has this name next."""
+        self._stopping.set()
+        with self._tasks_lock:
+            for task in self._tasks.values():
+                task.control.cancel()
+
+    def _make_group(self) -> None:
+        try:
+            self._redis.xgroup_create(self._keys.commands(self._worker), GROUP, id="0", mkstream=True)
+        except redis.RedisError as error:  # the next read asks for it again
+            if not str(error).startswith("BUSYGROUP"):
+                log.warning("no_group", worker=self._worker, error=str(error))
+                self._stopping.wait(RETRY_S)
+
+    def _read(self, last: bytes | None) -> bytes | None:
+        """Read one batch: pending entries after `last`, or new ones (None). Returns where to go on."""
+        stream = self._keys.commands(self._worker)
+        start: bytes | str = ">" if last is None else last
+        answer = self._redis.xreadgroup(GROUP, self._worker, {stream: start}, count=BATCH, block=BLOCK_MS)
+        entries = answer[0][1] if answer else []
+        for entry_id, fields in entries:
+            if entry_id in self._tasks:
+                continue
+            while not self._room.acquire(timeout=1):
+                if self.stopping:
+                    return None
+            self._accept(entry_id, fields)
+        if last is None:
+            return None
+        if not entries:
+            self._inherits = False
+            return None
+        return bytes(entries[-1][0])
+
+    def _has_strays(self) -> bool:
+        """Whether more is pending under this name than this process works on. One round trip, now and then."""
+        if time.monotonic() < self._look_back_at:
+            return False
+        self._look_back_at = time.monotonic() + LOOK_BACK_S
+        pending = self._redis.xpending(self._keys.commands(self._worker), GROUP)["pending"]
+        with self._tasks_lock:
+            return bool(pending > len(self._tasks))
+
+    def _accept(self, entry_id: bytes, fields: dict[bytes, bytes] | None) -> None:
+        command = parse_command(fields)
+        if command is None:
+            log.error("unreadable_command", entry=entry_id)
+            self._redis.xack(self._keys.commands(self._worker), GROUP, entry_id)
+            self._redis.xdel(self._keys.commands(self._worker), entry_id)
+            self._room.release()
+            return
+        task = Task(entry_id, command, redelivered=self._inherits or LEFT_BEHIND in (fields or {}))
+        with self._tasks_lock:
+            self._tasks[entry_id] = task
+        self.lanes.put(command.graph, lambda: self._run_observed(task), lambda: self._costs.expected_s(command))
+
+    def _run(self, task: Task) -> None:
+        """The task from first to last, through any absence of Redis; only `stop` leaves it pending."""
+        with task.lock:
+            task.started_at = time.time()
+        setbacks = 0
+        try:
+            while not (task.ended or self.stopping):
+                try:
+                    if setbacks > MAX_SETBACKS:
+                        self._endings.refuse(task, Problem(code="worker_unavailable", detail=KEEPS_CHANGING))
+                    else:
+                        self._attempt(task)
+                except (redis.RedisError, Fenced) as error:
+                    log.warning("tried_again", command=task.command.id, error=str(error))
+                    setbacks += not isinstance(error, AWAY)  # an absence is sat out, however long it is
+                    self._stopping.wait(min(RETRY_S * 2**setbacks, LONGEST_RETRY_S))
+        except Exception:
+            log.exception("command_left_pending", command=task.command.id)
+        finally:
+            with self._tasks_lock:
+                del self._tasks[task.entry_id]
+            self._room.release()
+
+    def _run_observed(self, task: Task) -> None:
+        """`_run`; all that is logged meanwhile carries the command's ids."""
+        command = task.command
+        ids = {"job_id": command.id, "graph": command.graph, "request_id": command.request_id}
+        with (
+            structlog.contextvars.bound_contextvars(**{name: value for name, value in ids.items() if value}),
+            self._tracing.span(command.kind.value, "consumer", command.traceparent) as span,
+        ):
+            self._run(task)
+            self._tell(task, span, ids)
+
+    def _tell(self, task: Task, span: Span, ids: dict[str, str | None]) -> None:
+        """Log, count and trace how a task went."""
+        command, started_at = task.command, task.started_at or task.command.created_at
+        queue_s, run_s = started_at - command.created_at, time.time() - started_at
+        if task.status is not None:
+            self._metrics.ended(command.kind, task.status, queue_s, run_s)
+        if task.status is Status.SUCCEEDED:
+            self._costs.took(command, run_s)
+        status = task.status.value if task.status else "left"
+        span.note(status=status, code=task.code, queue_ms=1e3 * queue_s, redelivered=task.redelivered, **ids)
+        if task.status is Status.FAILED:
+            span.failed(task.code or "")
+        if self._settings.access_log:
+            times = {"ms": round(1e3 * run_s, 2), "queue_ms": round(1e3 * queue_s, 2)}
+            code = {"code": task.code} if task.code else {}
+            log.info("command", kind=command.kind.value, status=status, **code, **times)
+
+    def _attempt(self, task: Task) -> None:
+        try:
+            result = self._run_undecided(task)
+        except Over:
+            self._endings.drop(task)
+        except Forward as forward:
+            self._endings.forward(task, forward.worker)
+        except (EngineError, ServiceError) as error:
+            if not self.stopping:
+                self._endings.refuse(task, Problem(code=error.code, detail=str(error), rows=list(error.rows)))
+        except (redis.RedisError, Fenced):
+            raise
+        except Exception as error:
+            log.exception("command_failed", command=task.command.id, kind=task.command.kind)
+            self._endings.refuse(task, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
+        else:
+            self._endings.succeed(task, result)
+
+    def _run_undecided(self, task: Task) -> Result:
+        """The result; one that is already committed, by whichever worker, is given again."""
+        try:
+            with self._redis.pipeline(transaction=False) as pipe:
+                pipe.get(self._keys.outcome(task.command.id))
+                pipe.hget(self._keys.job(task.command.id), "status")
+                refuse_decided(*pipe.execute())
+            self._count_delivery(task)
+            if task.control.cancelled:
+                raise Cancelled("cancelled before it ran")
+            return self._handler(task)
+        except Committed as done:
+            wait_written(self._redis)
+            return Result(done.result.encode())
+
+    def _count_delivery(self, task: Task) -> None:
+        """Raises `EngineError` for a command that was left behind too often."""
+        if not task.redelivered:
+            return
+        if self._redis.hincrby(self._keys.job(task.command.id), "attempts", 1) > MAX_ATTEMPTS:
+            raise EngineError(f"the command was tried {MAX_ATTEMPTS} times and never came to an end")
+        task.redelivered = False  # counted
+
+    def _read_control(self) -> None:
+        """Cancels, and graphs handed over, as they come. Of older ones jobs and the catalogue know."""
+        stream, last = self._keys.control(self._worker), None
+        while not self.stopping:
+            try:
+                if last is None:
+                    newest = self._redis.xrevrange(stream, count=1)
+                    last = newest[0][0] if newest else b"0"
+                answer = self._redis.xread({stream: last}, block=BLOCK_MS)
+                for entry_id, fields in answer[0][1] if answer else []:
+                    last = entry_id
+                    if b"restore" in fields:
+                        self.on_restore(fields[b"restore"].decode())
+                    else:
+                        self._cancel(fields[b"cancel"].decode())
+            except redis.RedisError:
+                self._stopping.wait(RETRY_S)
+
+    def _cancel(self, job_id: str) -> None:
+        """Stop a running task; end one at once that only waits."""
+        with self._tasks_lock:
+            tasks = [task for task in self._tasks.values() if task.command.id == job_id]
+        for task in tasks:
+            task.control.cancel()
+            with task.lock:
+                if task.started_at is None and not task.ended:
+                    self._endings.refuse(task, Problem(code="cancelled", detail="cancelled before it ran"))
+
+    def _report_progress(self) -> None:
+        """Say that longer tasks are running, and how far they are; stop those whose cancel went to another worker."""
+        while not self._stopping.wait(TICK_S):
+            with self._tasks_lock:
+                running = [task for task in self._tasks.values() if task.started_at is not None]
+            for task in running:
+                with suppress(redis.RedisError):
+                    self._progress.report(task)

@@ -1,0 +1,98 @@
+"""What a command will take: what the same one took of late on that graph, or else a guess by the graph's size.
+
+Guesses are low where a command may be either. What turns out long does not stay in the way for long
+(`service.worker.running.lanes`), but short work that is taken for long waits for all that is.
+"""
+
+import json
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from service.protocol import Command, Kind
+
+LOAD_S_PER_BYTE: Final = 1e-7
+"""Of the edges as they are stored."""
+
+RESTORE_S_PER_BYTE: Final = 5e-8
+"""Of the graph at rest."""
+
+PER_ARC_S: Final = {Kind.MAX_FLOW: 1e-7, Kind.MATCHING: 1e-7, Kind.SNAPSHOT: 2e-8}
+"""Of a question that was never asked: it is solved from zero."""
+
+SAME_TERMINALS: Final = 100
+"""Questions of more terminals are not told apart."""
+
+TIMES: Final = 4
+KEPT: Final = 20_000
+"""So many times are remembered, of so many commands."""
+
+QUESTIONS: Final = (Kind.MAX_FLOW, Kind.MATCHING)
+Arcs = Callable[[str], int | None]
+"""How many arcs a graph has in memory; None if it is not there."""
+
+
+Key = tuple[str, Kind, int]
+
+
+class Costs:
+    """Of one worker. Safe from any thread."""
+
+    def __init__(self, arcs: Arcs = lambda graph: None) -> None:
+        self._arcs = arcs
+        self._took_s: OrderedDict[Key, deque[float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def expected_s(self, command: Command) -> float:
+        """The shortest of the last times, as a machine that is busy makes all of them longer; or a guess."""
+        with self._lock:
+            for key in (_same(command), _alike(command)):
+                if key in self._took_s:
+                    self._took_s.move_to_end(key)
+                    return min(self._took_s[key], default=0.0)
+        if command.kind is Kind.LOAD:
+            return LOAD_S_PER_BYTE * float(command.args.get("n_bytes", 0))
+        per_arc_s = PER_ARC_S.get(command.kind, 0.0)
+        return per_arc_s * (self._arcs(command.graph) or 0) if per_arc_s else 0.0
+
+    def took(self, command: Command, seconds: float) -> None:
+        """Remember how long a command ran."""
+        same, alike = _same(command), _alike(command)
+        with self._lock:
+            if same in self._took_s or same == alike:
+                self._keep(same, seconds)
+            else:  # the first of its kind, whose flow state is there from now on
+                self._took_s[same] = deque(maxlen=TIMES)
+                self._keep(alike, seconds)
+
+    def _keep(self, key: Key, seconds: float) -> None:
+        self._took_s.setdefault(key, deque(maxlen=TIMES)).append(seconds)
+        self._took_s.move_to_end(key)
+        while len(self._took_s) > KEPT:
+            self._took_s.popitem(last=False)
+
+
+def _alike(command: Command) -> Key:
+    """What stands for all commands of the kind on the graph, but that updates are told apart by their size."""
+    return command.graph, command.kind, _rows(command.args).bit_length() if command.kind is Kind.PATCH else 0
+
+
+def _same(command: Command) -> Key:
+    """What stands for the same question, whose flow state may be there."""
+    if command.kind not in QUESTIONS:
+        return _alike(command)
+    asked = {name: value for name, value in command.args.items() if name not in ("min_version", "time_limit_s")}
+    n_terminals = sum(len(value) for value in asked.values() if isinstance(value, list))
+    if n_terminals > SAME_TERMINALS:
+        return _alike(command)
+    return command.graph, command.kind, hash(json.dumps(asked, sort_keys=True)) or 1
+
+
+def _rows(args: dict[str, Any]) -> int:
+    """Of a PATCH, about: a packed row takes some ten characters."""
+    operations = args.get("batch", ())
+    return sum(
+        len(operation.get("packed") or "") // 10 or len(operation.get("edges") or operation.get("tail") or ())
+        for operation in operations
+    )

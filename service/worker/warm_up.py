@@ -1,0 +1,75 @@
+"""What a worker does before it takes commands: every kernel is compiled, or read from the cache, on tiny networks.
+
+Compiling takes seconds in which no other thread runs: a first question, or a first update of its kind, must not.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from gpu_engine.formats import pack, unpack
+from gpu_engine.matching import read_matching
+from gpu_engine.networks.bipartite import one_each
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.networks.updates import CapacityTable
+from gpu_engine.types import INFINITE
+from service import packed
+from service.packed import Columns
+from service.protocol import MaxFlowArgs
+from service.worker import answers, json_writer
+from service.worker.graph import OpenEngine
+from service.worker.terminals import read_terminals
+
+NAMES = ("s", "a", "b", "t")
+EDGES = EdgeList(
+    4,
+    np.array([0, 0, 1, 2], np.int32),
+    np.array([1, 2, 3, 3], np.int32),
+    np.array([3, 2, 2, 3], np.int64),
+    edge_ids=["sa", "sb", "at", "bt"],
+    vertex_labels=NAMES,
+)
+PAIRS = replace(EDGES, tail=np.array([0, 0, 1, 1], np.int32), head=np.array([2, 3, 2, 3], np.int32))
+
+
+def warm_up(open_engine: OpenEngine) -> None:
+    """Compile every host kernel. Seconds at first, then from the cache."""
+    for undirected in (False, np.array([True, False, False, True])):
+        _question(Network(unpack(pack(replace(EDGES, undirected=undirected)))), open_engine)
+    _matching(Network(PAIRS), open_engine)
+
+
+def _question(network: Network, open_engine: OpenEngine) -> None:
+    engine, table = open_engine(network), CapacityTable(network)
+    args = MaxFlowArgs(sources=["s"], sinks=["t"], supply=["9"], demand=["9"])
+    states = [engine.open(Terminals.of([0], [3])), engine.open(read_terminals(network, args))]
+    for state in states:
+        engine.solve(state)
+    for capacity in (1, 5, INFINITE, 2):
+        engine.update(np.array([0, 3]), np.array([capacity, 3]))
+        for state in states:
+            engine.solve(state)
+    named = {"edges": network.edge_ids.of(np.arange(2)), "amounts": ["1", "2"]}
+    ends: dict[str, Sequence[str]] = {"tail": ["s"], "head": ["a"]}
+    by_name, by_ends = (packed.unpack(packed.pack(OrderedDict(columns))) for columns in (named, ends))
+    amounts = by_name["amounts"]
+    assert not isinstance(amounts, np.ndarray)
+    table.resolve([Columns("set", by_name["edges"], None, None, amounts)])
+    table.resolve([Columns("close", None, by_ends["tail"], by_ends["head"], None)])
+    for state in states:
+        flow = answers.flow(network, engine.flow(state), zeros=True)
+        json_writer.dumps({"flow": flow, "cut": answers.cut(network, engine.cut(state))})
+        engine.certificate(state)
+        engine.close(state)
+
+
+def _matching(network: Network, open_engine: OpenEngine) -> None:
+    engine = open_engine(network)
+    state = engine.open(one_each(network))
+    engine.solve(state)
+    json_writer.dumps(answers.matched(network, read_matching(engine, state)))
+    engine.close(state)

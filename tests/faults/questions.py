@@ -1,0 +1,103 @@
+"""What clients ask, drawn by chance: graphs, batches, kinds of questions."""
+
+import random
+from typing import Any, Final
+
+from tests.faults.history import BATCH_UNIT, LOAD_UNIT, SOURCE, Edges, Shape
+
+KINDS: Final = {
+    "patch": 24,
+    "patch unkeyed": 7,
+    "patch if-match": 8,
+    "patch job": 8,
+    "patch cancelled": 7,
+    "max-flow": 14,
+    "max-flow keyed": 8,
+    "max-flow min-version": 8,
+    "max-flow limited": 5,
+    "max-flow job": 5,
+    "max-flow cancelled": 3,
+    "matching": 5,
+    "matching keyed": 4,
+    "matching min-version": 3,
+    "matching limited": 2,
+    "matching job": 3,
+    "matching cancelled": 2,
+    "capacities": 7,
+    "snapshot": 4,
+    "snapshot job": 2,
+    "put": 3,
+    "put unkeyed": 1,
+    "put job": 1,
+    "put cancelled": 2,
+    "delete": 2,
+    "delete unkeyed": 1,
+    "delete job": 1,
+    "delete cancelled": 1,
+}
+"""What is asked, and how often."""
+
+LARGE: Final = 100_000
+LARGE_EVERY: Final = 10
+"""One history in so many has a graph of `LARGE` edges."""
+
+LIMITS_S: Final = (0.0002, 0.001, 0.005, 0.05, 5.0)
+ENDS: Final = 60
+"""Edges at the source, and at the sink, of a large graph."""
+
+SIDED_VERTICES: Final = 8
+"""Of a small graph that has matchings: who asks for one names the same vertices at all times."""
+
+MOST_ROWS: Final = 2000
+"""Of a batch for a large graph; longer columns than 1,000 travel packed."""
+
+FEW_ROWS: Final = range(2, 6)
+"""Edges that every graph has."""
+
+
+def draw_shapes(rng: random.Random, seed: int) -> list[Shape]:
+    """Of the two graphs of a history: one of any shape, one that has matchings."""
+    sided = Shape(rng.choice(("two-sided", "left to right")))
+    if seed % LARGE_EVERY:
+        return [Shape(), sided]
+    return [Shape(n_edges=LARGE), sided] if rng.random() < 0.5 else [Shape(), Shape(sided.kind, LARGE)]
+
+
+def even_vertices(shape: Shape) -> list[int]:
+    """The left vertices of every graph of this shape, which is not "any"."""
+    return list(range(0, shape.n_edges // 5 if shape.is_large else SIDED_VERTICES, 2))
+
+
+def random_edges(rng: random.Random, number: int, shape: Shape) -> Edges:
+    """Five to eight vertices, about three edges for each, and the two marks; or a large graph of the same form."""
+    n = rng.randint(5, 8) if shape.kind == "any" else SIDED_VERTICES
+    if shape.is_large:
+        n = shape.n_edges // 5
+    pairs = [(SOURCE, n - 1), (SOURCE, n - 1), *((v, v + 1) for v in range(n - 1 if not shape.is_large else 4))]
+    ends = range(ENDS if shape.is_large else 0)
+    pairs += [(SOURCE, rng.randrange(1, n, 2)) for _ in ends] + [(rng.randrange(2, n, 2), n - 1) for _ in ends]
+    more = 2 * n if not shape.is_large else shape.n_edges - len(pairs)
+    while more > 0:
+        a, b = rng.randrange(n), rng.randrange(n)
+        if a != b and (shape.kind == "any" or (a - b) % 2):
+            pairs.append((a, b))
+            more -= 1
+    if shape.kind == "left to right":
+        pairs = [(a, b) if a % 2 == 0 else (b, a) for a, b in pairs]
+    capacity = [number * LOAD_UNIT, 0, *(rng.randint(0, 40) for _ in pairs[2:])]
+    return Edges(n, [a for a, _ in pairs], [b for _, b in pairs], capacity)
+
+
+def random_batch(rng: random.Random, number: int, shape: Shape) -> list[dict[str, Any]]:
+    """The mark, and one to three operations on edges that every graph has."""
+    batch: list[dict[str, Any]] = [{"edges": [1], "set": [number * BATCH_UNIT]}]
+    for _ in range(rng.randint(1, 3)):
+        edges = rng.sample(FEW_ROWS, rng.randint(1, 3))
+        if shape.is_large:
+            edges = rng.sample(range(2, shape.n_edges), rng.choice((3, 100, MOST_ROWS)))
+        op = rng.choice(("set", "add", "add", "add", "close", "reopen"))
+        if op in ("close", "reopen"):
+            batch.append({"edges": edges, "op": op})
+        else:
+            batch.append({"edges": edges, op: [rng.randint(0, 9) for _ in edges]})
+    return batch
