@@ -21,10 +21,11 @@ from anyio.from_thread import BlockingPortal
 
 from gpu_engine.formats import Limits, unpack, write_arrow, write_csv, write_dimacs, write_json, write_npz
 from gpu_engine.networks.edgelist import EdgeList
+from service.api.bodies import parsing
 from service.api.bodies.arrow import ARROW_STREAM, PatchLimits
 from service.api.bodies.budget import ByteBudget, Hold
 from service.api.bodies.parsing import HERE_BYTES, LONG, LONG_BYTES, PROCESSES, SLACK_BYTES, Parsers, limit_of
-from service.api.bodies.receive import INLINE_BYTES, Body, parsing
+from service.api.bodies.receive import INLINE_BYTES, Body
 from service.api.bodies.tasks import JSON, GraphTask, Task, patch_task
 from service.errors import ServiceError
 from service.protocol import PatchArgs
