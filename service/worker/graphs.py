@@ -9,6 +9,7 @@ that counts.
 
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -331,7 +332,7 @@ class Graphs:
         batch = [unpacked(operation) for operation in args.batch]
         change = graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
         counts = {"applied": len(change.rows), "skipped": change.skipped, "unchanged": change.unchanged}
-        applied = Applied(key=key, digest=command.body_digest, **counts)
+        applied = Applied(key=key, commit=uuid.uuid4().hex, digest=command.body_digest, **counts)
         self._apply(graph, change)  # refuses before it changes anything
         applied_at = time.perf_counter()
         entry = Entry(graph.version + 1, applied, change)
