@@ -85,9 +85,10 @@ def test_what_another_worker_ends_meanwhile_is_left_alone(
             client.set(name, json.dumps({"job": "a later one", "digest": "digest"}))
         return answers
 
-    with monkeypatch.context() as pausing, pytest.raises(redis.WatchError):
+    with monkeypatch.context() as pausing:
         pausing.setattr(endings, "watched", paused)
-        Endings(client, keys, "w0", settings).refuse(task, AWAY_NOW)
+        with pytest.raises(redis.WatchError):
+            Endings(client, keys, "w0", settings).refuse(task, AWAY_NOW)
     assert not task.ended
     before = client.get(name)
     Endings(client, keys, "w0", settings).refuse(task, AWAY_NOW)  # as the consumer does then
@@ -109,9 +110,10 @@ def test_a_key_that_changes_hands_meanwhile_is_left_alone(
         client.set(name, later)
         return answers
 
-    with monkeypatch.context() as pausing, pytest.raises(redis.WatchError):
+    with monkeypatch.context() as pausing:
         pausing.setattr(endings, "watched", paused)
-        Endings(client, keys, "w0", settings).refuse(task, AWAY_NOW)
+        with pytest.raises(redis.WatchError):
+            Endings(client, keys, "w0", settings).refuse(task, AWAY_NOW)
     assert client.get(name) == later
 
 

@@ -1,4 +1,4 @@
-"""Commands that a worker cannot read, as an API process of a later version writes them, end: somebody waits for them."""
+"""Commands that a worker cannot read, since an API process of a later version wrote them, end: somebody waits."""
 
 import asyncio
 import json
