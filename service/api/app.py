@@ -34,7 +34,8 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
     tracing = open_tracing("api")
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[State]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[State]:
+        app.openapi()  # takes a tenth of a second, and is kept: now nobody waits
         try:
             async with open_backend(settings, metrics) as backend:
                 yield {"backend": backend}

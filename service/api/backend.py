@@ -13,7 +13,7 @@ from service.api.bodies.budget import ByteBudget
 from service.api.bodies.parsing import Parsers
 from service.api.guards.access import KeyTable
 from service.api.guards.admission import Admission
-from service.api.metrics import Metrics
+from service.api.metrics import Metrics, Scrapes
 from service.errors import ServiceError
 from service.queue.dispatcher import Dispatcher
 from service.settings import Settings
@@ -38,6 +38,7 @@ class Backend:
     key_table: KeyTable
     admission: Admission
     parsers: Parsers
+    scrapes: Scrapes = field(default_factory=Scrapes)
     started_at: float = field(default_factory=time.time)
 
 

@@ -1,6 +1,8 @@
 """What an API process measures of itself, and one scrape of everything."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import Protocol
@@ -19,6 +21,9 @@ from service.telemetry.buckets import SECONDS
 
 FORGOTTEN_AFTER_S = 86_400
 """A worker that has been silent for longer is not shown any more."""
+
+KEPT_S = 1.0
+"""A scrape is given to all who ask within such a time: it costs tens of milliseconds of a core, however many ask."""
 
 log = structlog.get_logger("headrace.api")
 
@@ -73,10 +78,32 @@ class Metrics:
         self._pings.observe(seconds)
 
 
+class Scrapes:
+    """The latest scrape. One is made at a time; who asks meanwhile waits for it."""
+
+    def __init__(self) -> None:
+        self._making = asyncio.Lock()
+        self._text = b""
+        self._made_at = float("-inf")
+
+    async def text(self, make: Callable[[], Awaitable[bytes]]) -> bytes:
+        async with self._making:
+            if time.monotonic() - self._made_at >= KEPT_S:
+                self._text = await make()
+                self._made_at = time.monotonic()
+            return self._text
+
+    def forget(self) -> None:
+        self._made_at = float("-inf")
+
+
 def scrape(
     metrics: Metrics, redis: RedisInfo | None, workers: Sequence[WorkerInfo], texts: Mapping[str, bytes]
 ) -> bytes:
-    """The Prometheus text of this process, of Redis (None: away) and of all workers; `texts` are what they sent."""
+    """The Prometheus text of this process, of Redis (None: away) and of all workers; `texts` are what they sent.
+
+    May run in any thread. It takes tens of milliseconds: what the workers sent is parsed.
+    """
     shown = [worker for worker in workers if worker.heartbeat_age_s < FORGOTTEN_AFTER_S]
     families = [*metrics.registry.collect(), *_redis(redis), *_workers(shown), *_sent(texts)]
     return generate_latest(_Collected(families))

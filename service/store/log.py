@@ -40,6 +40,8 @@ class Applied(BaseModel):
 
     key: str
     """The Idempotency-Key, or the command's id."""
+    commit: str = ""
+    """Given to no other entry: by it two of one version are told apart, when Redis came back without the first."""
     digest: str | None = None
     applied: int
     skipped: int

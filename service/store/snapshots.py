@@ -58,6 +58,12 @@ class Capacities(BaseModel):
     closed: BoolArray
     known: list[KnownKey]
 
+    @property
+    def commit(self) -> str | None:
+        """Of the last update that is in it; None for a graph as it was loaded."""
+        last = self.known[-1] if self.known else None
+        return last.applied.commit if last is not None and last.version == self.version else None
+
 
 KNOWN = TypeAdapter(list[KnownKey])
 LISTED = TypeAdapter(list[SnapshotInfo])
@@ -83,7 +89,7 @@ class Snapshots:
             raise BrokenBlob(f"blob {blob} was not read back as written")
         info = SnapshotInfo(version=capacities.version, bytes=len(data), created_at=time.time(), blob=blob)
         for _ in range(MAX_TRIES):
-            if self._adopt(name, graph_id, epoch, info):
+            if self._adopt(name, graph_id, epoch, info, capacities.commit):
                 return info
         raise Fenced("the list of snapshots keeps changing")
 
@@ -94,17 +100,19 @@ class Snapshots:
         except (BrokenBlob, ValueError, KeyError, OSError, zstandard.ZstdError) as error:
             raise BrokenSnapshot(f"the snapshot of version {info.version} cannot be read: {error}") from error
 
-    def _adopt(self, name: str, graph_id: str, epoch: int, info: SnapshotInfo) -> bool:
+    def _adopt(self, name: str, graph_id: str, epoch: int, info: SnapshotInfo, commit: str | None) -> bool:
         """Updates of the graph do not disturb: its version only grows, and a new epoch or another graph of the name
-        is seen by its claim."""
+        is seen by its claim. `commit` is that of the update which led to the snapshot's version."""
         graph, listed_key, blob = self._keys.graph(graph_id), self._keys.snapshots(graph_id), self._keys.blob(info.blob)
+        entry_id = f"{info.version}-0"
         with self._redis.pipeline() as pipe:
-            (version, held_epoch), exists, listed = watched(
+            (version, held_epoch), exists, listed, logged = watched(
                 pipe,
                 [self._keys.claim(name), listed_key, blob],
                 ("HMGET", graph, "version", "epoch"),
                 ("EXISTS", blob),
                 ("GET", listed_key),
+                ("XRANGE", self._keys.log(graph_id), entry_id, entry_id),
             )
             if held_epoch != b"%d" % epoch or not exists:
                 raise Fenced("the graph changed hands")
@@ -113,6 +121,8 @@ class Snapshots:
             before = read_listed(listed)
             if any(info.version < s.version <= int(version) for s in before):
                 raise Fenced("there is a newer snapshot")  # this one is of a copy that gave way while another went on
+            if commit != _commit(logged):  # Redis came back from before it, and the version was reached another way
+                raise Fenced(f"the graph came to version {info.version} by another update than the snapshot has")
             kept = [info, *(s for s in before if s.version != info.version)][:KEEP]
             dropped = [self._keys.blob(s.blob) for s in before if s not in kept]
             pipe.multi()
@@ -138,6 +148,11 @@ class Snapshots:
             pipe.set(key, LISTED.dump_json(kept))
             pipe.unlink(self._keys.blob(broken.blob))
             pipe.execute()
+
+
+def _commit(logged: list[tuple[bytes, dict[bytes, bytes]]]) -> str | None:
+    """Of a log entry, if it is there."""
+    return Applied.model_validate_json(logged[0][1][b"applied"]).commit if logged else None
 
 
 def read_listed(data: bytes | None) -> list[SnapshotInfo]:

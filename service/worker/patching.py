@@ -1,6 +1,7 @@
 """Updates of capacities: applied to the copy in memory, committed to the log, then solved."""
 
 import time
+import uuid
 from typing import Final
 
 import redis
@@ -99,7 +100,7 @@ class Patcher:
         batch = [unpacked(operation) for operation in args.batch]
         change = graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
         counts = {"applied": len(change.rows), "skipped": change.skipped, "unchanged": change.unchanged}
-        applied = Applied(key=key, digest=command.body_digest, **counts)
+        applied = Applied(key=key, commit=uuid.uuid4().hex, digest=command.body_digest, **counts)
         self._apply(graph, change)  # refuses before it changes anything
         applied_at = time.perf_counter()
         entry = Entry(graph.version + 1, applied, change)

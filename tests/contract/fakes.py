@@ -17,7 +17,7 @@ from service.api.bodies.budget import ByteBudget
 from service.api.bodies.parsing import Parsers
 from service.api.guards.access import KeyTable
 from service.api.guards.admission import Admission
-from service.api.metrics import Metrics
+from service.api.metrics import Metrics, Scrapes
 from service.errors import ServiceError
 from service.protocol import ARGS, Arguments, Kind, Problem, Reply, Status
 from service.queue.job_list import JobPage, Mark, Sees
@@ -283,10 +283,13 @@ class Fakes:
     key_table: KeyTable | None = None
     budget: ByteBudget | None = None
     admission: Admission | None = None
+    scrapes: Scrapes | None = None
 
     def reset(self) -> None:
         for part in (self.dispatcher, self.catalogue, self.blobs, self.api_keys):
             part.__init__()  # type: ignore[misc]  # the running application holds on to these very objects
+        if self.scrapes is not None:
+            self.scrapes.forget()
         if self.key_table is not None:
             self.key_table._try_at = 0.0
             self.key_table._seen.forget()
@@ -299,7 +302,8 @@ class Fakes:
         self.budget = ByteBudget(settings.body_memory_bytes)
         self.admission = Admission(settings)
         async with Parsers() as parsers:
-            rest = (metrics, self.budget, self.key_table, self.admission, parsers)
+            self.scrapes = Scrapes()
+            rest = (metrics, self.budget, self.key_table, self.admission, parsers, self.scrapes)
             yield Backend(settings, *parts, *rest)
 
 

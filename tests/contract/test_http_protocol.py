@@ -280,3 +280,47 @@ def test_a_head_of_the_longest_kind(address: Address) -> None:
         whole = bare.replace(b"X: ", b"X: " + (MAX_HEAD_BYTES - len(bare) + longer) * b"x")
         assert asked(exchange(address, whole)) == outcome
         assert asked(exchange(address, whole[:20_000], whole[20_000:50_000], whole[50_000:])) == outcome
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Host", "Content-Type", "content-encoding", "If-Match", "Idempotency-Key", "Authorization", "X-API-Key"],
+)
+@pytest.mark.parametrize("same", [True, False])
+def test_a_header_that_counts_once_is_not_there_twice(address: Address, name: str, same: bool) -> None:
+    """Of two a proxy may take one and we the other."""
+    lines = [f"{name}: h", f"{name.upper()}: {'h' if same else 'i'}"]
+    lines += [] if name == "Host" else ["Host: h"]
+    head = "\r\n".join(["POST /first HTTP/1.1", *lines, "Content-Length: 0", "", ""]).encode()
+    (answer,) = exchange(address, head + LAST)
+    assert (answer["status"], answer["code"]) == (400, "invalid_request")
+    assert answer["detail"] == f"the header {name.lower()} is there 2 times"
+
+
+def test_other_headers_may_be_there_twice(address: Address) -> None:
+    first = get("/first", "Prefer: wait=1", "Prefer: x", "Accept: a", "Accept: b", "Content-Type: text/csv")
+    assert asked(exchange(address, first, LAST)) == ["GET /first", "GET /last"]
+
+
+@pytest.mark.parametrize(
+    "coding", ["gzip, chunked", "chunked, chunked", "identity, chunked", "gzip", "x", "", "chunked;q=1", "chunked,"]
+)
+def test_a_body_is_sent_in_chunks_and_in_no_other_coding(address: Address, coding: str) -> None:
+    head = f"POST /first HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: {coding}\r\n\r\n".encode()
+    (answer,) = exchange(address, head + b"3\r\nabc\r\n0\r\n\r\n" + LAST)
+    assert (answer["status"], answer["code"]) == (400, "invalid_request")
+
+
+def test_two_codings_in_two_headers_are_refused(address: Address) -> None:
+    for first, second in (("gzip", "chunked"), ("chunked", "chunked"), ("chunked", "gzip")):
+        codings = f"Transfer-Encoding: {first}\r\nTransfer-Encoding: {second}\r\n"
+        head = f"POST /first HTTP/1.1\r\nHost: h\r\n{codings}\r\n".encode()
+        (answer,) = exchange(address, head + b"3\r\nabc\r\n0\r\n\r\n" + LAST)
+        assert (answer["status"], answer["code"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize("coding", ["chunked", "Chunked", " chunked "])
+def test_chunked_is_read_however_it_is_written(address: Address, coding: str) -> None:
+    head = f"POST /first HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: {coding}\r\n\r\n".encode()
+    first, last = exchange(address, head + b"3\r\nabc\r\n0\r\n\r\n", LAST)
+    assert (first["body"], last["asked"]) == ("abc", "GET /last")

@@ -12,6 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
+from service.host import redis_server
+from service.settings import Settings
+from service.store.connection import connect
+from service.store.room import RESERVE_MOST_BYTES, Memory, Need
+
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "docker" / "Dockerfile").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
@@ -159,6 +164,28 @@ def test_store_is_durable_and_out_of_reach() -> None:
     assert COMPOSE["networks"]["inside"]["internal"] is True
     assert valkey["networks"] == ["inside"]
     assert valkey["volumes"] == ["valkey:/data"]
+
+
+def test_store_has_a_limit_and_so_a_reserve(tmp_path: Path) -> None:
+    """The server that reads the file's default keeps room for deletes, as `service.store.room` asks for it."""
+    words = SERVICES["valkey"]["command"]
+    given = words[words.index("--maxmemory") + 1]
+    default = re.fullmatch(r"\$\{HEADRACE_REDIS_MAXMEMORY:-(\w+)\}", given)
+    assert default is not None
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    process = redis_server.start(settings, "--maxmemory", default[1])
+    try:
+        redis_server.wait_until_ready(settings, process)
+        client: Any = connect(settings.model_copy(update={"redis_url": settings.redis_location}))
+        memory = Memory.of(client.info("memory"))
+        client.close()
+    finally:
+        process.terminate()
+        process.wait()
+    assert memory.limit == 4 << 30
+    assert memory.reserve == RESERVE_MOST_BYTES
+    assert not memory.has_room(memory.limit - memory.used, Need.GROWTH)
+    assert "HEADRACE_REDIS_MAXMEMORY" in (ROOT / "deploy" / "README.md").read_text()
 
 
 def test_what_the_operator_says_of_keys_reaches_the_api() -> None:

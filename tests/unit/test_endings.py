@@ -1,16 +1,20 @@
 """How a delivery ends, seen in Redis: what a command must not lose when it is handed on."""
 
+import json
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import redis
 
-from service.protocol import Command, Kind
+from service.protocol import Command, Kind, Problem
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
 from service.store.outcomes import CANCELLED
+from service.store.watched import watched
+from service.worker.running import endings
 from service.worker.running.endings import Endings
 from service.worker.running.task import GROUP, Task, parse_command
 
@@ -61,3 +65,70 @@ def test_a_command_is_handed_on_whole(client: Any, keys: Keys, settings: Setting
     assert client.xpending(keys.commands("w0"), GROUP)["pending"] == 0
     assert task.ended
     assert task.status is None
+
+
+AWAY_NOW = Problem(code="worker_unavailable", detail="away")
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["ended", "and sent again"])
+def test_what_another_worker_ends_meanwhile_is_left_alone(
+    client: Any, keys: Keys, settings: Settings, task: Task, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    """The worker was paused between its look at the command and its EXEC."""
+    name = keys.idempotency("g", "key")
+    client.set(name, json.dumps({"job": "job", "digest": "digest"}))
+
+    def paused(*arguments: Any) -> list[Any]:
+        answers = watched(*arguments)
+        client.hset(keys.job("job"), mapping={"status": "failed", "reply": "of the other worker"})
+        if again:
+            client.set(name, json.dumps({"job": "a later one", "digest": "digest"}))
+        return answers
+
+    with monkeypatch.context() as pausing:
+        pausing.setattr(endings, "watched", paused)
+        with pytest.raises(redis.WatchError):
+            Endings(client, keys, "w0", settings).refuse(task, AWAY_NOW)
+    assert not task.ended
+    before = client.get(name)
+    Endings(client, keys, "w0", settings).refuse(task, AWAY_NOW)  # as the consumer does then
+    assert task.ended
+    assert client.get(name) == before
+    assert client.hget(keys.job("job"), "reply") == b"of the other worker"
+    assert client.xlen(keys.commands("w0")) == client.xlen(keys.replies("api")) == 0
+
+
+def test_a_key_that_changes_hands_meanwhile_is_left_alone(
+    client: Any, keys: Keys, settings: Settings, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = keys.idempotency("g", "key")
+    client.set(name, json.dumps({"job": "job", "digest": "digest"}))
+    later = json.dumps({"job": "a later one", "digest": "digest"}).encode()
+
+    def paused(*arguments: Any) -> list[Any]:
+        answers = watched(*arguments)
+        client.set(name, later)
+        return answers
+
+    with monkeypatch.context() as pausing:
+        pausing.setattr(endings, "watched", paused)
+        with pytest.raises(redis.WatchError):
+            Endings(client, keys, "w0", settings).refuse(task, AWAY_NOW)
+    assert client.get(name) == later
+
+
+@pytest.mark.parametrize("code", ["worker_unavailable", "version_conflict"])
+@pytest.mark.parametrize("own", [False, True])
+def test_a_refusal_touches_its_own_key_only(
+    client: Any, keys: Keys, settings: Settings, task: Task, own: bool, code: str
+) -> None:
+    name, owner = keys.idempotency("g", "key"), "job" if own else "a later one"
+    client.set(name, json.dumps({"job": owner, "digest": "digest"}))
+    Endings(client, keys, "w0", settings).refuse(task, Problem(code=code, detail="no"))
+    assert client.hget(keys.job("job"), "status") == b"failed"
+    if not own:
+        assert client.ttl(name) == -1
+    elif code == "worker_unavailable":
+        assert not client.exists(name)
+    else:
+        assert 0 < client.ttl(name) <= settings.job_ttl_s

@@ -66,7 +66,7 @@ class Store:
         self.log.append(self.id, epoch, entry(version), time.time(), self.queue(uuid.uuid4().hex))
 
     def capacities(self, version: int) -> Capacities:
-        known = [KnownKey(version=version, applied=entry(version).applied)]
+        known = [KnownKey(version=version, applied=entry(version).applied)] if version > 1 else []
         own = np.arange(3) * version
         return Capacities(version=version, own=own, closed=np.array([True, False, False]), known=known)
 

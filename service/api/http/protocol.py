@@ -20,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.api.http.chunks import Chunks, Refused
 from service.api.http.connections import Place, ServerConfig
+from service.api.http.heads import is_in_chunks
 from service.errors import STATUS, TITLES
 
 MAX_HEAD_BYTES: Final = 64 * 1024
@@ -178,8 +179,7 @@ class BoundedProtocol(HttpToolsProtocol):
             raise Refused(f"there are more than {MAX_HEADERS} headers")
 
     def on_headers_complete(self) -> None:
-        named = dict(self.headers)
-        in_chunks, self._body_left = b"transfer-encoding" in named, int(named.get(b"content-length", b"0"))
+        in_chunks, self._body_left = is_in_chunks(self.headers), int(dict(self.headers).get(b"content-length", b"0"))
         changes = self.parser.should_upgrade()
         if changes and in_chunks:
             raise Refused("a body in chunks goes with no offer of another protocol")

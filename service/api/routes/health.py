@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -83,16 +84,22 @@ async def status(request: Request, backend: Context, caller: CallerOf) -> Respon
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(backend: Context) -> Response:
-    """Prometheus text: of this process, of Redis, and of all workers as of their last heartbeats."""
+    """Prometheus text: of this process, of Redis, and of all workers as of their last heartbeats.
+
+    Who asks within a second of another gets the same text.
+    """
+    return Response(await backend.scrapes.text(partial(_scrape, backend)), media_type=PROMETHEUS_TEXT)
+
+
+async def _scrape(backend: Backend) -> bytes:
+    """Written in a thread: the event loop goes on meanwhile."""
+    watch = backend.dispatcher.watch
     try:
         async with _patience():
-            redis, workers, texts = await asyncio.gather(
-                _ping(backend), backend.dispatcher.watch.workers(), backend.dispatcher.watch.worker_metrics()
-            )
-        text = scrape(backend.metrics, redis, workers, texts)
+            redis, workers, texts = await asyncio.gather(_ping(backend), watch.workers(), watch.worker_metrics())
     except ServiceError:  # the process's own figures are worth having just then
-        text = scrape(backend.metrics, None, [], {})
-    return Response(text, media_type=PROMETHEUS_TEXT)
+        return await asyncio.to_thread(scrape, backend.metrics, None, [], {})
+    return await asyncio.to_thread(scrape, backend.metrics, redis, workers, texts)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from service.store.log import Fenced
 from service.store.ownership import Ownership
 from service.worker.membership.handback import Absences
 from service.worker.membership.lease import is_silent
-from service.worker.running.task import GROUP, LEFT_BEHIND, parse_command
+from service.worker.running.task import GROUP, LEFT_BEHIND, parse_command, parse_remains
 
 PAGE: Final = 64
 MOVED_AT_ONCE_BYTES: Final = 64 << 20
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A command in the stream of a worker that is away; None for what is no command."""
+    """A command in the stream of a worker that is away, as far as it can be read; None for what has no id."""
 
     entry_id: bytes
     fields: dict[bytes, bytes]
@@ -97,7 +97,7 @@ class Takeover:
             begun = self._begun(stream, entries[0][0], entries[-1][0])
             for entry_id, fields in entries:
                 mark = {LEFT_BEHIND: b"1"} if entry_id in begun else {}
-                yield Queued(entry_id, fields | mark, parse_command(fields))
+                yield Queued(entry_id, fields | mark, parse_command(fields) or parse_remains(fields))
             start = f"({entries[-1][0].decode()}"
 
     def _move(self, other: str, left: Iterable[Queued]) -> None:
@@ -117,6 +117,8 @@ class Takeover:
                 pipe.zrem(self._keys.waiting(other), command.id)
                 pipe.zadd(self._keys.waiting(self._worker), {command.id: command.created_at})
                 pipe.hset(self._keys.job(command.id), "worker", self._worker)
+            else:
+                log.error("unreadable_command", entry=entry.entry_id, from_worker=other)
             pipe.xack(theirs, GROUP, entry.entry_id)
             pipe.xdel(theirs, entry.entry_id)
 

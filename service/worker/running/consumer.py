@@ -30,7 +30,7 @@ from service.worker.running.endings import Endings
 from service.worker.running.lanes import Lanes
 from service.worker.running.progress import TICK_S, Progress
 from service.worker.running.results import Result
-from service.worker.running.task import GROUP, LEFT_BEHIND, Forward, Task, parse_command
+from service.worker.running.task import GROUP, LEFT_BEHIND, Forward, Task, parse_command, parse_remains
 
 BATCH: Final = 64
 BLOCK_MS: Final = 1000
@@ -47,6 +47,7 @@ MAX_SETBACKS: Final = 20
 
 LONGEST_RETRY_S: Final = 1.0
 
+UNREADABLE: Final = "the worker cannot read the command: it was written by another version of the service"
 KEEPS_CHANGING: Final = "others keep changing what the command is about; send it again"
 
 log = structlog.get_logger(__name__)
@@ -167,14 +168,17 @@ class Consumer:
             return bool(pending > len(self._tasks))
 
     def _accept(self, entry_id: bytes, fields: dict[bytes, bytes] | None) -> None:
-        command = parse_command(fields)
-        if command is None:
-            log.error("unreadable_command", entry=entry_id)
+        read = parse_command(fields)
+        command = read or parse_remains(fields)
+        if read is None:
+            log.error("unreadable_command", entry=entry_id, job_id=command and command.id)
+        if command is None:  # nobody can be told
+            self._room.release()
             self._redis.xack(self._keys.commands(self._worker), GROUP, entry_id)
             self._redis.xdel(self._keys.commands(self._worker), entry_id)
-            self._room.release()
             return
-        task = Task(entry_id, command, redelivered=self._inherits or LEFT_BEHIND in (fields or {}))
+        redelivered = self._inherits or LEFT_BEHIND in (fields or {})
+        task = Task(entry_id, command, redelivered, readable=read is not None)
         with self._tasks_lock:
             self._tasks[entry_id] = task
         self._lanes.put(command.graph, lambda: self._run_observed(task), lambda: self._costs.expected_s(command))
@@ -255,6 +259,8 @@ class Consumer:
                 pipe.get(self._keys.outcome(task.command.id))
                 pipe.hget(self._keys.job(task.command.id), "status")
                 refuse_decided(*pipe.execute())
+            if not task.readable:
+                raise ServiceError("internal_error", UNREADABLE)
             self._count_delivery(task)
             if task.control.cancelled:
                 raise Cancelled("cancelled before it ran")
@@ -284,8 +290,10 @@ class Consumer:
                     last = entry_id
                     if b"restore" in fields:
                         self._on_restore(fields[b"restore"].decode())
-                    else:
+                    elif b"cancel" in fields:
                         self._cancel(fields[b"cancel"].decode())
+                    else:  # of a later version
+                        log.error("unreadable_control", entry=entry_id)
             except redis.RedisError:
                 self._stopping.wait(RETRY_S)
 

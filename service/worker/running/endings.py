@@ -1,5 +1,6 @@
 """How a delivery ends: with a result or a problem, dropped, or handed on. Each way is one MULTI."""
 
+import json
 import time
 from typing import Any, Final, TypeAlias
 
@@ -16,7 +17,7 @@ from service.store.watched import watched
 from service.worker.running.results import Result
 from service.worker.running.task import GROUP, Task
 
-RETRIED: Final = frozenset({"worker_unavailable", "engine_error", "out_of_memory"})
+RETRIED: Final = frozenset({"worker_unavailable", "engine_error", "out_of_memory", "internal_error"})
 """Not an answer to keep: who repeats a command that ended so, under the same key, has it tried again."""
 
 REPLIES_KEPT: Final = 2000
@@ -40,10 +41,17 @@ class Endings:
             self._end(pipe, task, result.fields, None)
 
     def refuse(self, task: Task, problem: Problem) -> None:
-        """End a command without a result, unless it has one all the same: from an earlier try, or another worker."""
-        outcome_key, job = self._keys.outcome(task.command.id), self._keys.job(task.command.id)
+        """End a command without a result, unless it has one all the same: from an earlier try, or another worker.
+
+        Raises WatchError, and nothing is written, if another worker ends it meanwhile.
+        """
+        command = task.command
+        outcome_key, job = self._keys.outcome(command.id), self._keys.job(command.id)
+        name = self._keys.idempotency(command.graph, command.idempotency_key or "")
         with task.lock, self._redis.pipeline() as pipe:
-            outcome, status = watched(pipe, [outcome_key], ("GET", outcome_key), ("HGET", job, "status"))
+            keys = [outcome_key, job] if command.idempotency_key is None else [outcome_key, job, name]
+            reads = (("GET", outcome_key), ("HGET", job, "status"), ("GET", name))
+            outcome, status, known = watched(pipe, keys, *reads)
             result: Fields = {}
             left: Problem | None = problem
             try:
@@ -56,10 +64,10 @@ class Endings:
                 result, left = {"result": done.result}, None
             except Cancelled:
                 pass  # it ends without a result, whatever the reason
-            if left is not None and task.command.kind is Kind.LOAD:  # before its caller hears of it
-                self._registry.disown(task.command.graph, self._worker)
+            if left is not None and command.kind is Kind.LOAD:  # before its caller hears of it
+                self._registry.disown(command.graph, self._worker)
             pipe.multi()
-            self._end(pipe, task, result, left)
+            self._end(pipe, task, result, left, keyed=known is not None and json.loads(known)["job"] == command.id)
 
     def drop(self, task: Task) -> None:
         """Another delivery of the command has ended it, and what it was about may have changed since."""
@@ -80,8 +88,11 @@ class Endings:
             pipe.execute()
             task.ended = True
 
-    def _end(self, pipe: Any, task: Task, result: Fields, problem: Problem | None) -> None:
-        """Job, reply, event and the command's removal in one MULTI."""
+    def _end(self, pipe: Any, task: Task, result: Fields, problem: Problem | None, keyed: bool = True) -> None:
+        """Job, reply, event and the command's removal in one MULTI.
+
+        `keyed` False: the Idempotency-Key does not stand for this command any more, and is left alone.
+        """
         command = task.command
         status = Status.SUCCEEDED if problem is None else Status.FAILED
         if problem is not None and problem.code == "cancelled":
@@ -95,11 +106,12 @@ class Endings:
         pipe.hset(job, mapping=fields | times | {"status": status.value})
         pipe.expire(job, ttl_s)
         pipe.unlink(self._keys.outcome(command.id))
-        pipe.xadd(replies, {"id": command.id} | fields, maxlen=REPLIES_KEPT, approximate=True)
-        pipe.expire(replies, ttl_s)
+        if command.reply_to:  # who wrote one that cannot be read may not have said it where we look
+            pipe.xadd(replies, {"id": command.id} | fields, maxlen=REPLIES_KEPT, approximate=True)
+            pipe.expire(replies, ttl_s)
         pipe.xadd(events, {"event": "done", "data": f'{{"status":"{status}"}}'}, nomkstream=True)
         pipe.expire(events, ttl_s)
-        if command.idempotency_key is not None:
+        if keyed and command.idempotency_key is not None:
             name = self._keys.idempotency(command.graph, command.idempotency_key)
             if problem is not None and problem.code in RETRIED:
                 pipe.unlink(name)

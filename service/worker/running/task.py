@@ -1,13 +1,16 @@
 """One delivery of a command to a worker, and the stream entry it comes in."""
 
 import threading
+import time
 from dataclasses import dataclass, field
-from typing import Final
+from math import isfinite
+from typing import Any, Final
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from gpu_engine.engine import Control
-from service.protocol import Command, Status
+from service.protocol import Command, Kind, Status
 
 GROUP: Final = "worker"
 """The one consumer group of every stream of commands."""
@@ -24,6 +27,8 @@ class Task:
     command: Command
     redelivered: bool
     """A process that has ended left it behind: it may have run before, wholly or in part."""
+    readable: bool = True
+    """False: `command` is what could be made out of it (`parse_remains`), and it is refused."""
     control: Control = field(default_factory=Control)
     started_at: float | None = None
     """Unix seconds."""
@@ -50,3 +55,31 @@ def parse_command(fields: dict[bytes, bytes] | None) -> Command | None:
         return Command.model_validate_json((fields or {})[b"command"])
     except (KeyError, ValidationError):
         return None
+
+
+def parse_remains(fields: dict[bytes, bytes] | None) -> Command | None:
+    """What its end needs of a command that `parse_command` cannot read, as an API process of a later version writes it.
+
+    None if it has no id. A kind that is not known here is taken for a load, whose refusal gives back the graph's name.
+    """
+    try:
+        said = from_json((fields or {})[b"command"])
+    except (KeyError, ValueError):
+        return None
+    if not isinstance(said, dict) or not _text(said, "id"):
+        return None
+    created_at = said.get("created_at")
+    return Command(
+        id=_text(said, "id"),
+        kind=Kind(said["kind"]) if said.get("kind") in [*Kind] else Kind.LOAD,
+        graph=_text(said, "graph"),
+        reply_to=_text(said, "reply_to"),
+        idempotency_key=_text(said, "idempotency_key") or None,
+        created_at=created_at if isinstance(created_at, float) and isfinite(created_at) else time.time(),
+    )
+
+
+def _text(said: dict[str, Any], name: str) -> str:
+    """Empty if it is none."""
+    value = said.get(name)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,32 @@
+"""What a request's head may not say twice, or in another way than this server reads it.
+
+A proxy in front may take the first of two headers where we take the last, or cut a body where we do not: then each
+believes something else of the request. Nobody who means well sends such a head, so it is refused.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from service.api.http.chunks import Refused
+
+ONCE: Final = frozenset(
+    {
+        *(b"host", b"content-type", b"content-encoding", b"transfer-encoding"),
+        *(b"if-match", b"idempotency-key", b"authorization", b"x-api-key"),
+    }
+)
+"""Headers that have one value here, so that of two nobody can say which counts. The parser sees to Content-Length."""
+
+
+def is_in_chunks(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether the body comes in chunks. Raises `Refused` for a head that can be read in two ways; names are in lower
+    case."""
+    once = [(name, value) for name, value in headers if name in ONCE]
+    for name, count in Counter(name for name, _ in once).items():
+        if count > 1:
+            raise Refused(f"the header {name.decode()} is there {count} times")
+    coding = dict(once).get(b"transfer-encoding")
+    if coding is not None and coding.strip(b" \t").lower() != b"chunked":
+        raise Refused("the only Transfer-Encoding that is read is chunked")
+    return coding is not None

@@ -1,0 +1,159 @@
+"""Commands that a worker cannot read, since an API process of a later version wrote them, end: somebody waits."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from service.protocol import CapacitiesArgs, Command, Kind, LoadArgs, Status
+from service.settings import Settings
+from service.store.connection import connect
+from service.store.keys import Keys
+from service.worker.membership.takeover import Takeover
+from service.worker.process import Worker
+from service.worker.running.task import GROUP, parse_command, parse_remains
+from tests.graphs import diamond
+from tests.service_fixtures import Caller, StartWorker
+from tests.serving import eventually
+
+PAGE = CapacitiesArgs()
+PATIENCE_S = 20
+
+
+@pytest.fixture
+def client(settings: Settings) -> Iterator[Any]:
+    client = connect(settings)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def keys(settings: Settings) -> Keys:
+    return Keys(settings.redis_prefix)
+
+
+@pytest.fixture
+def worker(caller: Caller, start_worker: StartWorker) -> Worker:
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    return worker
+
+
+def write_later(monkeypatch: pytest.MonkeyPatch, **members: object) -> None:
+    """From now on commands are written with these members, of which today's workers know nothing."""
+    to_json = Command.to_json
+    monkeypatch.setattr(Command, "to_json", lambda self: json.dumps(json.loads(to_json(self)) | members).encode())
+
+
+def ended(caller: Caller, job_id: str) -> tuple[Status, str]:
+    reply = caller.run(caller.dispatcher.wait(job_id, PATIENCE_S))
+    assert reply is not None, "the caller still waits"
+    assert reply.problem is not None
+    return reply.status, reply.problem.code
+
+
+@pytest.mark.parametrize("members", [{"priority": 1}, {"kind": "clone"}, {"args": [1]}, {"created_at": "now"}])
+def test_a_command_that_cannot_be_read_fails(
+    caller: Caller,
+    worker: Worker,
+    client: Any,
+    keys: Keys,
+    monkeypatch: pytest.MonkeyPatch,
+    members: dict[str, object],
+) -> None:
+    """Its caller is told, and counts no more among those who wait."""
+    left: list[str] = []
+
+    async def asked() -> tuple[str, Status]:
+        job_id = await caller.dispatcher.submit(Kind.CAPACITIES, "g", PAGE)
+        caller.dispatcher.when_done(job_id, lambda: left.append(job_id))
+        reply = await caller.dispatcher.wait(job_id, PATIENCE_S)
+        assert reply is not None, "the caller still waits"
+        assert reply.problem is not None
+        assert reply.problem.code == "internal_error"
+        await asyncio.sleep(0)
+        return job_id, reply.status
+
+    with monkeypatch.context() as later:
+        write_later(later, **members)
+        job_id, status = caller.run(asked())
+    assert status is Status.FAILED
+    assert left == [job_id]
+    assert client.hget(keys.job(job_id), "status") == b"failed"
+    assert 0 < client.ttl(keys.job(job_id)) <= 3600
+    assert client.xlen(keys.commands("w0")) == client.zcard(keys.waiting("w0")) == 0
+    assert caller.ask(Kind.CAPACITIES, "g", PAGE)["version"] == 1
+
+
+def test_its_key_may_be_used_again(caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a worker that can read it, what is sent again is done."""
+    with monkeypatch.context() as later:
+        write_later(later, priority=1)
+        job_id = caller.submit(Kind.CAPACITIES, "g", PAGE, key="key", digest="digest")
+        assert ended(caller, job_id) == (Status.FAILED, "internal_error")
+    assert caller.reply(Kind.CAPACITIES, "g", PAGE, key="key", digest="digest").status is Status.SUCCEEDED
+
+
+def test_a_load_that_cannot_be_read_gives_the_name_back(
+    caller: Caller, worker: Worker, client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_later(monkeypatch, priority=1)
+    assert ended(caller, caller.submit(Kind.LOAD, "new", LoadArgs(blob="b"))) == (Status.FAILED, "internal_error")
+    assert client.hget(keys.owners, "new") is None
+
+
+def test_who_cannot_be_told_is_only_logged(caller: Caller, worker: Worker, client: Any, keys: Keys) -> None:
+    for fields in ({"command": "{"}, {"command": "[1]"}, {"command": '{"id": 1}'}, {"other": "x"}):
+        client.xadd(keys.commands("w0"), fields)
+    eventually(lambda: client.xlen(keys.commands("w0")) == 0)
+    assert caller.ask(Kind.CAPACITIES, "g", PAGE)["version"] == 1
+
+
+def test_without_a_place_for_the_reply_the_job_ends_all_the_same(
+    caller: Caller, worker: Worker, client: Any, keys: Keys
+) -> None:
+    client.hset(keys.job("job"), mapping={"status": "queued", "worker": "w0"})
+    client.xadd(keys.commands("w0"), {"command": '{"id":"job","reply_to":7}'})
+    eventually(lambda: client.hget(keys.job("job"), "status") == b"failed")
+    assert b'"internal_error"' in client.hget(keys.job("job"), "reply")
+    assert not client.exists(keys.replies(""))
+
+
+def test_control_messages_of_later_versions_are_passed_over(
+    caller: Caller, worker: Worker, client: Any, keys: Keys
+) -> None:
+    """The thread that reads them goes on: what comes behind is heard."""
+    heard: list[str] = []
+    worker._consumer.on_restore = heard.append
+    client.xadd(keys.control("w0"), {"pause": "g"})
+    client.xadd(keys.control("w0"), {"restore": "g"})
+    eventually(lambda: heard == ["g"])
+
+
+def test_a_takeover_keeps_what_it_cannot_read(client: Any, keys: Keys) -> None:
+    """Whoever takes over an older or a later worker's commands has the end of each to see to."""
+    written = json.dumps({"id": "job", "kind": "clone", "graph": "g", "created_at": time.time(), "reply_to": "api"})
+    client.hset(keys.job("job"), mapping={"status": "queued", "worker": "old"})
+    client.xgroup_create(keys.commands("old"), GROUP, id="0", mkstream=True)
+    client.xadd(keys.commands("old"), {"command": written})
+    client.xadd(keys.commands("old"), {"command": "{"})
+    takeover = Takeover(client, keys, "w0", lease_s=2)
+    takeover._take_from("old")
+    assert [fields for _, fields in client.xrange(keys.commands("w0"))] == [{b"command": written.encode()}]
+    assert client.xlen(keys.commands("old")) == 0
+    assert client.zrange(keys.waiting("w0"), 0, -1) == [b"job"]
+
+
+def test_what_is_made_out_of_a_command() -> None:
+    command = {"id": "job", "kind": "patch", "graph": "g", "reply_to": "api", "idempotency_key": "k", "created_at": 5.0}
+    fields = {b"command": json.dumps(command | {"later": 1}).encode()}
+    assert parse_command(fields) is None
+    assert parse_remains(fields) == Command.model_validate(command)
+    deep = {b"command": b'{"id":' + 100_000 * b"["}
+    assert parse_remains(deep) is None
+    assert parse_remains({b"command": b"\xff"}) is None
+    assert parse_remains(None) is None
