@@ -325,8 +325,7 @@ class Graphs:
             if known.applied.digest != command.body_digest:
                 raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")
             return known.version, known.applied, {}
-        if args.if_match is not None and args.if_match != graph.version:
-            raise ServiceError("version_conflict", f"the graph is at version {graph.version}, not {args.if_match}")
+        check_version(command.graph, graph.version, args.if_match)
         began = time.perf_counter()
         batch = [unpacked(operation) for operation in args.batch]
         change = graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding)

@@ -82,6 +82,36 @@ def test_delete_with_its_version(api: Api) -> None:
     assert [sent.args.if_match for sent in api.fakes.dispatcher.sent] == [7, "*"]
 
 
+@pytest.mark.parametrize(
+    ("tag", "wanted"),
+    [
+        ('"7"', 7),
+        (' "7" ', 7),
+        ('"5", "7"', [5, 7]),
+        ('"5","7",', [5, 7]),
+        (', "7" ,\t"8"', [7, 8]),
+        ('W/"7", "7"', 7),
+        ('"x", "7", "a,b"', 7),
+        ('"7",' * 100, [7] * 100),
+    ],
+)
+def test_lists_of_versions(api: Api, tag: str, wanted: object) -> None:
+    api.fakes.dispatcher.answer = lambda _: {"version": 8, "applied": 1, "replaced": True}
+    headers, body = JSON | {"If-Match": tag}, json.dumps(EDGES).encode()
+    assert api.http.put("/v1/graphs/city", content=body, headers=headers).status_code == 200
+    patch = json.dumps({"edges": ["a"], "set": [1]}).encode()
+    assert api.http.patch("/v1/graphs/city/capacities", content=patch, headers=headers).status_code == 200
+    assert api.http.delete("/v1/graphs/city", headers=headers).status_code == 204
+    assert [sent.args.if_match for sent in api.fakes.dispatcher.sent] == [wanted] * 3
+
+
+def test_a_graph_that_must_be_new(api: Api) -> None:
+    api.fakes.dispatcher.answer = lambda _: {"version": 1, "replaced": False}
+    body = json.dumps(EDGES).encode()
+    assert api.http.put("/v1/graphs/new", content=body, headers=JSON | {"If-None-Match": "*"}).status_code == 201
+    assert api.fakes.dispatcher.sent[0].args.if_match == "absent"  # the worker has the last word
+
+
 def test_graphs(api: Api) -> None:
     expected = json.loads(CITY.model_dump_json())
     assert api.http.get("/v1/graphs").json() == {"graphs": [expected]}
