@@ -15,8 +15,7 @@ MAX_PREFERENCES: Final = 16
 """The first ones are looked at; there are not that many kinds."""
 
 VERSION: Final = re.compile(r"[1-9][0-9]{0,17}")
-ETAG: Final = re.compile(r'[ \t]*+(?:(W/)?"([\x21\x23-\x7e\x80-\xff]*+)"[ \t]*+)?(?:,|\Z)')
-"""One of a list, up to its comma, as RFC 9110 has it; between two commas there may be none."""
+ETAG: Final = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*+)"')
 MAX_ETAGS: Final = 100
 """In one header."""
 
@@ -76,15 +75,14 @@ def must_be_new(headers: Headers) -> bool:
 
 def _etags(value: str) -> list[tuple[bool, str]]:
     """Each ETag of a list: whether it is weak, and what stands between its quotes."""
-    found, at = [], 0
-    while at < len(value) and len(found) <= MAX_ETAGS:
-        match = ETAG.match(value, at)
-        if match is None:
-            break
+    found: list[tuple[bool, str]] = []
+    gaps, at = [], 0
+    for match in ETAG.finditer(value):
+        gaps.append(value[at : match.start()])
+        found.append((match[1] is not None, match[2]))
         at = match.end()
-        if match[2] is not None:
-            found.append((match[1] is not None, match[2]))
-    if at < len(value) or not 0 < len(found) <= MAX_ETAGS:
+    only_commas = not any(gap.strip(" \t,") for gap in (*gaps, value[at:]))
+    if not only_commas or not all("," in gap for gap in gaps[1:]) or not 0 < len(found) <= MAX_ETAGS:
         form = f'is *, or 1 to {MAX_ETAGS} ETags in quotes, as in If-Match: "7"'
         raise ServiceError("invalid_request", f"If-Match {form}, not {value[:100]}")
     return found
