@@ -94,7 +94,7 @@ class Cut:
     """Rows of the edges with capacity that leave the source side (an undirected one in either orientation), rising."""
     capacity: int
     unique: bool
-    """True if every minimum cut has these edges."""
+    """True if every minimum cut pays for the same: these edges, and the caps of the same terminals."""
 
 
 class FlowState(ABC):

@@ -59,12 +59,12 @@ class LoadArgs(Message):
     """Name of the stored blob: a packed edge list (gpu_engine.formats.pack)."""
     n_bytes: int = 0
     """Of the blob, by which the worker guesses how long the load takes."""
-    if_match: int | Literal["*"] | None = None
-    """Only in place of a graph at this version, or (``*``) at any."""
+    if_match: int | list[int] | Literal["*", "absent"] | None = None
+    """Only in place of a graph at this version, or at one of these, or (``*``) at any; ``absent``: of none."""
 
 
 class DeleteArgs(Message):
-    if_match: int | Literal["*"] | None = None
+    if_match: int | list[int] | Literal["*"] | None = None
 
 
 class Operation(Message):
@@ -84,7 +84,7 @@ class PatchArgs(Message):
     batch: list[Operation]
     on_missing: Literal["error", "skip"] = "error"
     rounding: Literal["exact", "down"] = "exact"
-    if_match: int | None = None
+    if_match: int | list[int] | None = None
     solve: Literal["all", "none"] = "all"
 
 

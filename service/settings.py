@@ -1,12 +1,19 @@
 """Settings of every process, from the environment (prefix HEADRACE_; REDIS_URL is read as well)."""
 
 import hashlib
+import os
 import tempfile
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
+from typing import Any, Final, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PREFIX: Final = "HEADRACE_"
+READ_ELSEWHERE: Final = frozenset({"API_KEY", "URL", "PUBLISH", "BENCH_REAL", "FUZZ_SEEN"})
+"""Names after the prefix that others read: the client, the command line, the compose file, benchmarks and tests."""
 
 MAX_SOCKET_PATH = 100
 """A unix socket's path has room for 107 bytes; Redis appends to it while it starts."""
@@ -16,10 +23,14 @@ REDIS_USER = "headrace"
 """Of the embedded server: see `service.host.redis_acl`."""
 
 
+class SettingsError(ValueError):
+    """The environment does not say what the settings are to be; one line."""
+
+
 class Settings(BaseSettings):
     """One immutable object per process; no module keeps one of its own."""
 
-    model_config = SettingsConfigDict(env_prefix="HEADRACE_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     redis_url: str | None = Field(
         default=None, validation_alias=AliasChoices("HEADRACE_REDIS_URL", "REDIS_URL", "redis_url")
@@ -99,3 +110,35 @@ class Settings(BaseSettings):
     def redis_location(self) -> str:
         """The URL every process connects to."""
         return self.redis_url or f"unix://{REDIS_USER}@{self.redis_socket}"
+
+
+def read_settings(**given: Any) -> Settings:
+    """The settings of this process; what is `given` goes before the environment.
+
+    Raises `SettingsError` for a variable with our prefix that nothing reads, since a setting that is only almost named
+    would be off in silence, and for a value that is out of its form.
+    """
+    refuse_unknown(os.environ)
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        raise SettingsError("; ".join(f"{_shown(fault['loc'])}: {fault['msg']}" for fault in faults)) from None
+
+
+def refuse_unknown(variables: Iterable[str]) -> None:
+    """Raise `SettingsError` for the first name with our prefix that is no setting's, with the near name if any is."""
+    known = {name.upper() for name in Settings.model_fields}
+    for variable in sorted(variables):
+        name = variable.upper().removeprefix(PREFIX)
+        if not variable.upper().startswith(PREFIX) or name in known or name in READ_ELSEWHERE:
+            continue
+        near = get_close_matches(name, sorted(known | READ_ELSEWHERE), 1)
+        hint = f"did you mean {PREFIX}{near[0]}?" if near else "service/settings.py lists the settings"
+        raise SettingsError(f"{variable} is set in the environment, but nothing reads it: {hint}")
+
+
+def _shown(place: tuple[int | str, ...]) -> str:
+    """The variable of the field at fault: a field with several names is reported by the one that was read."""
+    name = str(place[0]).upper()
+    return name if name.startswith(PREFIX) or name == "REDIS_URL" else PREFIX + name

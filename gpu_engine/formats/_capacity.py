@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.errors import CapacityOverflow, InvalidNetwork
 from gpu_engine.formats._place import Place, shown
-from gpu_engine.types import INFINITE, MAX_DECIMALS, MAX_TOTAL, UnitArray
+from gpu_engine.types import INFINITE, MAX_DECIMALS, MAX_TOTAL, BoolArray, UnitArray
 
 INFINITE_TEXT = "inf"
 EXACT_FLOAT = 2.0**53
@@ -92,6 +92,32 @@ def from_integers(column: NDArray[np.integer], place: Place) -> UnitArray:
     if column.dtype.kind == "u":
         place.refuse(column > INFINITE, "is too large", CapacityOverflow, what="capacity")
     return column.astype(np.int64)
+
+
+def from_units(column: NDArray[np.integer], place: Place, unlimited: BoolArray | None = None) -> UnitArray:
+    """A column of units; rows that are `unlimited` are so whatever amount stands beside them.
+
+    No number means unlimited: the largest int64, which does inside the engine, is too large as any other.
+    """
+    units = from_integers(column, place)
+    place.refuse(units > MAX_TOTAL, "is too large", CapacityOverflow, what="capacity")
+    place.refuse(units < 0, "is negative", what="capacity")
+    return with_unlimited(units, unlimited)
+
+
+def with_unlimited(units: UnitArray, unlimited: BoolArray | None) -> UnitArray:
+    """The same with `INFINITE` where the flag is set; raises where there is not one flag for each row."""
+    if unlimited is None:
+        return units
+    if len(unlimited) != len(units):
+        raise InvalidNetwork(f"unlimited has {len(unlimited)} rows, capacity has {len(units)}")
+    return np.where(unlimited, INFINITE, units)
+
+
+def split_unlimited(units: UnitArray) -> tuple[UnitArray, BoolArray | None]:
+    """What `with_unlimited` puts together: 0 where there is no limit, and the flags, None if there are limits only."""
+    unlimited = units == INFINITE
+    return (np.where(unlimited, 0, units), unlimited) if unlimited.any() else (units, None)
 
 
 def from_whole(column: NDArray[np.integer], place: Place, decimals: int | None = None) -> Amounts:

@@ -1,12 +1,13 @@
 """Arrow IPC streams: the fastest way in, and, compressed, the serialisation of snapshots.
 
 The first stream has one row per edge: ``tail`` and ``head`` (integers: vertex indices; text: names,
-numbered in the order they first appear), ``capacity``, and optionally ``undirected`` (boolean) and
-``edge_id`` (integers or text). A second stream may follow with one row per vertex: ``label``; tails and
-heads are then indices into it.
+numbered in the order they first appear), ``capacity``, and optionally ``undirected`` and
+``unlimited`` (boolean) and ``edge_id`` (integers or text). A second stream may follow with one row per
+vertex: ``label``; tails and heads are then indices into it.
 
-``capacity`` is a decimal128 or float64 column of amounts (positive infinity never limits), or an integer
-column of units, ``10 ** -decimals`` each, in which the largest int64 never limits. The first schema's
+``capacity`` is a decimal128 or float64 column of amounts, or an integer column of units, ``10 ** -decimals``
+each. An edge never limits if its amount is positive infinity, or if its ``unlimited`` is true, whatever its
+capacity then is. The first schema's
 metadata may hold ``n_vertices``, ``decimals``, ``source``, ``sink`` (indices), ``undirected`` and
 ``labelled`` (``true`` or ``false``; the latter says that a second stream must follow). A stream without its
 end mark was cut and is refused.
@@ -46,14 +47,18 @@ __all__ = [
 ]
 
 REQUIRED = ("tail", "head", "capacity")
-OPTIONAL = ("undirected", "edge_id")
+OPTIONAL = ("undirected", "unlimited", "edge_id")
 MAX_METADATA_DIGITS = 18
 
 
-def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS, *, unique: bool = False) -> EdgeList:
-    """Read one or two Arrow IPC streams; nothing is decompressed before its declared size was checked.
+def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+    """Read one or two Arrow IPC streams; nothing is decompressed before its declared size was checked."""
+    return _read(source, limits, packed=False)
 
-    `unique` says that no name can occur twice: looking for repeats takes longer than all else.
+
+def _read(source: Source, limits: Limits, *, packed: bool) -> EdgeList:
+    """`packed` says that `pack` wrote it, which keeps the engine's own `INFINITE`, and that no name occurs twice:
+    looking for repeats takes longer than all else.
     """
     edges, *rest = read_tables(source, limits, (limits.max_edges, limits.max_vertices))
     labels = _labels(rest[0]) if rest else None
@@ -65,7 +70,8 @@ def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS, *, unique: bool 
     if metadata.flag("labelled") and labels is None:
         raise InvalidNetwork("the stream of labels is missing")
     tail, head, labels = _ends(columns, labels)
-    amounts = _capacities(columns["capacity"], metadata.count("decimals"))
+    unlimited = _flags(columns["unlimited"], "unlimited") if "unlimited" in columns else None
+    amounts = _capacities(columns["capacity"], metadata.count("decimals"), unlimited, packed)
     n_vertices = metadata.count("n_vertices")
     return assemble(
         tail,
@@ -79,7 +85,7 @@ def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS, *, unique: bool 
         source=metadata.count("source"),
         sink=metadata.count("sink"),
         limits=limits,
-        unique=unique,
+        unique=packed,
     )
 
 
@@ -108,23 +114,29 @@ def column(table: pa.Table, name: str) -> pa.Array:
 def write_arrow(edges: EdgeList, compression: str | None = None) -> bytes:
     """Every field of the network; `compression` is None, ``"lz4"`` or ``"zstd"``."""
     sink = pa.BufferOutputStream()
-    _write(edges, sink, compression)
+    _write(edges, sink, compression, packed=False)
     packed: bytes = sink.getvalue().to_pybytes()
     return packed
 
 
 def pack(edges: EdgeList) -> bytes:
-    """The compact form snapshots keep: an Arrow stream with zstd buffers."""
-    return write_arrow(edges, compression="zstd")
+    """The compact form snapshots keep: an Arrow stream with zstd buffers, in which `INFINITE` stands as it is."""
+    sink = pa.BufferOutputStream()
+    _write(edges, sink, "zstd", packed=True)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
 
 
 def pack_into(edges: EdgeList, out: BinaryIO) -> None:
     """What `pack` gives, written to a file piece by piece."""
-    _write(edges, pa.PythonFile(out, mode="w"), "zstd")
+    _write(edges, pa.PythonFile(out, mode="w"), "zstd", packed=True)
 
 
-def _write(edges: EdgeList, sink: pa.NativeFile, compression: str | None) -> None:
-    columns: dict[str, Any] = {"tail": edges.tail, "head": edges.head, "capacity": edges.capacity}
+def _write(edges: EdgeList, sink: pa.NativeFile, compression: str | None, *, packed: bool) -> None:
+    capacity, unlimited = (edges.capacity, None) if packed else _capacity.split_unlimited(edges.capacity)
+    columns: dict[str, Any] = {"tail": edges.tail, "head": edges.head, "capacity": capacity}
+    if unlimited is not None:
+        columns["unlimited"] = unlimited
     metadata = {"n_vertices": str(edges.n_vertices), "decimals": str(edges.decimals)}
     if isinstance(edges.undirected, bool):
         metadata["undirected"] = str(edges.undirected).lower()
@@ -148,7 +160,7 @@ def _write(edges: EdgeList, sink: pa.NativeFile, compression: str | None) -> Non
 
 def unpack(packed: bytes | memoryview, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
     """The network `pack` was given, field by field and bit by bit. Who makes a `Network` of it checks the names."""
-    return read_arrow(packed, limits, unique=True)
+    return _read(packed, limits, packed=True)
 
 
 class _Metadata:
@@ -239,11 +251,18 @@ def _edge_ids(values: pa.Array) -> Names:
     return from_arrow(values, "edge_id")
 
 
-def _capacities(column: pa.Array, decimals: int | None) -> _capacity.Amounts:
+def _capacities(column: pa.Array, decimals: int | None, unlimited: BoolArray | None, packed: bool) -> _capacity.Amounts:
     decimals = _capacity.check_decimals(decimals)
     if pa.types.is_integer(column.type):
-        units = _capacity.from_integers(column.to_numpy(zero_copy_only=False), ROWS)
-        return _capacity.Amounts(units, decimals or 0)
+        whole = column.to_numpy(zero_copy_only=False)
+        if packed:
+            return _capacity.Amounts(_capacity.from_integers(whole, ROWS), decimals or 0)
+        return _capacity.Amounts(_capacity.from_units(whole, ROWS, unlimited), decimals or 0)
+    amounts = _fractions(column, decimals)
+    return _capacity.Amounts(_capacity.with_unlimited(amounts.units, unlimited), amounts.decimals)
+
+
+def _fractions(column: pa.Array, decimals: int | None) -> _capacity.Amounts:
     if pa.types.is_decimal128(column.type):
         return _capacity.from_decimals(column, ROWS, decimals)
     if pa.types.is_floating(column.type):
@@ -255,7 +274,11 @@ def _capacities(column: pa.Array, decimals: int | None) -> _capacity.Amounts:
 def _undirected(column: pa.Array | None, metadata: _Metadata) -> bool | BoolArray:
     if column is None:
         return metadata.flag("undirected")
+    return _flags(column, "undirected")
+
+
+def _flags(column: pa.Array, name: str) -> BoolArray:
     if not pa.types.is_boolean(column.type):
-        raise InvalidNetwork(f"undirected must be boolean, not {column.type}")
+        raise InvalidNetwork(f"{name} must be boolean, not {column.type}")
     flags: BoolArray = column.to_numpy(zero_copy_only=False)
     return flags

@@ -1,9 +1,10 @@
 """NumPy archives, read without pickle and without trusting the sizes they claim.
 
 Two sets of field names. Our own: ``tail, head, capacity`` and optionally ``n_vertices, decimals,
-undirected`` (one flag or one per edge), ``edge_ids, vertex_labels, source, sink``; whole capacities count
-units. And that of the research data sets: ``n, src, dst, cap, s, t, undirected``, where a true
-``undirected`` says that arcs 2k and 2k+1 are the two directions of one edge of equal capacity.
+undirected`` (one flag or one per edge), ``unlimited`` (a flag per edge: its capacity never limits),
+``edge_ids, vertex_labels, source, sink``; whole capacities count units. And that of the research data
+sets: ``n, src, dst, cap, s, t, undirected``, where a true ``undirected`` says that arcs 2k and 2k+1 are the
+two directions of one edge of equal capacity.
 """
 
 import io
@@ -30,7 +31,7 @@ from gpu_engine.types import BoolArray
 Arrays = Mapping[str, NDArray[Any]]
 
 OWN = ("tail", "head", "capacity")
-OWN_OPTIONAL = ("n_vertices", "decimals", "undirected", "edge_ids", "vertex_labels", "source", "sink")
+OWN_OPTIONAL = ("n_vertices", "decimals", "undirected", "unlimited", "edge_ids", "vertex_labels", "source", "sink")
 RESEARCH = ("n", "src", "dst", "cap", "s", "t", "undirected")
 MALFORMED = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, struct.error, RuntimeError)
 """What zipfile and NumPy raise for archives that are cut, broken, encrypted or of unknown compression."""
@@ -49,14 +50,17 @@ def read_npz(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
 
 def write_npz(edges: EdgeList) -> bytes:
     """The network as a compressed archive with our own field names."""
+    capacity, unlimited = _capacity.split_unlimited(edges.capacity)
     arrays: dict[str, Any] = {
         "tail": edges.tail,
         "head": edges.head,
-        "capacity": edges.capacity,
+        "capacity": capacity,
         "n_vertices": np.int64(edges.n_vertices),
         "decimals": np.int64(edges.decimals),
         "undirected": np.asarray(edges.undirected),
     }
+    if unlimited is not None:
+        arrays["unlimited"] = unlimited
     for field, names in (("edge_ids", edges.edge_ids), ("vertex_labels", edges.vertex_labels)):
         if names is not None:
             kind = np.int64 if isinstance(names, np.ndarray) else np.str_
@@ -97,7 +101,7 @@ def _own(arrays: Arrays, limits: Limits) -> EdgeList:
     tail, head = _column(arrays, "tail", "iu"), _column(arrays, "head", "iu")
     check_edge_count(len(tail), limits)
     decimals = _capacity.check_decimals(_scalar(arrays, "decimals"))
-    amounts = _capacities(_column(arrays, "capacity", "iuf"), decimals)
+    amounts = _capacities(_column(arrays, "capacity", "iuf"), decimals, _unlimited(arrays))
     labels = _names(arrays, "vertex_labels")
     n_vertices = _scalar(arrays, "n_vertices")
     return assemble(
@@ -117,7 +121,7 @@ def _own(arrays: Arrays, limits: Limits) -> EdgeList:
 
 def _research(arrays: Arrays, limits: Limits) -> EdgeList:
     tail, head = _column(arrays, "src", "iu"), _column(arrays, "dst", "iu")
-    amounts = _capacities(_column(arrays, "cap", "iuf"), None)
+    amounts = _capacities(_column(arrays, "cap", "iuf"), None, None)
     units = amounts.units
     undirected = _undirected(arrays)
     if not isinstance(undirected, bool):
@@ -151,10 +155,11 @@ def _column(arrays: Arrays, name: str, kinds: str) -> NDArray[Any]:
     return _capacity.from_integers(column, ROWS) if column.dtype.kind == "u" else column
 
 
-def _capacities(column: NDArray[Any], decimals: int | None) -> _capacity.Amounts:
+def _capacities(column: NDArray[Any], decimals: int | None, unlimited: BoolArray | None) -> _capacity.Amounts:
     if column.dtype.kind == "f":
-        return _capacity.from_floats(column, ROWS, decimals)
-    return _capacity.Amounts(_capacity.from_integers(column, ROWS), decimals or 0)
+        amounts = _capacity.from_floats(column, ROWS, decimals)
+        return _capacity.Amounts(_capacity.with_unlimited(amounts.units, unlimited), amounts.decimals)
+    return _capacity.Amounts(_capacity.from_units(column, ROWS, unlimited), decimals or 0)
 
 
 def _scalar(arrays: Arrays, name: str) -> int | None:
@@ -175,6 +180,13 @@ def _names(arrays: Arrays, name: str) -> Names | None:
             names: list[str] = column.tolist()
         return names
     return _column(arrays, name, "iu").astype(np.int64)
+
+
+def _unlimited(arrays: Arrays) -> BoolArray | None:
+    flags = arrays.get("unlimited")
+    if flags is not None and (flags.dtype.kind != "b" or flags.ndim != 1):
+        raise InvalidNetwork(f"unlimited must be a boolean for each edge, not {flags.dtype}{list(flags.shape)}")
+    return flags
 
 
 def _undirected(arrays: Arrays) -> bool | BoolArray:

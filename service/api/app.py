@@ -16,7 +16,7 @@ from service.api.middleware import Requests
 from service.api.replies import problems
 from service.api.replies.sending import Sending
 from service.api.routes import capacities, flows, graphs, health, jobs, matching, snapshots
-from service.settings import Settings
+from service.settings import Settings, read_settings
 from service.telemetry.tracing import open_tracing
 
 DESCRIPTION = """Graphs stay resident, capacity changes are re-solved warm, every answer carries a certificate.
@@ -29,7 +29,7 @@ class State(TypedDict):
 
 def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = open_backend) -> FastAPI:
     """The application; `settings` come from the environment if not given."""
-    settings = settings or Settings()
+    settings = settings or read_settings()
     metrics = Metrics()
     tracing = open_tracing("api")
 

@@ -1,4 +1,4 @@
-"""The request headers with a meaning of their own: Prefer, If-Match, Idempotency-Key, Content-Type, Accept."""
+"""The request headers with a meaning of their own: Prefer, If-Match and the like, Content-Type, Accept."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,10 @@ IDEMPOTENCY_KEY: Final = re.compile(r"[\x20-\x7e]{1,256}")
 MAX_PREFERENCES: Final = 16
 """The first ones are looked at; there are not that many kinds."""
 
-ETAG: Final = re.compile(r'"([1-9][0-9]{0,17})"')
+VERSION: Final = re.compile(r"[1-9][0-9]{0,17}")
+ETAG: Final = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*+)"')
+MAX_ETAGS: Final = 100
+"""In one header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +46,46 @@ def waiting(headers: Headers, settings: Settings, default_s: float | None = None
     return Waiting(settings.default_wait_s if default_s is None else default_s)
 
 
-def if_match(headers: Headers) -> int | None:
-    """The version of `If-Match: "7"`; None without the header or for `*`.
+def if_match(headers: Headers) -> int | list[int] | None:
+    """The version of `If-Match: "7"`, or those of a list; None without the header or for `*`.
 
-    A tag that is none of ours names no version there is: version_conflict.
+    Raises invalid_request for what is no list of ETags, and version_conflict if none of them is ours: a weak tag, or
+    one of another kind, names no version there is.
     """
-    value = headers.get("if-match", "*").strip()
-    if value == "*":
+    value = ",".join(headers.getlist("if-match"))
+    if "if-match" not in headers or value.strip() == "*":
         return None
-    match = ETAG.fullmatch(value)
-    if match is None:
-        raise ServiceError("version_conflict", 'If-Match names one version, as in If-Match: "7"')
-    return int(match[1])
+    versions = [int(tag) for weak, tag in _etags(value) if not weak and VERSION.fullmatch(tag)]
+    if not versions:
+        raise ServiceError("version_conflict", f"If-Match names no version that there can be: {value[:100]}")
+    return versions[0] if len(versions) == 1 else versions
+
+
+def must_be_new(headers: Headers) -> bool:
+    """Whether `If-None-Match: *` says that nothing may be replaced. Raises invalid_request for any other value."""
+    value = ",".join(headers.getlist("if-none-match")).strip()
+    if "if-none-match" not in headers:
+        return False
+    if value != "*":
+        raise ServiceError("invalid_request", "If-None-Match is * here, which says that no graph may be replaced")
+    if "if-match" in headers:
+        raise ServiceError("invalid_request", "If-Match wants a graph that is there, If-None-Match: * wants none")
+    return True
+
+
+def _etags(value: str) -> list[tuple[bool, str]]:
+    """Each ETag of a list: whether it is weak, and what stands between its quotes."""
+    found: list[tuple[bool, str]] = []
+    gaps, at = [], 0
+    for match in ETAG.finditer(value):
+        gaps.append(value[at : match.start()])
+        found.append((match[1] is not None, match[2]))
+        at = match.end()
+    only_commas = not any(gap.strip(" \t,") for gap in (*gaps, value[at:]))
+    if not only_commas or not all("," in gap for gap in gaps[1:]) or not 0 < len(found) <= MAX_ETAGS:
+        form = f'is *, or 1 to {MAX_ETAGS} ETags in quotes, as in If-Match: "7"'
+        raise ServiceError("invalid_request", f"If-Match {form}, not {value[:100]}")
+    return found
 
 
 def idempotency_key(headers: Headers) -> str | None:

@@ -72,10 +72,10 @@ def forget(
 
 def _seen() -> "KeysSeen":
     """What is remembered beside the data of a `headrace serve` on this machine; if there is none, nothing is."""
-    from service.settings import Settings
+    from service.settings import read_settings
     from service.store.keys_seen import FILE, KeysSeen
 
-    settings = Settings()
+    settings = read_settings()
     beside = settings.data_dir / FILE if settings.data_dir.is_dir() else None
     return KeysSeen(settings.keys_seen_file or beside)
 
@@ -87,12 +87,12 @@ def _table() -> "Iterator[ApiKeys]":
 
     from service.host.data_dir import DataDirInUse
     from service.host.redis_server import NoRedisServer
-    from service.settings import Settings
+    from service.settings import SettingsError, read_settings
 
     try:
-        with open_keys(Settings()) as keys:
+        with open_keys(read_settings()) as keys:
             yield keys
-    except (redis.RedisError, DataDirInUse, NoRedisServer, OSError) as error:
+    except (redis.RedisError, DataDirInUse, NoRedisServer, OSError, SettingsError) as error:
         _fail(str(error))
 
 

@@ -52,14 +52,14 @@ def serve(
     from service.host.redis_server import NoRedisServer
     from service.host.supervisor import CannotServe
     from service.host.supervisor import serve as run
-    from service.settings import Settings
+    from service.settings import read_settings
     from service.telemetry import logs
 
     options = {"host": host, "port": port, "data_dir": data_dir, "workers": workers, "redis_url": redis_url}
     options |= {"access_log": access_log}
     logs.configure("supervisor")
     try:
-        settings = Settings(**{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
+        settings = read_settings(**{name: value for name, value in options.items() if value is not None})
         run(settings, any_host=insecure_any_host, announce=_announce)
     except (CannotServe, DataDirInUse, NoRedisServer, ValueError) as error:
         _fail(str(error))

@@ -119,7 +119,7 @@ class PatchBody(OperationBody):
     def _operations(self) -> Iterator[OperationBody]:
         yield from (self,) if self.batch is None else self.batch
 
-    def args(self, *, if_match: int | None, solve: Literal["all", "none"], max_rows: int) -> PatchArgs:
+    def args(self, *, if_match: int | list[int] | None, solve: Literal["all", "none"], max_rows: int) -> PatchArgs:
         """What the worker gets; raises too_large when the batch has more than `max_rows` rows in all."""
         n_rows = sum(operation.n_rows for operation in self._operations())
         if n_rows > max_rows:

@@ -1,5 +1,6 @@
 """Columns of a body, each checked as one array: ids (all integers or all strings) and exact amounts."""
 
+import re
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -14,6 +15,9 @@ MAX_EXPONENT: Final = 40
 
 MAX_LITERAL_CHARS: Final = 128
 MAX_LABEL_CHARS: Final = 1024
+LITERAL: Final = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
+"""A number as text, which PUT reads as well."""
+AMOUNT_TEXT: Final = r"^(inf|[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)$"
 INT64_MAX: Final = 2**63 - 1
 
 
@@ -36,7 +40,8 @@ def check_ids(value: object) -> list[int] | list[str]:
 
 
 def check_amounts(value: object) -> list[str]:
-    """A column of JSON numbers or "inf" as plain decimal literals, signs kept. O(n), 10 ms for 100k.
+    """A column of JSON numbers, such numbers as text, or "inf" as plain decimal literals, signs kept. O(n), 10 ms for
+    100k numbers.
 
     Raises invalid_body naming the rows that are no numbers, capacity_overflow for absurdly large ones.
     """
@@ -44,10 +49,14 @@ def check_amounts(value: object) -> list[str]:
         raise ServiceError("invalid_body", "a column of amounts is an array")
     kinds = set(map(type, value))
     if not kinds <= {int, Number}:
-        wrong = [row for row, v in enumerate(value) if not (type(v) in (int, Number) or v == "inf")]
+        wrong = [row for row, v in enumerate(value) if not (type(v) in (int, Number) or _is_amount(v))]
         if wrong:
-            raise ServiceError("invalid_body", 'an amount is a number or the string "inf"', wrong)
+            raise ServiceError("invalid_body", 'an amount is a number, the text of one, or "inf"', wrong)
     return plain_decimals(list(map(str, value)))
+
+
+def _is_amount(value: object) -> bool:
+    return type(value) is str and (value == "inf" or LITERAL.fullmatch(value) is not None)
 
 
 def plain_decimals(literals: list[str]) -> list[str]:
@@ -113,6 +122,8 @@ Ids: TypeAlias = Annotated[
 Amounts: TypeAlias = Annotated[
     list[str],
     PlainValidator(check_amounts),
-    WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "number"}, {"const": "inf"}]}}),
+    WithJsonSchema(
+        {"type": "array", "items": {"anyOf": [{"type": "number"}, {"type": "string", "pattern": AMOUNT_TEXT}]}}
+    ),
 ]
 Seconds: TypeAlias = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=86_400)]

@@ -25,8 +25,9 @@ from service.store.watched import Read, watched
 MAX_TRIES: Final = 20
 """Of one commit, whose connection is lost, or whose name others change, each time."""
 
-IfMatch: TypeAlias = int | Literal["*"] | None
-"""The version a graph must be at for a command to be done; ``*``: any, but it must be there."""
+IfMatch: TypeAlias = int | list[int] | Literal["*", "absent"] | None
+"""The version a graph must be at for a command to be done, or several that will do; ``*``: any, but it must be there;
+``absent``: it must not be."""
 
 
 class GraphInfo(BaseModel):
@@ -280,7 +281,14 @@ def give(pipe: Any, keys: Keys, name: str, worker: str | None) -> None:
 
 def check_version(name: str, version: int | None, if_match: IfMatch) -> None:
     """Raises version_conflict unless a graph at `version` (None: there is no graph) is what the caller wants."""
-    if if_match is None or (version is not None and if_match in ("*", version)):
+    if if_match == "absent":
+        if version is None:
+            return
+        raise ServiceError(
+            "version_conflict", f"there is a graph {name!r}, and If-None-Match: * says not to replace it"
+        )
+    wanted = if_match if isinstance(if_match, list) else [if_match]
+    if if_match is None or (version is not None and (if_match == "*" or version in wanted)):
         return
     has = "there is no such graph" if version is None else f"it is at version {version}"
     raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")

@@ -13,6 +13,7 @@ from gpu_engine.networks.updates import Change
 from service.errors import ServiceError
 from service.packed import unpacked
 from service.protocol import Command, PatchArgs
+from service.store.catalogue import check_version
 from service.store.connection import wait_written
 from service.store.keys import Keys
 from service.store.log import Applied, Entry, Fenced, Log
@@ -94,8 +95,7 @@ class Patcher:
             if known.applied.digest != command.body_digest:
                 raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")
             return known.version, known.applied, {}
-        if args.if_match is not None and args.if_match != graph.version:
-            raise ServiceError("version_conflict", f"the graph is at version {graph.version}, not {args.if_match}")
+        check_version(command.graph, graph.version, args.if_match)
         began = time.perf_counter()
         batch = [unpacked(operation) for operation in args.batch]
         change = graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding)

@@ -25,7 +25,7 @@ from service.collector import leave_alone_what_is_here
 from service.errors import ServiceError
 from service.open_files import raise_limit
 from service.queue.models import WorkerReport
-from service.settings import Settings
+from service.settings import Settings, SettingsError, read_settings
 from service.store.connection import connect
 from service.store.keys import Keys
 from service.telemetry import logs
@@ -224,11 +224,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m service.worker", description=__doc__)
     parser.add_argument("--name", required=True, help="the worker's name; it keeps its graphs under this name")
     name = parser.parse_args().name
+    try:
+        settings = read_settings()
+    except SettingsError as error:
+        sys.exit(f"headrace: {error}")
     logs.configure(name)
     raise_limit()
     sys.setswitchinterval(SWITCH_S)
     pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what it once had: twice a graph, after its load
-    settings = Settings()
     open_chosen = partial(open_engine, choice=settings.engine)
     worker = Worker(settings, name, open_chosen, open_tracing(name), on_warm=leave_alone_what_is_here)
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from gpu_engine import formats
+from gpu_engine.types import INFINITE
 from service.protocol import Kind, PatchArgs, Problem, Status
 from tests.contract.fakes import CITY, Api
 
@@ -81,6 +82,35 @@ def test_delete_with_its_version(api: Api) -> None:
     assert [sent.args.if_match for sent in api.fakes.dispatcher.sent] == [7, "*"]
 
 
+@pytest.mark.parametrize(
+    ("tag", "wanted"),
+    [
+        ('"7"', 7),
+        ('"5", "7"', [5, 7]),
+        ('"5","7",', [5, 7]),
+        (', "7" ,\t"8"', [7, 8]),
+        ('W/"7", "7"', 7),
+        ('"x", "7", "a,b"', 7),
+        ('"7",' * 100, [7] * 100),
+    ],
+)
+def test_lists_of_versions(api: Api, tag: str, wanted: object) -> None:
+    api.fakes.dispatcher.answer = lambda _: {"version": 8, "applied": 1, "replaced": True}
+    headers, body = JSON | {"If-Match": tag}, json.dumps(EDGES).encode()
+    assert api.http.put("/v1/graphs/city", content=body, headers=headers).status_code == 200
+    patch = json.dumps({"edges": ["a"], "set": [1]}).encode()
+    assert api.http.patch("/v1/graphs/city/capacities", content=patch, headers=headers).status_code == 200
+    assert api.http.delete("/v1/graphs/city", headers=headers).status_code == 204
+    assert [sent.args.if_match for sent in api.fakes.dispatcher.sent] == [wanted] * 3
+
+
+def test_a_graph_that_must_be_new(api: Api) -> None:
+    api.fakes.dispatcher.answer = lambda _: {"version": 1, "replaced": False}
+    body = json.dumps(EDGES).encode()
+    assert api.http.put("/v1/graphs/new", content=body, headers=JSON | {"If-None-Match": "*"}).status_code == 201
+    assert api.fakes.dispatcher.sent[0].args.if_match == "absent"  # the worker has the last word
+
+
 def test_graphs(api: Api) -> None:
     expected = json.loads(CITY.model_dump_json())
     assert api.http.get("/v1/graphs").json() == {"graphs": [expected]}
@@ -121,6 +151,7 @@ def test_patch_as_json(api: Api) -> None:
     [
         ({"edge": [5, 6], "set": [1, 2]}, "set", ["1", "2"]),
         ({"edge": ["a", "b"], "set": [0.1, float("inf")]}, "set", ["0.1", "inf"]),
+        ({"edge": [5, 6], "set": [1, 0], "unlimited": [False, True]}, "set", ["1", "inf"]),
         ({"tail": [0, 1], "head": [1, 2], "add": [-1e-7, 1e22]}, "add", ["-0.0000001", "10000000000000000000000"]),
         ({"edge": pa.array(["a", "b"]).dictionary_encode(), "scale": [2.0, 0.5]}, "scale", ["2.0", "0.5"]),
         ({"edge": [1, 2], "set": pa.array([3, 4], pa.decimal128(10, 2))}, "set", ["3.00", "4.00"]),
@@ -149,6 +180,10 @@ def test_patch_as_arrow(api: Api, columns: dict[str, Any], op: str, amounts: lis
         {"edge": [5, 6], "set": [1, 2], "add": [1, 2]},
         {"edge": [5, 6], "set": [1, 2], "colour": [1, 2]},
         {"tail": [5, 6], "set": [1, 2]},
+        {"edge": [5, 6], "set": [1, 2], "unlimited": [0, 1]},
+        {"edge": [5, 6], "set": [1, 2], "unlimited": [True, None]},
+        {"edge": [5, 6], "add": [1, 2], "unlimited": [True, False]},
+        {"edge": [5, 6], "unlimited": [True, False]},
     ],
 )
 def test_bad_arrow_patches(api: Api, columns: dict[str, Any]) -> None:
@@ -207,23 +242,24 @@ def test_capacities_as_json_and_arrow(api: Api) -> None:
     response = api.http.get("/v1/graphs/city/capacities", headers={"Accept": ARROW})
     assert (response.headers["content-type"], response.headers["etag"]) == (ARROW, '"7"')
     table = pa.ipc.open_stream(response.content).read_all()
-    assert table.column("capacity").to_pylist() == [25, 2**63 - 1]
+    assert table.column("capacity").to_pylist() == [25, 0]
+    assert table.column("unlimited").to_pylist() == [False, True]
     assert table.schema.metadata[b"decimals"] == b"1"
-    assert formats.read(arrow_without(table, "closed"), ARROW).capacity.tolist() == [25, 2**63 - 1]
+    assert formats.read(arrow_without(table, "closed"), ARROW).capacity.tolist() == [25, INFINITE]
 
 
 @pytest.mark.parametrize(
     ("capacity", "stated", "units", "decimals"),
     [
         ([2.5, 0.25], 0, [250, 25], b"2"),
-        ([2.5, "inf"], 2, [250, 2**63 - 1], b"2"),
+        ([2.5, "inf"], 2, [250, None], b"2"),
         ([2**61, 1], 9, [2**61, 1], b"0"),
-        ([2**61, "inf"], 9, [2**61, 2**63 - 1], b"0"),
+        ([2**61, "inf"], 9, [2**61, None], b"0"),
         ([], 3, [], b"3"),
     ],
 )
 def test_a_page_of_a_graph_that_was_replaced_meanwhile_is_exact_as_arrow(
-    api: Api, capacity: list[Any], stated: int, units: list[int], decimals: bytes
+    api: Api, capacity: list[Any], stated: int, units: list[int | None], decimals: bytes
 ) -> None:
     """The catalogue then has the decimals of another graph."""
     ends = list(range(len(capacity)))
@@ -232,7 +268,8 @@ def test_a_page_of_a_graph_that_was_replaced_meanwhile_is_exact_as_arrow(
     api.fakes.catalogue.graphs["city"] = CITY.model_copy(update={"decimals": stated})
     response = api.http.get("/v1/graphs/city/capacities", headers={"Accept": ARROW})
     table = pa.ipc.open_stream(response.content).read_all()
-    assert table.column("capacity").to_pylist() == units
+    read = zip(table.column("capacity").to_pylist(), table.column("unlimited").to_pylist(), strict=True)
+    assert [None if unlimited else amount for amount, unlimited in read] == units
     assert table.schema.metadata[b"decimals"] == decimals
 
 

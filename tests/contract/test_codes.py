@@ -231,10 +231,39 @@ def test_idempotency_keys_are_bounded(api: Api, key: str | bytes) -> None:
     check_problem(response, "invalid_request")
 
 
-@pytest.mark.parametrize("tag", ["7", '"x"', 'W/"7"', '"7", "8"', '"-1"', '""', '"' + "9" * 40 + '"'])
+@pytest.mark.parametrize("tag", ['"x"', 'W/"7"', '"a,b", W/"7"', '"-1"', '""', '"' + "9" * 40 + '"'])
 def test_if_match_that_is_no_version(api: Api, tag: str) -> None:
     response = api.http.patch("/v1/graphs/city/capacities", json=PATCH, headers={"If-Match": tag})
     check_problem(response, "version_conflict")
+
+
+OUT_OF_FORM = ["7", "", ",", "'7'", '"7', '7"', '"7" "8"', '"7" x', '*, "7"', 'w/"7"', '"7 8"', '"7",' * 101]
+
+
+@pytest.mark.parametrize("tag", OUT_OF_FORM)
+@pytest.mark.parametrize(
+    ("method", "path"), [("PATCH", "city/capacities"), ("PUT", "city"), ("PUT", "new"), ("DELETE", "city")]
+)
+def test_if_match_out_of_its_form(api: Api, method: str, path: str, tag: str) -> None:
+    content = json.dumps(PATCH if method == "PATCH" else EDGES).encode()
+    response = api.http.request(method, f"/v1/graphs/{path}", content=content, headers=JSON | {"If-Match": tag})
+    check_problem(response, "invalid_request")
+    assert api.fakes.dispatcher.sent == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"If-None-Match": "*"}, "version_conflict"),
+        ({"If-None-Match": '"7"'}, "invalid_request"),
+        ({"If-None-Match": ""}, "invalid_request"),
+        ({"If-None-Match": "*", "If-Match": '"7"'}, "invalid_request"),
+    ],
+)
+def test_if_none_match_on_a_graph_that_is_there(api: Api, headers: dict[str, str], code: str) -> None:
+    response = api.http.put("/v1/graphs/city", content=json.dumps(EDGES).encode(), headers=JSON | headers)
+    check_problem(response, code)
+    assert api.fakes.dispatcher.sent == []
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])

@@ -122,6 +122,27 @@ def test_versions(http: httpx.Client, city: str) -> None:
     assert change(**{"If-Match": '"1"'}).json()["version"] == 2
     assert refusal(change(**{"If-Match": '"1"'}))[:2] == (412, "version_conflict")
     assert change(**{"If-Match": "*"}).json()["version"] == 3
+    assert change(**{"If-Match": '"2", "3"'}).json()["version"] == 4
+    assert refusal(change(**{"If-Match": '"2", "3"'}))[:2] == (412, "version_conflict")
+    assert refusal(change(**{"If-Match": "4"}))[:2] == (400, "invalid_request")
+
+
+def test_of_callers_who_must_not_replace_one_loads_the_graph(http: httpx.Client) -> None:
+    edges = {"tail": [0], "head": [1], "capacity": [3], "n_vertices": 2}
+
+    def act(_: int) -> int:
+        """A slow machine tells some to come again."""
+        while True:
+            answer = http.put("/v1/graphs/only-once", json=edges, headers={"If-None-Match": "*"})
+            if answer.status_code != 429:
+                return answer.status_code
+            time.sleep(0.05)
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sorted(pool.map(act, range(6))) == [201, *[412] * 5]
+    assert http.get("/v1/graphs/only-once").json()["version"] == 1
+    assert http.delete("/v1/graphs/only-once").status_code == 204
+    assert act(0) == 201
 
 
 def test_the_same_key_gives_the_first_answer(http: httpx.Client, city: str) -> None:

@@ -51,7 +51,7 @@ def test_amounts_are_literals() -> None:
     ("text", "code", "rows"),
     [
         ('{"edges": [0, 1], "set": [1, true]}', "invalid_body", [1]),
-        ('{"edges": [0, 1], "set": [1, "7"]}', "invalid_body", [1]),
+        ('{"edges": [0, 1], "set": [1, "seven"]}', "invalid_body", [1]),
         ('{"edges": [0, 1], "set": [1, null]}', "invalid_body", [1]),
         ('{"edges": [0, 1], "set": [1, "Infinity"]}', "invalid_body", [1]),
         ('{"edges": [0, 1], "set": [1, -2]}', "invalid_body", [1]),

@@ -24,12 +24,12 @@ def stream(columns: dict[str, Any], metadata: dict[str, str] | None = None, comp
     return packed
 
 
-BASE: dict[str, Any] = {"tail": [0, 1, 0], "head": [1, 2, 2], "capacity": [5, INFINITE, 7]}
+BASE: dict[str, Any] = {"tail": [0, 1, 0], "head": [1, 2, 2], "capacity": [5, 6, 7]}
 
 
 def test_integers_count_units() -> None:
     metadata = {"decimals": "2", "n_vertices": "9", "source": "0", "sink": "8", "undirected": "true"}
-    edges = read_arrow(stream(BASE, metadata))
+    edges = read_arrow(stream(BASE | {"unlimited": [False, True, False]}, metadata))
     assert edges.capacity.tolist() == [5, INFINITE, 7]
     assert (edges.decimals, edges.n_vertices, edges.undirected) == (2, 9, True)
     assert (edges.source, edges.sink) == (0, 8)

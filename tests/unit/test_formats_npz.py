@@ -46,7 +46,8 @@ def test_own_names() -> None:
             sink=6,
             undirected=np.array([True, False]),
             edge_ids=np.array(["x", "y"]),
-            capacity=np.array([3, INFINITE]),
+            capacity=np.array([3, 0]),
+            unlimited=np.array([False, True]),
         )
     )
     assert (edges.n_vertices, edges.decimals, edges.source, edges.sink) == (7, 2, 0, 6)

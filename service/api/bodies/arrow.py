@@ -18,7 +18,7 @@ from gpu_engine.formats.arrow import (
     measure_tables,
     read_tables,
 )
-from gpu_engine.types import INFINITE
+from gpu_engine.types import MAX_TOTAL
 from service.api.bodies.encodings import MAX_EXPANSION
 from service.errors import ServiceError
 from service.models.capacities import PatchBody
@@ -27,6 +27,7 @@ from service.models.columns import check_ids, plain_decimals
 ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 END_COLUMNS: Final = {"edge": "edges", "tail": "tail", "head": "head"}
 AMOUNT_COLUMNS: Final = ("set", "add", "scale")
+UNLIMITED: Final = "unlimited"
 
 MAX_WORDS_BYTES: Final = 64 << 20
 """A dictionary's words, each as often as it is used: they are written out for the worker."""
@@ -61,11 +62,12 @@ def patch_bytes(limits: PatchLimits, body: memoryview) -> int:
 def patch_from_arrow(limits: PatchLimits, body: memoryview) -> PatchBody:
     """A batch of one operation: the columns `edge`, or `tail` and `head`, and one of `set`, `add`, `scale`.
 
-    Amounts are integer, decimal128 or float64 columns in the graph's own unit; positive infinity is "inf".
+    Amounts are integer, decimal128 or float64 columns in the graph's own unit; positive infinity is "inf", and so is a
+    row of `set` whose boolean `unlimited` is true, whatever amount stands there.
     Raises invalid_body, too_large.
     """
     (table,) = read_tables(body, limits.of_stream, [limits.max_rows])
-    unknown = [name for name in table.column_names if name not in (*END_COLUMNS, *AMOUNT_COLUMNS)]
+    unknown = [name for name in table.column_names if name not in (*END_COLUMNS, *AMOUNT_COLUMNS, UNLIMITED)]
     if unknown or len(set(table.column_names)) < table.num_columns:
         raise ServiceError("invalid_body", f"unknown or repeated columns {table.column_names}", unknown)
     members: dict[str, Any] = {}
@@ -76,13 +78,19 @@ def patch_from_arrow(limits: PatchLimits, body: memoryview) -> PatchBody:
             raise ServiceError("invalid_body", f"{name} is null", nulls.tolist())
         if name in AMOUNT_COLUMNS:
             members[name] = _amounts(name, values)
-        else:
+        elif name != UNLIMITED:
             members[END_COLUMNS[name]] = check_ids(_ids(name, values))
+    if UNLIMITED in table.column_names:
+        if "set" not in members:
+            raise ServiceError("invalid_body", "unlimited stands beside set alone")
+        flags = _flags(column(table, UNLIMITED))
+        members["set"] = ["inf" if flag else text for text, flag in zip(members["set"], flags, strict=True)]
     return PatchBody.from_columns(members)
 
 
 def capacities_to_arrow(page: dict[str, Any], decimals: int, out: BinaryIO) -> None:
-    """The columns of a page, `capacity` as int64 units with their decimals in the metadata, as a load reads them.
+    """The columns of a page, `capacity` as int64 units with their decimals in the metadata, as a load reads them; the
+    boolean column `unlimited` says which of them never limit, with 0 as their units.
 
     `decimals` are those of the catalogue, which has another graph by now if this one was replaced: if they do not hold
     the page, its own do.
@@ -90,6 +98,7 @@ def capacities_to_arrow(page: dict[str, Any], decimals: int, out: BinaryIO) -> N
     decimals = _holding(page["capacity"], decimals)
     columns = {name: pa.array(page[name]) for name in ("tail", "head")}
     columns["capacity"] = pa.array([_units(amount, decimals) for amount in page["capacity"]], pa.int64())
+    columns["unlimited"] = pa.array([amount == "inf" for amount in page["capacity"]], pa.bool_())
     columns["edge_id"] = pa.array(page["edge_ids"])
     columns["closed"] = pa.array(page["closed"], pa.bool_())
     metadata = {"decimals": str(decimals), "version": str(page["version"])}
@@ -131,13 +140,20 @@ def _amounts(name: str, column: pa.ChunkedArray) -> list[str]:
     return plain_decimals(literals)
 
 
+def _flags(values: pa.Array) -> list[bool]:
+    if not pa.types.is_boolean(values.type):
+        raise ServiceError("invalid_body", f"unlimited is boolean, not {values.type}")
+    flags: list[bool] = values.to_pylist()
+    return flags
+
+
 def _holding(amounts: list[int | str], decimals: int) -> int:
     """Decimals with which each amount is a whole number of units, and one that fits: these, or else the fewest."""
     finite = [str(amount) for amount in amounts if amount != "inf"]
     fewest = max((len(text.partition(".")[2]) for text in finite), default=0)
     largest = max(map(Decimal, finite), default=Decimal(0)).scaleb(decimals)
-    return decimals if fewest <= decimals and largest < INFINITE else fewest
+    return decimals if fewest <= decimals and largest <= MAX_TOTAL else fewest
 
 
 def _units(amount: int | str, decimals: int) -> int:
-    return INFINITE if amount == "inf" else int(Decimal(str(amount)).scaleb(decimals))
+    return 0 if amount == "inf" else int(Decimal(str(amount)).scaleb(decimals))

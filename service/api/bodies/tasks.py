@@ -95,7 +95,9 @@ def matching_task() -> ArgsTask:
     return ArgsTask(_matching_args, _json_bytes, may_be_read_here=True)
 
 
-def patch_task(media_type: str, limits: PatchLimits, if_match: int | None, solve: Literal["all", "none"]) -> ArgsTask:
+def patch_task(
+    media_type: str, limits: PatchLimits, if_match: int | list[int] | None, solve: Literal["all", "none"]
+) -> ArgsTask:
     """A batch of changes; what it refuses with more than `limits` is counted where it is read."""
     is_arrow = media_type == ARROW_STREAM
     read = partial(patch_from_arrow, limits) if is_arrow else partial(parse_body, PatchBody)
@@ -114,7 +116,7 @@ def _matching_args(body: memoryview) -> MatchingArgs:
 def _patch_args(
     read: Callable[[memoryview], PatchBody],
     max_rows: int,
-    if_match: int | None,
+    if_match: int | list[int] | None,
     solve: Literal["all", "none"],
     body: memoryview,
 ) -> PatchArgs:

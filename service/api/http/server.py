@@ -8,6 +8,7 @@ that wait. With `HEADRACE_TLS_CERT` and `HEADRACE_TLS_KEY` it speaks TLS.
 import argparse
 import logging
 import socket
+import sys
 from functools import partial
 
 import uvicorn
@@ -18,7 +19,7 @@ from service.api.http.protocol import BoundedProtocol
 from service.api.http.tls import TlsProtocol, tls_context
 from service.collector import leave_alone_what_is_here
 from service.open_files import raise_limit, room_for_callers
-from service.settings import Settings
+from service.settings import Settings, SettingsError, read_settings
 from service.telemetry import logs
 
 GRACE_S = 10
@@ -39,9 +40,13 @@ def main() -> None:
     parser.add_argument("--host", default="127.0.0.1", help="without --fd: the address to listen on")
     parser.add_argument("--port", type=int, default=8080, help="without --fd: its port")
     options = parser.parse_args()
+    try:
+        settings = read_settings()
+    except SettingsError as error:
+        sys.exit(f"headrace: {error}")
     logs.configure("api")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    server = Server(config(Settings(), host=options.host, port=options.port))
+    server = Server(config(settings, host=options.host, port=options.port))
     if options.fd is None:
         server.run()
         return

@@ -2,7 +2,7 @@
 
 import re
 from contextlib import suppress
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import anyio.to_thread
 from fastapi import APIRouter, Request
@@ -15,8 +15,17 @@ from service.api.bodies.parsing import limit_of
 from service.api.bodies.receive import read_body
 from service.api.bodies.tasks import GraphTask
 from service.api.guards.access import CallerOf
-from service.api.headers import idempotency_key, if_match, media_type, require_json
-from service.api.openapi import ACCEPTED, GRAPH_MEDIA, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
+from service.api.headers import idempotency_key, if_match, media_type, must_be_new, require_json
+from service.api.openapi import (
+    ACCEPTED,
+    GRAPH_MEDIA,
+    IDEMPOTENCY_KEY,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    PREFER,
+    PROBLEMS,
+    request_body,
+)
 from service.api.replies.answers import ask, digest, etag, json_response, success
 from service.api.routes.estimate import estimate
 from service.errors import ServiceError
@@ -24,10 +33,11 @@ from service.models.body import parse_body
 from service.models.graphs import EXAMPLE, EstimateBody, EstimateInfo, GraphBody, GraphList
 from service.protocol import DeleteArgs, Kind, LoadArgs
 from service.settings import Settings
-from service.store.catalogue import GraphInfo, LoadedInfo
+from service.store.catalogue import GraphInfo, IfMatch, LoadedInfo, check_version
 from service.store.connection import AWAY
 
 router = APIRouter(prefix="/v1", tags=["graphs"], responses=PROBLEMS)
+W = TypeVar("W", bound=IfMatch)
 MAX_SMALL_BODY_BYTES: Final = 64 * 1024
 REPLACED: Final = re.compile(r'"replaced": ?true')
 """As with `answers.VERSION`, only a member can look like this."""
@@ -44,12 +54,23 @@ async def list_graphs(backend: Context, caller: CallerOf) -> Response:
     response_model=LoadedInfo,
     responses={201: {"description": "Created", "model": LoadedInfo}, **ACCEPTED},
     openapi_extra=request_body(
-        GraphBody, {"four edges": {"value": EXAMPLE}}, PREFER, IDEMPOTENCY_KEY, IF_MATCH, media=GRAPH_MEDIA
+        GraphBody,
+        {"four edges": {"value": EXAMPLE}},
+        PREFER,
+        IDEMPOTENCY_KEY,
+        IF_MATCH,
+        IF_NONE_MATCH,
+        media=GRAPH_MEDIA,
     ),
 )
 async def put_graph(name: GraphName, request: Request, backend: Context) -> Response:
     """Create or replace a graph; nothing changes unless the whole body is well-formed."""
-    wanted = await _check_version(request, backend, name)
+    absent = must_be_new(request.headers)
+    wanted = (
+        await _hold_against(request, backend, name, "absent")
+        if absent
+        else await _check_version(request, backend, name)
+    )
     backend.admission.check(name, request.state.caller.key_id)  # before gigabytes are read
     key = idempotency_key(request.headers)
     kind_of_body = media_type(request.headers)
@@ -116,18 +137,20 @@ def _limits(settings: Settings) -> formats.Limits:
     return formats.Limits(settings.max_vertices, settings.max_edges, settings.max_body_bytes, MAX_EXPANSION)
 
 
-async def _check_version(request: Request, backend: Backend, name: str) -> int | Literal["*"] | None:
-    """The version `If-Match` wants, which the worker checks; refused here at once if it cannot hold.
-
-    A repeated Idempotency-Key is not: it gets its first answer, whatever has become of the graph.
-    """
+async def _check_version(request: Request, backend: Backend, name: str) -> int | list[int] | Literal["*"] | None:
+    """The versions `If-Match` wants, which the worker checks; refused here at once if they cannot hold."""
     if "if-match" not in request.headers:
         return None
-    wanted: int | Literal["*"] = if_match(request.headers) or "*"
+    return await _hold_against(request, backend, name, if_match(request.headers) or "*")
+
+
+async def _hold_against(request: Request, backend: Backend, name: str, wanted: W) -> W:
+    """Raises version_conflict if the graph as it is now is not what is wanted.
+
+    A repeated Idempotency-Key is not refused: it gets its first answer, whatever has become of the graph.
+    """
     key = idempotency_key(request.headers)
     if key is None or not await backend.dispatcher.knows(name, key):
         info = await backend.catalogue.get(name)
-        if info is None or wanted not in ("*", info.version):
-            has = "there is no such graph" if info is None else f"it is at version {info.version}"
-            raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
+        check_version(name, None if info is None else info.version, wanted)
     return wanted

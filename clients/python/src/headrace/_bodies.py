@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from headrace._amounts import Amount, dumps
 from headrace._errors import InvalidInput
+from headrace._options import check_options
 from headrace._results import EdgeId, Vertex
 
 CHUNK_BYTES = 1 << 20
@@ -82,7 +83,8 @@ def json_body(value: object) -> Body:
 
 
 def graph_body(graph: object, columns: GraphColumns) -> Body:
-    """The body of PUT /v1/graphs/{name} for whatever describes a graph; raises `InvalidInput`."""
+    """The body of PUT /v1/graphs/{name} for whatever describes a graph; raises `InvalidInput`, `TypeError`."""
+    check_options("put_graph()", columns, GraphColumns.__annotations__, ("timeout_s", "progress"))
     if graph is None:
         return _columns_body(columns)
     if isinstance(graph, Path):

@@ -12,6 +12,7 @@ from headrace import _results as results
 from headrace._amounts import Amounts, amount_column
 from headrace._bodies import Body, json_body
 from headrace._errors import InvalidInput
+from headrace._options import check_options
 from headrace._results import EdgeId, Vertex
 
 T = TypeVar("T")
@@ -21,6 +22,9 @@ MatchingField: TypeAlias = Literal["size", "edges", "cover"]
 Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any]
 Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]
 """One vertex or many."""
+
+WAITING = ("wait", "timeout_s", "progress")
+"""Parameters of the questions that do not travel in the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,8 @@ def capacities(name: str, offset: int, limit: int) -> Call[results.Capacities]:
 
 
 def patch(name: str, updates: Sequence[Update], options: PatchOptions) -> Call[results.PatchResult]:
+    columns = ("edges", "set", "add", "scale", "timeout_s")
+    check_options("an update", options, PatchOptions.__annotations__, columns)
     operations = [update.as_json() for update in updates]
     body: dict[str, object] = operations[0] if len(operations) == 1 else {"batch": operations}
     for key in ("on_missing", "rounding"):
@@ -153,6 +159,7 @@ def solve(
     sink: Terminals | None,
     options: SolveOptions,
 ) -> Call[results.MaxFlowResult]:
+    check_options(kind.replace("-", "_") + "()", options, SolveOptions.__annotations__, WAITING)
     sources, sinks = _terminals(source), _terminals(sink)
     body: dict[str, object] = {}
     for key, terminals in (("sources", sources), ("sinks", sinks)):
@@ -171,6 +178,7 @@ def solve(
 
 
 def matching(name: str, left: Ids | None, options: MatchingOptions) -> Call[results.MatchingResult]:
+    check_options("matching()", options, MatchingOptions.__annotations__, ("left", *WAITING))
     body: dict[str, object] = {**options} if left is None else {"left": left, **options}
     return Call("POST", graph_path(name) + "/matching", results.MatchingResult.from_json, json_body(body))
 

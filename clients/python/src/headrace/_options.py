@@ -1,0 +1,40 @@
+"""Keyword options by name: one that is not known is an error that says which was meant, never dropped in silence."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+ELSEWHERE: Mapping[str, str] = {
+    "sources": "use source=, for one vertex or many",
+    "sinks": "use sink=, for one vertex or many",
+    "flow": "use zeros=True to list edges without flow, and fields=['flow'] for the flow itself",
+    "if_match": "use if_version=7",
+    "op": "use close() and reopen()",
+    "batch": "use apply() with one Update for each operation",
+    "tail": "use patch_endpoints(tail=..., head=...)",
+    "head": "use patch_endpoints(tail=..., head=...)",
+    "labels": "use vertex_labels=",
+    "directed": "use undirected=False, or leave it out",
+    "weight": "use capacity=",
+}
+"""Names of the REST API and of other libraries, and what this client has for them."""
+
+
+def check_options(what: str, given: Iterable[str], known: Iterable[str], others: Iterable[str] = ()) -> None:
+    """Raise `TypeError` for the first name that is not `known`.
+
+    Args:
+        what: the method, as callers write it.
+        others: further parameters of the method, which may have been meant as well.
+    """
+    names = list(known)
+    for name in given:
+        if name in names:
+            continue
+        near = get_close_matches(name, [*names, *others], 1)
+        if name in ELSEWHERE:
+            hint = ELSEWHERE[name]
+        elif near and near[0] != name:
+            hint = f"did you mean {near[0]!r}?"
+        else:
+            hint = f"the options are {', '.join(names)}"
+        raise TypeError(f"{what} has no option {name!r}: {hint}")

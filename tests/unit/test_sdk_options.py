@@ -1,0 +1,103 @@
+"""An option the client does not know is refused before anything is sent, and the error names the one that was meant."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from headrace import AsyncClient, Client, Graph, HeadraceError
+
+from tests.unit.test_sdk_client import GRAPH
+
+CASES: list[tuple[str, dict[str, Any], str]] = [
+    ("patch", {"edges": [0], "set": [1], "if_verson": 3}, "did you mean 'if_version'"),
+    ("patch", {"edges": [0], "set": [1], "dry_run": True}, "on_missing, rounding, if_version, solve"),
+    ("patch", {"edges": [0], "sett": [1]}, "did you mean 'set'"),
+    ("patch", {"edges": [0], "op": "close"}, "close() and reopen()"),
+    ("patch", {"edges": [0], "set": [1], "tail": [0], "head": [1]}, "use patch_endpoints("),
+    ("patch", {"edges": [0], "set": [1], "if_match": '"3"'}, "use if_version=7"),
+    ("patch_endpoints", {"tail": [0], "head": [1], "set": [1], "timout_s": 3}, "did you mean 'timeout_s'"),
+    ("close", {"edges": [0], "on_mising": "skip"}, "did you mean 'on_missing'"),
+    ("reopen", {"edges": [0], "idempotency_key": "k"}, "has no option 'idempotency_key'"),
+    ("apply", {"updates": [], "solv": "none"}, "did you mean 'solve'"),
+    ("max_flow", {"time_limt_s": 1}, "did you mean 'time_limit_s'"),
+    ("max_flow", {"sources": [0], "sinks": [3]}, "use source="),
+    ("max_flow", {"source": 0, "sinks": [3]}, "use sink="),
+    ("max_flow", {"flow": {"zeros": True}}, "use zeros=True"),
+    ("max_flow", {"wait": False, "feilds": ["flow"]}, "did you mean 'fields'"),
+    ("min_cut", {"wait": False}, "has no option 'wait'"),
+    ("min_cut", {"minversion": 4}, "did you mean 'min_version'"),
+    ("matching", {"lefts": [0]}, "did you mean 'left'"),
+    ("matching", {"supply": [1]}, "has no option 'supply'"),
+]
+COLUMNS: list[tuple[dict[str, Any], str]] = [
+    ({"edge_id": [1]}, "did you mean 'edge_ids'"),
+    ({"labels": ["a", "b"]}, "use vertex_labels="),
+    ({"directed": True}, "use undirected=False"),
+    ({"sources": [0]}, "use source="),
+    ({"decimal": 2}, "did you mean 'decimals'"),
+    ({"timeout": 2}, "did you mean 'timeout_s'"),
+]
+GIVEN = {"tail": [0], "head": [1], "capacity": [3]}
+
+
+def refuse_requests(request: httpx.Request) -> httpx.Response:
+    """Only the graph itself is answered."""
+    assert request.method == "GET", "nothing is sent"
+    return httpx.Response(200, json=GRAPH)
+
+
+def client() -> Client:
+    return Client("http://service", transport=httpx.MockTransport(refuse_requests))
+
+
+@pytest.mark.parametrize(("method", "options", "hint"), CASES)
+def test_an_unknown_option_names_the_one_that_was_meant(method: str, options: dict[str, Any], hint: str) -> None:
+    with client() as service, pytest.raises(TypeError) as refused:
+        getattr(service.graph("city"), method)(**options)
+    assert hint in str(refused.value)
+
+
+@pytest.mark.parametrize(("method", "options", "hint"), CASES)
+def test_the_asynchronous_client_refuses_the_same(method: str, options: dict[str, Any], hint: str) -> None:
+    async def ask() -> None:
+        async with AsyncClient("http://service", transport=httpx.MockTransport(refuse_requests)) as service:
+            await getattr(await service.graph("city"), method)(**options)
+
+    with pytest.raises(TypeError) as refused:
+        asyncio.run(ask())
+    assert hint in str(refused.value)
+
+
+@pytest.mark.parametrize(("columns", "hint"), COLUMNS)
+def test_an_unknown_column_of_a_graph(columns: dict[str, Any], hint: str) -> None:
+    with client() as service, pytest.raises(TypeError) as refused:
+        service.put_graph("city", **GIVEN, **columns)
+    assert hint in str(refused.value)
+
+
+def test_every_option_that_is_documented_is_known() -> None:
+    """Each reaches the request: the names of the options are those of their types."""
+    asked: list[httpx.Request] = []
+
+    def keep(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(200, json=GRAPH) if request.method == "GET" else httpx.Response(418)
+
+    with Client("http://service", transport=httpx.MockTransport(keep)) as service:
+        graph: Graph = service.graph("city")
+        calls: list[Any] = [
+            lambda: graph.max_flow(
+                0, 3, supply=1, demand=1, fields=["value"], zeros=True, min_version=1, time_limit_s=1
+            ),
+            lambda: graph.matching([0], fields=["size"], min_version=1, time_limit_s=1),
+            lambda: graph.patch(edges=[0], scale=[1], on_missing="skip", rounding="down", if_version=1, solve="none"),
+        ]
+        for call in calls:
+            with pytest.raises(HeadraceError):
+                call()
+    sent = [request.content.decode() for request in asked[1:]]
+    assert all(word in sent[0] for word in ("supply", "demand", "fields", "zeros", "min_version", "time_limit_s"))
+    assert all(word in sent[1] for word in ("left", "fields", "min_version", "time_limit_s"))
+    assert all(word in sent[2] for word in ("on_missing", "rounding"))
+    assert (asked[3].headers["If-Match"], asked[3].url.params["solve"]) == ('"1"', "none")

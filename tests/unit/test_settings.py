@@ -1,0 +1,93 @@
+"""A variable that is only almost a setting stops the start: a door left open by a misspelt name is noticed at once."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from service.cli.main import app
+from service.settings import READ_ELSEWHERE, Settings, SettingsError, read_settings, refuse_unknown
+
+ROOT = Path(__file__).parents[2]
+WORD = re.compile(r"\bHEADRACE_([A-Z][A-Z0-9_]*)")
+MISSPELT = {"HEADRACE_REQUIRE_KEY": "true"}
+HINT = "HEADRACE_REQUIRE_KEY is set in the environment, but nothing reads it: did you mean HEADRACE_REQUIRE_KEYS?"
+
+
+@pytest.mark.parametrize(
+    ("variable", "near"),
+    [
+        ("HEADRACE_REQUIRE_KEY", "HEADRACE_REQUIRE_KEYS"),
+        ("HEADRACE_MAX_EDGE", "HEADRACE_MAX_EDGES"),
+        ("HEADRACE_TLS_CERTIFICATE", "HEADRACE_TLS_CERT"),
+        ("HEADRACE_REDIS_ULR", "HEADRACE_REDIS_URL"),
+        ("HEADRACE_APIKEY", "HEADRACE_API_KEY"),
+        ("headrace_require_key", "HEADRACE_REQUIRE_KEYS"),
+        ("HEADRACE_", "service/settings.py"),
+        ("HEADRACE_QQQQQQ", "service/settings.py"),
+    ],
+)
+def test_a_name_that_nothing_reads(variable: str, near: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "1")
+    with pytest.raises(SettingsError) as refused:
+        read_settings()
+    message = str(refused.value)
+    assert message.startswith(variable)
+    assert near in message
+    assert "\n" not in message
+
+
+def test_every_setting_is_known_in_either_case_and_so_is_what_others_read() -> None:
+    names = [f"HEADRACE_{name.upper()}" for name in Settings.model_fields]
+    refuse_unknown([*names, *map(str.lower, names), *(f"HEADRACE_{name}" for name in READ_ELSEWHERE)])
+    refuse_unknown(["PATH", "REDIS_URL", "HEADRACEX", "MY_HEADRACE_THING"])
+
+
+def test_every_variable_that_this_repository_names_is_known() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = [ROOT / name for name in listed.splitlines() if name != str(Path(__file__).relative_to(ROOT))]
+    texts = (file.read_text("utf-8", "ignore") for file in files if file.suffix != ".npz" and file.is_file())
+    named = {word for text in texts for word in WORD.findall(text)}
+    assert named >= READ_ELSEWHERE, "what nothing reads any more is taken off the list"
+    refuse_unknown(f"HEADRACE_{name}" for name in named)
+
+
+def test_values_out_of_their_form_are_one_line_that_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_PORT", "eighty")
+    monkeypatch.setenv("HEADRACE_FSYNC", "never")
+    with pytest.raises(SettingsError) as refused:
+        read_settings()
+    message = str(refused.value)
+    assert "HEADRACE_PORT: " in message
+    assert "HEADRACE_FSYNC: " in message
+    assert "\n" not in message
+
+
+def test_what_is_given_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_PORT", "81")
+    monkeypatch.setenv("HEADRACE_WORKERS", "3")
+    settings = read_settings(port=82)
+    assert (settings.port, settings.workers) == (82, 3)
+
+
+@pytest.mark.parametrize("words", [["serve", "--port", "0"], ["keys", "list"], ["keys", "create", "x"]])
+def test_commands_end_with_that_line(words: list[str], tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    done = CliRunner(env=MISSPELT | {"HEADRACE_DATA_DIR": str(data_dir)}).invoke(app, words)
+    assert done.exit_code == 1
+    assert done.output == f"headrace: {HINT}\n"
+    assert not data_dir.exists(), "nothing was started"
+
+
+@pytest.mark.parametrize(
+    "words", [["service.worker", "--name", "w"], ["service.api.http.server", "--port", "0"]], ids=["worker", "api"]
+)
+def test_processes_end_with_that_line(words: list[str], tmp_path: Path) -> None:
+    environment = os.environ | MISSPELT | {"REDIS_URL": f"unix://{tmp_path}/none"}
+    command = [sys.executable, "-m", *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (1, f"headrace: {HINT}\n")
