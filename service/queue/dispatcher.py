@@ -25,7 +25,7 @@ from service.queue.submission import Submission
 from service.queue.watch import RETRY_AFTER_S, Watch, away
 from service.settings import Settings
 from service.store.blobs import AsyncBlobs
-from service.store.connection import AWAY, connect_async, connect_listeners
+from service.store.connection import AWAY, connect_async, connect_listeners, wait_written_async
 from service.store.keys import Keys
 from service.store.outcomes import CANCELLED, UNFINISHED_TTL_S, is_over
 
@@ -178,6 +178,13 @@ class Dispatcher:
         except AWAY as error:
             raise away(error) from error
 
+    async def until_written(self) -> None:
+        """Return once all that Redis has taken is with its kernel: a job that was accepted outlives its process."""
+        try:
+            await wait_written_async(self.client)
+        except AWAY as error:
+            raise away(error) from error
+
     async def cancel(self, job_id: str) -> JobInfo | None:
         """Decide that a job is not to be done, unless it has committed or ended; the job as it is now.
 
@@ -198,6 +205,7 @@ class Dispatcher:
                 _, outcome, row, _ = await pipe.execute()
             if is_over(row.get(b"status")):
                 await self._redis.unlink(outcome_key)  # it has ended since; nobody will look at this any more
+            await wait_written_async(self.client)
             return await self._job_info(job_id, row, outcome) if b"status" in row else None
         except AWAY as error:
             raise away(error) from error

@@ -1,5 +1,6 @@
 """Redis clients, for the blocking and the asynchronous side."""
 
+import asyncio
 import time
 from collections.abc import Iterable
 from typing import Any, Final
@@ -104,6 +105,9 @@ def _patient() -> dict[str, Any]:
     return {"protocol": 2, "retry": retry, "socket_timeout": TIMEOUT_S}
 
 
+WRITTEN_PAUSE_S: Final = 0.0005
+
+
 def wait_written(client: redis.Redis, timeout_s: float = 10.0) -> None:
     """Return once all that was acknowledged on this connection has left the server process.
 
@@ -119,5 +123,23 @@ def wait_written(client: redis.Redis, timeout_s: float = 10.0) -> None:
             return
         if not info.get("aof_buffer_length"):
             return
-        time.sleep(0.0005)
-    raise redis.TimeoutError(f"Redis has not written its append-only file for {timeout_s} s")
+        time.sleep(WRITTEN_PAUSE_S)
+    raise _not_written(timeout_s)
+
+
+async def wait_written_async(client: redis.asyncio.Redis, timeout_s: float = 10.0) -> None:
+    """`wait_written` in an event loop."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        try:
+            info = await client.info("persistence")
+        except redis.exceptions.NoPermissionError:
+            return
+        if not info.get("aof_buffer_length"):
+            return
+        await asyncio.sleep(WRITTEN_PAUSE_S)
+    raise _not_written(timeout_s)
+
+
+def _not_written(timeout_s: float) -> redis.TimeoutError:
+    return redis.TimeoutError(f"Redis has not written its append-only file for {timeout_s} s")

@@ -158,6 +158,9 @@ class FakeDispatcher:
         more = len(left) > limit
         return JobPage(left[:limit], Mark(0.0, left[limit - 1].id) if more else None)
 
+    async def until_written(self) -> None:
+        pass
+
     async def cancel(self, job_id: str) -> JobInfo | None:
         job = self.jobs_by_id.get(job_id)
         if job is not None and job.status is Status.RUNNING:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 import redis
 
+from service.errors import ServiceError
 from service.protocol import Reply, Status
 from service.settings import Settings
 from service.store.blobs import RESULT_CHUNK_BYTES, Blobs
@@ -142,3 +143,13 @@ def test_readers_that_never_read_hold_little(service: tuple[Service, Settings], 
 def metric(service: Service, name: str) -> float:
     lines = service.http.get("/metrics").text.splitlines()
     return next(float(line.split()[-1]) for line in lines if line.startswith(name))
+
+
+def test_a_job_is_not_accepted_before_redis_has_written_it(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a kill of Redis in that moment would lose it, and its address would lead nowhere."""
+
+    async def not_written() -> None:
+        raise ServiceError("worker_unavailable", "Redis has not written", retry_after_s=1)
+
+    monkeypatch.setattr(api.fakes.dispatcher, "until_written", not_written)
+    check_problem(api.http.post("/v1/graphs/city/max-flow", headers={"Prefer": "respond-async"}), "worker_unavailable")

@@ -1,5 +1,6 @@
 """Nothing is acknowledged before Redis has handed it to the kernel."""
 
+import asyncio
 import threading
 import time
 from typing import Any
@@ -10,7 +11,7 @@ import redis
 from gpu_engine.formats import pack
 from service.protocol import Command, EmptyArgs, Kind, LoadArgs, Operation, PatchArgs, Problem
 from service.settings import Settings
-from service.store.connection import connect, wait_written
+from service.store.connection import connect, wait_written, wait_written_async
 from service.store.keys import Keys
 from service.worker.running.endings import Endings
 from service.worker.running.task import Task
@@ -38,6 +39,45 @@ def test_it_waits_until_the_buffer_is_written() -> None:
     server: Any = Busy(3)
     wait_written(server)
     assert server.asked == 4
+
+
+def test_an_event_loop_waits_as_well() -> None:
+    server = Busy(3)
+
+    class AsyncBusy:
+        async def info(self, section: str) -> dict[str, Any]:
+            return server.info(section)
+
+    client: Any = AsyncBusy()
+    asyncio.run(wait_written_async(client))
+    assert server.asked == 4
+    server.left = float("inf")
+    with pytest.raises(redis.TimeoutError, match="append-only file"):
+        asyncio.run(wait_written_async(client, timeout_s=0.01))
+
+
+@pytest.mark.parametrize("what", ["a job", "a cancel"])
+def test_what_was_accepted_is_written_first(caller: Caller, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """Found by seed 3267 of the fault bench: a job that was answered with 202 was gone with Redis' buffer."""
+    written = threading.Event()
+
+    async def info(section: str) -> dict[str, Any]:
+        return {"aof_buffer_length": int(section == "persistence" and not written.is_set())}
+
+    caller.run(caller.dispatcher.client.hset(caller.dispatcher.keys.owners, "g", "w0"))
+    caller.run(caller.dispatcher.client.set(caller.dispatcher.keys.lease("w0"), "x"))
+    job_id = caller.submit(Kind.PATCH, "g", ADD_1)
+    monkeypatch.setattr(caller.dispatcher.client, "info", info)
+    ask = caller.dispatcher.until_written() if what == "a job" else caller.dispatcher.cancel(job_id)
+
+    async def both() -> list[bool]:
+        asked = asyncio.ensure_future(ask)
+        done, _ = await asyncio.wait({asked}, timeout=0.3)
+        written.set()
+        await asked
+        return [asked in done, asked.done()]
+
+    assert caller.run(both()) == [False, True]
 
 
 def test_it_does_not_wait_for_ever() -> None:

@@ -74,6 +74,7 @@ async def ask(
     left_s = max(0.0, patience.wait_s - stood_s)
     reply = await backend.dispatcher.wait(job_id, left_s) if patience.wait_s > 0 else None
     if reply is None:
+        await backend.dispatcher.until_written()
         return _accepted(job_id, patience)
     if reply.status is not Status.SUCCEEDED:
         raise refusal(reply.id, reply.status, reply.problem)
