@@ -42,6 +42,7 @@ def main() -> int:
                     _tell(outcomes[-1], options.faults, options.failures)
                     if outcomes[-1].verdict.faults:
                         _keep(house, options.failures / f"seed-{seed}")
+                    outcomes[-1].forget_questions()
             finally:
                 house.close()
         if options.out is not None:

@@ -29,6 +29,13 @@ class Outcome:
     history: History
     verdict: Verdict
     seconds: float
+    outages: list[tuple[str, float]]
+    """Each fault with how long it was until questions were answered again."""
+
+    def forget_questions(self) -> None:
+        """A run of a thousand histories holds gigabytes else."""
+        self.history.ops.clear()
+        self.history.shapes.clear()
 
 
 def run_history(house: House, seed: int, faults: list[str] | None = None) -> Outcome:
@@ -63,7 +70,7 @@ def run_history(house: House, seed: int, faults: list[str] | None = None) -> Out
     history.certificate_failures = house.certificate_failures()
     verdict = _judge(house, history)
     verdict.faults += errors + house.deaths
-    return Outcome(history, verdict, time.monotonic() - began)
+    return Outcome(history, verdict, time.monotonic() - began, list(history.outages()))
 
 
 def _judge(house: House, history: History) -> Verdict:
@@ -118,7 +125,7 @@ def summary(outcomes: list[Outcome]) -> dict[str, Any]:
     counts = total(outcomes)
     felt: dict[str, list[float]] = defaultdict(list)
     for outcome in outcomes:
-        for name, seconds in outcome.history.outages():
+        for name, seconds in outcome.outages:
             felt[name].append(seconds)
     return {
         "histories": len(outcomes),
