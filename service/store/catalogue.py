@@ -7,6 +7,7 @@ loaded it. All its keys hang on the id, so a new graph of an old name never meet
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
 
@@ -56,6 +57,9 @@ class LoadedInfo(GraphInfo):
     """There was a graph of this name before."""
 
 
+HELD: Final = ("version", "epoch", "base")
+
+
 class Held(BaseModel):
     """What a worker must agree with before it touches a graph it holds."""
 
@@ -66,6 +70,18 @@ class Held(BaseModel):
     epoch: int
     base: str
     """Blob of the packed edge list the graph was loaded from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a name stands for."""
+
+    graph_id: str | None = None
+    """None: there is no graph of the name."""
+    owner: str | None = None
+    """The worker that is to serve it."""
+    held: Held | None = None
+    """None: there is none, or it is being loaded or removed just now."""
 
 
 class Catalogue:
@@ -110,18 +126,22 @@ class Registry:
         self._redis: Any = client
         self._keys = keys
 
-    def hold(self, name: str, graph_id: str | None) -> tuple[str | None, str | None, Held | None]:
-        """(graph id now, its owner, what the catalogue says of `graph_id` if it is still the one). One round trip."""
+    def find(self, name: str, guess: str | None = None) -> Found:
+        """What the name stands for now. One round trip if ``guess`` is the graph's id, else two."""
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.hget(self._keys.names, name)
             pipe.hget(self._keys.owners, name)
-            pipe.hmget(self._keys.graph(graph_id or ""), "version", "epoch", "base")
+            pipe.hmget(self._keys.graph(guess or ""), *HELD)
             current, owner, row = pipe.execute()
-        now = None if current is None else current.decode()
+        if current is None:
+            return Found(owner=None if owner is None else owner.decode())
+        graph_id = current.decode()
+        if graph_id != guess:
+            row = self._redis.hmget(self._keys.graph(graph_id), *HELD)
         held = None
-        if now is not None and now == graph_id and None not in row:
-            held = Held(graph_id=now, version=int(row[0]), epoch=int(row[1]), base=row[2].decode())
-        return now, None if owner is None else owner.decode(), held
+        if None not in row:
+            held = Held(graph_id=graph_id, version=int(row[0]), epoch=int(row[1]), base=row[2].decode())
+        return Found(graph_id, None if owner is None else owner.decode(), held)
 
     def owned_by(self, worker: str) -> list[str]:
         """Names of the graphs a worker serves."""

@@ -38,6 +38,7 @@ from service.worker.membership.takeover import Takeover
 from service.worker.metrics import TTL_S, WorkerMetrics
 from service.worker.running.consumer import Consumer
 from service.worker.running.costs import RESTORE_S_PER_BYTE, Costs
+from service.worker.running.lanes import Lanes
 from service.worker.running.task import Forward
 from service.worker.warm_up import warm_up
 
@@ -76,17 +77,23 @@ class Worker:
         self._redis = connect(settings)
         self._metrics = WorkerMetrics()
         self._tracing = tracing or NoTracing()
-        self.graphs = Graphs(self._redis, keys, name, settings, open_engine, self._metrics)
-        costs = Costs(self.graphs.arcs)
+        self._lanes = Lanes(settings.threads)
+        self.graphs = Graphs(self._redis, keys, name, settings, open_engine, self._metrics, self._defer)
         self._consumer = Consumer(
-            self._redis, keys, name, settings, self.graphs.handle, self._metrics, self._tracing, costs
+            self._redis,
+            keys,
+            name,
+            settings,
+            self.graphs.handle,
+            self._metrics,
+            self._tracing,
+            Costs(self.graphs.arcs),
+            self._lanes,
+            self._on_handed_over,
         )
-        self.graphs.defer = self._defer
         self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
         self._takeover = Takeover(self._redis, keys, name, settings.lease_s)
-        lanes = self._consumer.lanes
-        self._consumer.on_restore = self._on_handed_over
-        self._hand_back = HandBack(self._redis, keys, name, settings.lease_s, lanes.is_idle, self._give_back)
+        self._hand_back = HandBack(self._redis, keys, name, settings.lease_s, self._lanes.is_idle, self._give_back)
         self._engine_name = "unknown"
         self._ready = False
         self._ready_since = 0.0
@@ -144,7 +151,7 @@ class Worker:
         self._one_restored()
 
     def _defer(self, graph: str, work: Callable[[], None], expected_s: float) -> None:
-        self._consumer.lanes.put(graph, work, lambda: expected_s)
+        self._lanes.put(graph, work, lambda: expected_s)
 
     def _restore(self, name: str) -> None:
         self._try_restore(name)
@@ -161,11 +168,11 @@ class Worker:
     def _on_handed_over(self, name: str) -> None:
         """Before anybody asks for it."""
         with suppress(RuntimeError):  # the lanes have been closed: whoever has this name next restores all
-            self._consumer.lanes.put(name, partial(self._try_restore, name))
+            self._lanes.put(name, partial(self._try_restore, name))
 
     def _give_back(self, name: str, home: str) -> None:
         """In the graph's own lane, behind what it has."""
-        self._consumer.lanes.put(name, partial(self.graphs.hand_back, name, home))
+        self._lanes.put(name, partial(self.graphs.hand_back, name, home))
 
     def _one_restored(self) -> None:
         with self._lock:

@@ -22,7 +22,7 @@ from service.packed import Columns
 from service.protocol import MaxFlowArgs
 from service.worker import answers, json_writer
 from service.worker.graph import OpenEngine
-from service.worker.terminals import read_terminals
+from service.worker.questions.terminals import read_terminals
 
 NAMES = ("s", "a", "b", "t")
 EDGES = EdgeList(

@@ -34,7 +34,11 @@ def main() -> int:
             house = House(Path(folder))
             try:
                 for seed in part:
-                    outcomes.append(run_history(house, seed, options.faults and options.faults.split(",")))
+                    try:
+                        outcomes.append(run_history(house, seed, options.faults and options.faults.split(",")))
+                    except BaseException:
+                        _keep(house, options.failures / f"seed-{seed}")
+                        raise
                     _tell(outcomes[-1], options.faults, options.failures)
                     if outcomes[-1].verdict.faults:
                         _keep(house, options.failures / f"seed-{seed}")
@@ -52,6 +56,7 @@ def main() -> int:
 
 def _keep(house: House, path: Path) -> None:
     """The service's log and the append-only file, beside the history."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.with_suffix(".log").write_bytes((house.folder / "service.log").read_bytes())
     path.with_suffix(".aof").write_bytes(house.append_only_file.read_bytes())
 

@@ -16,6 +16,7 @@ from service.store.catalogue import Registry
 from service.store.connection import connect
 from service.store.keys import Keys
 from service.worker.graphs import Graphs
+from service.worker.loading import Loader
 from service.worker.running.endings import Endings
 from tests.faults.proxy import Proxy
 from tests.graphs import diamond
@@ -45,7 +46,7 @@ class Counting:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.counts: Counter[str] = Counter()
         self._lock = threading.Lock()
-        for owner, name in ((Graphs, "_build"), (Graphs, "handle"), (Registry, "create"), (Endings, "drop")):
+        for owner, name in ((Loader, "_build"), (Graphs, "handle"), (Registry, "create"), (Endings, "drop")):
             self._count(monkeypatch, owner, name)
 
     def _count(self, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:

@@ -132,7 +132,7 @@ def test_a_copy_is_given_up_when_its_commit_is_refused(
 def test_a_copy_of_what_another_worker_owns_is_given_up(worker: Worker, client: Any, keys: Keys) -> None:
     client.hset(keys.owners, "g", "w1")
     with pytest.raises(Forward, match="w1"):
-        worker.graphs.ensure("g")
+        worker.graphs.restore("g")
     assert worker.graphs.residents.get("g") is None
 
 

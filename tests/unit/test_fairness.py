@@ -19,6 +19,7 @@ from service.worker.graphs import Graphs
 from service.worker.running import lanes as lanes_module
 from service.worker.running.costs import KEPT, PER_ARC_S, TIMES, Costs
 from service.worker.running.lanes import OVERRUNS, SHORT_S, SPARE, Lanes
+from service.worker.saving import Saver
 from tests.service_fixtures import Caller, StartWorker
 from tests.unit.test_queue import wait_released
 
@@ -313,13 +314,13 @@ def test_a_large_snapshot_is_long_work(
 ) -> None:
     """It is deferred to its graph's own lane, and keeps only that waiting."""
     monkeypatch.setitem(PER_ARC_S, Kind.SNAPSHOT, 1.0)
-    go, save = threading.Event(), Graphs._save_or_log
+    go, save = threading.Event(), Saver.save_or_log
 
-    def slowly(graphs: Graphs, graph: Graph) -> None:
+    def slowly(saver: Saver, graph: Graph) -> None:
         go.wait(PATIENCE_S)
-        save(graphs, graph)
+        save(saver, graph)
 
-    monkeypatch.setattr(Graphs, "_save_or_log", slowly)
+    monkeypatch.setattr(Saver, "save_or_log", slowly)
     start_worker(threads=1, snapshot_every_updates=1)
     caller.wait_ready()
     try:

@@ -6,7 +6,7 @@ import pytest
 from gpu_engine.matching import Matching
 from gpu_engine.networks.edgelist import EdgeList
 from service.protocol import Kind, MatchingArgs
-from service.worker import matching as matchings
+from service.worker.questions import matchings
 from tests.service_fixtures import Caller, StartWorker, code_of
 
 EDGES = EdgeList(4, np.array([0, 0, 1], np.int32), np.array([2, 3, 2], np.int32), np.ones(3, np.int64))

@@ -19,7 +19,7 @@ from gpu_engine.types import MAX_VERTICES
 from service.protocol import CapacitiesArgs, Kind, LoadArgs, MatchingArgs, MaxFlowArgs, Reply
 from service.settings import Settings
 from service.store.connection import connect
-from service.worker import graphs, json_writer
+from service.worker import json_writer, saving
 from service.worker import process as worker_module
 from service.worker.graph import Graph
 from service.worker.running import consumer
@@ -203,7 +203,7 @@ def test_a_load_may_take_the_place_of_the_graph_it_replaces(caller: Caller, star
 def test_what_would_be_long_to_replay_has_a_snapshot_before_it_gives_way(
     caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch, updates: int
 ) -> None:
-    monkeypatch.setattr(graphs, "REPLAYED_AT_ONCE", 10)
+    monkeypatch.setattr(saving, "REPLAYED_AT_ONCE", 10)
     worker = start_worker(memory_budget_bytes=2 * NEEDS.network.host)
     caller.wait_ready()
     caller.load("a", GRID)

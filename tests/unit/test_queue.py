@@ -312,8 +312,9 @@ def test_a_silent_worker_loses_its_graphs(caller: Caller, start_worker: StartWor
     assert result(reply)["version"] == 3
     assert client.hget(keys.owners, "g") == b"w1"
     assert not client.xlen(keys.commands("w0"))
-    _, owner, held = w0.graphs._registry.hold("g", stale.graph_id)
-    assert owner == "w1"
+    found = w0.graphs._copies.registry.find("g", stale.graph_id)
+    held = found.held
+    assert found.owner == "w1"
     assert held is not None
     assert (held.version, held.epoch) == (3, stale.epoch + 1)
     client.close()

@@ -33,7 +33,7 @@ from service.queue.replies import LatestReplies
 from service.settings import Settings
 from service.store.connection import connect, connect_async
 from service.store.keys import Keys
-from service.worker.graphs import Graphs
+from service.worker.copies import Copies
 from service.worker.running.progress import Progress
 from service.worker.running.task import Task
 from tests.graphs import diamond
@@ -356,14 +356,14 @@ def test_a_worker_starts_while_redis_comes_and_goes(
     caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found by seeds 548, 650 and 799: Redis went away between the lease and the list of graphs."""
-    owned, failures = Graphs.owned, [redis.ConnectionError(), redis.ResponseError("MISCONF"), redis.TimeoutError()]
+    owned, failures = Copies.owned, [redis.ConnectionError(), redis.ResponseError("MISCONF"), redis.TimeoutError()]
 
-    def fail_first(graphs: Graphs) -> list[str]:
+    def fail_first(copies: Copies) -> list[str]:
         if failures:
             raise failures.pop()
-        return owned(graphs)
+        return owned(copies)
 
-    monkeypatch.setattr(Graphs, "owned", fail_first)
+    monkeypatch.setattr(Copies, "owned", fail_first)
     start_worker()
     caller.wait_ready()
     assert not failures

@@ -127,7 +127,7 @@ def test_the_log_replays_what_was_appended(store: Store) -> None:
     assert entries[0].applied == entry(301).applied
     assert entries[0].change.rows.tolist() == [0, 301]
     assert entries[0].change.closed.tolist() == [False, True]
-    _, _, held = store.registry.hold("g", store.id)
+    held = store.registry.find("g", store.id).held
     assert held is not None
     assert held.version == 599
 
@@ -238,7 +238,7 @@ def test_a_new_graph_of_an_old_name_starts_afresh(store: Store) -> None:
     new = store.create("g")
     left = b" ".join(store.all_keys()).decode()
     assert old not in left
-    assert store.registry.hold("g", new)[2] is not None
+    assert store.registry.find("g", new).held is not None
     with pytest.raises(Fenced):
         store.append(3)  # to the old id
 
@@ -255,7 +255,7 @@ def test_a_removed_graph_leaves_nothing(store: Store) -> None:
 def test_a_commit_is_not_made_again(store: Store) -> None:
     """As after a connection lost in the commit, or a pause in which another worker did it. Found by seeds 22, 118."""
     store.append(2)
-    base = store.registry.hold("g", store.id)[2].base  # type: ignore[union-attr]
+    base = store.registry.find("g", store.id).held.base  # type: ignore[union-attr]
     info = store.info("g")
     with pytest.raises(Committed) as done:
         store.registry.create(info, store.id, base)
@@ -271,7 +271,7 @@ def test_a_commit_is_not_made_again(store: Store) -> None:
     assert store.ownership.take_over("g", "w1", "w0")
     with pytest.raises(Fenced, match="w1"):
         store.registry.remove("g", store.queue("a job of before"), "w0")
-    assert store.registry.hold("g", new)[0] == new
+    assert store.registry.find("g", new).graph_id == new
 
 
 def test_an_update_is_the_outcome_of_its_command(store: Store) -> None:
@@ -325,7 +325,7 @@ def test_what_redis_lost_is_not_committed(store: Store) -> None:
     with pytest.raises(Over):
         store.log.append(store.id, 1, entry(2), time.time(), "a lost job")
     assert store.logged() == []
-    assert store.registry.hold("g", store.id)[2] is not None
+    assert store.registry.find("g", store.id).held is not None
 
 
 def test_a_snapshot_of_what_redis_lost_is_refused(store: Store) -> None:
@@ -363,7 +363,7 @@ def test_what_happens_just_before_a_commit_decides_about_it(
     if what in expected:
         with pytest.raises(expected[what]):
             store.registry.create(store.info("g"), job_id, base)
-        assert store.registry.hold("g", store.id)[0] == store.id
+        assert store.registry.find("g", store.id).graph_id == store.id
         assert store.client.ttl(store.keys.blob(base)) > 0
         return
     assert store.registry.create(store.info("g"), job_id, base).replaced
@@ -387,7 +387,8 @@ def test_a_new_name_is_for_one_of_two_loads(store: Store, monkeypatch: pytest.Mo
     monkeypatch.setattr(Registry, "_replaced", meanwhile)
     with pytest.raises(Fenced, match="w1"):
         store.registry.create(store.info("new"), store.queue("load"), base)
-    assert store.registry.hold("new", other[0])[:2] == (other[0], "w1")
+    found = store.registry.find("new", other[0])
+    assert (found.graph_id, found.owner) == (other[0], "w1")
 
 
 @pytest.mark.parametrize("if_match", [1, 3])
@@ -402,7 +403,7 @@ def test_a_commit_is_for_the_version_it_names(store: Store, if_match: int) -> No
         with pytest.raises(ServiceError) as refused:
             commit()
         assert refused.value.code == "version_conflict"
-    assert store.registry.hold("g", store.id)[0] == store.id
+    assert store.registry.find("g", store.id).graph_id == store.id
     assert store.registry.create(store.info("g"), store.queue("load"), base, 2).replaced
 
 

@@ -68,7 +68,10 @@ class Consumer:
         metrics: WorkerMetrics | None = None,
         tracing: Tracing | None = None,
         costs: Costs | None = None,
+        lanes: Lanes | None = None,
+        on_restore: Callable[[str], None] = lambda graph: None,
     ) -> None:
+        """`on_restore` is told of each graph that another worker has handed over."""
         self._redis: Any = client
         self._keys = keys
         self._worker = worker
@@ -79,15 +82,14 @@ class Consumer:
         self._endings = Endings(client, keys, worker, settings)
         self._progress = Progress(client, keys, settings)
         self._costs = costs or Costs()
-        self.lanes = Lanes(settings.threads)
+        self._lanes = lanes or Lanes(settings.threads)
         self._tasks: dict[bytes, Task] = {}
         """What was read and has not ended, by stream entry."""
         self._look_back_at = 0.0
         self._tasks_lock = threading.Lock()
         self._room = threading.Semaphore(settings.queue_limit)
         self._stopping = threading.Event()
-        self.on_restore: Callable[[str], None] = lambda graph: None
-        """Told of each graph that another worker has handed over."""
+        self._on_restore = on_restore
         self._inherits = True
         """Until all that earlier processes of this name left behind has been read."""
 
@@ -116,7 +118,7 @@ class Consumer:
                 else:  # a full disk: Redis refuses even to deliver
                     log.warning("cannot_read", worker=self._worker, error=str(error))
                     self._stopping.wait(REFUSED_S)
-        self.lanes.close()
+        self._lanes.close()
         for thread in threads:
             thread.join()
 
@@ -175,7 +177,7 @@ class Consumer:
         task = Task(entry_id, command, redelivered=self._inherits or LEFT_BEHIND in (fields or {}))
         with self._tasks_lock:
             self._tasks[entry_id] = task
-        self.lanes.put(command.graph, lambda: self._run_observed(task), lambda: self._costs.expected_s(command))
+        self._lanes.put(command.graph, lambda: self._run_observed(task), lambda: self._costs.expected_s(command))
 
     def _run(self, task: Task) -> None:
         """The task from first to last, through any absence of Redis; only `stop` leaves it pending."""
@@ -281,7 +283,7 @@ class Consumer:
                 for entry_id, fields in answer[0][1] if answer else []:
                     last = entry_id
                     if b"restore" in fields:
-                        self.on_restore(fields[b"restore"].decode())
+                        self._on_restore(fields[b"restore"].decode())
                     else:
                         self._cancel(fields[b"cancel"].decode())
             except redis.RedisError:

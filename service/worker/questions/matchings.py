@@ -15,7 +15,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from service.worker import answers
 from service.worker.graph import Answer, Graph, NotProven, Solved
-from service.worker.terminals import read_vertices
+from service.worker.questions.terminals import read_vertices
 
 
 def left_to_right(graph: Graph, left: Sequence[int] | Sequence[str] | None) -> Network:

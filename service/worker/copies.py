@@ -1,0 +1,126 @@
+"""Copies in memory of the graphs that one worker serves.
+
+A copy is used only while the catalogue agrees with its id, version and fencing epoch; otherwise it is dropped and
+restored. So dropping a copy is always safe, and it is what happens whenever an outcome is unknown.
+"""
+
+from functools import partial
+
+import redis
+
+from gpu_engine.engine import Engine
+from gpu_engine.footprint import Footprint
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.select import load_network
+from service.errors import ServiceError
+from service.settings import Settings
+from service.store.blobs import Blobs
+from service.store.catalogue import Found, Held, Registry
+from service.store.keys import Keys
+from service.store.log import Log
+from service.store.snapshots import Snapshots
+from service.worker.counters import Counters
+from service.worker.graph import Graph, OpenEngine
+from service.worker.memory import Residents
+from service.worker.restore import Restorer
+from service.worker.running.task import Forward
+
+
+class Copies:
+    """Safe from any thread, as long as commands of one graph come one after the other."""
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        keys: Keys,
+        worker: str,
+        settings: Settings,
+        open_engine: OpenEngine,
+        residents: Residents,
+        counters: Counters,
+    ) -> None:
+        self.worker = worker
+        self.residents = residents
+        self.registry = Registry(client, keys)
+        self._settings = settings
+        self._open_engine = open_engine
+        blobs, updates, snapshots = Blobs(client, keys), Log(client, keys), Snapshots(client, keys)
+        self._restorer = Restorer(blobs, updates, snapshots, self.network, self.engine, counters.count)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Graph name -> what was wrong when it was restored last."""
+        return dict(self._restorer.notes)
+
+    def forget_notes(self, but: set[str]) -> None:
+        """Of graphs that are not served any more."""
+        for name in [*self._restorer.notes]:
+            if name not in but:
+                self._restorer.notes.pop(name, None)
+
+    def owned(self) -> list[str]:
+        """Names of the graphs this worker is to serve."""
+        return self.registry.owned_by(self.worker)
+
+    def sizes(self) -> dict[str, int]:
+        """What these take at rest, in bytes of host memory."""
+        return self.registry.sizes(self.owned())
+
+    def arcs(self, name: str) -> int | None:
+        """How many arcs a graph in memory has."""
+        graph = self.residents.get(name)
+        return None if graph is None else graph.network.n_arcs
+
+    def find(self, name: str, guess: str | None = None) -> Found:
+        """What the name stands for. Raises `Forward` if it is another worker's."""
+        found = self.registry.find(name, guess)
+        if found.owner is not None and found.owner != self.worker:
+            self.residents.drop(name)
+            raise Forward(found.owner)
+        return found
+
+    def ensure(self, name: str) -> Graph:
+        """The graph as the catalogue has it, restored if need be. One round trip when it is at hand.
+
+        Raises unknown_graph, or `Forward` if another worker owns it.
+        """
+        graph = self.residents.get(name)
+        held = self.find(name, graph.graph_id if graph else None).held
+        if held is None:
+            self.residents.drop(name)
+            raise ServiceError("unknown_graph", f"there is no graph {name!r}")
+        if graph is None or (held.graph_id, held.version, held.epoch) != (graph.graph_id, graph.version, graph.epoch):
+            self.residents.drop(name)
+            return self._restore(name, held)
+        self.residents.touch(name)
+        return graph
+
+    def at_least(self, name: str, version: int | None) -> Graph:
+        """`ensure`. Raises version_unavailable if the graph has not reached the version."""
+        graph = self.ensure(name)
+        if version is not None and version > graph.version:
+            raise ServiceError("version_unavailable", f"the graph is at version {graph.version}")
+        return graph
+
+    def _restore(self, name: str, held: Held) -> Graph:
+        graph = self._restorer.restore(name, held)
+        self.residents.keep(graph)
+        self.note(graph)
+        return graph
+
+    def network(self, edges: EdgeList) -> Network:
+        """As the engine of the settings wants it."""
+        return load_network(edges, self._settings.engine)
+
+    def engine(self, name: str, network: Network) -> Engine:
+        """One that stays within the budget. Raises `OutOfMemory`."""
+        room = partial(self.residents.take, name)
+        room(Footprint(network.nbytes + network.n_edges))  # and which of the edges are closed
+        return self._open_engine(network, room=room)
+
+    def note(self, graph: Graph) -> None:
+        """Tell the catalogue what the graph takes."""
+        footprint = graph.footprint
+        figures = {"bytes": footprint.host, "device_bytes": footprint.device, "flow_states": len(graph.states)}
+        self.registry.note(graph.graph_id, **figures)

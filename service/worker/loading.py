@@ -1,0 +1,79 @@
+"""Load and delete: what puts a graph under a name, and what takes it away."""
+
+import redis
+
+from gpu_engine.errors import OutOfMemory
+from gpu_engine.formats import unpack
+from gpu_engine.networks.updates import CapacityTable
+from service.errors import ServiceError
+from service.protocol import Command, DeleteArgs, LoadArgs
+from service.settings import Settings
+from service.store.blobs import Blobs, BrokenBlob
+from service.store.catalogue import check_version
+from service.store.connection import wait_written
+from service.store.keys import Keys
+from service.store.log import Fenced
+from service.store.outcomes import Committed
+from service.worker import answers
+from service.worker.copies import Copies
+from service.worker.graph import Graph, least_footprint
+from service.worker.running.results import Result
+from service.worker.running.task import Task
+
+
+class Loader:
+    """Of one worker. Both commands leave their result as their outcome as they commit, and are not run again then."""
+
+    def __init__(self, client: redis.Redis, keys: Keys, settings: Settings, copies: Copies) -> None:
+        self._redis = client
+        self._settings = settings
+        self._copies = copies
+        self._residents = copies.residents
+        self._blobs = Blobs(client, keys)
+
+    def load(self, task: Task) -> Result:
+        """Build the network, then put it under its name."""
+        command, args = task.command, LoadArgs.model_validate(task.command.args)
+        found = self._copies.find(command.graph)
+        if found.graph_id == command.id:
+            raise Fenced("the load is committed")  # since the command was looked at: its job has the answer
+        if args.if_match is not None:  # before the work; `create` looks again
+            check_version(command.graph, None if found.held is None else found.held.version, args.if_match)
+        graph = self._build(command, args)
+        loaded = self._create(graph, command, args)
+        self._residents.keep(graph)
+        wait_written(self._redis)
+        return Result(loaded.encode())
+
+    def _create(self, graph: Graph, command: Command, args: LoadArgs) -> str:
+        """Put what was built under its name. The answer to the load, also if it was committed by an earlier try."""
+        info = answers.graph_info(graph, self._copies.worker, command.created_at)
+        try:
+            return self._copies.registry.create(info, graph.graph_id, args.blob, args.if_match).model_dump_json()
+        except Committed as done:
+            return done.result
+
+    def _build(self, command: Command, args: LoadArgs) -> Graph:
+        try:
+            edges = unpack(self._blobs.get(args.blob))
+        except BrokenBlob as error:
+            raise ServiceError("worker_unavailable", "the edges are gone; send them again") from error
+        self._residents.refuse_hopeless(least_footprint(self._settings.engine, edges.n_vertices, len(edges.tail)))
+        network = self._copies.network(edges)
+        try:
+            engine = self._copies.engine(command.graph, network)
+        except OutOfMemory:
+            if not self._residents.drop(command.graph):  # the graph in whose place this one comes
+                raise
+            engine = self._copies.engine(command.graph, network)
+        return Graph(command.graph, command.id, 1, 1, network, engine, CapacityTable(network))
+
+    def delete(self, task: Task) -> Result:
+        """Forget the graph, its log and its snapshots."""
+        command, args = task.command, DeleteArgs.model_validate(task.command.args)
+        self._copies.find(command.graph)
+        if not self._copies.registry.remove(command.graph, command.id, self._copies.worker, args.if_match):
+            raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")
+        self._residents.drop(command.graph)
+        wait_written(self._redis)
+        return Result(b"{}")

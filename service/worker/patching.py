@@ -1,0 +1,137 @@
+"""Updates of capacities: applied to the copy in memory, committed to the log, then solved."""
+
+import time
+from typing import Final
+
+import redis
+import structlog
+
+from gpu_engine.engine import Control
+from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
+from gpu_engine.networks.updates import Change
+from service.errors import ServiceError
+from service.packed import unpacked
+from service.protocol import Command, PatchArgs
+from service.store.connection import wait_written
+from service.store.keys import Keys
+from service.store.log import Applied, Entry, Fenced, Log
+from service.worker import answers
+from service.worker.copies import Copies
+from service.worker.counters import Counters
+from service.worker.graph import Graph
+from service.worker.metrics import WorkerMetrics
+from service.worker.running.results import Result, Results
+from service.worker.running.task import Task
+from service.worker.saving import Saver
+from service.worker.solving import Solver
+from service.worker.written import written
+
+MAX_TRIES: Final = 10
+"""Attempts at a commit that others keep interfering with."""
+
+log = structlog.get_logger(__name__)
+
+
+class Patcher:
+    """Of one worker. A PATCH that comes again under its key is found in the log, and changes nothing."""
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        keys: Keys,
+        copies: Copies,
+        solver: Solver,
+        saver: Saver,
+        results: Results,
+        counters: Counters,
+        metrics: WorkerMetrics,
+    ) -> None:
+        self._redis = client
+        self._copies = copies
+        self._residents = copies.residents
+        self._solver = solver
+        self._saver = saver
+        self._results = results
+        self._counters = counters
+        self._metrics = metrics
+        self._log = Log(client, keys)
+
+    def patch(self, task: Task) -> Result:
+        """Commit the batch, then bring the flow states up to it."""
+        began, command, args = time.perf_counter(), task.command, PatchArgs.model_validate(task.command.args)
+        for tries_left in reversed(range(MAX_TRIES)):
+            graph = self._copies.ensure(command.graph)
+            try:
+                version, applied, timings_ms = self._commit(graph, command, args)
+                break
+            except Fenced as error:
+                log.warning("fenced", graph=command.graph, error=str(error))
+                self._counters.count("fenced")
+                if not tries_left:
+                    raise
+            except (EngineError, ServiceError):
+                raise  # refused before anything changed
+            except Exception:
+                self._residents.drop(command.graph)  # half of the change may be in it
+                raise
+        solving_since = time.perf_counter()
+        # An answer given again, after later updates, says nothing of flows: they are at another version.
+        wanted = args.solve == "all" and graph.version == version
+        solved = self._solve_all(graph, task.control) if wanted else []
+        ended = time.perf_counter()
+        timings_ms |= {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
+        wait_written(self._redis)
+        counts = {"applied": applied.applied, "skipped": applied.skipped, "unchanged": applied.unchanged}
+        answer = {"version": version} | counts | {"flow_states": solved, "timings_ms": answers.rounded(timings_ms)}
+        return written(self._results, answer)
+
+    def _commit(self, graph: Graph, command: Command, args: PatchArgs) -> tuple[int, Applied, dict[str, float]]:
+        """Version and counts of the command, now in the log if it was not before. All or nothing."""
+        key = command.idempotency_key or command.id
+        known = graph.known.get(key)
+        if known is not None:
+            if known.applied.digest != command.body_digest:
+                raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")
+            return known.version, known.applied, {}
+        if args.if_match is not None and args.if_match != graph.version:
+            raise ServiceError("version_conflict", f"the graph is at version {graph.version}, not {args.if_match}")
+        began = time.perf_counter()
+        batch = [unpacked(operation) for operation in args.batch]
+        change = graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
+        counts = {"applied": len(change.rows), "skipped": change.skipped, "unchanged": change.unchanged}
+        applied = Applied(key=key, digest=command.body_digest, **counts)
+        self._apply(graph, change)  # refuses before it changes anything
+        applied_at = time.perf_counter()
+        entry = Entry(graph.version + 1, applied, change)
+        try:
+            self._log.append(graph.graph_id, graph.epoch, entry, time.time(), command.id)
+        except BaseException:
+            self._residents.drop(graph.name)  # it has the change, and whether the log has it is not known
+            raise
+        logged_at = time.perf_counter()
+        self._metrics.appended(logged_at - applied_at)
+        graph.version = entry.version
+        graph.remember(entry.version, applied)
+        graph.unsaved += 1
+        self._saver.save_soon(graph)
+        return entry.version, applied, {"apply": 1e3 * (applied_at - began), "log": 1e3 * (logged_at - applied_at)}
+
+    def _apply(self, graph: Graph, change: Change) -> None:
+        """To the engine, then to the table. Nobody sees it before it is logged; if that fails the copy is dropped."""
+        if len(change.rows):
+            graph.engine.update(change.rows, change.effective)
+            graph.table.apply(change)
+
+    def _solve_all(self, graph: Graph, control: Control) -> list[dict[str, object]]:
+        """Every flow state of the graph, the most recently used first."""
+        shown = []
+        for key, solved in reversed(list(graph.states.items())):
+            if key not in graph.states:
+                continue  # it gave way to one before
+            old = solved.report
+            try:
+                answer = self._solver.solve(graph, solved, control)
+            except (Cancelled, OutOfMemory, MemoryError):
+                answer = None  # what is committed stays; the state is solved when it is asked for
+            shown.append(answers.solved_state(graph, solved, old, answer))
+        return shown

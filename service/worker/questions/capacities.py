@@ -1,0 +1,20 @@
+"""A page of the edges with their capacities."""
+
+from service.protocol import CapacitiesArgs
+from service.worker import answers
+from service.worker.copies import Copies
+from service.worker.running.results import Result, Results
+from service.worker.running.task import Task
+from service.worker.written import written
+
+
+class CapacitiesPage:
+    """Answers the command CAPACITIES."""
+
+    def __init__(self, copies: Copies, results: Results) -> None:
+        self._copies = copies
+        self._results = results
+
+    def __call__(self, task: Task) -> Result:
+        args = CapacitiesArgs.model_validate(task.command.args)
+        return written(self._results, answers.capacities(self._copies.ensure(task.command.graph), args))

@@ -1,0 +1,57 @@
+"""Maximum flow and minimum cut between terminals."""
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.engine import Control
+from service.protocol import MaxFlowArgs
+from service.worker import answers
+from service.worker.copies import Copies
+from service.worker.graph import Graph, Solved, time_limit
+from service.worker.questions.terminals import read_terminals
+from service.worker.running.results import Result, Results
+from service.worker.running.task import Task
+from service.worker.solving import Parts, Solver
+from service.worker.written import written
+
+
+class MaxFlow:
+    """Answers the command MAX_FLOW."""
+
+    def __init__(self, copies: Copies, solver: Solver, results: Results) -> None:
+        self._copies = copies
+        self._solver = solver
+        self._results = results
+
+    def __call__(self, task: Task) -> Result:
+        args = MaxFlowArgs.model_validate(task.command.args)
+        with time_limit(task.control, args.time_limit_s):
+            return self._answer(task, args)
+
+    def _answer(self, task: Task, args: MaxFlowArgs) -> Result:
+        began = time.perf_counter()
+        graph = self._copies.at_least(task.command.graph, args.min_version)
+        terminals = read_terminals(graph.network, args)
+
+        def read(solved: Solved) -> Parts:
+            return self._fields(graph, solved, args, task.control)
+
+        answer, parts, timings_ms = self._solver.ask(task, graph, terminals, read, began)
+        return written(self._results, answers.max_flow(graph, answer, timings_ms) | parts, task.control)
+
+    def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
+        """The cut and the flow by edge, where they are asked for. About as much work as a solve."""
+        parts: Parts = {}
+        columns: list[NDArray[np.generic]] = []
+        if "cut" in args.fields:
+            cut = self._solver.giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
+            columns += [cut.source_side, cut.edges]
+            parts["cut"] = answers.cut(graph.network, cut)
+        if "flow" in args.fields:
+            flow = self._solver.giving_way(graph, lambda: graph.engine.flow(solved.state, control), but=solved)
+            columns += [flow]
+            parts["flow"] = answers.flow(graph.network, flow, zeros=args.zeros)
+        self._solver.hold(graph, sum(column.nbytes for column in columns))
+        return parts

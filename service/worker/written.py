@@ -1,0 +1,20 @@
+"""Answers as JSON text, stored piece by piece as they are written."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from gpu_engine.engine import Control
+from gpu_engine.errors import Cancelled
+from service.worker import json_writer
+from service.worker.running.results import Result, Results
+
+
+def written(results: Results, answer: Mapping[str, object], control: Control | None = None) -> Result:
+    """The answer, stored as it is written. Raises `Cancelled`, unless there is no ``control``."""
+    return results.keep(_unless_cancelled(json_writer.pieces(answer), control or Control()))
+
+
+def _unless_cancelled(pieces: Iterable[bytes], control: Control) -> Iterator[bytes]:
+    for piece in pieces:
+        if control.cancelled:
+            raise Cancelled("cancelled while its answer was written")
+        yield piece
