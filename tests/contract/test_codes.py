@@ -45,6 +45,17 @@ def test_a_refusal_to_queue(api: Api, code: str) -> None:
     assert response.headers.get("retry-after") == ("3" if retry_after_s else None)
 
 
+@pytest.mark.parametrize(
+    ("code", "after"), [("worker_unavailable", "1"), ("rate_limited", "1"), ("out_of_memory", None), ("timeout", None)]
+)
+def test_what_may_be_sent_again_says_when(api: Api, code: str, after: str | None) -> None:
+    """A worker's own refusal says no time: it is added on the way out."""
+    api.fakes.dispatcher.answer = lambda _: Problem(code=code, detail="by the worker")
+    response = api.http.post("/v1/graphs/city/max-flow")
+    assert response.json()["code"] == code
+    assert response.headers.get("Retry-After") == after
+
+
 def test_a_code_the_api_does_not_know_is_our_fault(api: Api) -> None:
     api.fakes.dispatcher.answer = lambda _: Problem(code="engine_error", detail="a secret of the inside")
     problem = check_problem(api.http.post("/v1/graphs/city/max-flow"), "internal_error")

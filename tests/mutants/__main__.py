@@ -20,7 +20,7 @@ from tests.mutants.listing import Mutant, read_all
 from tests.mutants.tree import NO_TEST_FAILED, Tree, Verdict
 
 FIRST_LIMIT_S: Final = 3600.0
-"""For all the tests, without a mistake; the first of them compile the solver."""
+"""For all the tests, without a mistake."""
 
 SHOWN_LINES: Final = 30
 
@@ -68,11 +68,14 @@ def _is_sound(trees: Sequence[Tree], mutants: Sequence[Mutant]) -> bool:
     tests = sorted({test for mutant in mutants for test in mutant.tests})
     parts = [tests[i :: len(trees)] or tests[:1] for i in range(len(trees))]
     with ThreadPoolExecutor(len(trees)) as pool:
-        results = list(pool.map(lambda tree, part: tree.run_tests(part, FIRST_LIMIT_S), trees, parts))
-    for status, output in results:
-        if status != NO_TEST_FAILED:
-            print(f"without any mutant the tests do not pass:\n{_end_of(output)}")
-            return False
+        for status, output in pool.map(Tree.compile_kernels, trees):
+            if status != 0:
+                print(f"the solver cannot be compiled:\n{_end_of(output)}")
+                return False
+        for status, output in pool.map(lambda tree, part: tree.run_tests(part, FIRST_LIMIT_S), trees, parts):
+            if status != NO_TEST_FAILED:
+                print(f"without any mutant the tests do not pass:\n{_end_of(output)}")
+                return False
     return True
 
 

@@ -22,6 +22,9 @@ KERNELS_OF_MUTANTS: Final = ".kernels-of-mutants"
 NO_TEST_FAILED, A_TEST_FAILED = 100, 101
 """Exit statuses of `RUN`: those of pytest, told from those of an interpreter that breaks down."""
 
+COMPILE_S: Final = 1800.0
+"""For the kernels of one copy, on a machine that is busy."""
+
 RUN: Final = """
 import importlib, sys, pytest
 folder, module, *options = sys.argv[1:]
@@ -35,6 +38,14 @@ class ImportFirst:
             pytest.exit(f"{module} cannot be imported from {folder}: {found}", 97)
 sys.exit(100 + pytest.main(options, [ImportFirst()]))
 """
+
+
+COMPILE: Final = """
+from gpu_engine.cpu.engine import CpuEngine
+from service.worker.warm_up import warm_up
+warm_up(CpuEngine)
+"""
+"""Before any test, as it may take longer than a test waits for a worker."""
 
 
 class Verdict(Enum):
@@ -90,6 +101,10 @@ class Tree:
             return Verdict.KILLED, f"not at an end after {limit_s:g} s"
         verdicts = {NO_TEST_FAILED: Verdict.SURVIVED, A_TEST_FAILED: Verdict.KILLED}
         return verdicts.get(status, Verdict.BROKEN), output
+
+    def compile_kernels(self) -> tuple[int | None, str]:
+        """Exit status and output. A minute or two, more where others use the machine; next to nothing the next time."""
+        return self._run(["-c", COMPILE], COMPILE_S, None)
 
     def run_tests(
         self, tests: Sequence[str], limit_s: float, kernels: Path | None = None, module: str = "service"
