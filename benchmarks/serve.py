@@ -25,7 +25,7 @@ def service() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="headrace-bench-") as data:
         environment = {key: value for key, value in os.environ.items() if key != "REDIS_URL"}
         environment |= {"HEADRACE_PORT": str(port), "HEADRACE_DATA_DIR": data, "HEADRACE_HOST": "127.0.0.1"}
-        command = [sys.executable, "-c", "from service.cli import app; app()", "serve"]
+        command = [sys.executable, "-c", "from service.cli.main import app; app()", "serve"]
         with open(Path(data) / "serve.log", "wb") as log:
             child = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
         url = f"http://127.0.0.1:{port}"

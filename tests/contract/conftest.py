@@ -4,6 +4,7 @@ import shutil
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +40,8 @@ def running(settings: Settings) -> Iterator[Api]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
+        while not server.started and thread.is_alive():
+            time.sleep(0.01)
         with httpx.Client(base_url=f"http://127.0.0.1:{address[1]}", trust_env=False, timeout=20) as http:
             yield Api(fakes, http, address)
     finally:

@@ -182,12 +182,13 @@ def test_what_runs_in_circles_is_given_up_in_the_end(monkeypatch: pytest.MonkeyP
     for _ in range(int(HUNG_S)):
         assert life.shown()
         now[0] += 1
-        ran[0] += 0.01
+        ran[0] += 0.5
     assert not life.shown()
     life.sign()
     assert life.shown()
     now[0] += 1
-    assert not life.shown(), "it has not run since"
+    ran[0] += 0.01
+    assert not life.shown(), "threads of it woke up to wait again: it has not run since"
 
 
 def test_a_stopped_process_shows_no_life(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from service.worker.terminals import read_terminals
 
 from gpu_engine import formats
 from gpu_engine.errors import EngineError
@@ -16,6 +15,7 @@ from service.errors import ServiceError
 from service.models.body import parse_body
 from service.models.capacities import PatchBody
 from service.models.flows import MaxFlowBody
+from service.worker.questions.terminals import read_terminals
 
 DECIMALS = 3
 READ = {

@@ -14,8 +14,8 @@ from service.store.connection import connect
 from service.store.keys import Keys
 from service.store.snapshots import SnapshotInfo, read_listed
 from service.worker.graph import Graph
-from service.worker.graphs import REPLAYED_AT_ONCE
 from service.worker.process import Worker
+from service.worker.saving import REPLAYED_AT_ONCE
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker
 

@@ -298,7 +298,7 @@ def test_a_silent_worker_loses_its_graphs(caller: Caller, start_worker: StartWor
     caller.wait_ready()
     caller.load("g", diamond().edges)
     caller.ask(Kind.PATCH, "g", CLOSE_0)
-    stale = w0.graphs.ensure("g")
+    stale = w0.graphs._copies.ensure("g")
     w0.stop()
     client, keys = connect(settings), Keys(settings.redis_prefix)
     wait_released(settings)

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from headrace._bodies import graph_body
-from service.worker.terminals import read_terminals
 
 from gpu_engine import formats
 from gpu_engine.errors import CapacityOverflow, EngineError, InvalidNetwork
@@ -22,6 +21,7 @@ from service.api.bodies.arrow import PatchLimits, patch_from_arrow
 from service.models.body import parse_body
 from service.models.capacities import PatchBody
 from service.protocol import MaxFlowArgs
+from service.worker.questions.terminals import read_terminals
 
 ARROW = "application/vnd.apache.arrow.stream"
 TOO_LARGE = [MAX_TOTAL + 1, 2**62, 2**63 - 2, 2**63 - 1, 2**63, 2**64 - 1]

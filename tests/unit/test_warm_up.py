@@ -22,7 +22,7 @@ from service.worker import answers, json_writer
 from service.packed import Columns, pack as packed, unpack as columns_of
 from service.protocol import CapacitiesArgs, Operation
 from service.worker.graph import Graph
-from service.worker import warm_up
+from service.worker.warm_up import warm_up
 
 warm_up(CpuEngine)
 

@@ -33,6 +33,10 @@ STOPPED: Final = frozenset("TtXZ")
 """States in which a process does not run (proc(5)): stopped, traced, dead."""
 
 
+BUSY_SHARE: Final = 0.1
+"""A process that had less of a core does not run: threads that wait for the interpreter's lock wake up now and then."""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """What to renew, for whom. ``location`` is the URL of Redis, which may hold its password."""
@@ -50,7 +54,7 @@ class Life:
     def __init__(self, pid: int, patience_s: float) -> None:
         self._pid = pid
         self._patience_s = patience_s
-        self._sign_at = time.monotonic()
+        self._sign_at = self._asked_at = time.monotonic()
         self._ran_s = 0.0
 
     def sign(self) -> None:
@@ -58,9 +62,10 @@ class Life:
 
     def shown(self) -> bool:
         """It has shown life lately, or has run since this was asked last and not been silent for `HUNG_S`."""
-        state, ran_s = running(self._pid)
-        busy, self._ran_s = ran_s > self._ran_s, ran_s
-        silent_s = time.monotonic() - self._sign_at
+        now, (state, ran_s) = time.monotonic(), running(self._pid)
+        busy = ran_s - self._ran_s > BUSY_SHARE * (now - self._asked_at)
+        self._asked_at, self._ran_s = now, ran_s
+        silent_s = now - self._sign_at
         return state not in STOPPED and (silent_s < self._patience_s or (busy and silent_s < HUNG_S))
 
 
