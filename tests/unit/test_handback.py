@@ -4,7 +4,6 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -13,8 +12,6 @@ import pytest
 from service.errors import ServiceError
 from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, Operation, PatchArgs, Status
 from service.queue.models import WorkerReport
-from service.settings import Settings
-from service.store.connection import connect
 from service.store.keys import Keys
 from service.store.ownership import Ownership
 from service.worker.membership.handback import (
@@ -37,20 +34,13 @@ FIRST = int(diamond().edges.capacity[0])
 ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
 
 
-@pytest.fixture
-def client(settings: Settings) -> Iterator[Any]:
-    client = connect(settings)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def keys(settings: Settings) -> Keys:
-    return Keys(settings.redis_prefix)
-
-
 def owner(client: Any, keys: Keys, name: str) -> str:
     return str((client.hget(keys.owners, name) or b"").decode())
+
+
+def reports(client: Any, keys: Keys) -> dict[str, WorkerReport]:
+    texts = client.hgetall(keys.workers)
+    return {name.decode(): WorkerReport.model_validate_json(text) for name, text in texts.items()}
 
 
 def taken_over(caller: Caller, start_worker: StartWorker, client: Any, keys: Keys, *names: str) -> Worker:
@@ -61,6 +51,7 @@ def taken_over(caller: Caller, start_worker: StartWorker, client: Any, keys: Key
         caller.load(name, diamond().edges)
     w1 = start_worker("w1", lease_s=LEASE_S)
     caller.wait_ready(2)
+    eventually(lambda: reports(client, keys)["w0"].graphs == len(names))  # or more would be given to it
     for name in names:
         caller.load(f"own {name}", diamond().edges)
         assert owner(client, keys, f"own {name}") == "w1"
