@@ -34,7 +34,7 @@ STOPPED: Final = frozenset("TtXZ")
 
 
 BUSY_SHARE: Final = 0.1
-"""A process that had less of a core does not run: threads that wait for the interpreter's lock wake up now and then."""
+"""A thread that had less of a core does not run: those that wait for the interpreter's lock wake up now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +55,39 @@ class Life:
         self._pid = pid
         self._patience_s = patience_s
         self._sign_at = self._asked_at = time.monotonic()
-        self._ran_s = 0.0
+        self._ran_s: dict[str, float] = {}
 
     def sign(self) -> None:
         self._sign_at = time.monotonic()
 
     def shown(self) -> bool:
-        """It has shown life lately, or has run since this was asked last and not been silent for `HUNG_S`."""
+        """It has shown life lately, or a thread of it has run since this was asked last, and not for `HUNG_S`."""
         now, (state, ran_s) = time.monotonic(), running(self._pid)
-        busy = ran_s - self._ran_s > BUSY_SHARE * (now - self._asked_at)
+        least_s = BUSY_SHARE * (now - self._asked_at)
+        busy = any(s - self._ran_s.get(thread, 0.0) > least_s for thread, s in ran_s.items())
         self._asked_at, self._ran_s = now, ran_s
         silent_s = now - self._sign_at
         return state not in STOPPED and (silent_s < self._patience_s or (busy and silent_s < HUNG_S))
 
 
-def running(pid: int) -> tuple[str, float]:
-    """State of a process and the processor time it has had; ("?", 0) where there is no /proc."""
+def running(pid: int) -> tuple[str, dict[str, float]]:
+    """State of a process, and the seconds each of its threads has had a core; ("?", {}) where there is no /proc."""
+    ran_s = {}
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b") ")[2].split()
+        state = _stat(f"/proc/{pid}/stat")[0].decode()
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError):  # it has just ended
+                fields = _stat(f"/proc/{pid}/task/{thread}/stat")
+                ran_s[thread] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     except OSError:
-        return "?", 0.0
-    return fields[0].decode(), (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return "?", {}
+    return state, ran_s
+
+
+def _stat(path: str) -> list[bytes]:
+    """The fields after the name, which may hold any character: state first, processor time 12th and 13th (proc(5))."""
+    with open(path, "rb") as file:
+        return file.read().rpartition(b") ")[2].split()
 
 
 def renew(client: Any, task: Task) -> bool:
