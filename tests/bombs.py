@@ -212,7 +212,7 @@ def _archives() -> Iterator[Bomb]:
         "of empty text": npy_head(10**12, "<U0"),
         "of a shape of nothing": npy_head(0, shape=(0, 10**12)),
         "of objects": npy_head(3, "|O") + bytes(24),
-        "of structures": npy_head(3, [("a", "<i8")]) + bytes(24),  # type: ignore[arg-type]
+        "of structures": npy_head(3, [("a", "<i8")]) + bytes(24),  # type: ignore[arg-type]  # a list where numpy writes text
         "in Fortran order of many axes": npy_head(0, shape=(1,) * 40, fortran=True) + bytes(8),
     }
     for name, member in claims.items():

@@ -5,9 +5,9 @@ from pathlib import Path
 import structlog
 
 from service.host import redis_server
-from tests.service_fixtures import caller, redis_url, settings, start_worker
+from tests.service_fixtures import caller, client, keys, redis_url, settings, start_worker
 
-__all__ = ["caller", "redis_url", "settings", "start_worker"]
+__all__ = ["caller", "client", "keys", "redis_url", "settings", "start_worker"]
 
 
 def pytest_configure() -> None:

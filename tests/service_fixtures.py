@@ -18,6 +18,8 @@ from service.host import redis_server
 from service.protocol import Kind, LoadArgs, MaxFlowArgs, Message, Operation, PatchArgs, Reply, Status
 from service.queue.dispatcher import Dispatcher
 from service.settings import Settings
+from service.store.connection import connect
+from service.store.keys import Keys
 from service.worker.graph import OpenEngine
 from service.worker.process import Worker
 
@@ -100,6 +102,18 @@ def code_of(call: Callable[[], object]) -> str:
     assert isinstance(answer, Reply)
     assert answer.problem is not None, answer
     return answer.problem.code
+
+
+@pytest.fixture
+def client(settings: Settings) -> Iterator[Any]:
+    client = connect(settings)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def keys(settings: Settings) -> Keys:
+    return Keys(settings.redis_prefix)
 
 
 @pytest.fixture(scope="session")

@@ -68,4 +68,4 @@ class Scratch(threading.local):
 
 
 SCRATCH = Scratch()
-"""Of the calling thread."""
+"""Each thread finds its own arrays here."""

@@ -54,7 +54,7 @@ class Copies:
         return dict(self._restorer.notes)
 
     def forget_notes(self, but: set[str]) -> None:
-        """Of graphs that are not served any more."""
+        """Drop the notes of graphs that are not served any more."""
         for name in [*self._restorer.notes]:
             if name not in but:
                 self._restorer.notes.pop(name, None)
@@ -72,9 +72,10 @@ class Copies:
         graph = self.residents.get(name)
         return None if graph is None else graph.network.n_arcs
 
-    def find(self, name: str, guess: str | None = None) -> Found:
-        """What the name stands for. Raises `Forward` if it is another worker's."""
-        found = self.registry.find(name, guess)
+    def find(self, name: str) -> Found:
+        """What the name stands for; one round trip if it is what is in memory. `Forward` if it is another worker's."""
+        graph = self.residents.get(name)
+        found = self.registry.find(name, graph.graph_id if graph else None)
         if found.owner is not None and found.owner != self.worker:
             self.residents.drop(name)
             raise Forward(found.owner)
@@ -86,7 +87,7 @@ class Copies:
         Raises unknown_graph, or `Forward` if another worker owns it.
         """
         graph = self.residents.get(name)
-        held = self.find(name, graph.graph_id if graph else None).held
+        held = self.find(name).held
         if held is None:
             self.residents.drop(name)
             raise ServiceError("unknown_graph", f"there is no graph {name!r}")

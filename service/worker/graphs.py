@@ -125,7 +125,7 @@ class Graphs:
             try:
                 graph = self.residents.get(name)
                 if graph is not None:
-                    self._saver.save_if_far(graph)
+                    self._saver.save_if_behind(graph)
                 if not self._ownership.hand_back(name, self._copies.worker, home):
                     return
             except (redis.RedisError, Fenced) as error:
@@ -152,4 +152,4 @@ class Graphs:
     def _spilled(self, graph: Graph) -> None:
         """A graph has given way; it comes back when it is used, fast enough if it has a snapshot."""
         self._counters.count("graphs_spilled")
-        self._saver.save_if_far(graph)
+        self._saver.save_if_behind(graph)

@@ -22,7 +22,10 @@ from service.worker.running.task import Task
 
 
 class Loader:
-    """Of one worker. Both commands leave their result as their outcome as they commit, and are not run again then."""
+    """Loads and deletes graphs of one worker.
+
+    A command leaves its result as its outcome as it commits, and is not run again then.
+    """
 
     def __init__(self, client: redis.Redis, keys: Keys, settings: Settings, copies: Copies) -> None:
         self._redis = client

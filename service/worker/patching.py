@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 
 class Patcher:
-    """Of one worker. A PATCH that comes again under its key is found in the log, and changes nothing."""
+    """Updates graphs of one worker. A PATCH that comes again under its key is found in the log, and changes nothing."""
 
     def __init__(
         self,

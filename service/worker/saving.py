@@ -58,7 +58,7 @@ class Saver:
         expected_s = PER_ARC_S[Kind.SNAPSHOT] * graph.network.n_arcs
         self._defer(graph.name, lambda: self._save_if_here(graph), expected_s)
 
-    def save_if_far(self, graph: Graph) -> None:
+    def save_if_behind(self, graph: Graph) -> None:
         """Before a graph leaves memory: it is read back the sooner, if its log has become long."""
         if graph.unsaved >= REPLAYED_AT_ONCE:
             self.save_or_log(graph)

@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 
 class Solver:
-    """Of one worker."""
+    """Solves for the questions and updates of one worker."""
 
     def __init__(self, copies: Copies, counters: Counters, metrics: WorkerMetrics) -> None:
         self._copies = copies

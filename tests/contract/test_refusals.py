@@ -59,7 +59,7 @@ def full(one_at_a_time: Api) -> Iterator[Api]:
 def test_a_full_graph_is_refused_before_anything_is_read(full: Api, method: str, path: str) -> None:
     """Not even that the body is none."""
     sent = {} if method == "GET" else {"content": b"{", "headers": {"Content-Type": "application/json"}}
-    response = full.http.request(method, path, **sent)  # type: ignore[arg-type]
+    response = full.http.request(method, path, **sent)  # type: ignore[arg-type]  # headers or content
     check_problem(response, "rate_limited")
     assert response.headers["retry-after"] in ("1", "2")
     assert {name: response.headers[name] for name in HEADERS} == HEADERS

@@ -38,7 +38,7 @@ def test_cancelled_jobs_are_not_done_by_the_next_worker(tmp_path: Path) -> None:
         accepted = {job: http.delete(f"/v1/jobs/{job}").json()["cancelling"] for job in jobs[::2]}
         os.kill(service.children()["worker"], signal.SIGKILL)
         for job in jobs:
-            eventually(lambda job=job: http.get(f"/v1/jobs/{job}").json()["status"] in TERMINAL)  # type: ignore[misc]
+            eventually(lambda job=job: http.get(f"/v1/jobs/{job}").json()["status"] in TERMINAL)  # type: ignore[misc]  # of a default in a lambda
         found = {job: http.get(f"/v1/jobs/{job}").json() for job in jobs}
         for job in jobs:
             cancelled = accepted.get(job, False) or found[job]["status"] == "cancelled"

@@ -5,6 +5,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -17,13 +18,12 @@ from service.errors import ServiceError
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status
 from service.queue.models import JobInfo
 from service.settings import Settings
-from service.store.connection import connect
 from service.store.keys import Keys
 from service.store.log import Log
 from service.worker.graph import time_limit
 from service.worker.graphs import Graphs
 from service.worker.process import Worker
-from service.worker.running.consumer import Consumer
+from service.worker.running.consumer import Consumer, Handler
 from service.worker.running.results import Result
 from service.worker.running.task import GROUP, Task
 from tests.graphs import diamond
@@ -33,18 +33,6 @@ from tests.unit.test_queue import wait_released
 
 ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])], solve="none")
 PATIENCE_S = 60.0
-
-
-@pytest.fixture
-def client(settings: Settings) -> Iterator[Any]:
-    client = connect(settings)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def keys(settings: Settings) -> Keys:
-    return Keys(settings.redis_prefix)
 
 
 def cancel(caller: Caller, job_id: str) -> JobInfo:
@@ -209,6 +197,23 @@ def test_what_has_committed_is_not_cancelled_but_its_solve_is(caller: Caller, st
     assert version(caller) == 2
 
 
+@contextmanager
+def consuming(settings: Settings, client: Any, keys: Keys, handler: Handler) -> Iterator[Caller]:
+    """The worker w0, which owns the graph g and does with each command what `handler` does."""
+    consumer = Consumer(client, keys, "w0", settings, handler)
+    thread = threading.Thread(target=consumer.run)
+    thread.start()
+    caller = Caller(settings)
+    try:
+        client.hset(keys.owners, "g", "w0")
+        client.set(keys.lease("w0"), "this one")
+        yield caller
+    finally:
+        caller.close()
+        consumer.stop()
+        thread.join(PATIENCE_S)
+
+
 def test_a_cancel_that_was_sent_to_another_worker_is_found(settings: Settings, client: Any, keys: Keys) -> None:
     """The job was handed on just then; the one who runs it looks at its outcome four times a second."""
     started = threading.Event()
@@ -220,13 +225,7 @@ def test_a_cancel_that_was_sent_to_another_worker_is_found(settings: Settings, c
             time.sleep(0.005)
         return Result(b"{}" if task.control.cancelled else b'{"never": 1}')
 
-    consumer = Consumer(client, keys, "w0", settings, handler)
-    thread = threading.Thread(target=consumer.run)
-    thread.start()
-    caller = Caller(settings)
-    try:
-        client.hset(keys.owners, "g", "w0")
-        client.set(keys.lease("w0"), "this one")
+    with consuming(settings, client, keys, handler) as caller:
         job_id = caller.submit(Kind.MAX_FLOW, "g", MaxFlowArgs())
         assert started.wait(PATIENCE_S)
         client.hset(keys.job(job_id), "worker", "w1")
@@ -235,10 +234,6 @@ def test_a_cancel_that_was_sent_to_another_worker_is_found(settings: Settings, c
         assert reply is not None
         assert reply.result_json == "{}"
         assert client.xlen(keys.control("w0")) == 0
-    finally:
-        caller.close()
-        consumer.stop()
-        thread.join(PATIENCE_S)
 
 
 def test_a_job_that_has_committed_elsewhere_does_not_end_as_failed(settings: Settings, client: Any, keys: Keys) -> None:
@@ -248,19 +243,9 @@ def test_a_job_that_has_committed_elsewhere_does_not_end_as_failed(settings: Set
         client.set(keys.outcome(task.command.id), '{"version":2}')
         raise RuntimeError("the graph is not what it was")
 
-    consumer = Consumer(client, keys, "w0", settings, handler)
-    thread = threading.Thread(target=consumer.run)
-    thread.start()
-    caller = Caller(settings)
-    try:
-        client.hset(keys.owners, "g", "w0")
-        client.set(keys.lease("w0"), "this one")
+    with consuming(settings, client, keys, handler) as caller:
         reply = caller.reply(Kind.PATCH, "g", ADD_1)
         assert (reply.status, reply.result_json) == (Status.SUCCEEDED, '{"version":2}')
-    finally:
-        caller.close()
-        consumer.stop()
-        thread.join(PATIENCE_S)
 
 
 def asked(caller: Caller) -> dict[str, Any] | None:
@@ -287,20 +272,10 @@ def test_a_time_limit_that_passes_while_redis_is_away_cancels_nothing(
                 raise redis.ConnectionError("Redis is away")
             return Result(b'{"value":5}')
 
-    consumer = Consumer(client, keys, "w0", settings, handler)
-    thread = threading.Thread(target=consumer.run)
-    thread.start()
-    caller = Caller(settings)
-    try:
-        client.hset(keys.owners, "g", "w0")
-        client.set(keys.lease("w0"), "this one")
+    with consuming(settings, client, keys, handler) as caller:
         reply = caller.reply(Kind.MAX_FLOW, "g", MaxFlowArgs(time_limit_s=0.01))
         assert (reply.status, reply.result_json) == (Status.SUCCEEDED, '{"value":5}')
         assert tries == [False, False]
-    finally:
-        caller.close()
-        consumer.stop()
-        thread.join(PATIENCE_S)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -1,6 +1,5 @@
 """A graph's copy in memory answers only while Redis has that very graph, at that very version."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,8 +8,6 @@ import redis
 from gpu_engine.errors import Cancelled
 from gpu_engine.networks.updates import CapacityTable
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, MaxFlowArgs, Operation, PatchArgs, Reply
-from service.settings import Settings
-from service.store.connection import connect
 from service.store.keys import Keys
 from service.store.log import Fenced, Log
 from service.worker.process import Worker
@@ -20,18 +17,6 @@ from tests.service_fixtures import Caller, StartWorker, code_of, result
 
 ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
 FIRST = int(diamond().edges.capacity[0])
-
-
-@pytest.fixture
-def client(settings: Settings) -> Iterator[Any]:
-    client = connect(settings)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def keys(settings: Settings) -> Keys:
-    return Keys(settings.redis_prefix)
 
 
 @pytest.fixture

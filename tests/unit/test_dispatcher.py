@@ -17,11 +17,6 @@ ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
 
 
 @pytest.fixture
-def keys(settings: Settings) -> Keys:
-    return Keys(settings.redis_prefix)
-
-
-@pytest.fixture
 def client(settings: Settings, keys: Keys) -> Iterator[Any]:
     """With a graph whose worker lives and does nothing."""
     client = connect(settings)

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,25 +9,12 @@ import redis
 
 from service.protocol import Command, Kind, Problem
 from service.settings import Settings
-from service.store.connection import connect
 from service.store.keys import Keys
 from service.store.outcomes import CANCELLED
 from service.store.watched import watched
 from service.worker.running import endings
 from service.worker.running.endings import Endings
 from service.worker.running.task import GROUP, Task, parse_command
-
-
-@pytest.fixture
-def client(settings: Settings) -> Iterator[Any]:
-    client = connect(settings)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def keys(settings: Settings) -> Keys:
-    return Keys(settings.redis_prefix)
 
 
 @pytest.fixture

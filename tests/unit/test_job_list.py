@@ -1,6 +1,5 @@
 """The list of jobs, filtered before it is cut to its limit, in pages."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,24 +7,10 @@ import pytest
 from service.protocol import Kind, MaxFlowArgs, Status
 from service.queue import job_list
 from service.queue.job_list import JobPage, Mark
-from service.settings import Settings
-from service.store.connection import connect
 from service.store.keys import Keys
 from tests.service_fixtures import Caller
 
 BEGAN = 1_795_000_000.25
-
-
-@pytest.fixture
-def client(settings: Settings) -> Iterator[Any]:
-    client = connect(settings)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def keys(settings: Settings) -> Keys:
-    return Keys(settings.redis_prefix)
 
 
 def add(client: Any, keys: Keys, number: int, graph: str, **more: str) -> str:

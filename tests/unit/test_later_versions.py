@@ -3,14 +3,11 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from service.protocol import CapacitiesArgs, Command, Kind, LoadArgs, Status
-from service.settings import Settings
-from service.store.connection import connect
 from service.store.keys import Keys
 from service.worker.membership.takeover import Takeover
 from service.worker.process import Worker
@@ -21,18 +18,6 @@ from tests.serving import eventually
 
 PAGE = CapacitiesArgs()
 PATIENCE_S = 20
-
-
-@pytest.fixture
-def client(settings: Settings) -> Iterator[Any]:
-    client = connect(settings)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def keys(settings: Settings) -> Keys:
-    return Keys(settings.redis_prefix)
 
 
 @pytest.fixture

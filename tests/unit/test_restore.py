@@ -1,6 +1,5 @@
 """A restore that fails destroys nothing: whatever was in the way may be gone the next time."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from gpu_engine.errors import OutOfMemory
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind
 from service.settings import Settings
-from service.store.connection import connect
 from service.store.keys import Keys
 from service.store.snapshots import SnapshotInfo, read_listed
 from service.worker.process import Worker
@@ -16,13 +14,6 @@ from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of
 
 CHUNK = "0"
-
-
-@pytest.fixture
-def client(settings: Settings) -> Iterator[Any]:
-    client = connect(settings)
-    yield client
-    client.close()
 
 
 class Saved:

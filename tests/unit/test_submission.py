@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,25 +13,13 @@ from service.errors import ServiceError
 from service.protocol import Command, Kind, LoadArgs, Operation, PatchArgs
 from service.queue.submission import Seen, Submission
 from service.settings import Settings
-from service.store.connection import CONNECTIONS, connect
+from service.store.connection import CONNECTIONS
 from service.store.keys import Keys
 from service.store.ownership import Ownership
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of
 
 ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
-
-
-@pytest.fixture
-def client(settings: Settings) -> Iterator[Any]:
-    client = connect(settings)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def keys(settings: Settings) -> Keys:
-    return Keys(settings.redis_prefix)
 
 
 def alive(client: Any, keys: Keys, *workers: str) -> None:

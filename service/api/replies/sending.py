@@ -66,7 +66,7 @@ class Sending:
             nonlocal answer, is_refused
             if is_refused:
                 return  # the body of what was refused
-            if message["type"] == "http.response.start" and (n_bytes := _held_bytes(scope, message)) > PIECE_BYTES:
+            if message["type"] == "http.response.start" and (n_bytes := held_bytes_of(scope, message)) > PIECE_BYTES:
                 answer = self._enter(n_bytes, scope)
                 is_refused = answer is None
                 if is_refused:
@@ -139,7 +139,7 @@ class Sending:
         await problem_response(error, scope["state"].get("request_id"))(scope, receive, send)
 
 
-def _held_bytes(scope: Scope, message: Message) -> int:
+def held_bytes_of(scope: Scope, message: Message) -> int:
     """What an answer has in memory while it is sent: all of it, unless it says otherwise (`replies.results`)."""
     n_bytes = length_of(message)
     held_bytes: int = scope["state"].get("held_bytes", n_bytes)
