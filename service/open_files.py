@@ -6,8 +6,8 @@ from typing import Final
 ENOUGH: Final = 65_536
 """More than any process here opens; some machines allow a thousand million, which others' loops then run through."""
 
-OWN_FILES: Final = 128
-"""Of an API process: its connections to Redis for commands, its log, its modules, the pipes of a parser."""
+OWN_FILES: Final = 144
+"""Of an API process: its connections to Redis for commands, where it listens, its log, its modules, its parsers."""
 
 
 def raise_limit() -> int:

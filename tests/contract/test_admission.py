@@ -34,6 +34,9 @@ def test_a_graph_at_its_limit_leaves_room_for_others() -> None:
     assert not refused(admission, "a", None)
 
 
+async def nothing(*_: Any) -> Any: ...
+
+
 def test_one_key_cannot_have_all_requests() -> None:
     """By waiting for a job, say: it may have half of them, so that others get in."""
     waiting = asyncio.Event()
@@ -55,8 +58,6 @@ def test_one_key_cannot_have_all_requests() -> None:
         answers.extend(status)
         return status[0]
 
-    async def nothing() -> Any: ...
-
     async def main() -> None:
         async with asyncio.timeout(20):
             await all_of_it()
@@ -77,6 +78,32 @@ def test_one_key_cannot_have_all_requests() -> None:
 
     shedding = Shedding(app, limit=6)
     asyncio.run(main())
+
+
+def test_requests_that_come_together_begin_one_after_the_other() -> None:
+    """Each time the event loop turns, one; so the probes need not wait for all of them."""
+    begun: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        begun.append(scope["path"])
+
+    async def main() -> None:
+        async def ask(path: str) -> None:
+            await shedding({"type": "http", "path": path, "headers": []}, nothing, nothing)
+
+        asked = [asyncio.create_task(ask(path)) for path in [*map(str, range(10)), "/livez"]]
+        await asyncio.sleep(0)
+        assert begun == ["/livez"]
+        for _ in range(20):
+            before = len(begun)
+            await asyncio.sleep(0)
+            assert len(begun) <= before + 1
+        asked[3].cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+
+    shedding = Shedding(app, limit=20)
+    asyncio.run(main())
+    assert begun == ["/livez", *map(str, range(10))]
 
 
 def test_one_key_cannot_have_all_event_streams() -> None:

@@ -14,8 +14,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import uvloop
 
-from service.api.http.connections import Connections, Turns
+from service.api.http.connections import Connections
+from service.api.http.server import descriptors
+from service.api.turns import Turns
 from service.open_files import ENOUGH, OWN_FILES, room_for_callers
 from tests.api_process import ApiProcess, api_process
 from tests.prober import Latencies, probing
@@ -188,6 +191,31 @@ def test_a_broken_turn_does_not_end_those_of_others() -> None:
 
     asyncio.run(run())
     assert went_on == ["b"]
+
+
+def test_many_connections_are_accepted_in_few_turns() -> None:
+    """Found by attack: the loop accepts one each time it turns, so /livez waited behind a hundred that had work."""
+    n_callers, n_made = 100, 0
+
+    class Caller(asyncio.Protocol):
+        def connection_made(self, _: asyncio.BaseTransport) -> None:
+            nonlocal n_made
+            n_made += 1
+
+    async def run(listener: socket.socket) -> int:
+        turns, loop = 0, asyncio.get_running_loop()
+        servers = [await loop.create_server(Caller, sock=descriptor) for descriptor in descriptors(listener)]
+        with many(listener.getsockname(), n_callers, b""):
+            while n_made < n_callers:
+                await asyncio.sleep(0)
+                turns += 1
+        for server in servers:
+            server.close()
+            await server.wait_closed()
+        return turns
+
+    with socket.create_server(("127.0.0.1", 0), backlog=n_callers) as listener:
+        assert uvloop.run(run(listener)) < n_callers / 2
 
 
 def test_room_for_callers_leaves_room_for_the_rest() -> None:

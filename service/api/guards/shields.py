@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.api.guards.access import token_of
 from service.api.guards.admission import share_of_key
 from service.api.replies.problems import problem_response
+from service.api.turns import Turns
 from service.errors import ServiceError
 from service.store.api_keys import TOKEN
 
@@ -67,6 +68,7 @@ class Shedding:
         self._app = app
         self._limit = limit
         self._now = 0
+        self._turns = Turns()
         self._of_key: Counter[str] = Counter()
         """By the id that is claimed: the key is looked at within, where a wrong one is refused at once."""
 
@@ -90,6 +92,7 @@ class Shedding:
         self._now += 1
         self._of_key[key_id] += 1
         try:
+            await self._turns.mine()
             await self._app(scope, receive, send)
         finally:
             self._now -= 1

@@ -5,13 +5,12 @@ the place of one that keeps it for no request: of the oldest that never sent one
 for longest. So who opens connections and sends nothing locks nobody out.
 """
 
-import asyncio
 import ssl
-from collections import deque
-from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import uvicorn
+
+from service.api.turns import Turns
 
 MAX_CONNECTIONS: Final = 4096
 
@@ -72,34 +71,6 @@ class Connections:
         self.taken.add(place)
         self.waiting_first[place] = None
         return place
-
-
-class Turns:
-    """Connections that have sent more than is parsed in a moment: one of them goes on each time the event loop turns.
-
-    If all of them went on each time, ten that send much would hold everybody up ten times as long as one. In one event
-    loop, so without locks.
-    """
-
-    def __init__(self) -> None:
-        self._waiting: deque[Callable[[], None]] = deque()
-        self._is_called = False
-
-    def wait(self, go_on: Callable[[], None]) -> None:
-        """Call `go_on` when its turn comes; each connection waits for one at most."""
-        self._waiting.append(go_on)
-        self._call()
-
-    def _call(self) -> None:
-        if self._waiting and not self._is_called:
-            self._is_called = True
-            asyncio.get_running_loop().call_soon(self._next)
-
-    def _next(self) -> None:
-        self._is_called = False
-        go_on = self._waiting.popleft()
-        self._call()
-        go_on()
 
 
 class ServerConfig(uvicorn.Config):

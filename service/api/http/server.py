@@ -10,6 +10,7 @@ import logging
 import socket
 import sys
 from functools import partial
+from typing import Final
 
 import uvicorn
 
@@ -24,6 +25,11 @@ from service.telemetry import logs
 
 GRACE_S = 10
 """How long open requests may finish after SIGTERM."""
+
+
+ACCEPTED_AT_ONCE: Final = 16
+"""Connections each time the event loop turns. It takes one from each descriptor of the socket, and a caller behind a
+hundred others would wait until it has turned a hundred times."""
 
 
 class Server(uvicorn.Server):
@@ -47,11 +53,14 @@ def main() -> None:
     logs.configure("api")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     server = Server(config(settings, host=options.host, port=options.port))
-    if options.fd is None:
-        server.run()
-        return
-    with socket.socket(fileno=options.fd) as listener:  # knows its family, so connections get TCP_NODELAY
-        server.run(sockets=[listener])
+    # A socket from a descriptor knows its family, so connections get TCP_NODELAY.
+    with server.config.bind_socket() if options.fd is None else socket.socket(fileno=options.fd) as listener:
+        server.run(sockets=descriptors(listener))
+
+
+def descriptors(listener: socket.socket) -> list[socket.socket]:
+    """Of one listening socket, as many as connections are to be accepted at once."""
+    return [listener, *(listener.dup() for _ in range(ACCEPTED_AT_ONCE - 1))]
 
 
 def config(settings: Settings, host: str = "127.0.0.1", port: int = 0) -> ServerConfig:

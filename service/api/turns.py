@@ -1,0 +1,39 @@
+"""Work that waits for its turn of the event loop, so that much of it at once does not hold up what comes between."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+
+class Turns:
+    """One of those who wait goes on each time the event loop turns.
+
+    If all of them went on at once, a hundred would hold everybody up a hundred times as long as one. In one event
+    loop, so without locks.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._is_called = False
+
+    def wait(self, go_on: Callable[[], None]) -> None:
+        """Call `go_on` when its turn comes."""
+        self._waiting.append(go_on)
+        self._call()
+
+    async def mine(self) -> None:
+        """Return when the turn of this task comes."""
+        come = asyncio.get_running_loop().create_future()
+        self.wait(lambda: None if come.done() else come.set_result(None))
+        await come
+
+    def _call(self) -> None:
+        if self._waiting and not self._is_called:
+            self._is_called = True
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
+        self._is_called = False
+        go_on = self._waiting.popleft()
+        self._call()
+        go_on()
