@@ -25,7 +25,7 @@ from service.queue.submission import Submission
 from service.queue.watch import RETRY_AFTER_S, Watch, away
 from service.settings import Settings
 from service.store.blobs import AsyncBlobs
-from service.store.connection import AWAY, connect_async, connect_listeners, wait_written_async
+from service.store.connection import AWAY, WATCH_CONNECTIONS, connect_async, connect_listeners, wait_written_async
 from service.store.keys import Keys
 from service.store.outcomes import CANCELLED, UNFINISHED_TTL_S, is_over
 
@@ -55,9 +55,10 @@ class Dispatcher:
         self.client = connect_async(settings)
         self.blobs = AsyncBlobs(self.client, self.keys)
         self._redis: Any = self.client
-        self.watch = Watch(self.client, self.keys)
         self._listeners: Any = connect_listeners(settings)
         """For reads that block."""
+        self._watching = connect_async(settings, WATCH_CONNECTIONS)
+        self.watch = Watch(self._watching, self.keys)
         self._pending: dict[str, asyncio.Future[Reply]] = {}
         self.latest = LatestReplies()
         self._queued: set[str] = set()
@@ -78,8 +79,8 @@ class Dispatcher:
             future.cancel()
         with suppress(redis.RedisError):
             await self._redis.unlink(self.keys.replies(self.id))
-        await self._listeners.aclose()
-        await self.client.aclose()
+        for client in (self._listeners, self._watching, self.client):
+            await client.aclose()
 
     async def submit(
         self,

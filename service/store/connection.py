@@ -32,6 +32,9 @@ TIMEOUT_S = 30.0
 CONNECTIONS = 64
 """Of one API process, for commands; each is in use for a fraction of a millisecond."""
 
+WATCH_CONNECTIONS = 2
+"""Of one API process, for what probes ask: they wait behind no caller's command."""
+
 API_RETRIES = 6
 """An API process sits out about two seconds without Redis before it says so."""
 
@@ -76,13 +79,13 @@ def connect(settings: Settings) -> redis.Redis:
     return redis.Redis.from_url(settings.redis_location, protocol=2, retry=retry, socket_timeout=TIMEOUT_S)
 
 
-def connect_async(settings: Settings) -> redis.asyncio.Redis:
+def connect_async(settings: Settings, connections: int = CONNECTIONS) -> redis.asyncio.Redis:
     """A client that sits out short absences. Everything an API process writes may safely be written twice.
 
-    Its commands are short: what finds `CONNECTIONS` busy waits for one.
+    Its commands are short: what finds all `connections` busy waits for one.
     """
     pool = redis.asyncio.BlockingConnectionPool.from_url(
-        settings.redis_location, max_connections=CONNECTIONS, timeout=TIMEOUT_S, **_patient()
+        settings.redis_location, max_connections=connections, timeout=TIMEOUT_S, **_patient()
     )
     return _closed_is_away(redis.asyncio.Redis.from_pool(pool))
 

@@ -1,5 +1,6 @@
 """What an API process makes of replies and jobs that it cannot read, of many that do not end, and of a slow Redis."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from service.protocol import Kind, Operation, PatchArgs, Reply, Status
 from service.queue.models import JobEvent
 from service.settings import Settings
-from service.store.connection import connect
+from service.store.connection import CONNECTIONS, connect
 from service.store.keys import Keys
 from tests.service_fixtures import Caller
 
@@ -69,6 +70,20 @@ def test_what_was_missed_is_asked_for_together(
     caller.run(caller.dispatcher._catch_up())
     assert len(ways) <= 2
     assert ids[7] in caller.dispatcher.latest
+
+
+def test_probes_do_not_wait_for_the_connections_of_callers(caller: Caller, client: Any) -> None:
+    async def ask() -> bool:
+        pool: Any = caller.dispatcher.client.connection_pool
+        taken = [await pool.get_connection() for _ in range(CONNECTIONS)]
+        try:
+            async with asyncio.timeout(10):
+                return await caller.dispatcher.watch.has_ready_worker()
+        finally:
+            for connection in taken:
+                await pool.release(connection)
+
+    assert not caller.run(ask())
 
 
 def test_jobs_that_do_not_end_do_not_keep_all_others(caller: Caller, client: Any, keys: Keys) -> None:
