@@ -1,7 +1,8 @@
 """Attacks by command: ``python -m tests.attacks [--out FILE]``; ``make attacks``.
 
 Starts `headrace serve` with its own Redis on two cores and attacks it there, one attack after the other, while
-another process asks `/livez` and `/readyz` all the time, on fresh connections. A row for each attack goes to FILE:
+another process asks `/livez` and `/readyz` all the time, on fresh connections. The attacker, who would be on other
+machines, has a lower priority than the service. A row for each attack goes to FILE:
 
 - `status`: what was answered, `refused_ms`: until the refusal was read;
 - `grew_mib` (of bombs) or `memory_mib`: what the API process and its parsers took more at their peaks;

@@ -26,6 +26,9 @@ GOALS: Final = {"refused_ms": 100, "grew_mib": 50, "livez_ms": 100, "readyz_ms":
 GOODPUT: Final = 0.8
 """At least, of what there is without callers who come back."""
 
+NICENESS: Final = 10
+"""Of the attacker, who stands for other machines but shares the cores of the service."""
+
 CORES: Final = 2
 FILES: Final = 1024
 """The limit of open files that the service starts with; it raises it itself."""
@@ -160,4 +163,5 @@ def open_house(folder: Path, results: Results) -> Iterator[House]:
         service.wait_ready()
         urls = {"livez": f"{service.url}/livez", "readyz": f"{service.url}/readyz", "control": control_url}
         with watching(*urls.values()) as watch:
+            os.nice(NICENESS)  # from here on: not the service, and not who watches it
             yield House(service, results, log, urls, watch)
