@@ -1,7 +1,8 @@
 """What the application may do in Redis: one user, one line, given to the embedded server and to be copied to others.
 
 Data commands only: no scripts, no configuration, no FLUSHALL, KEYS, DEBUG, SHUTDOWN, MIGRATE or user management.
-INFO and CONFIG GET are for `/status`; without them it says "unknown".
+INFO and CONFIG GET are for `/status`; without them it says "unknown". INFO and BGREWRITEAOF are for what
+`service.store.written` does, too.
 """
 
 from typing import Final
@@ -11,7 +12,7 @@ from service.settings import REDIS_USER
 COMMANDS: Final = (
     *("+@read", "+@write", "+@stream", "+@transaction", "+@connection"),
     *("-@dangerous", "-@admin", "-@scripting", "-@pubsub"),
-    *("+info", "+config|get"),
+    *("+info", "+config|get", "+bgrewriteaof"),
 )
 
 

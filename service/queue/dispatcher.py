@@ -25,9 +25,10 @@ from service.queue.submission import Submission
 from service.queue.watch import RETRY_AFTER_S, Watch, away
 from service.settings import Settings
 from service.store.blobs import AsyncBlobs
-from service.store.connection import AWAY, WATCH_CONNECTIONS, connect_async, connect_listeners, wait_written_async
+from service.store.connection import AWAY, WATCH_CONNECTIONS, connect_async, connect_listeners
 from service.store.keys import Keys
 from service.store.outcomes import CANCELLED, UNFINISHED_TTL_S, is_over
+from service.store.written import wait_written_async
 
 BLOCK_MS: Final = 2000
 JOBS_KEPT: Final = 20_000
@@ -182,7 +183,7 @@ class Dispatcher:
     async def until_written(self) -> None:
         """Return once all that Redis has taken is with its kernel: a job that was accepted outlives its process."""
         try:
-            await wait_written_async(self.client)
+            await wait_written_async(self.client, self.keys)
         except AWAY as error:
             raise away(error) from error
 
@@ -206,7 +207,7 @@ class Dispatcher:
                 _, outcome, row, _ = await pipe.execute()
             if is_over(row.get(b"status")):
                 await self._redis.unlink(outcome_key)  # it has ended since; nobody will look at this any more
-            await wait_written_async(self.client)
+            await wait_written_async(self.client, self.keys)
             return await self._job_info(job_id, row, outcome) if b"status" in row else None
         except AWAY as error:
             raise away(error) from error

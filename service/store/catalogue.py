@@ -20,6 +20,7 @@ from service.store.keys import Keys
 from service.store.log import Fenced
 from service.store.outcomes import UNFINISHED_TTL_S, refuse_decided
 from service.store.snapshots import SnapshotInfo, read_listed
+from service.store.states import TTL_S
 from service.store.watched import Read, watched
 
 MAX_TRIES: Final = 20
@@ -220,14 +221,21 @@ class Registry:
                 give(pipe, self._keys, name, None)
                 pipe.execute()
 
-    def note(self, graph_id: str, **fields: int) -> None:
-        """Keep figures such as `flow_states` and `bytes` up to date for a graph that still exists."""
+    def states(self, graph_id: str) -> bytes | None:
+        """What `note` was last given."""
+        packed: bytes | None = self._redis.get(self._keys.states(graph_id))
+        return packed
+
+    def note(self, graph_id: str, states: bytes, **fields: int) -> None:
+        """Keep figures such as `flow_states` and `bytes`, and the packed list of states, up to date for a graph that
+        still exists."""
         key = self._keys.graph(graph_id)
         with self._redis.pipeline() as pipe, suppress(redis.WatchError):  # figures only: the next command writes them
             (exists,) = watched(pipe, [key], ("HEXISTS", key, "version"))
             if exists:
                 pipe.multi()
                 pipe.hset(key, mapping=fields)
+                pipe.set(self._keys.states(graph_id), states, ex=TTL_S)
                 pipe.execute()
 
     def _look(self, pipe: Any, name: str, worker: str, job_id: str, keys: list[str], *reads: Read) -> list[Any]:
@@ -262,7 +270,8 @@ class Registry:
         check_version(name, None if version is None else int(version), if_match)
         blobs = [s.blob for s in read_listed(snapshots)]
         blobs += [] if base is None else [base.decode()]
-        return [graph, self._keys.log(graph_id), listed, *(self._keys.blob(blob) for blob in blobs)]
+        own = [graph, self._keys.log(graph_id), listed, self._keys.states(graph_id)]
+        return [*own, *(self._keys.blob(blob) for blob in blobs)]
 
 
 def give(pipe: Any, keys: Keys, name: str, worker: str | None) -> None:

@@ -1,7 +1,5 @@
 """Redis clients, for the blocking and the asynchronous side."""
 
-import asyncio
-import time
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -106,43 +104,3 @@ def _patient() -> dict[str, Any]:
     backoff = ExponentialBackoff(cap=0.5, base=0.05)
     retry = AsyncRetry(backoff, API_RETRIES, supported_errors=(redis.ConnectionError,))  # who waited once has waited
     return {"protocol": 2, "retry": retry, "socket_timeout": TIMEOUT_S}
-
-
-WRITTEN_PAUSE_S: Final = 0.0005
-
-
-def wait_written(client: redis.Redis, timeout_s: float = 10.0) -> None:
-    """Return once all that was acknowledged on this connection has left the server process.
-
-    Under ``appendfsync everysec`` Redis holds back writes, already acknowledged, while an earlier fsync is
-    running; a kill -9 in that moment would lose them. An empty buffer means that the kernel has them.
-    Servers without append-only file, or that hide INFO, are taken as they are. Cost: one round trip.
-    """
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        try:
-            info = client.info("persistence")
-        except redis.exceptions.NoPermissionError:
-            return
-        if not info.get("aof_buffer_length"):
-            return
-        time.sleep(WRITTEN_PAUSE_S)
-    raise _not_written(timeout_s)
-
-
-async def wait_written_async(client: redis.asyncio.Redis, timeout_s: float = 10.0) -> None:
-    """`wait_written` in an event loop."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        try:
-            info = await client.info("persistence")
-        except redis.exceptions.NoPermissionError:
-            return
-        if not info.get("aof_buffer_length"):
-            return
-        await asyncio.sleep(WRITTEN_PAUSE_S)
-    raise _not_written(timeout_s)
-
-
-def _not_written(timeout_s: float) -> redis.TimeoutError:
-    return redis.TimeoutError(f"Redis has not written its append-only file for {timeout_s} s")

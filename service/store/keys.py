@@ -46,6 +46,11 @@ class Keys:
         return f"{self.prefix}metrics:{worker}"
 
     @property
+    def rewritten(self) -> str:
+        """String that expires: for which refusals Redis has written another file (`service.store.written`)."""
+        return f"{self.prefix}rewritten"
+
+    @property
     def jobs(self) -> str:
         """Sorted set: job id by its time of creation."""
         return f"{self.prefix}jobs"
@@ -71,6 +76,10 @@ class Keys:
     def snapshots(self, graph_id: str) -> str:
         """String: JSON list of snapshots, the newest first."""
         return f"{self.prefix}snapshots:{graph_id}"
+
+    def states(self, graph_id: str) -> str:
+        """String that expires: the graph's flow states in memory (`service.store.states`)."""
+        return f"{self.prefix}states:{graph_id}"
 
     def blob(self, name: str) -> str:
         """Hash: chunks of one blob, with their count, length and digest."""

@@ -20,6 +20,7 @@ from service.store.catalogue import Found, Held, Registry
 from service.store.keys import Keys
 from service.store.log import Log
 from service.store.snapshots import Snapshots
+from service.store.states import pack_states, unpack_states
 from service.worker.counters import Counters
 from service.worker.graph import Graph, OpenEngine
 from service.worker.memory import Residents
@@ -106,6 +107,7 @@ class Copies:
 
     def _restore(self, name: str, held: Held) -> Graph:
         graph = self._restorer.restore(name, held)
+        graph.to_reopen = unpack_states(self.registry.states(held.graph_id))
         self.residents.keep(graph)
         self.note(graph)
         return graph
@@ -124,4 +126,11 @@ class Copies:
         """Tell the catalogue what the graph takes."""
         footprint = graph.footprint
         figures = {"bytes": footprint.host, "device_bytes": footprint.device, "flow_states": len(graph.states)}
-        self.registry.note(graph.graph_id, **figures)
+        keys = tuple(graph.states)
+        self.registry.note(graph.graph_id, pack_states(graph.noteworthy), **figures)
+        graph.noted = keys
+
+    def note_if_changed(self, graph: Graph) -> None:
+        """`note`, if other flow states were asked for since."""
+        if tuple(graph.states) != graph.noted:
+            self.note(graph)

@@ -18,6 +18,7 @@ from gpu_engine.networks.updates import CapacityTable
 from service.protocol import Kind
 from service.store.log import Applied
 from service.store.snapshots import KnownKey
+from service.store.states import Noted
 
 
 class OpenEngine(Protocol):
@@ -90,8 +91,20 @@ class Graph:
     saved_at: float = field(default_factory=time.monotonic)
     saving: bool = False
     """A snapshot is on its way."""
+    to_reopen: list[Noted] = field(default_factory=list)
+    """Flow states it had before it was restored and does not have yet, the most recently used last."""
+    noted: tuple[bytes, ...] = ()
+    """Keys of the flow states that the catalogue has been told of."""
     sides: Terminals | None = None
     """Of a matching, once one was asked for: they are the same at all capacities."""
+
+    @property
+    def noteworthy(self) -> list[Noted]:
+        """The flow states it has, or had before it was restored, the most recently used last."""
+        states = list(self.states.values())
+        there = {state.terminals.key for state in states}
+        missing = [noted for noted in self.to_reopen if noted.terminals.key not in there]
+        return [*missing, *(Noted(state.kind, state.terminals) for state in states)][-MAX_STATES:]
 
     @property
     def footprint(self) -> Footprint:

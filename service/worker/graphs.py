@@ -28,6 +28,7 @@ from service.worker.patching import Patcher
 from service.worker.questions.capacities import CapacitiesPage
 from service.worker.questions.matching import Matching
 from service.worker.questions.max_flow import MaxFlow
+from service.worker.reopening import Reopener
 from service.worker.running.results import Result, Results
 from service.worker.running.task import Task
 from service.worker.saving import Defer, Saver
@@ -51,7 +52,9 @@ class Graphs:
         open_engine: OpenEngine,
         metrics: WorkerMetrics,
         defer: Defer,
+        is_wanted: Callable[[str], bool] = lambda graph: False,
     ) -> None:
+        """`is_wanted` says whether commands of a graph wait in its lane."""
         budget = Footprint(settings.memory_budget_bytes, settings.device_budget_bytes)
         self.residents = Residents(budget, self._spilled)
         self._counters = Counters()
@@ -59,6 +62,7 @@ class Graphs:
         self._copies = Copies(client, keys, worker, settings, open_engine, self.residents, self._counters)
         self._saver = Saver(client, keys, settings, self.residents, self._counters, defer)
         self._results = Results(client, keys, settings.job_ttl_s)
+        self._reopener = Reopener(self._copies, self._counters, defer, is_wanted)
         solver = Solver(self._copies, self._counters, metrics)
         loader = Loader(client, keys, settings, self._copies)
         patcher = Patcher(client, keys, self._copies, solver, self._saver, self._results, self._counters, metrics)
@@ -115,9 +119,18 @@ class Graphs:
         return self._copies.arcs(name)
 
     def restore(self, name: str) -> None:
-        """Bring a graph into memory, outside of any command. Raises as `Copies.ensure`."""
+        """Bring a graph into memory, outside of any command; its flow states follow. Raises as `Copies.ensure`."""
         with self.residents.at_work(name):
             self._copies.ensure(name)
+        self._reopener.begin(name)
+
+    def expect(self, name: str) -> None:
+        """A command of the graph has come. From any thread."""
+        self._reopener.give_way(name)
+
+    def stop(self) -> None:
+        """The worker ends. From any thread."""
+        self._reopener.stop()
 
     def hand_back(self, name: str, home: str) -> None:
         """Let the worker that a graph was taken from have it again, unless somebody asks for it just now."""
@@ -145,6 +158,7 @@ class Graphs:
         for graph in resident:
             if graph.name in owned:
                 self._saver.save_soon(graph)
+                self._copies.note_if_changed(graph)
             else:
                 self.residents.drop(graph.name)
         self._copies.forget_notes(but=owned)

@@ -10,10 +10,10 @@ from service.protocol import Command, DeleteArgs, LoadArgs
 from service.settings import Settings
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.catalogue import check_version
-from service.store.connection import wait_written
 from service.store.keys import Keys
 from service.store.log import Fenced
 from service.store.outcomes import Committed
+from service.store.written import wait_written
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.graph import Graph, least_footprint
@@ -29,6 +29,7 @@ class Loader:
 
     def __init__(self, client: redis.Redis, keys: Keys, settings: Settings, copies: Copies) -> None:
         self._redis = client
+        self._keys = keys
         self._settings = settings
         self._copies = copies
         self._residents = copies.residents
@@ -45,7 +46,7 @@ class Loader:
         graph = self._build(command, args)
         loaded = self._create(graph, command, args)
         self._residents.keep(graph)
-        wait_written(self._redis)
+        wait_written(self._redis, self._keys)
         return Result(loaded.encode())
 
     def _create(self, graph: Graph, command: Command, args: LoadArgs) -> str:
@@ -78,5 +79,5 @@ class Loader:
         if not self._copies.registry.remove(command.graph, command.id, self._copies.worker, args.if_match):
             raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")
         self._residents.drop(command.graph)
-        wait_written(self._redis)
+        wait_written(self._redis, self._keys)
         return Result(b"{}")

@@ -37,6 +37,8 @@ class Residents:
         """The sum of both."""
         self._at_work: dict[str, Control | None] = {}
         self._waiting: set[str] = set()
+        self._modest: set[str] = set()
+        """At work, but nobody gives way or is waited for."""
         self._changed = threading.Condition()
 
     def get(self, name: str) -> Graph | None:
@@ -88,10 +90,12 @@ class Residents:
             self.measure(graph)
 
     @contextmanager
-    def at_work(self, name: str, control: Control | None = None) -> Iterator[None]:
-        """While a command of the graph runs, it does not give way to others."""
+    def at_work(self, name: str, control: Control | None = None, *, displaces: bool = True) -> Iterator[None]:
+        """While a command of the graph runs, it does not give way to others. They do to it, if it ``displaces`` any."""
         with self._changed:
             self._at_work[name] = control
+            if not displaces:
+                self._modest.add(name)
         try:
             yield
         finally:
@@ -100,6 +104,7 @@ class Residents:
                 self.measure(graph)
             with self._changed:
                 del self._at_work[name]
+                self._modest.discard(name)
                 self._count(self._promised, name, NOTHING)
                 self._wake()
 
@@ -126,7 +131,7 @@ class Residents:
                     self._count(self._promised, name, self._promised.get(name, NOTHING) + needed)
                     return None
                 own = self._held.get(name, NOTHING) + self._promised.get(name, NOTHING)
-                if not (own + needed).within(self.budget):
+                if name in self._modest or not (own + needed).within(self.budget):
                     raise self._refusal(needed)
                 victim = self._idle(name, short)
                 if victim is not None:

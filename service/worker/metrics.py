@@ -24,6 +24,7 @@ COUNTED: Final[Mapping[str, str]] = {
     "fenced": "Commits refused because another process had written to the graph.",
     "graphs_handed_back": "Graphs given back to the worker they were taken from.",
     "graphs_restored": "Graphs read back from Redis.",
+    "flow_states_reopened": "Flow states solved again after a restart, before anybody asked.",
     "graphs_spilled": "Graphs dropped from memory to make room.",
     "snapshots_broken": "Snapshots that could not be read back.",
     "snapshots_failed": "Snapshots that could not be written.",

@@ -14,9 +14,9 @@ from service.errors import ServiceError
 from service.packed import unpacked
 from service.protocol import Command, PatchArgs
 from service.store.catalogue import check_version
-from service.store.connection import wait_written
 from service.store.keys import Keys
 from service.store.log import Applied, Entry, Fenced, Log
+from service.store.written import wait_written
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.counters import Counters
@@ -49,6 +49,7 @@ class Patcher:
         metrics: WorkerMetrics,
     ) -> None:
         self._redis = client
+        self._keys = keys
         self._copies = copies
         self._residents = copies.residents
         self._solver = solver
@@ -82,7 +83,7 @@ class Patcher:
         solved = self._solve_all(graph, task.control) if wanted else []
         ended = time.perf_counter()
         timings_ms |= {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
-        wait_written(self._redis)
+        wait_written(self._redis, self._keys)
         counts = {"applied": applied.applied, "skipped": applied.skipped, "unchanged": applied.unchanged}
         answer = {"version": version} | counts | {"flow_states": solved, "timings_ms": answers.rounded(timings_ms)}
         return written(self._results, answer)

@@ -78,7 +78,9 @@ class Worker:
         self._metrics = WorkerMetrics()
         self._tracing = tracing or NoTracing()
         self._lanes = Lanes(settings.threads)
-        self.graphs = Graphs(self._redis, keys, name, settings, open_engine, self._metrics, self._defer)
+        self.graphs = Graphs(
+            self._redis, keys, name, settings, open_engine, self._metrics, self._defer, self._lanes.is_crowded
+        )
         self._consumer = Consumer(
             self._redis,
             keys,
@@ -90,6 +92,7 @@ class Worker:
             Costs(self.graphs.arcs),
             self._lanes,
             self._on_handed_over,
+            self.graphs.expect,
         )
         self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
         self._takeover = Takeover(self._redis, keys, name, settings.lease_s)
@@ -129,6 +132,7 @@ class Worker:
     def stop(self) -> None:
         """From any thread. What runs is let go of, and is pending for whoever has the name next."""
         self._consumer.stop()
+        self.graphs.stop()
 
     def _ask_redis(self, question: Callable[[], Answer]) -> Answer | None:
         """Again until Redis is there and takes writes; None if the worker is stopped before."""

@@ -11,10 +11,10 @@ from service.errors import ServiceError
 from service.protocol import Kind
 from service.settings import Settings
 from service.store.blobs import BrokenBlob
-from service.store.connection import wait_written
 from service.store.keys import Keys
 from service.store.log import Fenced
 from service.store.snapshots import Capacities, SnapshotInfo, Snapshots
+from service.store.written import wait_written
 from service.worker.counters import Counters
 from service.worker.graph import Graph
 from service.worker.memory import Residents
@@ -42,6 +42,7 @@ class Saver:
         defer: Defer,
     ) -> None:
         self._redis = client
+        self._keys = keys
         self._settings = settings
         self._residents = residents
         self._counters = counters
@@ -94,6 +95,6 @@ class Saver:
         )
         info = self._snapshots.write(graph.name, graph.graph_id, graph.epoch, capacities)
         graph.unsaved, graph.saved_at = 0, time.monotonic()
-        wait_written(self._redis)
+        wait_written(self._redis, self._keys)
         self._counters.count("snapshots_written")
         return info

@@ -91,16 +91,21 @@ class House:
             time.sleep(POLL_S / 4)
 
     def _begin_file(self) -> None:
-        """Between histories: Redis would take the longer to start, the more it has to read."""
+        """Between histories: Redis would take the longer to start, the more it has to read.
+
+        Started again, it opens the new file for appending. In one that is not, a full disk takes back what was not
+        acknowledged in the middle, and puts it into a dump that we do not read (`service.store.written`).
+        """
         server: Any = self.redis
         server.bgrewriteaof()
         deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            info = server.info("persistence")
-            if not (info["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"]):
-                return
+        while (info := server.info("persistence"))["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"]:
+            if time.monotonic() > deadline:
+                raise RuntimeError("Redis does not come to the end of writing its file anew")
             time.sleep(POLL_S)
-        raise RuntimeError("Redis does not come to the end of writing its file anew")
+        with self.down("redis", signal.SIGTERM):
+            pass
+        self.wait_redis()
 
     @property
     def history_start(self) -> int:

@@ -1,5 +1,6 @@
 """An append-only file is mended before Redis reads it. Found by seeds 583 and 2145 of the fault histories."""
 
+import asyncio
 import os
 import resource
 from contextlib import suppress
@@ -11,6 +12,8 @@ import redis
 from service.host import redis_server
 from service.host import torn_log as aof
 from service.settings import Settings
+from service.store.keys import Keys
+from service.store.written import wait_written, wait_written_async
 from tests.serving import eventually
 
 SET = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$%d\r\n%s\r\n"
@@ -122,3 +125,70 @@ def test_redis_starts_after_a_full_disk(tmp_path: Path) -> None:
     process.wait()
     with redis_server.running(settings), redis.Redis.from_url(settings.redis_location) as client:
         assert client.mget("headrace:a", "headrace:c") == [b"2", b"3"]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("is_async", [False, True], ids=["a worker", "an API process"])
+def test_a_disk_that_is_full_again_loses_nothing_that_was_acknowledged(
+    tmp_path: Path, is_async: bool, times: int
+) -> None:
+    """Found by seed 6142 of the fault bench: the second time Valkey cut off what came after the first, and the file,
+    which then ended within a command, could not be read again."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    keys = Keys(settings.redis_prefix)
+    process = redis_server.start(settings, restore_signals=False)
+    redis_server.wait_until_ready(settings, process)
+    administrator = redis.Redis.from_url(settings.redis_location.replace("headrace@", ""))
+    with redis.Redis.from_url(settings.redis_location) as client, administrator:
+        client.set("headrace:a", 1)
+        if not [*tmp_path.glob("redis/appendonlydir/*")]:
+            process.kill()
+            pytest.skip("this server keeps one file, and opens it for appending")
+        administrator.bgrewriteaof()
+        eventually(lambda: not administrator.info("persistence")["aof_rewrite_in_progress"])
+
+        def written() -> None:
+            if not is_async:
+                wait_written(client, keys)
+                return
+
+            async def wait() -> None:
+                async with redis.asyncio.Redis.from_url(settings.redis_location) as client:
+                    await wait_written_async(client, keys)
+
+            asyncio.run(wait())
+
+        def fill() -> None:
+            newest = max(tmp_path.glob("redis/appendonlydir/*.incr.aof"), key=lambda path: path.stat().st_ctime_ns)
+            limits = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (newest.stat().st_size + 2000, limits[1]))
+            with suppress(redis.RedisError):
+                client.set("headrace:b", b"x" * 3000)
+            with pytest.raises(redis.RedisError, match="MISCONF"):
+                client.set("headrace:b", b"x" * 3000)
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
+
+        def acknowledge(name: str) -> None:
+            with suppress(redis.RedisError):
+                client.set(name, 3)
+                written()
+                acknowledged.append(name)
+
+        def unacknowledged(name: str) -> bool:
+            with suppress(redis.RedisError):
+                return bool(client.set(name, 4))
+            return False
+
+        acknowledged: list[str] = []
+        for episode in range(3):
+            for _ in range(times):
+                fill()
+                eventually(lambda: unacknowledged("headrace:c"))
+            eventually(lambda: acknowledge("headrace:a") or "headrace:a" in acknowledged[-1:])
+            for number in range(10):
+                acknowledge(f"headrace:{episode} {number}")
+    process.kill()
+    process.wait()
+    assert len({*acknowledged}) == 31
+    with redis_server.running(settings), redis.Redis.from_url(settings.redis_location) as client:
+        assert set(client.mget(acknowledged)) == {b"3"}

@@ -29,7 +29,6 @@ FORBIDDEN: list[tuple[Any, ...]] = [
     ("DEBUG", "SLEEP", 0),
     ("SHUTDOWN", "NOSAVE"),
     ("SAVE",),
-    ("BGREWRITEAOF",),
     ("REPLICAOF", "NO", "ONE"),
     ("MODULE", "LOAD", "/tmp/x.so"),
     ("ACL", "LIST"),

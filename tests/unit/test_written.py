@@ -11,8 +11,9 @@ import redis
 from gpu_engine.formats import pack
 from service.protocol import Command, EmptyArgs, Kind, LoadArgs, Operation, PatchArgs, Problem
 from service.settings import Settings
-from service.store.connection import connect, wait_written, wait_written_async
+from service.store.connection import connect
 from service.store.keys import Keys
+from service.store.written import wait_written, wait_written_async
 from service.worker.running.endings import Endings
 from service.worker.running.task import Task
 from tests.graphs import diamond
@@ -20,6 +21,7 @@ from tests.service_fixtures import Caller, StartWorker
 
 ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
 PATIENCE_S = 60.0
+KEYS = Keys("test-written:")
 
 
 class Busy:
@@ -37,7 +39,7 @@ class Busy:
 
 def test_it_waits_until_the_buffer_is_written() -> None:
     server: Any = Busy(3)
-    wait_written(server)
+    wait_written(server, KEYS)
     assert server.asked == 4
 
 
@@ -49,11 +51,11 @@ def test_an_event_loop_waits_as_well() -> None:
             return server.info(section)
 
     client: Any = AsyncBusy()
-    asyncio.run(wait_written_async(client))
+    asyncio.run(wait_written_async(client, KEYS))
     assert server.asked == 4
     server.left = float("inf")
     with pytest.raises(redis.TimeoutError, match="append-only file"):
-        asyncio.run(wait_written_async(client, timeout_s=0.01))
+        asyncio.run(wait_written_async(client, KEYS, timeout_s=0.01))
 
 
 @pytest.mark.parametrize("what", ["a job", "a cancel"])
@@ -83,7 +85,7 @@ def test_what_was_accepted_is_written_first(caller: Caller, monkeypatch: pytest.
 def test_it_does_not_wait_for_ever() -> None:
     server: Any = Busy(float("inf"))
     with pytest.raises(redis.TimeoutError, match="append-only file"):
-        wait_written(server, timeout_s=0.01)
+        wait_written(server, KEYS, timeout_s=0.01)
 
 
 def test_servers_that_do_not_tell_are_taken_as_they_are(settings: Settings) -> None:
@@ -92,9 +94,9 @@ def test_servers_that_do_not_tell_are_taken_as_they_are(settings: Settings) -> N
             raise redis.exceptions.NoPermissionError
 
     server: Any = Silent()
-    wait_written(server)
+    wait_written(server, KEYS)
     client = connect(settings)
-    wait_written(client)
+    wait_written(client, KEYS)
     client.close()
 
 

@@ -19,10 +19,11 @@ from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
 from service.protocol import Problem, Status
 from service.settings import Settings
-from service.store.connection import AWAY, wait_written
+from service.store.connection import AWAY
 from service.store.keys import Keys
 from service.store.log import Fenced
 from service.store.outcomes import Committed, Over, refuse_decided
+from service.store.written import wait_written
 from service.telemetry.tracing import NoTracing, Span, Tracing
 from service.worker.metrics import WorkerMetrics
 from service.worker.running.costs import Costs
@@ -71,8 +72,10 @@ class Consumer:
         costs: Costs | None = None,
         lanes: Lanes | None = None,
         on_restore: Callable[[str], None] = lambda graph: None,
+        on_arrival: Callable[[str], None] = lambda graph: None,
     ) -> None:
-        """`on_restore` is told of each graph that another worker has handed over."""
+        """`on_restore` is told of each graph that another worker has handed over, `on_arrival` of each graph that a
+        command has come for."""
         self._redis: Any = client
         self._keys = keys
         self._worker = worker
@@ -91,6 +94,7 @@ class Consumer:
         self._room = threading.Semaphore(settings.queue_limit)
         self._stopping = threading.Event()
         self._on_restore = on_restore
+        self._on_arrival = on_arrival
         self._inherits = True
         """Until all that earlier processes of this name left behind has been read."""
 
@@ -182,6 +186,7 @@ class Consumer:
         with self._tasks_lock:
             self._tasks[entry_id] = task
         self._lanes.put(command.graph, lambda: self._run_observed(task), lambda: self._costs.expected_s(command))
+        self._on_arrival(command.graph)
 
     def _run(self, task: Task) -> None:
         """The task from first to last, through any absence of Redis; only `stop` leaves it pending."""
@@ -266,7 +271,7 @@ class Consumer:
                 raise Cancelled("cancelled before it ran")
             return self._handler(task)
         except Committed as done:
-            wait_written(self._redis)
+            wait_written(self._redis, self._keys)
             return Result(done.result.encode())
 
     def _count_delivery(self, task: Task) -> None:

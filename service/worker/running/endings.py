@@ -10,10 +10,10 @@ from gpu_engine.errors import Cancelled
 from service.protocol import Kind, Problem, Reply, Status
 from service.settings import Settings
 from service.store.catalogue import Registry
-from service.store.connection import wait_written
 from service.store.keys import Keys
 from service.store.outcomes import Committed, Over, refuse_decided
 from service.store.watched import watched
+from service.store.written import wait_written
 from service.worker.running.results import Result
 from service.worker.running.task import GROUP, Task
 
@@ -60,7 +60,7 @@ class Endings:
                 self.drop(task)
                 return
             except Committed as done:
-                wait_written(self._redis)
+                wait_written(self._redis, self._keys)
                 result, left = {"result": done.result}, None
             except Cancelled:
                 pass  # it ends without a result, whatever the reason

@@ -81,6 +81,11 @@ class Lanes:
         with self._lock:
             return lane not in self._queues
 
+    def is_crowded(self, lane: str) -> bool:
+        """Work waits behind what runs."""
+        with self._lock:
+            return len(self._queues.get(lane, ())) > 1
+
     def close(self) -> None:
         """Wait for what is running; what waits is dropped."""
         with self._lock:

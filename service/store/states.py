@@ -1,0 +1,75 @@
+"""Which flow states a graph has in its worker's memory, so that they are there again after a restart.
+
+Terminals and no flows: these are solved anew. If the list is lost, a first question waits for its solve, and no more.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from gpu_engine.errors import EngineError
+from gpu_engine.networks.terminals import Terminals
+from service.protocol import Kind
+
+MAX_BYTES: Final = 64 << 10
+"""Of a graph's list, compressed; what was asked for the longest ago is left out of a longer one."""
+
+UNPACKED_BYTES: Final = 16 << 20
+TTL_S: Final = 7 * 24 * 3600
+"""It is written again whenever states come and go. The list of a graph that no release knows any more does not stay."""
+
+COLUMNS: Final = ("<i4", "<i8", "<i4", "<i8")
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """One flow state."""
+
+    kind: Kind
+    terminals: Terminals
+
+
+def pack_states(noted: Sequence[Noted]) -> bytes:
+    """The last ones, as many as fit."""
+    for first in range(len(noted) + 1):
+        packed = _packed(noted[first:])
+        if len(packed) <= MAX_BYTES:
+            return packed
+    return b""
+
+
+def _packed(noted: Sequence[Noted]) -> bytes:
+    """A line of JSON with kinds and lengths, then for each state sources, supply, sinks and demand."""
+    head = [(state.kind.value, len(state.terminals.sources), len(state.terminals.sinks)) for state in noted]
+    parts = [json.dumps(head).encode() + b"\n"]
+    for state in noted:
+        t = state.terminals
+        columns: tuple[NDArray[np.generic], ...] = (t.sources, t.supply, t.sinks, t.demand)
+        parts += [column.astype(kind).tobytes() for column, kind in zip(columns, COLUMNS, strict=True)]
+    raw = b"".join(parts)
+    return zstandard.compress(raw) if len(raw) <= UNPACKED_BYTES else bytes(MAX_BYTES + 1)
+
+
+def unpack_states(packed: bytes | None) -> list[Noted]:
+    """The inverse. What cannot be read is nothing: the graph does without."""
+    if not packed:
+        return []
+    try:
+        raw = zstandard.ZstdDecompressor().decompress(packed, max_output_size=UNPACKED_BYTES)
+        line, _, _ = raw.partition(b"\n")
+        at, noted = len(line) + 1, []
+        for kind, n_sources, n_sinks in json.loads(line):
+            columns = []
+            for dtype, count in zip(COLUMNS, (n_sources, n_sources, n_sinks, n_sinks), strict=True):
+                columns.append(np.frombuffer(raw, dtype, count, at).astype(np.dtype(dtype).newbyteorder("=")))
+                at += columns[-1].nbytes
+            sources, supply, sinks, demand = columns
+            noted.append(Noted(Kind(kind), Terminals.of(sources, sinks, supply, demand)))
+        return noted
+    except (zstandard.ZstdError, EngineError, ValueError, TypeError):
+        return []

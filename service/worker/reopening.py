@@ -1,0 +1,113 @@
+"""After a restart: flow states that were there before are solved again, before anybody asks.
+
+One after the other in the graph's own lane, the one asked for last first. A command of the graph goes before them: it
+waits for none, and cancels the one that is being solved. They displace neither other graphs nor states that are used.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+import structlog
+
+from gpu_engine.engine import Control
+from gpu_engine.errors import Cancelled, EngineError
+from service.protocol import Kind
+from service.store.states import Noted
+from service.worker.copies import Copies
+from service.worker.counters import Counters
+from service.worker.graph import MAX_STATES, Graph
+from service.worker.running.costs import PER_ARC_S
+from service.worker.saving import Defer
+
+TRIES: Final = 3
+"""Of one flow state. A graph whose commands come all the time does without: it has no time to spare for them."""
+
+log = structlog.get_logger(__name__)
+
+
+class Reopener:
+    """Of one worker. `is_wanted` says whether commands of a graph wait in its lane."""
+
+    def __init__(self, copies: Copies, counters: Counters, defer: Defer, is_wanted: Callable[[str], bool]) -> None:
+        self._copies = copies
+        self._counters = counters
+        self._defer = defer
+        self._is_wanted = is_wanted
+        self._lock = threading.Lock()
+        self._running: dict[str, Control] = {}
+        self._stopped = False
+
+    def begin(self, name: str) -> None:
+        """Queue the work on a graph that has just been restored."""
+        graph = self._copies.residents.get(name)
+        if graph is not None and graph.to_reopen:
+            self._line_up(graph, tries=TRIES)
+
+    def give_way(self, name: str) -> None:
+        """A command of the graph has come. From any thread."""
+        with self._lock:
+            if name in self._running:
+                self._running[name].cancel()
+
+    def stop(self) -> None:
+        """The worker ends. From any thread."""
+        with self._lock:
+            self._stopped = True
+            for control in self._running.values():
+                control.cancel()
+
+    def _line_up(self, graph: Graph, tries: int) -> None:
+        expected_s = PER_ARC_S[Kind.MAX_FLOW] * graph.network.n_arcs
+        self._defer(graph.name, partial(self._next, graph.name, tries), expected_s)
+
+    def _next(self, name: str, tries: int) -> None:
+        """Solve one flow state, and queue the next."""
+        control = Control()
+        with self._told_to_give_way(name, control), self._copies.residents.at_work(name, control, displaces=False):
+            graph = self._copies.residents.get(name)
+            if graph is None or not graph.to_reopen or not tries:
+                return
+            noted = graph.to_reopen[-1]
+            try:
+                if not (control.cancelled or self._is_wanted(name)):
+                    self._reopen(graph, noted, control)
+                    graph.to_reopen.pop()
+                    tries = TRIES
+            except Cancelled:
+                tries -= 1
+            except (EngineError, MemoryError) as error:  # no room without displacing others, or not solvable any more
+                log.info("not_reopened", graph=name, error=str(error))
+                graph.to_reopen.clear()
+        if not self._stopped:
+            self._line_up(graph, tries)
+
+    @contextmanager
+    def _told_to_give_way(self, name: str, control: Control) -> Iterator[None]:
+        with self._lock:
+            self._running[name] = control
+            if self._stopped:
+                control.cancel()
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._running[name]
+
+    def _reopen(self, graph: Graph, noted: Noted, control: Control) -> None:
+        """It becomes the state that was asked for the longest ago: those that were asked for since are there."""
+        key = noted.terminals.key
+        if key in graph.states or len(graph.states) >= MAX_STATES:
+            return
+        noted.terminals.check(graph.network.n_vertices)
+        solved = graph.open(noted.terminals, noted.kind)
+        graph.states.move_to_end(key, last=False)
+        try:
+            graph.solve(solved, control, partial(self._counters.count, "certificate_failures"))
+        except BaseException:
+            graph.close(solved)
+            raise
+        self._counters.count("flow_states_reopened")
+        self._copies.note(graph)
