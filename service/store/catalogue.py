@@ -94,11 +94,14 @@ class Catalogue:
         self._keys = keys
 
     async def get(self, name: str) -> GraphInfo | None:
-        graph_id = await self._redis.hget(self._keys.names, name)
-        if graph_id is None:
-            return None
-        row = await self._redis.hgetall(self._keys.graph(graph_id.decode()))
-        return read_info(name, row) if b"version" in row else None
+        """None: there is no graph of the name. One that is replaced between two looks is there all the same."""
+        known = None
+        while (graph_id := await self._redis.hget(self._keys.names, name)) not in (None, known):
+            row = await self._redis.hgetall(self._keys.graph(graph_id.decode()))
+            if b"version" in row:
+                return read_info(name, row)
+            known = graph_id
+        return None
 
     async def snapshots(self, name: str) -> list[SnapshotInfo] | None:
         """The newest first; None for an unknown graph."""
@@ -112,13 +115,16 @@ class Catalogue:
         return {name.decode(): graph_id.decode() for name, graph_id in sorted(names.items())}
 
     async def list(self) -> list[GraphInfo]:
-        """All graphs, by name. Two round trips."""
+        """All graphs, by name. Two round trips, and more for each that was replaced meanwhile."""
         names = await self._fetch_names()
         async with self._redis.pipeline(transaction=False) as pipe:
             for graph_id in names.values():
                 pipe.hgetall(self._keys.graph(graph_id))
             rows = await pipe.execute()
-        return [read_info(name, row) for name, row in zip(names, rows, strict=True) if b"version" in row]
+        there = [read_info(name, row) for name, row in zip(names, rows, strict=True) if b"version" in row]
+        replaced = [name for name, row in zip(names, rows, strict=True) if b"version" not in row]
+        there += [info for name in replaced if (info := await self.get(name)) is not None]
+        return sorted(there, key=lambda info: info.name)
 
 
 class Registry:
@@ -129,17 +135,24 @@ class Registry:
         self._keys = keys
 
     def find(self, name: str, guess: str | None = None) -> Found:
-        """What the name stands for now. One round trip if ``guess`` is the graph's id, else two."""
-        with self._redis.pipeline(transaction=False) as pipe:
-            pipe.hget(self._keys.names, name)
-            pipe.hget(self._keys.owners, name)
-            pipe.hmget(self._keys.graph(guess or ""), *HELD)
-            current, owner, row = pipe.execute()
-        if current is None:
-            return Found(owner=None if owner is None else owner.decode())
-        graph_id = current.decode()
-        if graph_id != guess:
-            row = self._redis.hmget(self._keys.graph(graph_id), *HELD)
+        """What the name stands for now. One round trip if ``guess`` is the graph's id, else two.
+
+        Read in one MULTI: another worker may replace the graph meanwhile. Raises `Fenced` if that goes on.
+        """
+        for _ in range(MAX_TRIES):
+            with self._redis.pipeline() as pipe:
+                pipe.hget(self._keys.names, name)
+                pipe.hget(self._keys.owners, name)
+                pipe.hmget(self._keys.graph(guess or ""), *HELD)
+                current, owner, row = pipe.execute()
+            if current is None:
+                return Found(owner=None if owner is None else owner.decode())
+            graph_id = current.decode()
+            if graph_id == guess:
+                break
+            guess = graph_id
+        else:
+            raise Fenced(f"{name} keeps changing")
         held = None
         if None not in row:
             held = Held(graph_id=graph_id, version=int(row[0]), epoch=int(row[1]), base=row[2].decode())

@@ -45,7 +45,7 @@ class Restorer:
         """Graph name -> what was wrong when it was restored last."""
 
     def restore(self, name: str, held: Held) -> Graph:
-        """The graph at the version the catalogue says. Its flow states start anew: the first answer is cold.
+        """The graph at the version the catalogue says. It has no flow states yet.
 
         A broken snapshot falls back to the one before it, and in the end to the graph as loaded. Raises
         worker_unavailable if no way leads to that version: nothing is answered from less, and nothing is removed, as

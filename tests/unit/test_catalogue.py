@@ -1,0 +1,95 @@
+"""A graph that is replaced between two looks is there all the same.
+
+Found by seed 7510 of the fault bench: a PATCH was told 404 while its graph was being replaced.
+"""
+
+from typing import Any
+
+import pytest
+
+from service.store.catalogue import Catalogue, Registry
+from service.store.keys import Keys
+from tests.graphs import diamond
+from tests.service_fixtures import Caller, StartWorker
+
+
+@pytest.fixture
+def replace(caller: Caller, start_worker: StartWorker, client: Any, keys: Keys) -> Any:
+    """There is a graph g; to call this puts another one in its place."""
+    start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+
+    def act() -> None:
+        old = client.hget(keys.names, "g").decode()
+        client.rename(keys.graph(old), keys.graph(f"{old}+"))
+        client.hset(keys.names, "g", f"{old}+")
+
+    return act
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_graph_is_found_while_it_is_replaced(
+    caller: Caller, replace: Any, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    client: Any = caller.dispatcher.client
+    read, left = client.hgetall, times
+
+    async def hgetall(key: str) -> Any:
+        nonlocal left
+        if ":graph:" in key and left:
+            left -= 1
+            replace()
+        return await read(key)
+
+    monkeypatch.setattr(client, "hgetall", hgetall)
+    info = caller.run(Catalogue(client, caller.dispatcher.keys).get("g"))
+    assert info is not None
+    assert info.name == "g"
+
+
+def test_all_graphs_are_listed_while_one_is_replaced(
+    caller: Caller, replace: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller.load("h", diamond().edges)
+    client: Any = caller.dispatcher.client
+    make = client.pipeline
+
+    def pipeline(**options: Any) -> Any:
+        replace()
+        return make(**options)
+
+    monkeypatch.setattr(client, "pipeline", pipeline)
+    listed = caller.run(Catalogue(client, caller.dispatcher.keys).list())
+    assert [info.name for info in listed] == ["g", "h"]
+
+
+def test_a_graph_that_is_gone_is_gone(caller: Caller, client: Any, keys: Keys, replace: Any) -> None:
+    client.unlink(keys.graph(client.hget(keys.names, "g").decode()))
+    catalogue = Catalogue(caller.dispatcher.client, keys)
+    assert caller.run(catalogue.get("g")) is None
+    assert caller.run(catalogue.get("h")) is None
+    assert caller.run(catalogue.list()) == []
+
+
+@pytest.mark.parametrize("guess", [None, "another", "its id"])
+def test_a_worker_finds_it_too(
+    client: Any, keys: Keys, replace: Any, monkeypatch: pytest.MonkeyPatch, guess: str | None
+) -> None:
+    make, left = client.pipeline, 2
+    registry = Registry(client, keys)
+    if guess == "its id":
+        guess = client.hget(keys.names, "g").decode()
+
+    def pipeline(**options: Any) -> Any:
+        nonlocal left
+        assert options.get("transaction", True), "what is read must be of one moment"
+        if left:
+            left -= 1
+            replace()
+        return make(**options)
+
+    monkeypatch.setattr(client, "pipeline", pipeline)
+    found = registry.find("g", guess)
+    assert found.held is not None
+    assert found.graph_id == found.held.graph_id == client.hget(keys.names, "g").decode()
