@@ -5,6 +5,7 @@ waits for none, and cancels the one that is being solved. They displace neither 
 """
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -38,13 +39,18 @@ class Reopener:
         self._is_wanted = is_wanted
         self._lock = threading.Lock()
         self._running: dict[str, Control] = {}
+        self._waiting: OrderedDict[str, int] = OrderedDict()
+        """Graphs with flow states to solve, and how often one of them may still be tried."""
+        self._is_at_work = False
         self._stopped = False
 
     def begin(self, name: str) -> None:
         """Queue the work on a graph that has just been restored."""
-        graph = self._copies.residents.get(name)
-        if graph is not None and graph.to_reopen:
-            self._line_up(graph, tries=TRIES)
+        with self._lock:
+            self._waiting[name] = TRIES
+            is_at_work, self._is_at_work = self._is_at_work, True
+        if not is_at_work:
+            self._line_up()
 
     def give_way(self, name: str) -> None:
         """A command of the graph has come. From any thread."""
@@ -56,33 +62,54 @@ class Reopener:
         """The worker ends. From any thread."""
         with self._lock:
             self._stopped = True
+            self._waiting.clear()
             for control in self._running.values():
                 control.cancel()
 
-    def _line_up(self, graph: Graph, tries: int) -> None:
-        expected_s = PER_ARC_S[Kind.MAX_FLOW] * graph.network.n_arcs
-        self._defer(graph.name, partial(self._next, graph.name, tries), expected_s)
+    def _line_up(self) -> None:
+        """Queue the next flow state, of the graph that has waited longest: one at a time, so that commands of other
+        graphs find free threads."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._is_at_work = False
+                    return
+                name, tries = self._waiting.popitem(last=False)
+            graph = self._copies.residents.get(name)
+            if graph is not None and graph.to_reopen and tries:
+                expected_s = PER_ARC_S[Kind.MAX_FLOW] * graph.network.n_arcs
+                self._defer(name, partial(self._next, name, tries), expected_s)
+                return
 
     def _next(self, name: str, tries: int) -> None:
-        """Solve one flow state, and queue the next."""
+        """Solve one flow state of the graph, and queue the next, of any."""
+        try:
+            left = self._try(name, tries)
+            with self._lock:
+                if left and not self._stopped:
+                    self._waiting.setdefault(name, left)
+        finally:
+            self._line_up()
+
+    def _try(self, name: str, tries: int) -> int:
+        """How often more a flow state of the graph may be tried; 0: it is not to have any more."""
         control = Control()
         with self._told_to_give_way(name, control), self._copies.residents.at_work(name, control, displaces=False):
             graph = self._copies.residents.get(name)
-            if graph is None or not graph.to_reopen or not tries:
-                return
-            noted = graph.to_reopen[-1]
+            if graph is None or not graph.to_reopen:
+                return 0
+            if control.cancelled or self._is_wanted(name):
+                return tries
             try:
-                if not (control.cancelled or self._is_wanted(name)):
-                    self._reopen(graph, noted, control)
-                    graph.to_reopen.pop()
-                    tries = TRIES
+                self._reopen(graph, graph.to_reopen[-1], control)
             except Cancelled:
-                tries -= 1
+                return tries - 1
             except (EngineError, MemoryError) as error:  # no room without displacing others, or not solvable any more
                 log.info("not_reopened", graph=name, error=str(error))
                 graph.to_reopen.clear()
-        if not self._stopped:
-            self._line_up(graph, tries)
+                return 0
+            graph.to_reopen.pop()
+            return TRIES
 
     @contextmanager
     def _told_to_give_way(self, name: str, control: Control) -> Iterator[None]:

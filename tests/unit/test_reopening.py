@@ -118,6 +118,29 @@ def test_a_command_does_not_wait_for_them(
     assert ask(caller, PAIRS[1])["mode"] == "cold"
 
 
+def test_one_is_solved_at_a_time(
+    caller: Caller, start_worker: StartWorker, values: list[Any], slow: type[Slow]
+) -> None:
+    """Whatever the number of graphs: the other threads are for commands."""
+    slow.may_go_on.set()
+    worker = start_worker("w0", slow)
+    caller.wait_ready()
+    names = [f"h{number}" for number in range(5)]
+    for name in names:
+        caller.load(name, EDGES)
+        ask(caller, PAIRS[0], name)
+    eventually(lambda: worker.graphs.counters.get("flow_states_reopened") == 3)
+    stop(worker)
+    slow.may_go_on.clear()
+    later = start_worker("w0", slow)
+    caller.wait_ready()
+    assert slow.begun.wait(20)
+    time.sleep(0.3)
+    assert len(slow.tries) == 1
+    slow.may_go_on.set()
+    eventually(lambda: later.graphs.counters.get("flow_states_reopened") == 3 + len(names))
+
+
 def test_a_worker_that_stops_does_not_wait_for_them(
     start_worker: StartWorker, values: list[Any], slow: type[Slow]
 ) -> None:
