@@ -1,7 +1,7 @@
 # Each target first makes .venv if there is none, from a Python 3.11 to 3.14 on PATH (PYTHON=... picks one).
 # ARGS is passed on:  make test ARGS='-k cut'   make serve ARGS='--port 9000'
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults mutants serve bench fuzz attacks audit lint format lock
+.PHONY: help demo check test faults mutants serve bench fuzz attacks audit lint format lock
 CASES := 10000
 SEEDS := 0:1000
 BIN := .venv/bin
@@ -14,6 +14,9 @@ demo: .venv/.run ## load a real road network, solve it, patch it warm, kill the 
 
 serve: .venv/.run ## the service on this machine, with its own Redis, at http://127.0.0.1:8080
 	$(BIN)/headrace serve $(ARGS)
+
+check: lint ## the linters, and the tests that need neither Redis nor processes: a minute, before each commit
+	$(BIN)/pytest -n auto --dist worksteal -q -m "not service" --ignore tests/property $(ARGS)
 
 test: .venv/.dev ## all tests, on all cores
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)

@@ -1,11 +1,16 @@
 """Fixtures for all tests."""
 
 from pathlib import Path
+from typing import Final
 
+import pytest
 import structlog
 
 from service.host import redis_server
 from tests.service_fixtures import caller, client, keys, redis_url, settings, start_worker
+
+PROCESSES: Final = frozenset({"subprocess", "multiprocessing", "serving", "api_process", "redis_server", "House"})
+"""What a module of tests imports that starts processes."""
 
 __all__ = ["caller", "client", "keys", "redis_url", "settings", "start_worker"]
 
@@ -15,6 +20,14 @@ def pytest_configure() -> None:
     rich is installed, one takes seconds, and a service that runs in a thread of the tests answers nobody meanwhile."""
     renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[*structlog.get_config()["processors"][:-1], renderer])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs Redis, or processes of its own: `make check` leaves it out."""
+    for item in items:
+        names = vars(getattr(item, "module", None) or object).keys()
+        if "redis_url" in getattr(item, "fixturenames", ()) or not PROCESSES.isdisjoint(names):
+            item.add_marker("service")
 
 
 def pytest_report_header() -> list[str]:

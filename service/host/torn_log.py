@@ -9,12 +9,16 @@ When the disk is full Redis takes back what it wrote of a command, and writes it
 was begun by a rewrite is not opened for appending, so it goes on behind what was taken back: zeros are left between two
 commands, and at its next start Redis refuses the file. Seen with Valkey 9.1; ``valkey-check-aof --fix`` would drop all
 that comes after the zeros, though it was acknowledged.
+
+When the disk is full again, Redis cuts such a file in the middle of a command, and goes on behind that. What stands
+there nobody has acknowledged: the service waits until another file has been written (`service.store.written`).
 """
 
 import mmap
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +31,52 @@ HOLE: Final = re.compile(rb"(?:\A|\r\n)\0+\*[0-9]{1,10}\r\n\$")
 """Zeros between commands, or bytes within a value that look so: which of both, only reading from the start tells."""
 
 ZEROS: Final = re.compile(rb"\0+")
+TEAR: Final = re.compile(rb"\0+\*[0-9]{1,10}\r\n\$")
+"""Behind a command that does not come to its end: the next one, after zeros."""
+
+IN_USE: Final = re.compile(r"^file (\S+) seq (\d+) type i$", re.MULTILINE)
+"""Of a manifest: a file of commands. Those of other types are dumps, and files that a rewrite has made useless."""
+
 COPY_BYTES: Final = 1 << 20
+
+
+def cut_tears(data_dir: Path) -> int:
+    """Cut the append-only files of a server that is down where a disk that was full again has torn them; the bytes
+    removed. What was written behind a tear, or into files that were begun since, is gone, as after a power loss.
+
+    Cost: a search through each file.
+    """
+    removed = 0
+    for manifest in data_dir.glob("appendonlydir/*.manifest"):
+        found = sorted(IN_USE.findall(manifest.read_text()), key=lambda file: int(file[1]))
+        paths = [path for name, _ in found if (path := manifest.with_name(name)).is_file()]
+        tears = (_tear(path) for path in paths)
+        first = next(((number, at) for number, at in enumerate(tears) if at is not None), None)
+        if first is None:
+            continue
+        for path, at in zip(paths[first[0] :], [first[1], *[0] * len(paths)], strict=False):
+            removed += path.stat().st_size - at
+            os.truncate(path, at)
+    return removed
+
+
+def _tear(path: Path) -> int | None:
+    """Where a command begins that does not come to its end, though others follow."""
+    if not path.stat().st_size:
+        return None
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        if not TEAR.search(data):
+            return None
+        at = end = 0  # of the last whole command
+        while at < len(data):
+            with suppress(ValueError):
+                for _, after in _commands(data, at):
+                    at = end = after
+            zeros = ZEROS.match(data, at)
+            if zeros is None:
+                return end if TEAR.search(data, at) else None
+            at = zeros.end()
+    return None
 
 
 def close_holes(data_dir: Path) -> int:

@@ -5,6 +5,7 @@ import os
 import resource
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -93,6 +94,43 @@ def test_holes_are_closed(tmp_path: Path, before: bytes, after: bytes) -> None:
     assert [*path.parent.iterdir()] == [path]
 
 
+TORN = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$428"
+TEARS: dict[str, tuple[list[bytes], list[bytes]]] = {
+    "none": ([WHOLE, set_(b"2")], [WHOLE, set_(b"2")]),
+    "a hole alone": ([WHOLE + bytes(9) + WHOLE, b""], [WHOLE + bytes(9) + WHOLE, b""]),
+    "a length": ([WHOLE + TORN + bytes(50) + WHOLE, set_(b"2")], [WHOLE, b""]),
+    "a value that is shorter": ([WHOLE + TORN + b"\r\nhalf" + bytes(600) + WHOLE, WHOLE], [WHOLE, b""]),
+    "a value that is longer than the file": ([WHOLE + TORN + b"\r\nhalf" + bytes(9) + WHOLE, WHOLE], [WHOLE, b""]),
+    "behind a hole at once": ([WHOLE + bytes(9) + TORN + bytes(5) + WHOLE], [WHOLE]),
+    "after a hole": ([WHOLE + bytes(9) + set_(b"2") + TORN + bytes(5) + WHOLE], [WHOLE + bytes(9) + set_(b"2")]),
+    "within a transaction": ([WHOLE + aof.MULTI + TORN + bytes(5) + WHOLE], [WHOLE + aof.MULTI]),
+    "in the second file": ([WHOLE, TORN + bytes(5) + WHOLE, WHOLE], [WHOLE, b"", b""]),
+    "a torn end": ([WHOLE + TORN], [WHOLE + TORN]),
+    "zeros at the end": ([WHOLE + bytes(50)], [WHOLE + bytes(50)]),
+    "within a value": ([set_(TORN + bytes(5) + WHOLE), WHOLE], [set_(TORN + bytes(5) + WHOLE), WHOLE]),
+    "garbage": ([WHOLE + b"garbage" + WHOLE], [WHOLE + b"garbage" + WHOLE]),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), TEARS.values(), ids=TEARS.keys())
+def test_what_stands_behind_a_tear_is_cut_off(tmp_path: Path, before: list[bytes], after: list[bytes]) -> None:
+    """A file that a rewrite has made useless is left alone, and does not count."""
+    folder = tmp_path / "appendonlydir"
+    folder.mkdir()
+    paths = [folder / f"appendonly.aof.{9 + number}.incr.aof" for number in range(len(before))]
+    useless = folder / "appendonly.aof.8.incr.aof"
+    lines = [f"file {path.name} seq {9 + number} type i\n" for number, path in enumerate(paths)]
+    lines += [f"file {useless.name} seq 8 type h\n", "file appendonly.aof.7.base.rdb seq 7 type b\n"]
+    (folder / "appendonly.aof.manifest").write_text("".join(lines))
+    useless.write_bytes(TORN + bytes(5) + WHOLE)
+    for path, content in zip(paths, before, strict=True):
+        path.write_bytes(content)
+    assert aof.cut_tears(tmp_path) == len(b"".join(before)) - len(b"".join(after))
+    assert [path.read_bytes() for path in paths] == after
+    assert useless.read_bytes() == TORN + bytes(5) + WHOLE
+    assert aof.cut_tears(tmp_path) == 0
+
+
 def test_redis_starts_after_a_full_disk(tmp_path: Path) -> None:
     """The file is one that a rewrite began; the disk has room for a part of a command, and then for more."""
     settings = Settings(data_dir=tmp_path, redis_url=None)
@@ -158,32 +196,17 @@ def test_a_disk_that_is_full_again_loses_nothing_that_was_acknowledged(
 
             asyncio.run(wait())
 
-        def fill() -> None:
-            newest = max(tmp_path.glob("redis/appendonlydir/*.incr.aof"), key=lambda path: path.stat().st_ctime_ns)
-            limits = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (newest.stat().st_size + 2000, limits[1]))
-            with suppress(redis.RedisError):
-                client.set("headrace:b", b"x" * 3000)
-            with pytest.raises(redis.RedisError, match="MISCONF"):
-                client.set("headrace:b", b"x" * 3000)
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
-
         def acknowledge(name: str) -> None:
             with suppress(redis.RedisError):
                 client.set(name, 3)
                 written()
                 acknowledged.append(name)
 
-        def unacknowledged(name: str) -> bool:
-            with suppress(redis.RedisError):
-                return bool(client.set(name, 4))
-            return False
-
         acknowledged: list[str] = []
         for episode in range(3):
             for _ in range(times):
-                fill()
-                eventually(lambda: unacknowledged("headrace:c"))
+                fill_disk_of(process.pid, tmp_path, administrator)
+                eventually(lambda: writes(client, "headrace:c", b"4"))
             eventually(lambda: acknowledge("headrace:a") or "headrace:a" in acknowledged[-1:])
             for number in range(10):
                 acknowledge(f"headrace:{episode} {number}")
@@ -192,3 +215,43 @@ def test_a_disk_that_is_full_again_loses_nothing_that_was_acknowledged(
     assert len({*acknowledged}) == 31
     with redis_server.running(settings), redis.Redis.from_url(settings.redis_location) as client:
         assert set(client.mget(acknowledged)) == {b"3"}
+
+
+def test_redis_starts_after_a_disk_that_was_full_again(tmp_path: Path) -> None:
+    """Nobody has waited for an acknowledgement: what came before is there, and it starts."""
+    settings = Settings(data_dir=tmp_path, redis_url=None)
+    process = redis_server.start(settings, restore_signals=False)
+    redis_server.wait_until_ready(settings, process)
+    with redis.Redis.from_url(settings.redis_location.replace("headrace@", "")) as client:
+        client.set("headrace:a", 1)
+        if not [*tmp_path.glob("redis/appendonlydir/*")]:
+            process.kill()
+            pytest.skip("this server keeps one file, and opens it for appending")
+        client.bgrewriteaof()
+        eventually(lambda: not client.info("persistence")["aof_rewrite_in_progress"])
+        client.set("headrace:a", 2)
+        for _ in range(3):
+            fill_disk_of(process.pid, tmp_path, client)
+            eventually(lambda: writes(client, "headrace:b", b"y" * 500))
+    process.kill()
+    process.wait()
+    with redis_server.running(settings), redis.Redis.from_url(settings.redis_location) as client:
+        assert client.get("headrace:a") == b"2"
+
+
+def fill_disk_of(pid: int, folder: Path, client: Any) -> None:
+    """There is room for a part of a command, and then for more again."""
+    newest = max(folder.glob("redis/appendonlydir/*.incr.aof"), key=lambda path: path.stat().st_ctime_ns)
+    limits = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (newest.stat().st_size + 2000, limits[1]))
+    with suppress(redis.RedisError):
+        client.set("headrace:b", b"x" * 3000)
+    with pytest.raises(redis.RedisError, match="MISCONF"):
+        client.set("headrace:b", b"x" * 3000)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+
+
+def writes(client: Any, name: str, value: bytes) -> bool:
+    with suppress(redis.RedisError):
+        return bool(client.set(name, value))
+    return False
