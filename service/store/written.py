@@ -13,6 +13,7 @@ another file, and nothing is acknowledged before that is done.
 import asyncio
 import time
 from collections.abc import Generator
+from enum import Enum
 from typing import Any, Final, TypeAlias
 
 import redis
@@ -21,12 +22,22 @@ import structlog
 
 from service.store.keys import Keys
 
+
+class File(Enum):
+    """The append-only file that acknowledged writes are in."""
+
+    SOUND = "sound"
+    SUSPECT = "suspect"
+    BEGUN = "begun"
+    """Another one is, just now; they are safe when it is written."""
+
+
 PAUSE_S: Final = 0.0005
 REWRITE_PAUSE_S: Final = 0.01
 KNOWN_TTL_S: Final = 24 * 3600
 
 Question: TypeAlias = tuple[Any, ...]
-"""Name of a client's method, and its arguments; "sleep" is none."""
+"""Name of a client's method and its arguments; or "sleep" and seconds; or "refusals" and a key, see `_refusals`."""
 
 Questions: TypeAlias = Generator[Question, Any, None]
 
@@ -43,8 +54,15 @@ def wait_written(client: redis.Redis, keys: Keys, timeout_s: float = 10.0) -> No
     question = _next(questions, None)
     while question is not None:
         name, *arguments = question
+        answer: Any = None
         try:
-            answer = getattr(time if name == "sleep" else client, name)(*arguments)
+            if name == "sleep":
+                time.sleep(*arguments)
+            elif name == "refusals":
+                with client.pipeline(transaction=False) as pipe:
+                    answer = _refusals(pipe, *arguments).execute()
+            else:
+                answer = getattr(client, name)(*arguments)
         except redis.ResponseError as error:
             answer = error
         question = _next(questions, answer)
@@ -56,11 +74,23 @@ async def wait_written_async(client: redis.asyncio.Redis, keys: Keys, timeout_s:
     question = _next(questions, None)
     while question is not None:
         name, *arguments = question
+        answer: Any = None
         try:
-            answer = await getattr(asyncio if name == "sleep" else client, name)(*arguments)
+            if name == "sleep":
+                await asyncio.sleep(*arguments)
+            elif name == "refusals":
+                async with client.pipeline(transaction=False) as pipe:
+                    answer = await _refusals(pipe, *arguments).execute()
+            else:
+                answer = await getattr(client, name)(*arguments)
         except redis.ResponseError as error:
             answer = error
         question = _next(questions, answer)
+
+
+def _refusals(pipe: Any, key: str) -> Any:
+    """Which run of the server this is, how many writes it has refused, and what is known of that."""
+    return pipe.info("errorstats", "server").get(key)
 
 
 def _next(questions: Questions, answer: Any) -> Question | None:
@@ -82,39 +112,43 @@ def _questions(keys: Keys, timeout_s: float) -> Questions:
         has_failed |= info.get("aof_last_write_status", "ok") != "ok"
         if info.get("aof_buffer_length"):
             yield "sleep", PAUSE_S
-        elif not info.get("aof_rewrites") or (yield from _is_sound(keys, info, has_failed)):
-            return  # without a rewrite the file is one that was opened for appending
-        else:
-            has_failed = False
-            yield "sleep", REWRITE_PAUSE_S
+            continue
+        if not info.get("aof_rewrites"):
+            return  # the file was opened when the server started, for appending
+        file = yield from _look_at_file(keys, info, has_failed)
+        if file is File.SOUND:
+            return
+        has_failed &= file is not File.BEGUN
+        yield "sleep", REWRITE_PAUSE_S
     raise redis.TimeoutError(f"Redis has not written its append-only file for {timeout_s} s")
 
 
-def _is_sound(keys: Keys, persistence: dict[str, Any], has_failed: bool) -> Generator[Question, Any, bool]:
-    """False while another file is being written since writes were refused, which is begun here if it was not.
+def _look_at_file(keys: Keys, persistence: dict[str, Any], has_failed: bool) -> Generator[Question, Any, File]:
+    """Begin another file if writes were refused, unless one was begun since.
 
     What all processes know of it stands under one key: how many writes had been refused, by which run of the server,
     and the number of the rewrite that was begun then, or that it has ended well.
     """
     try:
-        server = yield "info", "errorstats", "server"
+        server, known = yield "refusals", keys.rewritten
         refused = f"{server.get('run_id')} {server.get('errorstat_MISCONF', {}).get('count', 0)}"
-        known = ((yield "get", keys.rewritten) or b"").decode()
+        known = (known or b"").decode()
         is_first = refused.endswith(" 0") and not known.startswith(refused)  # nobody has seen it fail
         if not has_failed and (is_first or known == f"{refused} ended"):
-            return True
+            return File.SOUND
         if persistence["aof_rewrite_in_progress"] or persistence["aof_rewrite_scheduled"]:
-            return False
+            return File.SUSPECT
         n_rewrites = persistence["aof_rewrites"]
         if not has_failed and known == f"{refused} {n_rewrites}" and persistence["aof_last_bgrewrite_status"] == "ok":
             yield "set", keys.rewritten, f"{refused} ended", KNOWN_TTL_S
-            return True
+            return File.SOUND
         yield ("bgrewriteaof",)
-        yield "set", keys.rewritten, f"{refused} {n_rewrites + 1}", KNOWN_TTL_S
-    except redis.ResponseError as error:
-        if "in progress" not in str(error):  # its user may not; then it is taken as it is
-            log.warning("file_not_begun_anew", error=str(error))
-            return True
-    else:
         log.warning("file_begun_anew", refused=refused)
-    return False
+        yield "set", keys.rewritten, f"{refused} {n_rewrites + 1}", KNOWN_TTL_S
+        return File.BEGUN
+    except redis.exceptions.NoPermissionError as error:
+        log.warning("file_not_begun_anew", error=str(error))
+        return File.SOUND  # for all that can be done
+    except redis.ResponseError as error:  # another process was faster, or the disk is still full
+        log.info("file_not_begun_yet", error=str(error))
+        return File.SUSPECT
