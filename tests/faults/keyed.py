@@ -74,7 +74,7 @@ class Caller:
         assert given == {edge: self.capacity[edge] for edge in self.changeable}
 
     def _answer(self, body: Row, headers: dict[str, str]) -> Row:
-        while (answer := self.http.patch(self.path, json=body, headers=headers)).status_code == 429:
+        while (answer := self.http.patch(f"{self.path}/capacities", json=body, headers=headers)).status_code == 429:
             time.sleep(float(answer.headers["retry-after"]))
         assert answer.status_code == 200, answer.text
         found: Row = answer.json()
