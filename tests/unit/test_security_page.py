@@ -25,7 +25,7 @@ from service.settings import Settings
 from service.store import room
 from service.store.api_keys import MAX_KEYS
 from service.store.blobs import READ_AT_ONCE, RESULT_CHUNK_BYTES
-from service.worker.graph import MAX_STATES
+from service.worker.graph import MAX_KNOWN, MAX_STATES
 from service.worker.membership import heartbeat
 from service.worker.running import consumer, lanes, progress, results
 
@@ -52,6 +52,7 @@ FIXED = {
     "time to read a body": parsing.READ_S,
     "replies kept by one API process": replies.HELD_BYTES,
     "flow states kept of one graph": MAX_STATES,
+    "keys of updates that a worker remembers for a graph in memory": MAX_KNOWN,
     "the same once it has been full, until the graph is idle at times": admission.BUSY,
     "and as many more as are over within, once it has been full": admission.AHEAD_S,
     "refusals a second for full graphs and keys, further ones being held back": refusals.PER_S,
