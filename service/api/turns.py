@@ -15,6 +15,8 @@ class Turns:
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
         self._is_called = False
+        self._is_taken = False
+        """Somebody has gone on since the loop turned last."""
 
     def wait(self, go_on: Callable[[], None]) -> None:
         """Call `go_on` when its turn comes."""
@@ -22,7 +24,10 @@ class Turns:
         self._call()
 
     async def mine(self) -> None:
-        """Return when the turn of this task comes."""
+        """Return when the turn of this task comes: at once, if nobody else wants it."""
+        if not (self._waiting or self._is_taken):
+            self._take()
+            return
         come = asyncio.get_running_loop().create_future()
         self.wait(lambda: None if come.done() else come.set_result(None))
         await come
@@ -32,8 +37,16 @@ class Turns:
             self._is_called = True
             asyncio.get_running_loop().call_soon(self._next)
 
+    def _take(self) -> None:
+        self._is_taken = True
+        asyncio.get_running_loop().call_soon(self._free)
+
+    def _free(self) -> None:
+        self._is_taken = False
+
     def _next(self) -> None:
         self._is_called = False
+        self._take()
         go_on = self._waiting.popleft()
         self._call()
         go_on()
