@@ -19,7 +19,10 @@ from service.protocol import Kind
 MAX_BYTES: Final = 64 << 10
 """Of a graph's list, compressed; what was asked for the longest ago is left out of a longer one."""
 
-UNPACKED_BYTES: Final = 16 << 20
+UNPACKED_BYTES: Final = 1 << 20
+ROW_BYTES: Final = 12
+"""Of a terminal: its vertex and its cap."""
+
 TTL_S: Final = 7 * 24 * 3600
 """It is written again whenever states come and go. The list of a graph that no release knows any more does not stay."""
 
@@ -35,12 +38,17 @@ class Noted:
 
 
 def pack_states(noted: Sequence[Noted]) -> bytes:
-    """The last ones, as many as fit."""
-    for first in range(len(noted) + 1):
-        packed = _packed(noted[first:])
-        if len(packed) <= MAX_BYTES:
-            return packed
-    return b""
+    """The last ones, as many as fit. Larger ones are told by their counts, before anything is written."""
+    kept: list[Noted] = []
+    n_bytes = 0
+    for state in reversed(noted):
+        n_bytes += ROW_BYTES * (len(state.terminals.sources) + len(state.terminals.sinks))
+        if n_bytes > UNPACKED_BYTES // 2:
+            break
+        kept.insert(0, state)
+    while len(packed := _packed(kept)) > MAX_BYTES:
+        del kept[0]
+    return packed
 
 
 def _packed(noted: Sequence[Noted]) -> bytes:
@@ -51,8 +59,7 @@ def _packed(noted: Sequence[Noted]) -> bytes:
         t = state.terminals
         columns: tuple[NDArray[np.generic], ...] = (t.sources, t.supply, t.sinks, t.demand)
         parts += [column.astype(kind).tobytes() for column, kind in zip(columns, COLUMNS, strict=True)]
-    raw = b"".join(parts)
-    return zstandard.compress(raw) if len(raw) <= UNPACKED_BYTES else bytes(MAX_BYTES + 1)
+    return zstandard.compress(b"".join(parts))
 
 
 def unpack_states(packed: bytes | None) -> list[Noted]:

@@ -6,8 +6,8 @@ kill -9 in that moment would lose them. An empty buffer means that the kernel ha
 A file that was begun by a rewrite is not opened for appending (Redis from 7 on, Valkey). When its disk is full, Redis
 takes back what it wrote of a command, goes on behind that when there is room, and from then on takes the file to be
 shorter than it is. The next time the disk is full it cuts off so many bytes that were acknowledged, and what is left
-cannot be read. Seen with Valkey 9.1. So whoever finds that writes were refused has Redis write
-another file, and nothing is acknowledged before that is done.
+cannot be read. Seen with Valkey 9.1. So whoever finds that writes were refused has Redis write another file, and
+nothing is acknowledged before that is done.
 """
 
 import asyncio
@@ -142,13 +142,15 @@ def _look_at_file(keys: Keys, persistence: dict[str, Any], has_failed: bool) -> 
         if not has_failed and known == f"{refused} {n_rewrites}" and persistence["aof_last_bgrewrite_status"] == "ok":
             yield "set", keys.rewritten, f"{refused} ended", KNOWN_TTL_S
             return File.SOUND
-        yield ("bgrewriteaof",)
+        try:
+            yield ("bgrewriteaof",)
+        except redis.exceptions.NoPermissionError as error:  # said once: nothing can be done here
+            log.warning("file_not_begun_anew", error=str(error))
+            yield "set", keys.rewritten, f"{refused} ended", KNOWN_TTL_S
+            return File.SOUND
         log.warning("file_begun_anew", refused=refused)
         yield "set", keys.rewritten, f"{refused} {n_rewrites + 1}", KNOWN_TTL_S
         return File.BEGUN
-    except redis.exceptions.NoPermissionError as error:
-        log.warning("file_not_begun_anew", error=str(error))
-        return File.SOUND  # for all that can be done
     except redis.ResponseError as error:  # another process was faster, or the disk is still full
         log.info("file_not_begun_yet", error=str(error))
         return File.SUSPECT

@@ -101,10 +101,8 @@ class Graph:
     @property
     def noteworthy(self) -> list[Noted]:
         """The flow states it has, or had before it was restored, the most recently used last."""
-        states = list(self.states.values())
-        there = {state.terminals.key for state in states}
-        missing = [noted for noted in self.to_reopen if noted.terminals.key not in there]
-        return [*missing, *(Noted(state.kind, state.terminals) for state in states)][-MAX_STATES:]
+        missing = [noted for noted in self.to_reopen if noted.terminals.key not in self.states]
+        return [*missing, *(Noted(state.kind, state.terminals) for state in list(self.states.values()))][-MAX_STATES:]
 
     @property
     def footprint(self) -> Footprint:

@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 class Reopener:
-    """Of one worker. `is_wanted` says whether commands of a graph wait in its lane."""
+    """Solves flow states of one worker again. `is_wanted` says whether commands of a graph wait in its lane."""
 
     def __init__(self, copies: Copies, counters: Counters, defer: Defer, is_wanted: Callable[[str], bool]) -> None:
         self._copies = copies

@@ -125,6 +125,16 @@ def cut_off(story: Story) -> None:
     story.history.cuts.append(Cut(10.0, 11.0))
 
 
+def do_it_again(began_at: float, ended_at: float) -> Callable[[Story], object]:
+    """The second batch (asked at 2.0, and again at 2.5) was done by a job that its client was not told of."""
+
+    def harm(story: Story) -> None:
+        story.second.jobs = ["job-9"]
+        story.history.cuts.append(Cut(began_at, ended_at))
+
+    return harm
+
+
 HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
     "clean": (lambda story: None, None),
     "a batch is lost": (lose_a_batch, "lost"),
@@ -196,6 +206,9 @@ HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
         "doubled: job job-2",
     ),
     "a batch is another job's": (lambda story: change(story.first, jobs=["job-9"]), "wrong: batch 2 was done by"),
+    "a batch is another job's after a cut": (do_it_again(2.2, 2.4), None),
+    "a batch is another job's before a cut": (do_it_again(2.6, 2.8), "wrong: batch 3 was done by"),
+    "a batch is another job's long after a cut": (do_it_again(1.6, 1.8), "wrong: batch 3 was done by"),
     "a matching is too small": (
         lambda story: story.matching.body.update(size=1, edges=[2], left=[0], right=[1]),
         "wrong: matching",

@@ -3,7 +3,9 @@
 import asyncio
 import os
 import resource
-from contextlib import suppress
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -131,36 +133,31 @@ def test_what_stands_behind_a_tear_is_cut_off(tmp_path: Path, before: list[bytes
     assert aof.cut_tears(tmp_path) == 0
 
 
+@contextmanager
+def rewritten(settings: Settings) -> Iterator[tuple["subprocess.Popen[bytes]", Any]]:
+    """A server whose newest file was begun by a rewrite, and its administrator; killed at the end."""
+    process = redis_server.start(settings, restore_signals=False)  # as it ignores SIGXFSZ, a limit is a full disk
+    try:
+        redis_server.wait_until_ready(settings, process)
+        with redis.Redis.from_url(settings.redis_location.replace("headrace@", "")) as administrator:
+            administrator.set("headrace:a", 1)
+            if not [*settings.data_dir.glob("redis/appendonlydir/*")]:
+                pytest.skip("this server keeps one file, and opens it for appending")
+            administrator.bgrewriteaof()
+            eventually(lambda: not administrator.info("persistence")["aof_rewrite_in_progress"])
+            yield process, administrator
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_redis_starts_after_a_full_disk(tmp_path: Path) -> None:
     """The file is one that a rewrite began; the disk has room for a part of a command, and then for more."""
     settings = Settings(data_dir=tmp_path, redis_url=None)
-    process = redis_server.start(settings, restore_signals=False)  # as it ignores SIGXFSZ, a limit is a full disk
-    redis_server.wait_until_ready(settings, process)
-    with redis.Redis.from_url(settings.redis_location.replace("headrace@", "")) as client:
-        client.set("headrace:a", 1)
-        if not [*tmp_path.glob("redis/appendonlydir/*")]:
-            process.kill()
-            pytest.skip("this server keeps one file, and opens it for appending")
-        client.bgrewriteaof()
-        eventually(lambda: len([*tmp_path.glob("redis/appendonlydir/*.2.incr.aof")]) == 1)
-        eventually(lambda: not client.info("persistence")["aof_rewrite_in_progress"])
+    with rewritten(settings) as (process, client):
         client.set("headrace:a", 2)
-        (path,) = [*tmp_path.glob("redis/appendonlydir/*.2.incr.aof")]
-        eventually(lambda: path.stat().st_size > 0)
-        limits = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (path.stat().st_size + 100, limits[1]))
-        with suppress(redis.RedisError):
-            client.set("headrace:b", b"x" * 3000)
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
-
-        def is_written() -> bool:
-            with suppress(redis.RedisError):
-                return bool(client.set("headrace:c", 3))
-            return False
-
-        eventually(is_written)
-    process.kill()
-    process.wait()
+        fill_disk_of(process.pid, tmp_path, client, 100)
+        eventually(lambda: writes(client, "headrace:c", b"3"))
     with redis_server.running(settings), redis.Redis.from_url(settings.redis_location) as client:
         assert client.mget("headrace:a", "headrace:c") == [b"2", b"3"]
 
@@ -174,16 +171,10 @@ def test_a_disk_that_is_full_again_loses_nothing_that_was_acknowledged(
     which then ended within a command, could not be read again."""
     settings = Settings(data_dir=tmp_path, redis_url=None)
     keys = Keys(settings.redis_prefix)
-    process = redis_server.start(settings, restore_signals=False)
-    redis_server.wait_until_ready(settings, process)
-    administrator = redis.Redis.from_url(settings.redis_location.replace("headrace@", ""))
-    with redis.Redis.from_url(settings.redis_location) as client, administrator:
-        client.set("headrace:a", 1)
-        if not [*tmp_path.glob("redis/appendonlydir/*")]:
-            process.kill()
-            pytest.skip("this server keeps one file, and opens it for appending")
-        administrator.bgrewriteaof()
-        eventually(lambda: not administrator.info("persistence")["aof_rewrite_in_progress"])
+    with (
+        rewritten(settings) as (process, administrator),
+        redis.Redis.from_url(settings.redis_location) as client,
+    ):
 
         def written() -> None:
             if not is_async:
@@ -210,8 +201,6 @@ def test_a_disk_that_is_full_again_loses_nothing_that_was_acknowledged(
             eventually(lambda: acknowledge("headrace:a") or "headrace:a" in acknowledged[-1:])
             for number in range(10):
                 acknowledge(f"headrace:{episode} {number}")
-    process.kill()
-    process.wait()
     assert len({*acknowledged}) == 31
     with redis_server.running(settings), redis.Redis.from_url(settings.redis_location) as client:
         assert set(client.mget(acknowledged)) == {b"3"}
@@ -220,30 +209,20 @@ def test_a_disk_that_is_full_again_loses_nothing_that_was_acknowledged(
 def test_redis_starts_after_a_disk_that_was_full_again(tmp_path: Path) -> None:
     """Nobody has waited for an acknowledgement: what came before is there, and it starts."""
     settings = Settings(data_dir=tmp_path, redis_url=None)
-    process = redis_server.start(settings, restore_signals=False)
-    redis_server.wait_until_ready(settings, process)
-    with redis.Redis.from_url(settings.redis_location.replace("headrace@", "")) as client:
-        client.set("headrace:a", 1)
-        if not [*tmp_path.glob("redis/appendonlydir/*")]:
-            process.kill()
-            pytest.skip("this server keeps one file, and opens it for appending")
-        client.bgrewriteaof()
-        eventually(lambda: not client.info("persistence")["aof_rewrite_in_progress"])
+    with rewritten(settings) as (process, client):
         client.set("headrace:a", 2)
         for _ in range(3):
             fill_disk_of(process.pid, tmp_path, client)
             eventually(lambda: writes(client, "headrace:b", b"y" * 500))
-    process.kill()
-    process.wait()
     with redis_server.running(settings), redis.Redis.from_url(settings.redis_location) as client:
         assert client.get("headrace:a") == b"2"
 
 
-def fill_disk_of(pid: int, folder: Path, client: Any) -> None:
+def fill_disk_of(pid: int, folder: Path, client: Any, room: int = 2000) -> None:
     """There is room for a part of a command, and then for more again."""
     newest = max(folder.glob("redis/appendonlydir/*.incr.aof"), key=lambda path: path.stat().st_ctime_ns)
     limits = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (newest.stat().st_size + 2000, limits[1]))
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (newest.stat().st_size + room, limits[1]))
     with suppress(redis.RedisError):
         client.set("headrace:b", b"x" * 3000)
     with pytest.raises(redis.RedisError, match="MISCONF"):

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -11,7 +11,6 @@ from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control, FlowState, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.generators import grid
-from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from service.protocol import EmptyArgs, Kind, MaxFlowArgs
 from service.store.keys import Keys
@@ -84,7 +83,7 @@ class Slow(CpuEngine):
 
     may_go_on = threading.Event()
     begun = threading.Event()
-    tries: list[bytes] = []  # noqa: RUF012
+    tries: ClassVar[list[bytes]] = []
 
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
         if control is not None and self.network.n_vertices == EDGES.n_vertices and not Slow.may_go_on.is_set():
@@ -163,7 +162,7 @@ def test_they_displace_nobody(caller: Caller, start_worker: StartWorker, values:
     one_state = (held["g"] - held["other"]) // 3
     later = start_worker("w0", memory_budget_bytes=2 * held["other"] + one_state // 2)
     eventually(lambda: len(later.graphs.residents.all()) == 2)
-    eventually(lambda: not later.graphs.residents.get("g").to_reopen)  # type: ignore[union-attr]
+    eventually(lambda: not any(graph.to_reopen for graph in later.graphs.residents.all()))
     assert len(later.graphs.residents.all()) == 2
     assert "graphs_spilled" not in later.graphs.counters
 
@@ -200,7 +199,7 @@ def test_the_list_is_bounded() -> None:
     packed = pack_states([small, large, small])
     assert len(packed) <= MAX_BYTES
     assert [state.terminals.key for state in unpack_states(packed)] == [small.terminals.key]
-    assert unpack_states(pack_states([small, noted(UNPACKED_BYTES // 24)])) == []
+    assert unpack_states(pack_states([small, noted(UNPACKED_BYTES // 12)])) == []
 
 
 @pytest.mark.parametrize("packed", [None, b"", b"nonsense", pack_states([noted(5)])[:-4], b"\x28\xb5\x2f\xfd"])
@@ -216,4 +215,3 @@ def test_a_network_that_has_not_these_vertices_does_without(
     worker = start_worker("w0")
     eventually(lambda: worker.graphs.counters.get("flow_states_reopened") == 1)
     assert ask(caller, PAIRS[0])["mode"] == "unchanged"
-    assert isinstance(worker.graphs.residents.get("g").network, Network)  # type: ignore[union-attr]

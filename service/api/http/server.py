@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def descriptors(listener: socket.socket) -> list[socket.socket]:
-    """Of one listening socket, as many as connections are to be accepted at once."""
+    """As many descriptors of one listening socket as connections are to be accepted at once."""
     return [listener, *(listener.dup() for _ in range(ACCEPTED_AT_ONCE - 1))]
 
 
