@@ -1,14 +1,17 @@
 """What API processes and workers say to each other, through Redis.
 
 A `Command` goes to the stream of the worker that owns the graph; it is also a job, under the same id. The worker
-answers with a `Reply` on the stream the command names, and leaves the same reply in the job's hash.
-Headers are JSON; bulk bytes (a packed edge list, a long result) travel beside them, or as a blob in chunks.
+answers with a `Reply` on the stream the command names, and leaves the same reply in the job's record.
+Headers are JSON; bulk bytes (a packed edge list, a long result) travel beside them, or as a blob in chunks. What the
+API has to know about a result is said in its `Envelope`.
 """
 
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PrivateAttr
+
+JSON_TYPE: Final = "application/json"
 
 InOrder: Final = PlainSerializer(sorted, return_type=list[str])
 """Writes a set sorted: the order a process keeps its strings in differs from that of every other process."""
@@ -169,13 +172,27 @@ class Problem(Message):
     rows: list[Any] = Field(default_factory=list)
 
 
+class Envelope(Message):
+    """What the worker says about a result, beside it: the API passes the result on unread."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)  # a worker of a later release may say more
+
+    version: int | None = None
+    """The graph's version that the result is about; None: it is about none."""
+    replaced: bool | None = None
+    """Of a load: whether there was a graph of the name before."""
+    media_type: str = JSON_TYPE
+
+
 class Reply(Message):
-    """The end of a command: a result or a problem."""
+    """The end of a command: a result or a problem. On its way and in the job, its last three fields stand beside it."""
 
     id: str
     status: Status
-    result_json: str | None = None
-    """JSON body the caller gets, as the worker wrote it: its numbers are exact, so it is never parsed on the way."""
-    result_blob: str | None = None
-    """In place of `result_json`, the name of the blob where a long result lies."""
     problem: Problem | None = None
+    result_json: str | None = Field(default=None, exclude=True)
+    """JSON body the caller gets, as the worker wrote it: its numbers are exact, so it is never parsed on the way."""
+    result_blob: str | None = Field(default=None, exclude=True)
+    """In place of `result_json`, the name of the blob where a long result lies."""
+    envelope: Envelope = Field(default=Envelope(), exclude=True)
+    """Of the result. A problem has none."""

@@ -56,7 +56,7 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
         fetch = partial(fetch_keys, dispatcher.client, dispatcher.keys)
         key_table = KeyTable(fetch, settings.require_keys, KeysSeen(settings.keys_seen_file))
         admission = Admission(settings)
-        metrics.show_bytes(bodies=budget, replies=dispatcher.latest)
+        metrics.show_bytes(bodies=budget, replies=dispatcher.replies.latest)
         async with Parsers() as parsers:
             yield Backend(
                 settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget, key_table, admission, parsers

@@ -1,41 +1,6 @@
-"""What the queue says about jobs, workers and Redis."""
-
-from datetime import UTC, datetime
-from typing import Any
+"""What the queue says about workers and Redis."""
 
 from pydantic import BaseModel
-
-from service.protocol import Kind, Problem, Status
-
-
-class JobInfo(BaseModel):
-    """A job as docs/api.md shows it, and its result as the worker wrote it."""
-
-    id: str
-    kind: Kind
-    graph: str
-    status: Status
-    cancelling: bool = False
-    """It was cancelled in time: nothing of it is or will be done, and it is about to end."""
-    position: int | None = None
-    """Jobs of the same worker that were there before; None once it runs."""
-    progress: dict[str, Any] | None = None
-    created_at: datetime
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    result: dict[str, Any] | None = None
-    """Not filled in here: `result_json` is the text to pass on, or `result_blob` names the blob where it lies."""
-    error: Problem | None = None
-    result_json: str | None = None
-    result_blob: str | None = None
-
-
-class JobEvent(BaseModel):
-    """One server-sent event: `progress` with counters, or `done` with the job's status."""
-
-    id: str
-    event: str
-    data: dict[str, Any]
 
 
 class WorkerReport(BaseModel):
@@ -83,8 +48,3 @@ class RedisInfo(BaseModel):
     maxmemory_bytes: int = 0
     """0: no limit."""
     ping_ms: float = 0.0
-
-
-def at(seconds: bytes | None) -> datetime | None:
-    """A time stamp out of a hash."""
-    return None if seconds is None else datetime.fromtimestamp(float(seconds), UTC)

@@ -1,9 +1,29 @@
-"""The latest replies, for waits that begin after the end: a bound on their bytes, the oldest go first."""
+"""Replies on their way to those who wait for them, in one API process.
 
+One task reads the process's own stream of replies; nothing polls.
+"""
+
+import asyncio
+import time
 from collections import OrderedDict
-from typing import Final
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
 
-from service.protocol import Reply
+import redis
+import redis.asyncio
+import structlog
+
+from service.protocol import Problem, Reply, Status
+from service.store.jobs.events import BLOCK_MS, LOST
+from service.store.jobs.reading import Jobs
+from service.store.jobs.record import Row, has_reply, read_reply, replied_job
+from service.store.keys import Keys
+
+RETRY_S: Final = 0.05
+UNREADABLE: Final = "the reply of the worker cannot be read; the log has why"
+CAUGHT_UP_AT_ONCE: Final = 100
+"""Jobs that are looked at in one round trip."""
 
 HELD_BYTES: Final = 16 << 20
 ONE_BYTES: Final = 64 << 10
@@ -12,9 +32,14 @@ ONE_BYTES: Final = 64 << 10
 OBJECT_BYTES: Final = 2048
 """Of a reply beside its text, and its place here."""
 
+log = structlog.get_logger("headrace.api")
+
 
 class LatestReplies:
-    """By job. Results that lie in blobs are not in here, but where they are."""
+    """Latest replies, for waits that begin after the end: a bound on their bytes, the oldest go first.
+
+    By job. Results that lie in blobs are not in here, but where they are.
+    """
 
     def __init__(self) -> None:
         self._replies: OrderedDict[str, tuple[Reply, int]] = OrderedDict()
@@ -36,3 +61,111 @@ class LatestReplies:
         while self.used_bytes > HELD_BYTES:
             _, (_, n_bytes) = self._replies.popitem(last=False)
             self.used_bytes -= n_bytes
+
+
+class Replies:
+    """Start it in the event loop that uses it."""
+
+    def __init__(
+        self, client: redis.asyncio.Redis, listeners: redis.asyncio.Redis, keys: Keys, reader: str, jobs: Jobs
+    ) -> None:
+        """`reader` names the stream, as commands say it; `listeners` are for reads that block."""
+        self._redis: Any = client
+        self._listeners: Any = listeners
+        self._stream = keys.replies(reader)
+        self._jobs = jobs
+        self.latest = LatestReplies()
+        self._pending: dict[str, asyncio.Future[Reply]] = {}
+        self._queued: set[str] = set()
+        """Pending jobs that Redis has confirmed."""
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._read(), name="replies")
+
+    async def close(self) -> None:
+        while self._task is not None and not self._task.done():
+            self._task.cancel()  # the client may lose one that comes while it takes up a connection
+            await asyncio.wait({self._task}, timeout=0.1)
+        for future in self._pending.values():
+            future.cancel()
+        with suppress(redis.RedisError):
+            await self._redis.unlink(self._stream)
+
+    def expect(self, job_id: str) -> None:
+        """Before the command is queued: no reply can come too early."""
+        self._pending[job_id] = asyncio.get_running_loop().create_future()
+
+    def forget(self, job_id: str) -> None:
+        """The command was not queued after all."""
+        self._pending.pop(job_id, None)
+
+    def confirm(self, job_id: str) -> None:
+        """Redis has said that the command is queued. From now on it is lost if its job is not there."""
+        if job_id in self._pending:  # not if the reply was faster
+            self._queued.add(job_id)
+
+    def pending(self, job_id: str) -> asyncio.Future[Reply] | None:
+        """What will be the reply; None for a job that is not of this process, or has ended."""
+        return self._pending.get(job_id)
+
+    def when_done(self, job_id: str, act: Callable[[], None]) -> None:
+        """Call `act` once this job has ended; at once if it is not of this process, or has ended already."""
+        future = self._pending.get(job_id)
+        if future is None:
+            act()
+        else:
+            future.add_done_callback(lambda _: act())
+
+    async def _read(self) -> None:
+        """Resolve futures as replies come in. After an absence of Redis, and now and then (the client itself sits
+        out short absences), look into the jobs themselves."""
+        last, caught_up_at = "0", time.monotonic()
+        while True:
+            try:
+                if time.monotonic() - caught_up_at > BLOCK_MS / 1000:
+                    await self.catch_up()
+                    caught_up_at = time.monotonic()
+                answer = await self._listeners.xread({self._stream: last}, block=BLOCK_MS)
+                for entry_id, fields in answer[0][1] if answer else []:
+                    last = entry_id.decode()
+                    self._resolve(replied_job(fields), fields)
+            except redis.RedisError:
+                caught_up_at = float("-inf")  # until it succeeds: an xread that does says nothing of what was missed
+                await asyncio.sleep(RETRY_S)
+
+    async def catch_up(self) -> None:
+        """Replies that came while Redis was away, and commands it lost together with all that followed them."""
+        pending = list(self._pending)
+        for start in range(0, len(pending), CAUGHT_UP_AT_ONCE):
+            some = pending[start : start + CAUGHT_UP_AT_ONCE]
+            queued = self._queued & set(some)  # before their jobs are read
+            for job_id, row in zip(some, await self._jobs.rows(some), strict=True):
+                if not row and job_id in queued:
+                    self._settle(job_id, _failed(job_id, "worker_unavailable", LOST), 0)
+                elif has_reply(row):
+                    self._resolve(job_id, row)
+
+    def _resolve(self, job_id: str, fields: Row) -> None:
+        """A reply that cannot be read ends its own job: the reader goes on, all others wait for it."""
+        if job_id not in self._pending:
+            return
+        try:
+            reply = read_reply(fields)
+        except (KeyError, ValueError) as error:
+            log.error("unreadable_reply", job_id=job_id, error=str(error))
+            reply = _failed(job_id, "internal_error", UNREADABLE)
+        self._settle(job_id, reply, sum(map(len, fields.values())))
+
+    def _settle(self, job_id: str, reply: Reply, text_bytes: int) -> None:
+        future = self._pending.pop(job_id, None)
+        if future is None:
+            return
+        self._queued.discard(job_id)
+        self.latest.keep(reply, text_bytes)
+        if not future.done():
+            future.set_result(reply)
+
+
+def _failed(job_id: str, code: str, detail: str) -> Reply:
+    return Reply(id=job_id, status=Status.FAILED, problem=Problem(code=code, detail=detail))

@@ -11,6 +11,7 @@ import structlog
 from service.errors import ServiceError
 from service.queue.models import RedisInfo, WorkerInfo, WorkerReport
 from service.store.connection import AWAY
+from service.store.jobs.record import oldest_waiting
 from service.store.keys import Keys
 
 RETRY_AFTER_S: Final = 1.0
@@ -33,7 +34,7 @@ class Watch:
                 for report in reports:
                     pipe.exists(self._keys.lease(report.name))
                     pipe.xlen(self._keys.commands(report.name))
-                    pipe.zrange(self._keys.waiting(report.name), 0, 0, withscores=True)
+                    oldest_waiting(pipe, self._keys, report.name)
                 answers = await pipe.execute()
         except AWAY as error:
             raise away(error) from error

@@ -16,9 +16,9 @@ import redis.asyncio
 from pydantic import BaseModel
 
 from service.errors import ServiceError
+from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys
 from service.store.log import Fenced
-from service.store.outcomes import UNFINISHED_TTL_S, refuse_decided
 from service.store.snapshots import SnapshotInfo, read_listed
 from service.store.states import TTL_S
 from service.store.watched import Read, watched
@@ -193,7 +193,7 @@ class Registry:
                 pipe.hset(self._keys.names, info.name, graph_id)
                 give(pipe, self._keys, info.name, info.worker)
                 pipe.hset(self._keys.graph(graph_id), mapping=write_info(info) | {"epoch": 1, "base": base})
-                pipe.set(self._keys.outcome(graph_id), loaded.model_dump_json(), ex=UNFINISHED_TTL_S)
+                commit(pipe, self._keys, graph_id, loaded.model_dump_json())
                 if doomed:
                     pipe.unlink(*doomed)
                 pipe.execute()
@@ -215,7 +215,7 @@ class Registry:
                 pipe.hdel(self._keys.names, name)
                 give(pipe, self._keys, name, None)
                 pipe.unlink(*doomed)
-                pipe.set(self._keys.outcome(job_id), "{}", ex=UNFINISHED_TTL_S)
+                commit(pipe, self._keys, job_id, "{}")
                 pipe.execute()
                 return True
         raise Fenced(f"{name} keeps changing")
@@ -259,11 +259,10 @@ class Registry:
         """
         current, owner, outcome, status, *answers = watched(
             pipe,
-            [self._keys.claim(name), self._keys.outcome(job_id), *keys],
+            [self._keys.claim(name), outcome_key(self._keys, job_id), *keys],
             ("HGET", self._keys.names, name),
             ("HGET", self._keys.owners, name),
-            ("GET", self._keys.outcome(job_id)),
-            ("HGET", self._keys.job(job_id), "status"),
+            *decision(self._keys, job_id),
             *reads,
         )
         refuse_decided(outcome, status)

@@ -16,8 +16,8 @@ import zstandard
 from pydantic import BaseModel
 
 from gpu_engine.networks.updates import Change
+from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys
-from service.store.outcomes import UNFINISHED_TTL_S, refuse_decided
 from service.store.watched import watched
 
 PAGE = 256
@@ -82,20 +82,19 @@ class Log:
                 pipe.multi()
                 pipe.xadd(self._keys.log(graph_id), fields, id=f"{entry.version}-0")
                 pipe.hset(self._keys.graph(graph_id), mapping={"version": entry.version, "updated_at": updated_at})
-                pipe.set(self._keys.outcome(job_id), entry.result_json, ex=UNFINISHED_TTL_S)
+                commit(pipe, self._keys, job_id, entry.result_json)
                 _execute(pipe)
                 return
         raise Fenced("others keep writing to the graph")
 
     def _is_there(self, pipe: Any, graph_id: str, epoch: int, entry: Entry, job_id: str) -> bool:
         """Whether an earlier try has written the entry, whose answer was lost. Raises as `append` does."""
-        graph, outcome_key = self._keys.graph(graph_id), self._keys.outcome(job_id)
+        graph = self._keys.graph(graph_id)
         held, outcome, status = watched(
             pipe,
-            [graph, outcome_key],
+            [graph, outcome_key(self._keys, job_id)],
             ("HMGET", graph, "version", "epoch"),
-            ("GET", outcome_key),
-            ("HGET", self._keys.job(job_id), "status"),
+            *decision(self._keys, job_id),
         )
         if outcome == entry.result_json.encode() and held == [b"%d" % entry.version, b"%d" % epoch]:
             return True

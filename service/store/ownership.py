@@ -12,6 +12,7 @@ from typing import Any, Final
 import redis
 
 from service.store.catalogue import give
+from service.store.jobs.record import graph_of, waiting_jobs
 from service.store.keys import Keys
 from service.store.log import Fenced
 from service.store.watched import watched
@@ -87,11 +88,11 @@ class Ownership:
                     ("HGET", keys.owners, name),
                     ("HGET", keys.names, name),
                     ("EXISTS", keys.lease(home)),
-                    ("ZRANGE", keys.waiting(worker), "0", str(MOST_WAITING)),
+                    waiting_jobs(keys, worker, MOST_WAITING + 1),
                 )
                 if owner != worker.encode() or graph_id is None or not alive or len(waiting) > MOST_WAITING:
                     return False
-                if name.encode() in watched(pipe, [], *(("HGET", keys.job(job.decode()), "graph") for job in waiting)):
+                if name.encode() in watched(pipe, [], *(graph_of(keys, job.decode()) for job in waiting)):
                     return False
                 pipe.multi()
                 give(pipe, keys, name, home)

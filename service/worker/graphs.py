@@ -12,8 +12,9 @@ import structlog
 
 from gpu_engine.errors import OutOfMemory
 from gpu_engine.footprint import Footprint
-from service.protocol import Kind
+from service.protocol import Envelope, Kind
 from service.settings import Settings
+from service.store.jobs.record import Result
 from service.store.keys import Keys
 from service.store.log import Fenced
 from service.store.ownership import Ownership
@@ -29,7 +30,7 @@ from service.worker.questions.capacities import CapacitiesPage
 from service.worker.questions.matching import Matching
 from service.worker.questions.max_flow import MaxFlow
 from service.worker.reopening import Reopener
-from service.worker.running.results import Result, Results
+from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.saving import Defer, Saver
 from service.worker.solving import Solver
@@ -89,7 +90,8 @@ class Graphs:
         return self._runs[task.command.kind](task)
 
     def _snapshot(self, task: Task) -> Result:
-        return written(self._results, answers.snapshot(self._saver.save(self._copies.ensure(task.command.graph))))
+        saved = self._saver.save(self._copies.ensure(task.command.graph))
+        return written(self._results, answers.snapshot(saved), Envelope(version=saved.version))
 
     @property
     def counters(self) -> dict[str, int]:

@@ -6,18 +6,18 @@ from gpu_engine.errors import OutOfMemory
 from gpu_engine.formats import unpack
 from gpu_engine.networks.updates import CapacityTable
 from service.errors import ServiceError
-from service.protocol import Command, DeleteArgs, LoadArgs
+from service.protocol import Command, DeleteArgs, Envelope, LoadArgs
 from service.settings import Settings
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.catalogue import check_version
+from service.store.jobs.outcomes import Committed
+from service.store.jobs.record import Result
 from service.store.keys import Keys
 from service.store.log import Fenced
-from service.store.outcomes import Committed
 from service.store.written import wait_written
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.graph import Graph, least_footprint
-from service.worker.running.results import Result
 from service.worker.running.task import Task
 
 
@@ -47,15 +47,17 @@ class Loader:
         loaded = self._create(graph, command, args)
         self._residents.keep(graph)
         wait_written(self._redis, self._keys)
-        return Result(loaded.encode())
+        return loaded
 
-    def _create(self, graph: Graph, command: Command, args: LoadArgs) -> str:
+    def _create(self, graph: Graph, command: Command, args: LoadArgs) -> Result:
         """Put what was built under its name. The answer to the load, also if it was committed by an earlier try."""
         info = answers.graph_info(graph, self._copies.worker, command.created_at)
         try:
-            return self._copies.registry.create(info, graph.graph_id, args.blob, args.if_match).model_dump_json()
+            loaded = self._copies.registry.create(info, graph.graph_id, args.blob, args.if_match)
         except Committed as done:
-            return done.result
+            return Result.of_commit(done.result)
+        envelope = Envelope(version=loaded.version, replaced=loaded.replaced)
+        return Result(loaded.model_dump_json().encode(), envelope=envelope)
 
     def _build(self, command: Command, args: LoadArgs) -> Graph:
         try:

@@ -12,8 +12,9 @@ from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
 from gpu_engine.networks.updates import Change
 from service.errors import ServiceError
 from service.packed import unpacked
-from service.protocol import Command, PatchArgs
+from service.protocol import Command, Envelope, PatchArgs
 from service.store.catalogue import check_version
+from service.store.jobs.record import Result
 from service.store.keys import Keys
 from service.store.log import Applied, Entry, Fenced, Log
 from service.store.written import wait_written
@@ -22,7 +23,7 @@ from service.worker.copies import Copies
 from service.worker.counters import Counters
 from service.worker.graph import Graph
 from service.worker.metrics import WorkerMetrics
-from service.worker.running.results import Result, Results
+from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.saving import Saver
 from service.worker.solving import Solver
@@ -86,7 +87,7 @@ class Patcher:
         wait_written(self._redis, self._keys)
         counts = {"applied": applied.applied, "skipped": applied.skipped, "unchanged": applied.unchanged}
         answer = {"version": version} | counts | {"flow_states": solved, "timings_ms": answers.rounded(timings_ms)}
-        return written(self._results, answer)
+        return written(self._results, answer, Envelope(version=version))
 
     def _commit(self, graph: Graph, command: Command, args: PatchArgs) -> tuple[int, Applied, dict[str, float]]:
         """Version and counts of the command, now in the log if it was not before. All or nothing."""

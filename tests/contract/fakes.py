@@ -19,13 +19,15 @@ from service.api.guards.access import KeyTable
 from service.api.guards.admission import Admission
 from service.api.metrics import Metrics, Scrapes
 from service.errors import ServiceError
-from service.protocol import ARGS, Arguments, Kind, Problem, Reply, Status
-from service.queue.job_list import JobPage, Mark, Sees
-from service.queue.models import JobEvent, JobInfo, RedisInfo, WorkerInfo
+from service.protocol import ARGS, Arguments, Envelope, Kind, Problem, Reply, Status
+from service.queue.models import RedisInfo, WorkerInfo
 from service.settings import Settings
 from service.store.api_keys import ApiKey, KeyRing
 from service.store.blobs import BrokenBlob
 from service.store.catalogue import GraphInfo
+from service.store.jobs.events import JobEvent
+from service.store.jobs.listing import JobPage, Mark, Sees
+from service.store.jobs.record import JobInfo
 
 MAX_BODY_BYTES = 200_000
 THEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -74,9 +76,10 @@ class Sent:
 
 @dataclass
 class Stored:
-    """A result that lies in the blob of this name."""
+    """A result that lies in the blob of this name, and is about this version."""
 
     blob: str
+    version: int | None = None
 
 
 Answer = Callable[[Sent], "dict[str, Any] | str | Stored | Problem | ServiceError | Status"]
@@ -93,6 +96,7 @@ class FakeDispatcher:
     answer: Answer = version_one
     sent: list[Sent] = field(default_factory=list)
     jobs_by_id: dict[str, JobInfo] = field(default_factory=dict)
+    envelopes: dict[str, Envelope] = field(default_factory=dict)
     known_workers: list[WorkerInfo] = field(default_factory=lambda: [WORKER])
     metrics_by_worker: dict[str, bytes] = field(default_factory=dict)
     away: bool = False
@@ -126,9 +130,12 @@ class FakeDispatcher:
             job.status, job.error = Status.FAILED, outcome
         elif isinstance(outcome, Stored):
             job.status, job.result_blob = Status.SUCCEEDED, outcome.blob
+            self.envelopes[job_id] = Envelope(version=outcome.version)
         else:
             job.status = Status.SUCCEEDED
             job.result_json = outcome if isinstance(outcome, str) else json.dumps(outcome)
+            said = json.loads(outcome) if isinstance(outcome, str) else outcome
+            self.envelopes[job_id] = Envelope(version=said.get("version"), replaced=said.get("replaced"))
         self.jobs_by_id[job_id] = job
         return job_id
 
@@ -147,7 +154,7 @@ class FakeDispatcher:
         if job.status is Status.RUNNING:
             await asyncio.sleep(min(timeout_s, 0.05))
             return None
-        return reply_of(job)
+        return reply_of(job, self.envelopes.get(job_id, Envelope()))
 
     async def job(self, job_id: str) -> JobInfo | None:
         return self.jobs_by_id.get(job_id)
@@ -270,9 +277,9 @@ class FakeBlobs:
         self.deleted += names
 
 
-def reply_of(job: JobInfo) -> Reply:
+def reply_of(job: JobInfo, envelope: Envelope) -> Reply:
     found = {"result_json": job.result_json, "result_blob": job.result_blob}
-    return Reply(id=job.id, status=job.status, problem=job.error, **found)
+    return Reply(id=job.id, status=job.status, problem=job.error, envelope=envelope, **found)
 
 
 @dataclass

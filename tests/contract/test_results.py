@@ -27,7 +27,7 @@ TEXT = b'{"graph":"city","version":3,"value":"' + 400 * b"x" + b'"}'
 @pytest.fixture
 def stored(api: Api) -> Api:
     api.fakes.blobs.stored["long"] = TEXT
-    api.fakes.dispatcher.answer = lambda _: Stored("long")
+    api.fakes.dispatcher.answer = lambda _: Stored("long", version=3)
     return api
 
 
@@ -36,6 +36,14 @@ def test_a_long_answer_is_passed_on_as_it_was_written(stored: Api) -> None:
     assert (response.status_code, response.content) == (200, TEXT)
     assert response.headers["content-length"] == str(len(TEXT))
     assert (response.headers["etag"], response.headers["content-type"]) == ('"3"', "application/json")
+
+
+def test_a_long_answer_of_the_release_before_has_no_etag(stored: Api) -> None:
+    """Its worker said nothing beside it, and the result itself is not read here."""
+    stored.fakes.dispatcher.answer = lambda _: Stored("long")
+    response = stored.http.post("/v1/graphs/city/max-flow")
+    assert (response.status_code, response.content) == (200, TEXT)
+    assert "etag" not in response.headers
 
 
 def test_a_job_has_its_long_result(stored: Api) -> None:
@@ -64,7 +72,7 @@ def test_an_answer_that_is_not_what_was_written_is_broken_off(stored: Api) -> No
 def test_a_long_page_becomes_arrow(api: Api) -> None:
     page = {"version": 3, "edge_ids": ["a"], "tail": [0], "head": [1], "capacity": [1.5], "closed": [False]}
     api.fakes.blobs.stored["page"] = json.dumps(page).encode()
-    api.fakes.dispatcher.answer = lambda _: Stored("page")
+    api.fakes.dispatcher.answer = lambda _: Stored("page", version=3)
     accept = {"Accept": "application/vnd.apache.arrow.stream"}
     response = api.http.get("/v1/graphs/city/capacities", headers=accept)
     assert (response.headers["content-type"], response.headers["etag"]) == (accept["Accept"], '"3"')

@@ -9,11 +9,11 @@ import redis
 from service.protocol import Kind, MaxFlowArgs, Operation, PatchArgs
 from service.settings import Settings
 from service.store.connection import connect
+from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
 from service.store.log import Fenced, Log
 from service.worker.running import consumer
 from service.worker.running.consumer import MAX_ATTEMPTS
-from service.worker.running.task import GROUP
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, result
 from tests.unit.test_queue import wait_released

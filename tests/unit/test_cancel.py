@@ -16,16 +16,16 @@ from gpu_engine.engine import Control, FlowState, SolveReport
 from gpu_engine.formats import pack
 from service.errors import ServiceError
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status
-from service.queue.models import JobInfo
 from service.settings import Settings
+from service.store.jobs.record import JobInfo, Result
+from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
 from service.store.log import Log
 from service.worker.graph import time_limit
 from service.worker.graphs import Graphs
 from service.worker.process import Worker
 from service.worker.running.consumer import Consumer, Handler
-from service.worker.running.results import Result
-from service.worker.running.task import GROUP, Task
+from service.worker.running.task import Task
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of
 from tests.serving import eventually
@@ -139,7 +139,8 @@ def test_whoever_is_first_decides(
 
 
 async def graph_id(caller: Caller) -> Any:
-    return await caller.dispatcher._redis.hget(caller.dispatcher.keys.names, "g")
+    client: Any = caller.dispatcher.client
+    return await client.hget(caller.dispatcher.keys.names, "g")
 
 
 def test_a_cancel_between_the_look_and_the_append(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from service.protocol import Kind, Operation, PatchArgs, Reply, Status
-from service.queue.models import JobEvent
 from service.settings import Settings
 from service.store.connection import CONNECTIONS, connect
+from service.store.jobs.events import JobEvent
 from service.store.keys import Keys
 from tests.service_fixtures import Caller
 
@@ -30,6 +30,7 @@ def client(settings: Settings, keys: Keys) -> Iterator[Any]:
 UNREADABLE: list[dict[str, str]] = [
     {"reply": "nonsense"},
     {"reply": '{"id": "x", "status": "succeeded", "of_a_later_version": 1}'},
+    {"reply": '{"id": "x", "status": "succeeded"}', "result": "{}", "envelope": "nonsense"},
     {},
 ]
 
@@ -67,9 +68,9 @@ def test_what_was_missed_is_asked_for_together(
         return await take(*args, **more)
 
     monkeypatch.setattr(pool, "get_connection", counted)
-    caller.run(caller.dispatcher._catch_up())
+    caller.run(caller.dispatcher.replies.catch_up())
     assert len(ways) <= 2
-    assert ids[7] in caller.dispatcher.latest
+    assert ids[7] in caller.dispatcher.replies.latest
 
 
 def test_probes_do_not_wait_for_the_connections_of_callers(caller: Caller, client: Any) -> None:

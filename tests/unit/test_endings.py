@@ -9,12 +9,13 @@ import redis
 
 from service.protocol import Command, Kind, Problem
 from service.settings import Settings
+from service.store.jobs.outcomes import CANCELLED
+from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
-from service.store.outcomes import CANCELLED
 from service.store.watched import watched
 from service.worker.running import endings
 from service.worker.running.endings import Endings
-from service.worker.running.task import GROUP, Task, parse_command
+from service.worker.running.task import Task, parse_command
 
 
 @pytest.fixture

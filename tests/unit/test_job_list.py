@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from service.protocol import Kind, MaxFlowArgs, Status
-from service.queue import job_list
-from service.queue.job_list import JobPage, Mark
+from service.store.jobs import listing
+from service.store.jobs.listing import JobPage, Mark
 from service.store.keys import Keys
 from tests.service_fixtures import Caller
 
@@ -61,8 +61,8 @@ def test_pages_have_every_job_once(caller: Caller, client: Any, keys: Keys) -> N
 def test_one_page_looks_at_so_many_jobs(
     caller: Caller, client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_list, "STEP", 10)
-    monkeypatch.setattr(job_list, "LOOKED_AT", 30)
+    monkeypatch.setattr(listing, "STEP", 10)
+    monkeypatch.setattr(listing, "LOOKED_AT", 30)
     mine = add(client, keys, 1000, "mine")
     for number in range(95):
         add(client, keys, number, "others")

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from service.protocol import CapacitiesArgs, Command, Kind, LoadArgs, Status
+from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
 from service.worker.membership.takeover import Takeover
 from service.worker.process import Worker
-from service.worker.running.task import GROUP, parse_command, parse_remains
+from service.worker.running.task import parse_command, parse_remains
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker
 from tests.serving import eventually
@@ -113,7 +114,7 @@ def test_control_messages_of_later_versions_are_passed_over(
 ) -> None:
     """The thread that reads them goes on: what comes behind is heard."""
     heard: list[str] = []
-    worker._consumer._on_restore = heard.append
+    worker._consumer._control._on_restore = heard.append
     client.xadd(keys.control("w0"), {"pause": "g"})
     client.xadd(keys.control("w0"), {"restore": "g"})
     eventually(lambda: heard == ["g"])

@@ -180,7 +180,7 @@ def test_a_key_whose_answer_is_forgotten_is_not_used_again(
     caller.load("g", diamond().edges)
     first = caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")
     redelivery.client.delete(redelivery.keys.job(first.id))
-    caller.dispatcher.latest = LatestReplies()
+    caller.dispatcher.replies.latest = LatestReplies()
     assert code_of(lambda: caller.reply(Kind.PATCH, "g", ADD_1, "key", "digest")) == "idempotency_conflict"
 
 

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from service.protocol import Envelope, Reply, Status
 from service.settings import Settings
 from service.store.blobs import CHUNK_BYTES, Blobs
 from service.store.connection import connect
+from service.store.jobs.record import Result, reply_fields
 from service.store.keys import Keys
 from service.worker.running import results
-from service.worker.running.results import INLINE_BYTES, Result, Results
+from service.worker.running.results import INLINE_BYTES, Results
 
 
 class Shelf:
@@ -38,10 +40,12 @@ def shelf(settings: Settings) -> Iterator[Shelf]:
 @pytest.mark.parametrize("step", [1 << 14, 3 * CHUNK_BYTES])
 def test_a_result_is_what_its_pieces_are(shelf: Shelf, size: int, step: int) -> None:
     data = bytes(i * i % 251 for i in range(size))
-    result = shelf.results.keep(data[at : at + step] for at in range(0, size, step))
+    result = shelf.results.keep((data[at : at + step] for at in range(0, size, step)), Envelope(version=7))
     assert shelf.text(result) == data
     assert (result.blob is None) == (size <= INLINE_BYTES)
-    assert set(result.fields) == ({"result"} if size <= INLINE_BYTES else {"result_blob"})
+    fields = reply_fields(Reply(id="job", status=Status.SUCCEEDED), result)
+    assert set(fields) == {"reply", "envelope", "result" if size <= INLINE_BYTES else "result_blob"}
+    assert result.envelope == Envelope(version=7)
 
 
 def test_what_breaks_off_leaves_nothing(shelf: Shelf) -> None:
@@ -52,16 +56,16 @@ def test_what_breaks_off_leaves_nothing(shelf: Shelf) -> None:
         raise ValueError("as if")
 
     with pytest.raises(ValueError, match="as if"):
-        shelf.results.keep(broken())
+        shelf.results.keep(broken(), Envelope())
     assert shelf.kept() == 0
 
 
 def test_the_oldest_go_when_there_are_too_many(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "RESULTS_BYTES", 5 * INLINE_BYTES)
-    kept = [shelf.results.keep([bytes(2 * INLINE_BYTES)]) for _ in range(4)]
+    kept = [shelf.results.keep([bytes(2 * INLINE_BYTES)], Envelope()) for _ in range(4)]
     assert shelf.kept() == 2
     assert [len(shelf.text(result)) for result in kept[2:]] == [2 * INLINE_BYTES] * 2
-    large = shelf.results.keep([bytes(50 * INLINE_BYTES)])
+    large = shelf.results.keep([bytes(50 * INLINE_BYTES)], Envelope())
     assert shelf.kept() == 1
     assert len(shelf.text(large)) == 50 * INLINE_BYTES
 
@@ -74,7 +78,7 @@ def test_lanes_may_keep_results_at_the_same_time(shelf: Shelf, monkeypatch: pyte
     def keep() -> None:
         try:
             for _ in range(50):
-                shelf.results.keep([bytes(2 * INLINE_BYTES)])
+                shelf.results.keep([bytes(2 * INLINE_BYTES)], Envelope())
         except Exception as error:
             failures.append(error)
 

@@ -20,14 +20,15 @@ from service.api.replies import sending
 from service.api.routes import graphs
 from service.models import columns, numbers
 from service.models import flows as models
-from service.queue import dispatcher, job_list, replies
+from service.queue import dispatcher, replies
 from service.settings import Settings
 from service.store import room
 from service.store.api_keys import MAX_KEYS
 from service.store.blobs import READ_AT_ONCE, RESULT_CHUNK_BYTES
+from service.store.jobs import listing, transitions
 from service.worker.graph import MAX_KNOWN, MAX_STATES
 from service.worker.membership import heartbeat
-from service.worker.running import consumer, lanes, progress, results
+from service.worker.running import consumer, lanes, results
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
@@ -76,8 +77,8 @@ FIXED = {
     "jobs kept": dispatcher.JOBS_KEPT,
     "pieces of stored results read from Redis at a time by one API process": READ_AT_ONCE,
     "bytes of results kept by one worker": results.RESULTS_BYTES,
-    "jobs looked at for one page of `GET /v1/jobs`": job_list.LOOKED_AT,
-    "progress events of a job": progress.EVENTS_KEPT,
+    "jobs looked at for one page of `GET /v1/jobs`": listing.LOOKED_AT,
+    "progress events of a job": transitions.EVENTS_KEPT,
     "memory of Redis kept for what frees it, where `maxmemory` is set": room.RESERVE_LEAST_BYTES >> 20,
     "deliveries of a command": consumer.MAX_ATTEMPTS,
     "API keys, revoked included": MAX_KEYS,

@@ -19,9 +19,9 @@ from service.store import snapshots
 from service.store.blobs import CHUNK_BYTES, Blobs, BrokenBlob
 from service.store.catalogue import GraphInfo, Registry
 from service.store.connection import connect
+from service.store.jobs.outcomes import CANCELLED, Committed, Over
 from service.store.keys import Keys
 from service.store.log import Applied, BrokenLog, Entry, Fenced, Log, pack_change, unpack_change
-from service.store.outcomes import CANCELLED, Committed, Over
 from service.store.ownership import Ownership
 from service.store.snapshots import Capacities, KnownKey, Snapshots
 from service.store.watched import watched

@@ -10,8 +10,8 @@ import redis.asyncio
 
 from gpu_engine.formats import pack
 from service.errors import ServiceError
-from service.protocol import Command, Kind, LoadArgs, Operation, PatchArgs
-from service.queue.submission import Seen, Submission
+from service.protocol import Kind, LoadArgs, Operation, PatchArgs
+from service.queue.placement import Placement, Seen
 from service.settings import Settings
 from service.store.connection import CONNECTIONS
 from service.store.keys import Keys
@@ -33,14 +33,14 @@ def test_no_command_is_queued_with_a_worker_that_has_just_handed_the_graph_on(
     """It would come to the new owner later than what is queued there from now on."""
     alive(client, keys, "w0", "w1")
     client.hset(keys.owners, "g", "w0")
-    checked, moved = Submission._checked, []
+    checked, moved = Placement.checked, []
 
-    def move_meanwhile(submission: Submission, command: Any, seen: Any) -> str:
+    def move_meanwhile(placement: Placement, graph: str, seen: Seen) -> str:
         if not moved:
             moved.append(Ownership(client, keys).take_over("g", "w1", "w0"))
-        return checked(submission, command, seen)
+        return checked(placement, graph, seen)
 
-    monkeypatch.setattr(Submission, "_checked", move_meanwhile)
+    monkeypatch.setattr(Placement, "checked", move_meanwhile)
     caller.submit(Kind.PATCH, "g", ADD_1)
     assert moved == [True]
     assert (client.xlen(keys.commands("w0")), client.xlen(keys.commands("w1"))) == (0, 1)
@@ -125,13 +125,13 @@ def test_a_graph_that_never_stays_where_it_is_is_said_to_be_away(
 ) -> None:
     alive(client, keys, "w0")
     client.hset(keys.owners, "g", "w0")
-    checked = Submission._checked
+    checked = Placement.checked
 
-    def touch(submission: Submission, command: Any, seen: Any) -> str:
+    def touch(placement: Placement, graph: str, seen: Seen) -> str:
         client.set(keys.claim("g"), "w0")
-        return checked(submission, command, seen)
+        return checked(placement, graph, seen)
 
-    monkeypatch.setattr(Submission, "_checked", touch)
+    monkeypatch.setattr(Placement, "checked", touch)
     assert code_of(lambda: caller.submit(Kind.PATCH, "g", ADD_1)) == "worker_unavailable"  # type: ignore[arg-type,return-value]
     assert not client.xlen(keys.commands("w0"))
 
@@ -148,14 +148,13 @@ def test_a_load_that_is_refused_leaves_no_owner_behind(
 
 
 @pytest.mark.parametrize(("waiting", "code"), [(2, ""), (3, "rate_limited"), (4, "rate_limited")])
-def test_a_queue_has_room_up_to_its_limit(waiting: int, code: str, settings: Settings) -> None:
+def test_a_queue_has_room_up_to_its_limit(waiting: int, code: str) -> None:
     nothing: Any = None
-    submission = Submission(nothing, nothing, settings.model_copy(update={"queue_limit": 3}), nothing)
-    command = Command(id="job", kind=Kind.PATCH, graph="g", args={}, reply_to="api", created_at=0.0)
+    placement = Placement(nothing, nothing, queue_limit=3)
     seen = Seen("w0", exists=True, alive=True, waiting=waiting)
     if not code:
-        assert submission._checked(command, seen) == "w0"
+        assert placement.checked("g", seen) == "w0"
         return
     with pytest.raises(ServiceError) as refused:
-        submission._checked(command, seen)
+        placement.checked("g", seen)
     assert (refused.value.code, refused.value.retry_after_s) == (code, 1.0)

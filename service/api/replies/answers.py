@@ -1,7 +1,6 @@
 """From a command to the HTTP answer: submit, wait as long as the caller asked, then 200, 202 or a problem."""
 
 import hashlib
-import re
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,10 +13,7 @@ from service.api.backend import Backend
 from service.api.headers import Waiting, idempotency_key, waiting
 from service.api.replies.results import open_result, result_response
 from service.errors import STATUS, ServiceError
-from service.protocol import Arguments, Kind, Message, Problem, Reply, Status
-
-VERSION: Final = re.compile(r'"version": ?([0-9]+)')
-"""Only a member can look like this: within a string, the first quote would follow a backslash."""
+from service.protocol import Arguments, Envelope, Kind, Message, Problem, Reply, Status
 
 NEVER_CUT_OFF: Final = frozenset({Kind.LOAD, Kind.DELETE})
 """A load has been uploaded by then, and a delete makes room: they do not stand in a line that may be cut."""
@@ -96,17 +92,15 @@ async def answer(
 
 async def success(backend: Backend, reply: Reply, status: int = 200) -> Response:
     """The worker's JSON, passed on as it wrote it: exact, and never parsed here."""
+    headers, media_type = version_of(reply.envelope), reply.envelope.media_type
     if reply.result_blob is None:
-        text = reply.result_json or "{}"
-        return Response(text, status, version_of(text), "application/json")
-    result = await open_result(backend.blobs, reply.result_blob)
-    return result_response(result, version_of(result.first.decode("utf-8", "replace")))
+        return Response(reply.result_json or "{}", status, headers, media_type)
+    return result_response(await open_result(backend.blobs, reply.result_blob), media_type, headers)
 
 
-def version_of(text: str) -> dict[str, str]:
-    """The ETag of an answer that names a version, by its beginning."""
-    version = VERSION.search(text)
-    return etag(int(version[1])) if version else {}
+def version_of(envelope: Envelope) -> dict[str, str]:
+    """The ETag of an answer that is about a version."""
+    return {} if envelope.version is None else etag(envelope.version)
 
 
 def digest(kind: Kind, *parts: bytes | memoryview) -> str:

@@ -74,11 +74,11 @@ class HeldResponse(StreamingResponse):
 
 
 def result_response(
-    result: Result, headers: Mapping[str, str] | None = None, before: bytes = b"", after: bytes = b""
+    result: Result, media_type: str, headers: Mapping[str, str] | None = None, before: bytes = b"", after: bytes = b""
 ) -> Response:
-    """A long result, alone or within other JSON."""
+    """A long result, alone or as a member of other JSON."""
     n_bytes = len(before) + result.n_bytes + len(after)
-    return HeldResponse(_joined(result, before, after), n_bytes, "application/json", headers, result.held_bytes)
+    return HeldResponse(_joined(result, before, after), n_bytes, media_type, headers, result.held_bytes)
 
 
 async def _joined(result: Result, before: bytes, after: bytes) -> AsyncIterator[bytes]:

@@ -63,25 +63,23 @@ async def _as_arrow(backend: Backend, reply: Reply, decimals: int) -> Response:
     """The page in another form, which a parser process makes of it."""
     page = Body(Hold(backend.budget))
     try:
-        headers = await _fill(page, backend, reply)
+        await _fill(page, backend, reply)
         await backend.parsers.convert(page, PageTask(decimals))
     except BaseException:
         page.close()
         raise
+    headers = version_of(reply.envelope)
     return HeldResponse(_each(page.pieces()), page.n_bytes, ARROW_STREAM, headers, page.n_bytes, page.close)
 
 
-async def _fill(page: Body, backend: Backend, reply: Reply) -> dict[str, str]:
-    """Write the JSON of a reply; the headers of its answer."""
+async def _fill(page: Body, backend: Backend, reply: Reply) -> None:
+    """Write the JSON of a reply."""
     if reply.result_blob is None:
-        text = reply.result_json or "{}"
-        page.write(text.encode())
-        return version_of(text)
+        page.write((reply.result_json or "{}").encode())
+        return
     result = await open_result(backend.blobs, reply.result_blob)
-    headers = version_of(result.first.decode("utf-8", "replace"))
     async for piece in result.pieces():
         page.write(piece)
-    return headers
 
 
 async def _each(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:

@@ -1,6 +1,5 @@
 """/v1/graphs: load, list, describe, delete, estimate."""
 
-import re
 from contextlib import suppress
 from typing import Final, Literal, TypeVar
 
@@ -39,8 +38,6 @@ from service.store.connection import AWAY
 router = APIRouter(prefix="/v1", tags=["graphs"], responses=PROBLEMS)
 W = TypeVar("W", bound=IfMatch)
 MAX_SMALL_BODY_BYTES: Final = 64 * 1024
-REPLACED: Final = re.compile(r'"replaced": ?true')
-"""As with `answers.VERSION`, only a member can look like this."""
 
 
 @router.get("/graphs", response_model=GraphList)
@@ -97,7 +94,7 @@ async def put_graph(name: GraphName, request: Request, backend: Context) -> Resp
         raise
     if isinstance(reply, Response):
         return reply
-    return await success(backend, reply, 200 if REPLACED.search(reply.result_json or "") else 201)
+    return await success(backend, reply, 200 if reply.envelope.replaced else 201)
 
 
 @router.get("/graphs/{name}", response_model=GraphInfo)

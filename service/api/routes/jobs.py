@@ -21,15 +21,15 @@ from service.api.replies.results import open_result, result_response
 from service.api.replies.streams import while_allowed
 from service.errors import ServiceError
 from service.models.jobs import JobList, JobView
-from service.protocol import TERMINAL_STATUSES, Problem
-from service.queue.job_list import Mark
-from service.queue.models import JobInfo
+from service.protocol import JSON_TYPE, TERMINAL_STATUSES, Problem
+from service.store.jobs.listing import Mark
+from service.store.jobs.record import JobInfo
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=PROBLEMS)
 
 JobId: TypeAlias = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 MARK: Final = r"^[0-9]{1,12}(\.[0-9]{1,9})?_[A-Za-z0-9_-]{1,64}$"
-"""Of a job in the list: see `service.queue.job_list.Mark`."""
+"""Of a job in the list: see `service.store.jobs.listing.Mark`."""
 
 EVENT_ID: Final = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
 
@@ -61,11 +61,11 @@ async def _answer(job: JobInfo, backend: Backend, headers: dict[str, str] | None
             result = await open_result(backend.blobs, job.result_blob)
         except ServiceError as error:  # it has been dropped
             job = job.model_copy(update={"error": Problem(code=error.code, detail=error.detail)})
-    shown = to_json({name: value for name, value in view(job).items() if name != "result"})
-    before = shown[:-1] + b',"result":'
+    others = (to_json(name) + b":" + to_json(value) for name, value in view(job).items() if name != "result")
+    before, after = b"{" + b",".join([*others, b'"result":']), b"}"
     if result is not None:
-        return result_response(result, headers, before, b"}")
-    return Response(before + (job.result_json or "null").encode() + b"}", 200, headers, "application/json")
+        return result_response(result, JSON_TYPE, headers, before, after)
+    return Response(before + (job.result_json or "null").encode() + after, 200, headers, JSON_TYPE)
 
 
 KnownJob: TypeAlias = Annotated[JobInfo, Depends(_known_job)]

@@ -13,12 +13,13 @@ import structlog
 from service.protocol import Command
 from service.queue.models import WorkerReport
 from service.store.catalogue import Registry
+from service.store.jobs.transitions import GROUP, Entry, acknowledge, move
 from service.store.keys import Keys
 from service.store.log import Fenced
 from service.store.ownership import Ownership
 from service.worker.membership.handback import Absences
 from service.worker.membership.lease import is_silent
-from service.worker.running.task import GROUP, LEFT_BEHIND, parse_command, parse_remains
+from service.worker.running.task import LEFT_BEHIND, parse_command, parse_remains
 
 PAGE: Final = 64
 MOVED_AT_ONCE_BYTES: Final = 64 << 20
@@ -109,18 +110,13 @@ class Takeover:
 
     def _move_all(self, other: str, queued: list[Queued], pipe: Any) -> None:
         """Within a MULTI: from the other worker's stream to this one's."""
-        theirs, mine = self._keys.commands(other), self._keys.commands(self._worker)
-        for entry in queued:
-            if entry.command is not None:
-                command = entry.command
-                pipe.xadd(mine, entry.fields)
-                pipe.zrem(self._keys.waiting(other), command.id)
-                pipe.zadd(self._keys.waiting(self._worker), {command.id: command.created_at})
-                pipe.hset(self._keys.job(command.id), "worker", self._worker)
+        for one in queued:
+            entry = Entry(other, one.entry_id)
+            if one.command is not None:
+                move(pipe, self._keys, one.command, entry, one.fields, self._worker)
             else:
-                log.error("unreadable_command", entry=entry.entry_id, from_worker=other)
-            pipe.xack(theirs, GROUP, entry.entry_id)
-            pipe.xdel(theirs, entry.entry_id)
+                log.error("unreadable_command", entry=one.entry_id, from_worker=other)
+                acknowledge(pipe, self._keys, entry)
 
     def _begun(self, stream: str, first: bytes, last: bytes) -> set[bytes]:
         """Which of these entries a worker had been given: it may have begun them, and one may have ended it."""

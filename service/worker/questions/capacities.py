@@ -1,9 +1,10 @@
 """A page of the edges with their capacities."""
 
-from service.protocol import CapacitiesArgs
+from service.protocol import CapacitiesArgs, Envelope
+from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.copies import Copies
-from service.worker.running.results import Result, Results
+from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.written import written
 
@@ -17,4 +18,5 @@ class CapacitiesPage:
 
     def __call__(self, task: Task) -> Result:
         args = CapacitiesArgs.model_validate(task.command.args)
-        return written(self._results, answers.capacities(self._copies.ensure(task.command.graph), args))
+        graph = self._copies.ensure(task.command.graph)
+        return written(self._results, answers.capacities(graph, args), Envelope(version=graph.version))

@@ -2,12 +2,13 @@
 
 import time
 
-from service.protocol import MatchingArgs
+from service.protocol import Envelope, MatchingArgs
+from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.graph import Solved, time_limit
 from service.worker.questions import matchings
-from service.worker.running.results import Result, Results
+from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Parts, Solver
 from service.worker.written import written
@@ -29,9 +30,10 @@ class Matching:
     def _answer(self, task: Task, args: MatchingArgs) -> Result:
         began = time.perf_counter()
         graph = self._copies.at_least(task.command.graph, args.min_version)
+        envelope = Envelope(version=graph.version)
         network = matchings.left_to_right(graph, args.left)
         if not network.n_edges:
-            return written(self._results, matchings.without_edges(graph, args.fields), task.control)
+            return written(self._results, matchings.without_edges(graph, args.fields), envelope, task.control)
         terminals = matchings.sides(graph, network)
 
         def ask() -> Parts:
@@ -50,4 +52,4 @@ class Matching:
 
         parts = self._solver.giving_way(graph, ask)  # to the copy as well
         self._solver.hold(graph, matchings.answer_bytes(network))
-        return written(self._results, parts, task.control)
+        return written(self._results, parts, envelope, task.control)

@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.engine import Control
-from service.protocol import MaxFlowArgs
+from service.protocol import Envelope, MaxFlowArgs
+from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.graph import Graph, Solved, time_limit
 from service.worker.questions.terminals import read_terminals
-from service.worker.running.results import Result, Results
+from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Parts, Solver
 from service.worker.written import written
@@ -39,7 +40,8 @@ class MaxFlow:
             return self._fields(graph, solved, args, task.control)
 
         answer, parts, timings_ms = self._solver.ask(task, graph, terminals, read, began)
-        return written(self._results, answers.max_flow(graph, answer, timings_ms) | parts, task.control)
+        whole = answers.max_flow(graph, answer, timings_ms) | parts
+        return written(self._results, whole, Envelope(version=graph.version), task.control)
 
     def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
         """The cut and the flow by edge, where they are asked for. About as much work as a solve."""

@@ -3,7 +3,7 @@
 A command stays pending in the stream until one MULTI ends it: job, reply, XACK and XDEL together. A process that
 starts again under the same name first reads what was pending; so does a graph's lane when Redis has been away.
 A command may be delivered twice, to two workers even. Each delivery first looks at what was decided about the command:
-whether it was cancelled or has committed (`service.store.outcomes`).
+whether it was cancelled or has committed (`service.store.jobs.outcomes`).
 """
 
 import threading
@@ -17,21 +17,24 @@ import structlog
 
 from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
-from service.protocol import Problem, Status
+from service.protocol import Problem
 from service.settings import Settings
 from service.store.connection import AWAY
+from service.store.jobs.outcomes import Committed, Over, decision, refuse_decided
+from service.store.jobs.record import Result
+from service.store.jobs.transitions import GROUP, count_attempt
 from service.store.keys import Keys
 from service.store.log import Fenced
-from service.store.outcomes import Committed, Over, refuse_decided
 from service.store.written import wait_written
-from service.telemetry.tracing import NoTracing, Span, Tracing
+from service.telemetry.tracing import NoTracing, Tracing
 from service.worker.metrics import WorkerMetrics
+from service.worker.running.control import ControlStream
 from service.worker.running.costs import Costs
 from service.worker.running.endings import Endings
 from service.worker.running.lanes import Lanes
+from service.worker.running.observed import Observer
 from service.worker.running.progress import TICK_S, Progress
-from service.worker.running.results import Result
-from service.worker.running.task import GROUP, LEFT_BEHIND, Forward, Task, parse_command, parse_remains
+from service.worker.running.task import LEFT_BEHIND, Forward, Task, parse_command, parse_remains
 
 BATCH: Final = 64
 BLOCK_MS: Final = 1000
@@ -79,13 +82,11 @@ class Consumer:
         self._redis: Any = client
         self._keys = keys
         self._worker = worker
-        self._settings = settings
         self._handler = handler
-        self._metrics = metrics or WorkerMetrics()
-        self._tracing = tracing or NoTracing()
         self._endings = Endings(client, keys, worker, settings)
         self._progress = Progress(client, keys, settings)
         self._costs = costs or Costs()
+        self._observer = Observer(metrics or WorkerMetrics(), tracing or NoTracing(), self._costs, settings.access_log)
         self._lanes = lanes or Lanes(settings.threads)
         self._tasks: dict[bytes, Task] = {}
         """What was read and has not ended, by stream entry."""
@@ -93,7 +94,7 @@ class Consumer:
         self._tasks_lock = threading.Lock()
         self._room = threading.Semaphore(settings.queue_limit)
         self._stopping = threading.Event()
-        self._on_restore = on_restore
+        self._control = ControlStream(client, keys, worker, self._cancel, on_restore)
         self._on_arrival = on_arrival
         self._inherits = True
         """Until all that earlier processes of this name left behind has been read."""
@@ -105,7 +106,7 @@ class Consumer:
     def run(self) -> None:
         """Until `stop`. Survives any absence of Redis."""
         threads = [
-            threading.Thread(target=self._read_control, name="control", daemon=True),
+            threading.Thread(target=self._control.read, args=(self._stopping,), name="control", daemon=True),
             threading.Thread(target=self._report_progress, name="progress", daemon=True),
         ]
         for thread in threads:
@@ -212,32 +213,8 @@ class Consumer:
             self._room.release()
 
     def _run_observed(self, task: Task) -> None:
-        """`_run`; all that is logged meanwhile carries the command's ids."""
-        command = task.command
-        ids = {"job_id": command.id, "graph": command.graph, "request_id": command.request_id}
-        with (
-            structlog.contextvars.bound_contextvars(**{name: value for name, value in ids.items() if value}),
-            self._tracing.span(command.kind.value, "consumer", command.traceparent) as span,
-        ):
+        with self._observer.observed(task):
             self._run(task)
-            self._tell(task, span, ids)
-
-    def _tell(self, task: Task, span: Span, ids: dict[str, str | None]) -> None:
-        """Log, count and trace how a task went."""
-        command, started_at = task.command, task.started_at or task.command.created_at
-        queue_s, run_s = started_at - command.created_at, time.time() - started_at
-        if task.status is not None:
-            self._metrics.ended(command.kind, task.status, queue_s, run_s)
-        if task.status is Status.SUCCEEDED:
-            self._costs.took(command, run_s)
-        status = task.status.value if task.status else "left"
-        span.note(status=status, code=task.code, queue_ms=1e3 * queue_s, redelivered=task.redelivered, **ids)
-        if task.status is Status.FAILED:
-            span.failed(task.code or "")
-        if self._settings.access_log:
-            times = {"ms": round(1e3 * run_s, 2), "queue_ms": round(1e3 * queue_s, 2)}
-            code = {"code": task.code} if task.code else {}
-            log.info("command", kind=command.kind.value, status=status, **code, **times)
 
     def _attempt(self, task: Task) -> None:
         try:
@@ -261,8 +238,8 @@ class Consumer:
         """The result; one that is already committed, by whichever worker, is given again."""
         try:
             with self._redis.pipeline(transaction=False) as pipe:
-                pipe.get(self._keys.outcome(task.command.id))
-                pipe.hget(self._keys.job(task.command.id), "status")
+                for read in decision(self._keys, task.command.id):
+                    pipe.execute_command(*read)
                 refuse_decided(*pipe.execute())
             if not task.readable:
                 raise ServiceError("internal_error", UNREADABLE)
@@ -272,35 +249,15 @@ class Consumer:
             return self._handler(task)
         except Committed as done:
             wait_written(self._redis, self._keys)
-            return Result(done.result.encode())
+            return Result.of_commit(done.result)
 
     def _count_delivery(self, task: Task) -> None:
         """Raises `EngineError` for a command that was left behind too often."""
         if not task.redelivered:
             return
-        if self._redis.hincrby(self._keys.job(task.command.id), "attempts", 1) > MAX_ATTEMPTS:
+        if count_attempt(self._redis, self._keys, task.command.id) > MAX_ATTEMPTS:
             raise EngineError(f"the command was tried {MAX_ATTEMPTS} times and never came to an end")
         task.redelivered = False  # counted
-
-    def _read_control(self) -> None:
-        """Cancels, and graphs handed over, as they come. Of older ones jobs and the catalogue know."""
-        stream, last = self._keys.control(self._worker), None
-        while not self.stopping:
-            try:
-                if last is None:
-                    newest = self._redis.xrevrange(stream, count=1)
-                    last = newest[0][0] if newest else b"0"
-                answer = self._redis.xread({stream: last}, block=BLOCK_MS)
-                for entry_id, fields in answer[0][1] if answer else []:
-                    last = entry_id
-                    if b"restore" in fields:
-                        self._on_restore(fields[b"restore"].decode())
-                    elif b"cancel" in fields:
-                        self._cancel(fields[b"cancel"].decode())
-                    else:  # of a later version
-                        log.error("unreadable_control", entry=entry_id)
-            except redis.RedisError:
-                self._stopping.wait(RETRY_S)
 
     def _cancel(self, job_id: str) -> None:
         """Stop a running task; end one at once that only waits."""

@@ -1,21 +1,18 @@
 """How far longer tasks are, for whoever follows them; and the last chance to hear of a cancel."""
 
-import json
 from typing import Any, Final
 
 import redis
 
-from service.protocol import Status
 from service.settings import Settings
+from service.store.jobs import transitions
+from service.store.jobs.outcomes import CANCELLED, is_over
 from service.store.keys import Keys
-from service.store.outcomes import CANCELLED, is_over
 from service.store.watched import watched
 from service.worker.running.task import Task
 
 TICK_S: Final = 0.25
 """How often each task that runs is reported."""
-
-EVENTS_KEPT: Final = 200
 
 
 class Progress:
@@ -28,20 +25,16 @@ class Progress:
 
     def report(self, task: Task) -> None:
         """Not for a job that is over or lost: one that seems to run would be waited for, or even be done again."""
-        progress = json.dumps(task.control.progress())
-        job, events = self._keys.job(task.command.id), self._keys.events(task.command.id)
+        counters, job_id = task.control.progress(), task.command.id
         with task.lock, self._redis.pipeline() as pipe:
-            if task.ended:
+            if task.ended or task.started_at is None:
                 return
-            outcome_key = self._keys.outcome(task.command.id)
-            outcome, status = watched(pipe, [job], ("GET", outcome_key), ("HGET", job, "status"))
+            names, reads = transitions.before_report(self._keys, job_id)
+            outcome, status = watched(pipe, names, *reads)
             if outcome == CANCELLED or is_over(status):
                 task.control.cancel()
             if is_over(status):
                 return
             pipe.multi()
-            running = {"status": Status.RUNNING.value, "started_at": task.started_at, "progress": progress}
-            pipe.hset(job, mapping=running)
-            pipe.xadd(events, {"event": "progress", "data": progress}, maxlen=EVENTS_KEPT, approximate=True)
-            pipe.expire(events, self._settings.job_ttl_s)
+            transitions.report(pipe, self._keys, job_id, task.started_at, counters, self._settings.job_ttl_s)
             pipe.execute()

@@ -3,13 +3,14 @@
 import threading
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
 import redis
 
+from service.protocol import Envelope
 from service.store.blobs import RESULT_CHUNK_BYTES, Blobs
+from service.store.jobs.record import Result
 from service.store.keys import Keys
 
 INLINE_BYTES: Final = 16 << 10
@@ -22,19 +23,6 @@ WRITING_BYTES: Final = 4 * RESULT_CHUNK_BYTES
 """What it takes at most to write a result: a chunk as it grows, as it is sent, and as the connection has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """JSON text, or the name of the blob that holds it."""
-
-    text: bytes = b""
-    blob: str | None = None
-
-    @property
-    def fields(self) -> dict[str, str | bytes | float]:
-        """As a job and a reply have it."""
-        return {"result": self.text} if self.blob is None else {"result_blob": self.blob}
-
-
 class Results:
     """Of one worker. Safe from any thread."""
 
@@ -45,7 +33,7 @@ class Results:
         self._kept_bytes = 0
         self._lock = threading.Lock()
 
-    def keep(self, pieces: Iterable[bytes]) -> Result:
+    def keep(self, pieces: Iterable[bytes], envelope: Envelope) -> Result:
         """The result that consists of these pieces, which are stored as they come: it is never in memory as a whole.
 
         What the pieces raise is passed on, and nothing of them stays.
@@ -55,8 +43,8 @@ class Results:
         for piece in rest:
             text += piece
             if len(text) > INLINE_BYTES:
-                return Result(blob=self._store(chain([text], rest)))
-        return Result(text)
+                return Result(blob=self._store(chain([text], rest)), envelope=envelope)
+        return Result(text, envelope=envelope)
 
     def _store(self, pieces: Iterable[bytes]) -> str:
         name, n_bytes = self._blobs.write(pieces, self._ttl_s, chunk_bytes=RESULT_CHUNK_BYTES)

@@ -12,9 +12,6 @@ from pydantic_core import from_json
 from gpu_engine.engine import Control
 from service.protocol import Command, Kind, Status
 
-GROUP: Final = "worker"
-"""The one consumer group of every stream of commands."""
-
 LEFT_BEHIND: Final = b"left_behind"
 """In a stream entry that was moved: the worker it was moved from had been given it."""
 

@@ -1,25 +1,21 @@
 """Jobs, the newest first, a page at a time, of those that a caller may see."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import redis.asyncio
 
-from service.protocol import TERMINAL_STATUSES, Kind, Problem, Reply, Status
-from service.queue.models import JobInfo, at
+from service.store.jobs.outcomes import is_over
+from service.store.jobs.record import SHOWN, JobInfo, as_row, describe, is_known, problem_of, worker_of
+from service.store.jobs.transitions import forget
 from service.store.keys import Keys
-from service.store.outcomes import CANCELLED, is_over
 
 LOOKED_AT: Final = 5_000
 """Jobs that one page may look at before it is answered with those found so far."""
 
 STEP: Final = 500
 """Of these, in one round trip."""
-
-SHOWN: Final = ("status", "kind", "graph", "worker", "progress", "created_at", "started_at", "finished_at", "reply")
-"""What a list needs of a job: all but its result, which may be long."""
 
 Sees: TypeAlias = Callable[[str], bool]
 """Whether the caller may see jobs on the graph of this name."""
@@ -75,8 +71,7 @@ class JobList:
                 pipe.hget(self._keys.job(job_id.decode()), "status")
             ended = [job_id for job_id, status in zip(old, await pipe.execute(), strict=True) if is_over(status)]
             for job_id in ended:
-                pipe.unlink(self._keys.job(job_id.decode()))
-                pipe.zrem(self._keys.jobs, job_id)
+                forget(pipe, self._keys, job_id)
             await pipe.execute()
         self._trimmed_to = start + len(old) - len(ended)
 
@@ -122,43 +117,14 @@ class JobList:
                 pipe.get(self._keys.outcome(job_id))
                 pipe.hmget(self._keys.job(job_id), SHOWN)
             answers = await pipe.execute()
-        rows = [
-            {name.encode(): value for name, value in zip(SHOWN, row, strict=True) if value is not None}
-            for row in answers[1::2]
-        ]
+        rows = [as_row(values) for values in answers[1::2]]
         async with self._redis.pipeline(transaction=False) as pipe:
             for job_id, row in zip(job_ids, rows, strict=True):
-                pipe.zrank(self._keys.waiting(row.get(b"worker", b"").decode()), job_id)
+                pipe.zrank(self._keys.waiting(worker_of(row)), job_id)
             positions = await pipe.execute()
         described = zip(job_ids, rows, answers[::2], positions, strict=True)
         return [
-            describe(job_id, row, outcome, position, _problem(row))
+            describe(job_id, row, outcome, position, problem_of(row))
             for job_id, row, outcome, position in described
-            if b"status" in row
+            if is_known(row)
         ]
-
-
-def describe(
-    job_id: str, row: dict[bytes, bytes], outcome: bytes | None, position: int | None, problem: Problem | None
-) -> JobInfo:
-    """A job as its hash has it, without its result."""
-    status = Status(row[b"status"].decode())
-    created = at(row[b"created_at"])
-    assert created is not None
-    return JobInfo(
-        id=job_id,
-        kind=Kind(row[b"kind"].decode()),
-        graph=row[b"graph"].decode(),
-        status=status,
-        cancelling=outcome == CANCELLED and status not in TERMINAL_STATUSES,
-        position=position if status is Status.QUEUED else None,
-        progress=json.loads(row[b"progress"]) if b"progress" in row else None,
-        created_at=created,
-        started_at=at(row.get(b"started_at")),
-        finished_at=at(row.get(b"finished_at")),
-        error=problem,
-    )
-
-
-def _problem(row: dict[bytes, bytes]) -> Problem | None:
-    return Reply.model_validate_json(row[b"reply"]).problem if b"reply" in row else None

@@ -5,10 +5,12 @@ commit watches it, and writes the command's result into it within its own MULTI.
 wherever the command goes, and a command that has committed is never run again. The end of the command removes the key.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from gpu_engine.errors import Cancelled
 from service.protocol import TERMINAL_STATUSES, Status
+from service.store.keys import Keys
+from service.store.watched import Read
 
 CANCELLED: Final = b"cancelled"
 """The outcome of a command that is not to be done. A result is a JSON object, so none looks like this."""
@@ -27,6 +29,21 @@ class Committed(Exception):
 
 class Over(Exception):
     """The command has ended and was answered, or Redis has lost it and its client was told to send it again."""
+
+
+def outcome_key(keys: Keys, job_id: str) -> str:
+    """What a commit watches, and a cancel writes."""
+    return keys.outcome(job_id)
+
+
+def decision(keys: Keys, job_id: str) -> tuple[Read, Read]:
+    """What `refuse_decided` is to be given: outcome and status, in the order that they must be read in."""
+    return ("GET", keys.outcome(job_id)), ("HGET", keys.job(job_id), "status")
+
+
+def commit(pipe: Any, keys: Keys, job_id: str, result: str) -> None:
+    """Within the MULTI that does what the command asks for: its result, as its outcome."""
+    pipe.set(keys.outcome(job_id), result, ex=UNFINISHED_TTL_S)
 
 
 def refuse_decided(outcome: bytes | None, status: bytes | None) -> None:

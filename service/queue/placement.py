@@ -1,0 +1,88 @@
+"""Which worker gets a command: the one that serves its graph, if it is there and has room; a new name, the emptiest."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from service.errors import ServiceError
+from service.protocol import Command, Kind
+from service.queue.models import WorkerInfo
+from service.queue.watch import RETRY_AFTER_S, Watch
+from service.store.keys import Keys
+from service.store.watched import Read, watched_async
+
+OWNERS_KEPT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one round trip says of a graph's owner."""
+
+    owner: str | None
+    exists: bool
+    """There is a graph of the name."""
+    alive: bool
+    waiting: int
+    """Commands of the owner that have not ended."""
+
+    def is_free(self, command: Command) -> bool:
+        """The command loads a graph whose name nobody serves, or nobody who is there and nothing was loaded."""
+        return command.kind is Kind.LOAD and (self.owner is None or not (self.alive or self.exists))
+
+
+class Placement:
+    """Raises ServiceError and RedisError."""
+
+    def __init__(self, keys: Keys, watch: Watch, queue_limit: int) -> None:
+        self._keys = keys
+        self._watch = watch
+        self._queue_limit = queue_limit
+        self._owner_of: dict[str, str] = {}
+        """By graph, as of its last command: most often it is still the one."""
+
+    def guess(self, graph: str) -> str:
+        """The owner, most often; empty if it is not known at all."""
+        return self._owner_of.get(graph, "")
+
+    def reads(self, graph: str, guess: str) -> tuple[Read, ...]:
+        """What `seen` is to be given the answers to, with the same guess: the present one may be another by then."""
+        keys = self._keys
+        return (
+            ("HGET", keys.owners, graph),
+            ("HEXISTS", keys.names, graph),
+            ("EXISTS", keys.lease(guess)),
+            ("XLEN", keys.commands(guess)),
+        )
+
+    async def seen(self, pipe: Any, guess: str, answers: list[Any]) -> Seen:
+        """The graph's owner. One more round trip if it is not the one that was guessed."""
+        found, exists, alive, waiting = answers
+        owner = None if found is None else found.decode()
+        if owner is not None and owner != guess:
+            reads = (("EXISTS", self._keys.lease(owner)), ("XLEN", self._keys.commands(owner)))
+            alive, waiting = await watched_async(pipe, [], *reads)
+        return Seen(owner, bool(exists), bool(alive), waiting)
+
+    def checked(self, graph: str, seen: Seen) -> str:
+        """The worker, alive and with room for one more command."""
+        if seen.owner is None:
+            raise ServiceError("unknown_graph", f"there is no graph {graph!r}")
+        if not seen.alive:
+            raise unavailable(f"worker {seen.owner} is away")
+        if seen.waiting >= self._queue_limit:
+            detail = f"{seen.waiting} commands wait for worker {seen.owner}"
+            raise ServiceError("rate_limited", detail, retry_after_s=RETRY_AFTER_S)
+        if len(self._owner_of) >= OWNERS_KEPT:
+            self._owner_of.clear()
+        self._owner_of[graph] = seen.owner
+        return seen.owner
+
+    async def choose(self) -> WorkerInfo:
+        """The live worker with the fewest bytes, for a new name."""
+        alive = [worker for worker in await self._watch.workers() if worker.alive]
+        if not alive:
+            raise unavailable("no worker is there")
+        return min(alive, key=lambda worker: (not worker.ready, worker.bytes, worker.graphs, worker.name))
+
+
+def unavailable(detail: str) -> ServiceError:
+    return ServiceError("worker_unavailable", detail, retry_after_s=RETRY_AFTER_S)

@@ -1,0 +1,85 @@
+"""The stream of events of one job, for whoever follows it."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import redis.asyncio
+from pydantic import BaseModel
+
+from service.errors import ServiceError
+from service.protocol import TERMINAL_STATUSES, Status
+from service.store.keys import Keys
+
+BLOCK_MS: Final = 2000
+LOST: Final = "Redis lost the command; send it again"
+RETRY_AFTER_S: Final = 1.0
+SUBSCRIPTIONS_KEPT: Final = 1000
+
+FROM_THE_BEGINNING: Final = "0"
+"""An event that comes before all others."""
+
+MAX_ENTRY_NUMBER: Final = 2**64 - 1
+"""Either number of a stream entry's id."""
+
+
+class JobEvent(BaseModel):
+    """One server-sent event: `progress` with counters, or `done` with the job's status."""
+
+    id: str
+    event: str
+    data: dict[str, Any]
+
+
+class Events:
+    """Raises RedisError."""
+
+    def __init__(self, client: redis.asyncio.Redis, listeners: redis.asyncio.Redis, keys: Keys, ttl_s: int) -> None:
+        """`listeners`: for reads that block. A stream is kept for `ttl_s` after somebody began to follow it."""
+        self._redis: Any = client
+        self._listeners: Any = listeners
+        self._keys = keys
+        self._ttl_s = ttl_s
+
+    async def follow(self, job_id: str, last: str = FROM_THE_BEGINNING) -> AsyncIterator[JobEvent]:
+        """What comes after the event `last`, until the job has ended. Raises unknown_job.
+
+        The subscriber makes the stream, then looks at the job: an end before that is seen in the job, a later
+        one in the stream. A Redis that lost the stream tells by the job, looked at again when nothing comes.
+        """
+        stream = self._keys.events(job_id)
+        async with self._redis.pipeline() as pipe:
+            pipe.xadd(stream, {"event": "subscribed"}, maxlen=SUBSCRIPTIONS_KEPT, approximate=True)
+            pipe.expire(stream, self._ttl_s)
+            pipe.hget(self._keys.job(job_id), "status")
+            subscribed, *_, status = await pipe.execute()
+        if status is None:
+            await self._redis.unlink(stream)
+            raise ServiceError("unknown_job", f"there is no job {job_id}")
+        if _entry(last) > _entry(subscribed.decode()) or max(_entry(last)) > MAX_ENTRY_NUMBER:
+            last = FROM_THE_BEGINNING  # of another stream, or one that Redis lost: what comes would never be after it
+        ended = Status(status.decode()) in TERMINAL_STATUSES
+        while True:
+            answer = await self._listeners.xread({stream: last}, block=None if ended else BLOCK_MS)
+            for entry_id, fields in answer[0][1] if answer else []:
+                last = entry_id.decode()
+                if fields[b"event"] == b"subscribed":
+                    continue
+                event = JobEvent(id=last, event=fields[b"event"].decode(), data=json.loads(fields[b"data"]))
+                yield event
+                if event.event == "done":
+                    return
+            if ended:
+                yield JobEvent(id=last, event="done", data={"status": status.decode()})
+                return
+            if not answer:
+                status = await self._redis.hget(self._keys.job(job_id), "status")
+                if status is None:
+                    raise ServiceError("worker_unavailable", LOST, retry_after_s=RETRY_AFTER_S)
+                ended = Status(status.decode()) in TERMINAL_STATUSES
+
+
+def _entry(entry_id: str) -> tuple[int, int]:
+    """A stream entry's id, in order."""
+    milliseconds, _, sequence = entry_id.partition("-")
+    return int(milliseconds), int(sequence or 0)

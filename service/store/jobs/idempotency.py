@@ -1,0 +1,31 @@
+"""What an Idempotency-Key stands for: the first job that was enqueued under it, and the digest of that job's body."""
+
+from typing import Any, Self
+
+from pydantic import BaseModel
+
+from service.protocol import Command
+from service.store.keys import Keys
+
+
+class Known(BaseModel):
+    """What lies under the key."""
+
+    job: str
+    digest: str | None
+
+    @classmethod
+    def read(cls, value: bytes) -> Self:
+        return cls.model_validate_json(value)
+
+
+def key_name(keys: Keys, graph: str, key: str | None) -> str:
+    """Where a key lies that was used on a graph; for no key a name that nothing lies under."""
+    return keys.idempotency(graph, key or "")
+
+
+def claim(pipe: Any, keys: Keys, command: Command, ttl_s: int) -> None:
+    """The command's key, if it has one, stands for it from now on."""
+    if command.idempotency_key is not None:
+        known = Known(job=command.id, digest=command.body_digest)
+        pipe.set(key_name(keys, command.graph, command.idempotency_key), known.model_dump_json(), ex=ttl_s)

@@ -1,0 +1,79 @@
+"""What an API process asks about single jobs, and how it cancels one."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import redis.asyncio
+
+from service.protocol import Reply
+from service.store.jobs.idempotency import key_name
+from service.store.jobs.outcomes import CANCELLED, UNFINISHED_TTL_S, is_over
+from service.store.jobs.record import JobInfo, Row, describe, has_reply, is_known, read_reply, worker_of
+from service.store.keys import Keys
+from service.store.written import wait_written_async
+
+CANCELS_KEPT: Final = 1000
+
+
+class Jobs:
+    """Raises RedisError."""
+
+    def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
+        self._redis: Any = client
+        self._keys = keys
+
+    async def find(self, job_id: str) -> JobInfo | None:
+        """None for a job that never was or is forgotten."""
+        async with self._redis.pipeline(transaction=False) as pipe:
+            pipe.get(self._keys.outcome(job_id))
+            pipe.hgetall(self._keys.job(job_id))
+            outcome, row = await pipe.execute()
+        return await self._info(job_id, row, outcome) if is_known(row) else None
+
+    async def reply(self, job_id: str) -> Reply | None:
+        """None while there is none."""
+        (row,) = await self.rows([job_id])
+        return read_reply(row) if has_reply(row) else None
+
+    async def rows(self, job_ids: Sequence[str]) -> list[Row]:
+        """The hashes of jobs, empty for one that is not there. One round trip."""
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for job_id in job_ids:
+                pipe.hgetall(self._keys.job(job_id))
+            rows: list[Row] = await pipe.execute()
+        return rows
+
+    async def knows(self, graph: str, idempotency_key: str) -> bool:
+        """Whether the key has been used on this graph."""
+        return bool(await self._redis.exists(key_name(self._keys, graph, idempotency_key)))
+
+    async def cancel(self, job_id: str) -> JobInfo | None:
+        """Decide that a job is not to be done, unless it has committed or ended; the job as it is now.
+
+        `cancelling` says whether it was in time. Of one that has committed, a worker is told to leave out what is
+        not yet done beside the commit.
+        """
+        outcome_key, job = self._keys.outcome(job_id), self._keys.job(job_id)
+        worker, status = await self._redis.hmget(job, "worker", "status")
+        if worker is None or is_over(status):
+            return await self.find(job_id)
+        async with self._redis.pipeline() as pipe:
+            pipe.set(outcome_key, CANCELLED, nx=True, ex=UNFINISHED_TTL_S)
+            pipe.get(outcome_key)
+            pipe.hgetall(job)
+            control = self._keys.control(worker.decode())
+            pipe.xadd(control, {"cancel": job_id}, maxlen=CANCELS_KEPT, approximate=True)
+            _, outcome, row, _ = await pipe.execute()
+        if is_over(row.get(b"status")):
+            await self._redis.unlink(outcome_key)  # it has ended since; nobody will look at this any more
+        await wait_written_async(self._redis, self._keys)
+        return await self._info(job_id, row, outcome) if is_known(row) else None
+
+    async def _info(self, job_id: str, row: Row, outcome: bytes | None) -> JobInfo:
+        """With its place in its worker's line, and its result."""
+        reply = read_reply(row) if has_reply(row) else None
+        position = await self._redis.zrank(self._keys.waiting(worker_of(row)), job_id)
+        info = describe(job_id, row, outcome, position, reply.problem if reply else None)
+        if reply is None:
+            return info
+        return info.model_copy(update={"result_json": reply.result_json, "result_blob": reply.result_blob})

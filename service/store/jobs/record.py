@@ -1,0 +1,164 @@
+"""What is kept about a job, and what is read from it.
+
+The hash has from the beginning `kind`, `graph`, `worker`, `created_at` and `status`; `started_at` and `progress` once
+the job runs for longer; `attempts` if a worker left it behind; at its end `started_at`, `finished_at`, `reply` and, if
+it succeeded, `envelope` and either `result` or `result_blob`. The job's id is in the list of all jobs, and until its
+end in that of its worker. Its outcome, its Idempotency-Key and the stream of its events are keys of their own.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
+
+from pydantic import BaseModel
+
+from service.protocol import TERMINAL_STATUSES, Envelope, Kind, Problem, Reply, Status
+from service.store.jobs.outcomes import CANCELLED
+from service.store.keys import Keys
+from service.store.watched import Read
+
+SHOWN: Final = ("status", "kind", "graph", "worker", "progress", "created_at", "started_at", "finished_at", "reply")
+"""What a list needs of a job: all but its result, which may be long."""
+
+Row: TypeAlias = Mapping[bytes, bytes]
+"""The hash, or part of it."""
+
+Fields: TypeAlias = dict[str, str | bytes | float]
+
+
+class JobInfo(BaseModel):
+    """A job as docs/api.md shows it, and its result as the worker wrote it."""
+
+    id: str
+    kind: Kind
+    graph: str
+    status: Status
+    cancelling: bool = False
+    """It was cancelled in time: nothing of it is or will be done, and it is about to end."""
+    position: int | None = None
+    """Jobs of the same worker that were there before; None once it runs."""
+    progress: dict[str, Any] | None = None
+    created_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    result: dict[str, Any] | None = None
+    """Not filled in here: `result_json` is the text to pass on, or `result_blob` names the blob where it lies."""
+    error: Problem | None = None
+    result_json: str | None = None
+    result_blob: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a job that succeeded is answered with: JSON text, or the name of the blob that holds it."""
+
+    text: bytes = b""
+    blob: str | None = None
+    envelope: Envelope = field(default_factory=Envelope)
+
+    @classmethod
+    def of_commit(cls, text: str) -> "Result":
+        """The result that a command left as its outcome, when it committed."""
+        return cls(text.encode(), envelope=envelope_of(text))
+
+
+def reply_fields(header: Reply, result: Result | None) -> Fields:
+    """A reply as a job and a stream of replies have it."""
+    fields: Fields = {"reply": header.model_dump_json()}
+    if result is None:
+        return fields
+    found: Fields = {"result": result.text} if result.blob is None else {"result_blob": result.blob}
+    return fields | found | {"envelope": result.envelope.model_dump_json()}
+
+
+def has_reply(row: Row) -> bool:
+    return b"reply" in row
+
+
+def read_reply(row: Row) -> Reply:
+    """The reply with its result, or with the name of the blob where a long one lies. Raises KeyError or ValueError."""
+    reply = Reply.model_validate_json(row[b"reply"])
+    text, blob, said = row.get(b"result"), row.get(b"result_blob"), row.get(b"envelope")
+    envelope = envelope_of(text or b"") if said is None else Envelope.model_validate_json(said)
+    found = {"result_json": text and text.decode(), "result_blob": blob and blob.decode(), "envelope": envelope}
+    return reply.model_copy(update=found)
+
+
+def envelope_of(text: str | bytes) -> Envelope:
+    """The envelope of a short result that was stored without one: an outcome, or a reply of the release before.
+
+    A long result of that release, which lies in a blob, is answered without what an envelope would have said of it.
+    """
+    with suppress(ValueError):
+        return Envelope.model_validate_json(text)
+    return Envelope()
+
+
+def replied_job(fields: Row) -> str:
+    """Which job an entry in a stream of replies is about; empty for what is no reply."""
+    return fields.get(b"id", b"").decode("utf-8", "replace")
+
+
+def is_known(row: Row) -> bool:
+    """The job is there. The hash of one that Redis lost may count attempts, and has nothing else."""
+    return b"status" in row
+
+
+def worker_of(row: Row) -> str:
+    return row.get(b"worker", b"").decode()
+
+
+def as_row(values: Iterable[bytes | None]) -> dict[bytes, bytes]:
+    """The hash as far as `SHOWN` says, from the values of those fields."""
+    return {name.encode(): value for name, value in zip(SHOWN, values, strict=True) if value is not None}
+
+
+def describe(job_id: str, row: Row, outcome: bytes | None, position: int | None, problem: Problem | None) -> JobInfo:
+    """A job as its hash has it, without its result."""
+    status = Status(row[b"status"].decode())
+    created = _at(row[b"created_at"])
+    assert created is not None
+    return JobInfo(
+        id=job_id,
+        kind=Kind(row[b"kind"].decode()),
+        graph=row[b"graph"].decode(),
+        status=status,
+        cancelling=outcome == CANCELLED and status not in TERMINAL_STATUSES,
+        position=position if status is Status.QUEUED else None,
+        progress=json.loads(row[b"progress"]) if b"progress" in row else None,
+        created_at=created,
+        started_at=_at(row.get(b"started_at")),
+        finished_at=_at(row.get(b"finished_at")),
+        error=problem,
+    )
+
+
+def problem_of(row: Row) -> Problem | None:
+    """Without a look at the result."""
+    return Reply.model_validate_json(row[b"reply"]).problem if has_reply(row) else None
+
+
+def job_exists(keys: Keys, job_id: str) -> Read:
+    return ("EXISTS", keys.job(job_id))
+
+
+def graph_of(keys: Keys, job_id: str) -> Read:
+    """The name of the graph that a job is about."""
+    return ("HGET", keys.job(job_id), "graph")
+
+
+def waiting_jobs(keys: Keys, worker: str, count: int) -> Read:
+    """The ids of the first `count` jobs that wait for a worker, in order."""
+    return ("ZRANGE", keys.waiting(worker), "0", str(count - 1))
+
+
+def oldest_waiting(pipe: Any, keys: Keys, worker: str) -> None:
+    """Ask, on a pipeline, for the first job that waits for a worker, and when it was created."""
+    pipe.zrange(keys.waiting(worker), 0, 0, withscores=True)
+
+
+def _at(seconds: bytes | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(float(seconds), UTC)

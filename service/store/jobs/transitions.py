@@ -1,0 +1,158 @@
+"""How a job changes: each function queues the commands of one change on a pipeline.
+
+The pipelines of both clients queue alike, so API processes and workers call the same functions. The caller opens the
+MULTI, watches what the change depends on, and executes it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from service.protocol import Command, Reply, Status
+from service.store.jobs.idempotency import claim, key_name
+from service.store.jobs.outcomes import UNFINISHED_TTL_S, decision
+from service.store.jobs.record import Result, reply_fields
+from service.store.keys import Keys
+from service.store.watched import Read
+
+GROUP: Final = "worker"
+"""The one consumer group of every stream of commands."""
+
+RETRIED: Final = frozenset({"worker_unavailable", "engine_error", "out_of_memory", "internal_error"})
+"""Not an answer to keep: who repeats a command that ended so, under the same key, has it tried again."""
+
+REPLIES_KEPT: Final = 2000
+EVENTS_KEPT: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a worker was given a command."""
+
+    worker: str
+    entry_id: bytes
+
+
+def enqueue(pipe: Any, keys: Keys, command: Command, text: bytes, worker: str) -> None:
+    """A new job, its key, and the command itself as `text` in the stream of a worker."""
+    claim(pipe, keys, command, UNFINISHED_TTL_S)  # the command may wait for long; its end shortens this
+    job = keys.job(command.id)
+    fields = {
+        "kind": command.kind.value,
+        "graph": command.graph,
+        "worker": worker,
+        "created_at": command.created_at,
+        "status": Status.QUEUED.value,
+    }
+    pipe.hset(job, mapping=fields)
+    pipe.expire(job, UNFINISHED_TTL_S)
+    pipe.zadd(keys.jobs, {command.id: command.created_at})
+    pipe.zadd(keys.waiting(worker), {command.id: command.created_at})
+    pipe.xadd(keys.commands(worker), {"command": text})
+
+
+def before_report(keys: Keys, job_id: str) -> tuple[list[str], tuple[Read, Read]]:
+    """What must be watched and read before `report`, which is not for a job that is over or lost."""
+    return [keys.job(job_id)], decision(keys, job_id)
+
+
+def report(pipe: Any, keys: Keys, job_id: str, started_at: float, counters: Mapping[str, Any], ttl_s: int) -> None:
+    """The job runs, and how far it is."""
+    progress, events = json.dumps(counters), keys.events(job_id)
+    running = {"status": Status.RUNNING.value, "started_at": started_at, "progress": progress}
+    pipe.hset(keys.job(job_id), mapping=running)
+    pipe.xadd(events, {"event": "progress", "data": progress}, maxlen=EVENTS_KEPT, approximate=True)
+    pipe.expire(events, ttl_s)
+
+
+def count_attempt(client: Any, keys: Keys, job_id: str) -> int:
+    """One more delivery of a command that a process left behind, counted at once: how many there were."""
+    return int(client.hincrby(keys.job(job_id), "attempts", 1))
+
+
+def before_refusal(keys: Keys, command: Command) -> tuple[list[str], tuple[Read, ...]]:
+    """What must be watched and read before a command is ended without a result: its decision, and what lies under its
+    key."""
+    outcome_key, job = keys.outcome(command.id), keys.job(command.id)
+    name = key_name(keys, command.graph, command.idempotency_key)
+    keyed = command.idempotency_key is not None
+    return [outcome_key, job, name] if keyed else [outcome_key, job], (*decision(keys, command.id), ("GET", name))
+
+
+def finish(
+    pipe: Any,
+    keys: Keys,
+    command: Command,
+    entry: Entry,
+    header: Reply,
+    result: Result | None,
+    times: Mapping[str, float],
+    ttl_s: int,
+    keyed: bool = True,
+) -> None:
+    """The end of a job: its reply and when it was, for whoever waits, and the command's removal.
+
+    `times`: `started_at` and `finished_at`. `keyed` False: the Idempotency-Key does not stand for this command any
+    more, and is left alone.
+    """
+    job, events, replies = keys.job(command.id), keys.events(command.id), keys.replies(command.reply_to)
+    fields = reply_fields(header, result)
+    pipe.hset(job, mapping=fields | dict(times) | {"status": header.status.value})
+    pipe.expire(job, ttl_s)
+    pipe.unlink(keys.outcome(command.id))
+    if command.reply_to:  # who wrote one that cannot be read may not have said it where we look
+        pipe.xadd(replies, {"id": command.id} | fields, maxlen=REPLIES_KEPT, approximate=True)
+        pipe.expire(replies, ttl_s)
+    pipe.xadd(events, {"event": "done", "data": f'{{"status":"{header.status}"}}'}, nomkstream=True)
+    pipe.expire(events, ttl_s)
+    if keyed and command.idempotency_key is not None:
+        name = key_name(keys, command.graph, command.idempotency_key)
+        if header.problem is not None and header.problem.code in RETRIED:
+            pipe.unlink(name)
+        else:
+            pipe.expire(name, ttl_s)
+    _remove(pipe, keys, command.id, entry)
+
+
+def drop(pipe: Any, keys: Keys, command: Command, entry: Entry, ttl_s: int) -> None:
+    """This delivery of a command is not needed: another one has ended it."""
+    _remove(pipe, keys, command.id, entry)
+    pipe.unlink(keys.outcome(command.id))
+    pipe.expire(keys.job(command.id), ttl_s)
+
+
+def forward(pipe: Any, keys: Keys, command: Command, entry: Entry, worker: str) -> None:
+    """From the worker that was given the command to another one."""
+    pipe.xadd(keys.commands(worker), {"command": command.model_dump_json()})
+    pipe.hset(keys.job(command.id), "worker", worker)
+    pipe.zadd(keys.waiting(worker), {command.id: command.created_at})
+    _remove(pipe, keys, command.id, entry)
+
+
+def move(pipe: Any, keys: Keys, command: Command, entry: Entry, fields: Mapping[bytes, bytes], worker: str) -> None:
+    """From the stream of a worker that is away to that of another, as the `fields` that the entry is to have there."""
+    pipe.xadd(keys.commands(worker), fields)
+    pipe.zrem(keys.waiting(entry.worker), command.id)
+    pipe.zadd(keys.waiting(worker), {command.id: command.created_at})
+    pipe.hset(keys.job(command.id), "worker", worker)
+    acknowledge(pipe, keys, entry)
+
+
+def acknowledge(pipe: Any, keys: Keys, entry: Entry) -> None:
+    """The entry is gone from its stream."""
+    stream = keys.commands(entry.worker)
+    pipe.xack(stream, GROUP, entry.entry_id)
+    pipe.xdel(stream, entry.entry_id)
+
+
+def _remove(pipe: Any, keys: Keys, job_id: str, entry: Entry) -> None:
+    """The worker has no more to do with the command."""
+    pipe.zrem(keys.waiting(entry.worker), job_id)
+    acknowledge(pipe, keys, entry)
+
+
+def forget(pipe: Any, keys: Keys, job_id: bytes) -> None:
+    """The record of a job that has ended, and its place in the list."""
+    pipe.unlink(keys.job(job_id.decode()))
+    pipe.zrem(keys.jobs, job_id)

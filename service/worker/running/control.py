@@ -1,0 +1,56 @@
+"""What a worker is told beside its commands: jobs that are cancelled, and graphs that are handed over."""
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import redis
+import structlog
+
+from service.store.keys import Keys
+
+BLOCK_MS: Final = 1000
+RETRY_S: Final = 0.05
+
+log = structlog.get_logger(__name__)
+
+
+class ControlStream:
+    """Read by one thread."""
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        keys: Keys,
+        worker: str,
+        on_cancel: Callable[[str], None],
+        on_restore: Callable[[str], None],
+    ) -> None:
+        """`on_cancel` is told the id of each job, `on_restore` the name of each graph."""
+        self._redis: Any = client
+        self._stream = keys.control(worker)
+        self._on_cancel = on_cancel
+        self._on_restore = on_restore
+
+    def read(self, stopping: threading.Event) -> None:
+        """Until `stopping`: messages as they come. Of older ones jobs and the catalogue know."""
+        last = None
+        while not stopping.is_set():
+            try:
+                if last is None:
+                    newest = self._redis.xrevrange(self._stream, count=1)
+                    last = newest[0][0] if newest else b"0"
+                answer = self._redis.xread({self._stream: last}, block=BLOCK_MS)
+                for entry_id, fields in answer[0][1] if answer else []:
+                    last = entry_id
+                    self._hear(entry_id, fields)
+            except redis.RedisError:
+                stopping.wait(RETRY_S)
+
+    def _hear(self, entry_id: bytes, fields: dict[bytes, bytes]) -> None:
+        if b"restore" in fields:
+            self._on_restore(fields[b"restore"].decode())
+        elif b"cancel" in fields:
+            self._on_cancel(fields[b"cancel"].decode())
+        else:  # of a later version
+            log.error("unreadable_control", entry=entry_id)
