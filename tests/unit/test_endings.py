@@ -10,6 +10,7 @@ import redis
 from service.protocol import Command, Kind, Problem
 from service.settings import Settings
 from service.store.jobs.outcomes import CANCELLED
+from service.store.jobs.record import Result
 from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
 from service.store.watched import watched
@@ -52,6 +53,57 @@ def test_a_command_is_handed_on_whole(client: Any, keys: Keys, settings: Setting
     assert client.xpending(keys.commands("w0"), GROUP)["pending"] == 0
     assert task.ended
     assert task.status is None
+
+
+FIRST, SECOND = (Result(b'{"version":%d}' % version) for version in (5, 6))
+
+
+@pytest.mark.parametrize("when", ["before it looks", "after it has looked"])
+def test_the_first_answer_stays(
+    client: Any, keys: Keys, settings: Settings, task: Task, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Found by seed 10874 of the fault bench: a worker that was paused gave another answer than the one that had taken
+    the command over."""
+    other = Task(b"0-1", task.command, redelivered=True)
+
+    def take_over(*arguments: Any) -> list[Any]:
+        answers = watched(*arguments)
+        monkeypatch.undo()
+        Endings(client, keys, "w1", settings).succeed(other, FIRST)
+        return answers
+
+    if when == "before it looks":
+        Endings(client, keys, "w1", settings).succeed(other, FIRST)
+    else:
+        monkeypatch.setattr(endings, "watched", take_over)
+    Endings(client, keys, "w0", settings).succeed(task, SECOND)
+    assert (task.ended, other.ended) == (True, True)
+    assert client.hget(keys.job("job"), "result") == FIRST.text
+    assert client.xlen(keys.replies("api")) == 1
+    assert client.xlen(keys.commands("w0")) == client.zcard(keys.waiting("w0")) == 0
+
+
+def test_a_job_that_redis_lost_is_not_answered(client: Any, keys: Keys, settings: Settings, task: Task) -> None:
+    """Its caller is told to send it again."""
+    client.delete(keys.job("job"))
+    Endings(client, keys, "w0", settings).succeed(task, FIRST)
+    assert task.ended
+    assert not client.exists(keys.job("job"))
+    assert client.xlen(keys.replies("api")) == client.xlen(keys.commands("w0")) == 0
+
+
+def test_a_job_that_changes_meanwhile_is_answered(
+    client: Any, keys: Keys, settings: Settings, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def handed_on(*arguments: Any) -> list[Any]:
+        answers = watched(*arguments)
+        monkeypatch.undo()
+        client.hset(keys.job("job"), "worker", "w1")
+        return answers
+
+    monkeypatch.setattr(endings, "watched", handed_on)
+    Endings(client, keys, "w0", settings).succeed(task, FIRST)
+    assert client.hget(keys.job("job"), "status") == b"succeeded"
 
 
 AWAY_NOW = Problem(code="worker_unavailable", detail="away")

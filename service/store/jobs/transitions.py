@@ -66,6 +66,11 @@ def report(pipe: Any, keys: Keys, job_id: str, started_at: float, counters: Mapp
     pipe.expire(events, ttl_s)
 
 
+def before_success(keys: Keys, job_id: str) -> tuple[list[str], Read]:
+    """What must be watched and read before `finish` with a result: whether the job is over."""
+    return [keys.job(job_id)], ("HGET", keys.job(job_id), "status")
+
+
 def count_attempt(client: Any, keys: Keys, job_id: str) -> int:
     """One more delivery of a command that a process left behind, counted at once: how many there were."""
     return int(client.hincrby(keys.job(job_id), "attempts", 1))

@@ -1,7 +1,7 @@
 """How a delivery ends: with a result or a problem, dropped, or handed on. Each way is one MULTI."""
 
 import time
-from typing import Any
+from typing import Any, Final
 
 import redis
 
@@ -11,13 +11,16 @@ from service.settings import Settings
 from service.store.catalogue import Registry
 from service.store.jobs import transitions
 from service.store.jobs.idempotency import Known
-from service.store.jobs.outcomes import Committed, Over, refuse_decided
+from service.store.jobs.outcomes import Committed, Over, is_over, refuse_decided
 from service.store.jobs.record import Result
 from service.store.jobs.transitions import Entry
 from service.store.keys import Keys
 from service.store.watched import watched
 from service.store.written import wait_written
 from service.worker.running.task import Task
+
+TRIES: Final = 5
+"""How often an end with a result is tried when the job changes meanwhile."""
 
 
 class Endings:
@@ -31,8 +34,23 @@ class Endings:
         self._registry = Registry(client, keys)
 
     def succeed(self, task: Task, result: Result) -> None:
+        """End a command with its result, unless it is over: another worker, which took this one for dead, has answered.
+
+        Raises WatchError, and nothing is written, if the job changes each time.
+        """
         with task.lock, self._redis.pipeline() as pipe:
-            self._end(pipe, task, result, None)
+            for tries_left in reversed(range(TRIES)):
+                try:
+                    (status,) = watched(pipe, *transitions.before_success(self._keys, task.command.id))
+                    if is_over(status):
+                        self.drop(task)
+                        return
+                    pipe.multi()
+                    self._end(pipe, task, result, None)
+                    return
+                except redis.WatchError:  # it was handed on, say
+                    if not tries_left:
+                        raise
 
     def refuse(self, task: Task, problem: Problem) -> None:
         """End a command without a result, unless it has one all the same: from an earlier try, or another worker.
