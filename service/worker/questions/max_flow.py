@@ -38,7 +38,9 @@ class MaxFlow:
         def read(solved: Solved) -> Parts:
             return self._fields(graph, solved, args, task.control)
 
-        answer, parts, timings_ms = self._solver.ask(task, graph, terminals, read, began)
+        answer, parts, timings_ms = self._solver.ask(
+            task, graph, terminals, read, began, complete=set(args.fields) != {"value"}
+        )
         return written(self._results, answers.max_flow(graph, answer, timings_ms) | parts, task.control)
 
     def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
