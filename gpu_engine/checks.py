@@ -37,6 +37,8 @@ class Certificate:
     """Capacity of the cut in units, equal to the flow across it when valid."""
     flow_across_cut: int
     failures: tuple[str, ...] = ()
+    complete: bool = True
+    """False: only what has changed since the last complete check was looked at (`gpu_engine.cpu.audit`)."""
 
 
 def certify(
@@ -83,6 +85,12 @@ def verdict(
     """The certificate for what a scan found: net flow and capacity over the cut, and the first offender against
     each of the conditions 1-5 (-1: none)."""
     capped = _capped(terminals.supply[~sources_in_s]) + _capped(terminals.demand[sinks_in_s])
+    found, value, flow = failures(first), cut_capacity + capped, across + capped
+    return Certificate(not found and flow == value, value, flow, found)
+
+
+def failures(first: Sequence[int]) -> tuple[str, ...]:
+    """One text for each of the conditions 1-5 that ``first`` has an offender against (-1: none)."""
     texts = (
         "a residual is negative or a link's residuals do not add up to its capacities: arc {}",
         "the excess does not match the flow: vertex {}",
@@ -90,9 +98,7 @@ def verdict(
         "an arc from the source side to the sink side is not saturated: arc {}",
         "the source side lacks flow or the sink side holds some back: vertex {}",
     )
-    failures = tuple(text.format(at) for text, at in zip(texts, first, strict=True) if at >= 0)
-    value, flow = cut_capacity + capped, across + capped
-    return Certificate(not failures and flow == value, value, flow, failures)
+    return tuple(text.format(at) for text, at in zip(texts, first, strict=True) if at >= 0)
 
 
 def own_supply(n_vertices: int, terminals: Terminals) -> UnitArray:

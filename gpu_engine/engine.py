@@ -141,8 +141,11 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def certificate(self, state: FlowState) -> Certificate:
-        """Prove the answer from capacities, residuals and excesses alone. O(n + m)."""
+    def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
+        """Prove the answer from capacities, residuals and excesses alone. O(n + m).
+
+        Unless ``complete``, an engine may prove only what has changed since the last proof, in proportion to that.
+        """
 
     @abstractmethod
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:

@@ -80,7 +80,8 @@ def network_bytes(counts: Counts) -> int:
 
 
 def on_cpu(counts: Counts) -> Needs:
-    """Network: also per arc its capacity 8. State: per arc residual 8; per vertex excess 8, role and side 2.
+    """Network: also per arc its capacity 8. State: per arc residual 8; per vertex excess 8, role and side 2,
+    and as much again for what was proven of them.
 
     Scratch: `WORKING_BYTES`, and for the proof per arc capacity 8, per vertex supply 8, free sources and sinks 2. If
     some edge has no limit, also for the search of what it makes free: per arc a flag 1, per vertex a tree arc 4.
@@ -92,7 +93,7 @@ def on_cpu(counts: Counts) -> Needs:
     proof = 9 * arcs + 14 * n if counts.infinite else 8 * arcs + 10 * n
     return Needs(
         network=Footprint(network_bytes(counts) + 8 * arcs),
-        state=Footprint(8 * arcs + 10 * n),
+        state=Footprint(8 * arcs + 20 * n),
         scratch=Footprint(proof + WORKING_BYTES * n),
         flow=Footprint(16 * arcs + (WORKING_BYTES + 36) * n + 9 * m),
         cut=Footprint(9 * n + 8 * m),

@@ -121,8 +121,8 @@ class TrialEngine(Engine):
     def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
         return self._engine.flow(_inner(state), control)
 
-    def certificate(self, state: FlowState) -> Certificate:
-        return self._engine.certificate(_inner(state))
+    def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
+        return self._engine.certificate(_inner(state), complete=complete)
 
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
         return self._engine.export(_inner(state))

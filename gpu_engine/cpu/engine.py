@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.checks import Certificate, certify, own_supply
 from gpu_engine.cpu import derive, repair, sides
+from gpu_engine.cpu.audit import Audit
 from gpu_engine.cpu.derive import go_on
 from gpu_engine.cpu.drain import drain
 from gpu_engine.cpu.scratch import SCRATCH
@@ -32,7 +33,7 @@ _NOTHING: VertexArray = np.empty(0, np.int32)
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class CpuFlowState(IncrementalState):
-    """See `gpu_engine.cpu.repair` for the invariants. At rest 8 bytes an arc and 10 a vertex."""
+    """See `gpu_engine.cpu.repair` for the invariants. At rest 8 bytes an arc and 20 a vertex."""
 
     role: NDArray[np.int8]
     residual: UnitArray
@@ -42,13 +43,15 @@ class CpuFlowState(IncrementalState):
     touched: list[EdgeArray] = field(default_factory=list)
     """Edge rows changed since the last solve; away from their ends all is settled."""
     touched_nbytes: int = 0
+    audit: Audit | None = None
+    """None: the next proof is a complete one."""
     interrupted: bool = False
     """A warm solve was cancelled: broken vertices may be anywhere."""
 
     @property
     def nbytes(self) -> int:
         at_rest = self.role.nbytes + self.residual.nbytes + self.excess.nbytes + self.source_side.nbytes
-        return at_rest + self.touched_nbytes
+        return at_rest + self.touched_nbytes + (self.audit.nbytes if self.audit else 0)
 
     def touch(self, rows: EdgeArray) -> None:
         self.touched.append(rows)
@@ -95,6 +98,8 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
             return
         columns = rows, capacity, network.capacity, network.edge_arc, network.undirected
         for state in self._states:
+            if state.audit:
+                state.audit.note_update(rows, capacity, network)
             if state.solved:
                 state.value += repair.apply(
                     *columns,
@@ -110,11 +115,13 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
         network.set_capacity(rows, capacity)
 
     def _store_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        for state in self._states:
+            state.audit = None
         self._capacity = self.network.arc_capacity()
 
     def _solve_cold(self, state: CpuFlowState, control: Control) -> Mapping[str, int]:
         self._room(self.needs.scratch)
-        state.solved = False
+        state.solved, state.audit = False, None
         state.settle()
         state.residual[:] = self._capacity
         go_on(control)
@@ -182,7 +189,7 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
         self, state: CpuFlowState, control: Control, start: VertexArray, deficits: bool, reach: int, limit: int
     ) -> int:
         SCRATCH.reserve(self.network.n_vertices)
-        left, SCRATCH.epoch, gained = repair.search(
+        left, SCRATCH.epoch, gained, n_changed = repair.search(
             *self._csr,
             state.residual,
             state.excess,
@@ -194,15 +201,21 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
             SCRATCH.stamp,
             SCRATCH.via,
             SCRATCH.queue,
+            SCRATCH.changed,
             control.slots,
             reach,
             limit,
         )
         state.value += gained
+        if n_changed > len(SCRATCH.changed):
+            state.audit = None
+        elif state.audit:
+            state.audit.note(SCRATCH.changed[:n_changed].copy())
         return left
 
     def _drain(self, state: CpuFlowState, control: Control, *, deficits: bool) -> None:
         """Settle one whole side; raises `Cancelled` with the state a pseudoflow that can be settled later."""
+        state.audit = None
         if not control.cancelled:
             role = sides.drain_roles(state.role, state.source_side, deficits)
             moved = drain(self.network, state.residual, state.excess, role, control, SCRATCH, mirrored=deficits)
@@ -225,9 +238,18 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
         self._room(self.needs.flow)
         return derive.flow(self.network, self._own(state), self._capacity, control)
 
-    def certificate(self, state: FlowState) -> Certificate:
+    def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
         own = self._own(state)
-        return certify(self.network, own.terminals, own.residual, own.excess, own.source_side)
+        arrays = own.residual, own.excess, own.source_side
+        if own.audit and not own.audit.is_full and not complete:
+            proven = own.audit.certificate(self.network, own.terminals, self._capacity, *arrays)
+            if proven.valid:
+                return proven
+        own.audit = None
+        proven = certify(self.network, own.terminals, *arrays)
+        if proven.valid and own.solved:
+            own.audit = Audit.of(self.network, own.terminals, own.excess, own.source_side, proven)
+        return proven
 
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
         own = self._own(state)

@@ -125,20 +125,23 @@ def search(
     stamp: NDArray[np.int32],
     via: ArcArray,
     queue: VertexArray,
+    changed: VertexArray,
     slots: NDArray[np.int64],
     reach: int,
     work_limit: int,
-) -> tuple[int, int, int]:
-    """Augment from each of ``start`` until it is settled; return (how many are left, last epoch, value's change).
+) -> tuple[int, int, int, int]:
+    """Augment from each of ``start`` until it is settled; return (how many are left, last epoch, value's change, how
+    many vertices it changed).
 
     A search that has scanned ``reach`` arcs without an end puts its vertex off; those put off stand at the front of
     ``start`` afterwards. So do all that remain when ``slots[0]`` (cancel) is raised or ``work_limit`` arcs have been
-    scanned. The state is a pseudoflow that keeps (a) at any time. Scratch int32[n] each: ``stamp`` (all <= ``epoch``),
+    scanned. The state is a pseudoflow that keeps (a) at any time. ``changed`` int32[...] takes the vertices of
+    augmented paths and those moved, as many as it can hold. Scratch int32[n] each: ``stamp`` (all <= ``epoch``),
     ``via``, ``queue``. Each search ends with an augmentation, with a vertex put off, or by moving its visited set to
     the other side, for good while this call lasts, so there are at most n moves; the work limit bounds the rest.
     """
     sign = -1 if deficits else 1
-    work, gained, left = 0, 0, 0
+    work, gained, left, n_changed = 0, 0, 0, 0
     for i in range(len(start)):
         x = start[i]
         while source_side[x] == deficits and sign * excess[x] > 0:
@@ -171,14 +174,25 @@ def search(
                 left += 1
                 break
             if target >= 0:
-                _augment(head, reverse_arc, residual, excess, role, via, x, target, sign)
+                n_changed = _augment(
+                    head, reverse_arc, residual, excess, role, via, x, target, sign, changed, n_changed
+                )
                 slots[1] += 1
                 continue
             for k in range(visited):
                 v = queue[k]
                 source_side[v] = not deficits
                 gained -= sign * excess[v]
-    return left, epoch, gained
+                n_changed = _list(v, changed, n_changed)
+    return left, epoch, gained, n_changed
+
+
+@njit(cache=True, nogil=True)
+def _list(v: int, changed: VertexArray, n_changed: int) -> int:
+    """Append ``v`` if there is room; count it in any case."""
+    if n_changed < len(changed):
+        changed[n_changed] = v
+    return n_changed + 1
 
 
 @njit(cache=True, nogil=True)
@@ -236,8 +250,11 @@ def _augment(
     x: int,
     target: int,
     sign: int,
-) -> None:
-    """Move as much as fits along the path x .. target; ``sign`` -1 moves it the other way round."""
+    changed: VertexArray,
+    n_changed: int,
+) -> int:
+    """Move as much as fits along the path x .. target; ``sign`` -1 moves it the other way round. The path's vertices
+    go to ``changed``, which holds ``n_changed``; returns how many it holds then."""
     amount = sign * excess[x]
     if role[target] == ORDINARY:
         amount = min(amount, -sign * excess[target])
@@ -251,9 +268,11 @@ def _augment(
         a = via[v]
         residual[a] -= sign * amount
         residual[reverse_arc[a]] += sign * amount
+        n_changed = _list(v, changed, n_changed)
         v = head[reverse_arc[a]]
     excess[x] -= sign * amount
     excess[target] += sign * amount
+    return _list(x, changed, n_changed)
 
 
 @njit(cache=True, nogil=True)

@@ -5,6 +5,7 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.cpu.audit import SHARE
 from gpu_engine.cpu.pseudoflow import Forest
 from gpu_engine.cpu.reach import Reach
 
@@ -15,7 +16,7 @@ class Scratch(threading.local):
     """Per-thread int32 arrays of at least n entries each, grown on demand and kept.
 
     ``stamp`` marks a vertex as seen in the search whose number it holds; `epoch` is the last number used, so
-    nothing is cleared between searches.
+    nothing is cleared between searches. ``changed`` takes as many vertices as an `Audit` would look at.
     """
 
     def __init__(self) -> None:
@@ -23,6 +24,7 @@ class Scratch(threading.local):
         self.via: NDArray[np.int32] = np.zeros(0, np.int32)
         self.queue: NDArray[np.int32] = np.zeros(0, np.int32)
         self.epoch = 0
+        self.changed: NDArray[np.int32] = np.zeros(0, np.int32)
         self._block: NDArray[np.uint32] = np.zeros(0, np.uint32)
         self._forest: Forest | None = None
 
@@ -61,6 +63,7 @@ class Scratch(threading.local):
             self.stamp = np.zeros(n_vertices, np.int32)
             self.via = np.empty(n_vertices, np.int32)
             self.queue = np.empty(n_vertices, np.int32)
+            self.changed = np.empty(n_vertices // SHARE, np.int32)
             self.epoch = 0
         elif self.epoch > EPOCH_LIMIT // 2:
             self.stamp[:] = 0

@@ -257,7 +257,7 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         return counters
 
     @device_call
-    def certificate(self, state: FlowState) -> Certificate:
+    def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
         own = self._own(state)
         found = launch.certify(self._topology, own, self._own_supply(own.terminals))
         first = [int(found[name]) for name in ("residual", "balance", "terminal", "crossing", "side")]

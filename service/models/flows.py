@@ -70,6 +70,8 @@ class CertificateInfo(BaseModel):
     """Checked independently of the solver on every answer."""
 
     valid: bool
+    complete: bool
+    """False: what has changed since the last complete check of these terminals was looked at, and nothing else."""
     value: Any
     flow_across_cut: Any
 

@@ -63,6 +63,7 @@ def unmarked(flags: BoolArray) -> Rows:
 def certificate(network: Network, proof: Certificate) -> dict[str, object]:
     return {
         "valid": proof.valid,
+        "complete": proof.complete,
         "value": amount(network, proof.value),
         "flow_across_cut": amount(network, proof.flow_across_cut),
     }

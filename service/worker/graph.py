@@ -33,6 +33,9 @@ MAX_STATES: Final = 16
 MAX_KNOWN: Final = 10_000
 """Idempotency keys remembered for one graph, far more than commands may wait for a worker."""
 
+COMPLETE_EVERY: Final = 256
+"""Proofs of what has changed alone, after which one looks at the whole state again."""
+
 KNOWN_BYTES: Final = 1_700
 """Of one of them, by tracemalloc."""
 
@@ -61,6 +64,8 @@ class Solved:
     """Version of the graph the certificate is for."""
     certificate: Certificate | None = None
     report: SolveReport | None = None
+    since_complete: int = 0
+    """Proofs since one that looked at everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +143,12 @@ class Graph:
         while len(self.known) > MAX_KNOWN:
             self.known.popitem(last=False)
 
-    def solve(self, solved: Solved, control: Control, on_failure: Callable[[], None]) -> Answer:
+    def solve(
+        self, solved: Solved, control: Control, on_failure: Callable[[], None], *, complete: bool = False
+    ) -> Answer:
         """Bring the state to a maximum flow and prove it; one that cannot be proven is solved again from zero.
+
+        Unless ``complete`` the proof may be one of what has changed, `COMPLETE_EVERY` times at most.
 
         Raises `Cancelled`, or `NotProven` after the second failure. `on_failure` counts each.
         """
@@ -149,8 +158,11 @@ class Graph:
             report = self.engine.solve(solved.state, control, cold=cold)
             solved_at = time.perf_counter()
             certificate = solved.certificate
-            if certificate is None or solved.proven_at != self.version or report.mode is not Mode.UNCHANGED:
-                certificate = self.engine.certificate(solved.state)
+            is_proven = solved.proven_at == self.version and report.mode is Mode.UNCHANGED
+            if certificate is None or not is_proven or (complete and not certificate.complete):
+                whole = complete or cold or solved.since_complete >= COMPLETE_EVERY
+                certificate = self.engine.certificate(solved.state, complete=whole)
+                solved.since_complete = 0 if certificate.complete else solved.since_complete + 1
             proven_at = time.perf_counter()
             if certificate.valid and certificate.value == report.value:
                 solved.proven_at, solved.certificate, solved.report = self.version, certificate, report

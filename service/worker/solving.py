@@ -41,13 +41,16 @@ class Solver:
         terminals: Terminals,
         read: Callable[[Solved], Parts],
         began: float,
+        *,
+        complete: bool,
     ) -> tuple[Answer, Parts, dict[str, float]]:
-        """Solve for these terminals and read what was asked for. Milliseconds by phase."""
+        """Solve for these terminals, prove it (all of it if ``complete``), and read what was asked for. Milliseconds by
+        phase."""
         command = task.command
         states_before = len(graph.states)
         solved = self.giving_way(graph, lambda: graph.open(terminals, command.kind))
         try:
-            answer = self.solve(graph, solved, task.control)
+            answer = self.solve(graph, solved, task.control, complete=complete)
         except OutOfMemory:
             graph.close(solved)  # of no use to anybody
             raise
@@ -79,10 +82,12 @@ class Solver:
             finally:
                 self._residents.settle(graph)
 
-    def solve(self, graph: Graph, solved: Solved, control: Control) -> Answer:
+    def solve(self, graph: Graph, solved: Solved, control: Control, *, complete: bool = False) -> Answer:
         """A certified answer; older flow states of the graph give way if memory is short. Raises `Cancelled`."""
         before = control.progress()
-        answer = self.giving_way(graph, lambda: graph.solve(solved, control, self.count_failure), but=solved)
+        answer = self.giving_way(
+            graph, lambda: graph.solve(solved, control, self.count_failure, complete=complete), but=solved
+        )
         work = {name: count - before[name] for name, count in control.progress().items()}
         report = answer.report
         self._metrics.solved(report.mode, report.engine, answer.solve_ms, answer.certificate_ms, work)

@@ -73,7 +73,7 @@ def test_a_matching_and_its_proof(http: httpx.Client, shift: str) -> None:
     answer = response.json()
     assert response.headers["etag"] == '"1"'
     assert (answer["graph"], answer["version"], answer["size"], answer["mode"]) == ("shift", 1, 2, "cold")
-    assert answer["certificate"] == {"valid": True, "value": 2, "flow_across_cut": 2}
+    assert answer["certificate"] == {"valid": True, "complete": True, "value": 2, "flow_across_cut": 2}
     assert dict(zip(answer["left"], answer["right"], strict=True))["Ann"] == "L2"
     assert "far" in answer["edges"]
     assert len(answer["cover"]["left"]) + len(answer["cover"]["right"]) == 2

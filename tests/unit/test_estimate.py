@@ -81,6 +81,7 @@ def test_within_five_percent_at_rest(case: str) -> None:
     assert said.bytes == pytest.approx(held, rel=0.05)
     state = graph.engine.open(Terminals.of([edges.source], [edges.sink]))
     graph.engine.solve(state)
+    graph.engine.certificate(state)
     assert said.bytes_per_flow_state == pytest.approx(graph.footprint.host - held, rel=0.05)
     assert graph.footprint.device == 0
 

@@ -8,7 +8,7 @@ import pytest
 from gpu_engine.checks import Certificate
 from gpu_engine.engine import Control, Mode, SolveReport
 from gpu_engine.networks.terminals import Terminals
-from service.worker.graph import Graph, NotProven
+from service.worker.graph import COMPLETE_EVERY, Graph, NotProven
 
 GOOD, WRONG = Certificate(True, 5, 5), Certificate(False, 5, 4, ("an arc is not saturated",))
 
@@ -20,6 +20,7 @@ class Scripted:
         self.certificates = iter(certificates)
         self.mode = mode
         self.colds: list[bool] = []
+        self.complete: list[bool] = []
 
     def open(self, terminals: Terminals) -> Any:
         return object()
@@ -28,7 +29,8 @@ class Scripted:
         self.colds.append(cold)
         return SolveReport(self.mode, 5, "scripted")
 
-    def certificate(self, state: Any) -> Certificate:
+    def certificate(self, state: Any, *, complete: bool = True) -> Certificate:
+        self.complete.append(complete)
         return next(self.certificates)
 
 
@@ -43,7 +45,7 @@ def test_what_is_not_proven_is_solved_again_from_zero(wrong: Certificate) -> Non
     graph = graph_on(engine)
     answer = graph.solve(graph.open(Terminals.of([0], [1])), Control(), lambda: failures.append(1))
     assert answer.certificate is GOOD
-    assert (engine.colds, len(failures)) == ([False, True], 1)
+    assert (engine.colds, engine.complete, len(failures)) == ([False, True], [False, True], 1)
 
 
 @pytest.mark.parametrize("wrong", [WRONG, Certificate(True, 4, 4)], ids=["not valid", "another value"])
@@ -53,6 +55,17 @@ def test_what_is_not_proven_twice_is_no_answer(wrong: Certificate) -> None:
     with pytest.raises(NotProven):
         graph.solve(graph.open(Terminals.of([0], [1])), Control(), lambda: failures.append(1))
     assert len(failures) == 2
+
+
+def test_now_and_then_a_proof_looks_at_everything() -> None:
+    """What an engine says that it has changed is not believed for ever."""
+    partial = Certificate(True, 5, 5, complete=False)
+    engine = Scripted([GOOD, *[partial] * COMPLETE_EVERY, GOOD, partial])
+    graph = graph_on(engine)
+    solved = graph.open(Terminals.of([0], [1]))
+    for _ in range(COMPLETE_EVERY + 3):
+        graph.solve(solved, Control(), lambda: None)
+    assert engine.complete == [False] * (COMPLETE_EVERY + 1) + [True, False]
 
 
 def test_a_proof_is_for_one_version() -> None:

@@ -41,7 +41,7 @@ def test_load_patch_and_solve(caller: Caller, start_worker: StartWorker) -> None
     assert (loaded["version"], loaded["n_edges"], loaded["worker"], loaded["source"]) == (1, 5, "w0", 0)
     first = caller.ask(Kind.MAX_FLOW, "g", MaxFlowArgs(fields=frozenset({"value", "cut", "flow"})))
     assert (first["value"], first["mode"], first["version"]) == (5, "cold", 1)
-    assert first["certificate"] == {"valid": True, "value": 5, "flow_across_cut": 5}
+    assert first["certificate"] == {"valid": True, "complete": True, "value": 5, "flow_across_cut": 5}
     assert sum(first["flow"]["flow"][:2]) == first["cut"]["capacity"] == 5
     assert caller.ask(Kind.MAX_FLOW, "g", MaxFlowArgs())["mode"] == "unchanged"
     patched = caller.set("g", [0, 3], ["1", "9"])

@@ -47,7 +47,7 @@ class Matching:
                 found = matchings.read_proven(asked, solved, task.control, self._solver.count_failure)
                 return matchings.fields(network, found, args.fields)
 
-            answer, parts, timings_ms = self._solver.ask(task, asked, terminals, read, began)
+            answer, parts, timings_ms = self._solver.ask(task, asked, terminals, read, began, complete=True)
             return answers.matching(asked, answer, timings_ms) | parts
 
         parts = self._solver.giving_way(graph, ask)  # to the copy as well

@@ -39,7 +39,8 @@ class MaxFlow:
         def read(solved: Solved) -> Parts:
             return self._fields(graph, solved, args, task.control)
 
-        answer, parts, timings_ms = self._solver.ask(task, graph, terminals, read, began)
+        complete = set(args.fields) != {"value"}
+        answer, parts, timings_ms = self._solver.ask(task, graph, terminals, read, began, complete=complete)
         whole = answers.max_flow(graph, answer, timings_ms) | parts
         return written(self._results, whole, Envelope(version=graph.version), task.control)
 

@@ -67,10 +67,12 @@ class Certificate:
     valid: bool
     value: Exact
     flow_across_cut: Exact
+    complete: bool = True
+    """False: only what has changed since the last complete check was looked at."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        return cls(body["valid"], exact(body["value"]), exact(body["flow_across_cut"]))
+        return cls(body["valid"], exact(body["value"]), exact(body["flow_across_cut"]), body.get("complete", True))
 
 
 @dataclass(frozen=True, slots=True)
