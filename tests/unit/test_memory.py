@@ -22,7 +22,6 @@ from service.store.connection import connect
 from service.worker import json_writer, saving
 from service.worker import process as worker_module
 from service.worker.graph import Graph
-from service.worker.running import consumer
 from tests.service_fixtures import Caller, StartWorker, code_of
 
 GRID = grid(rows=60, columns=60, seed=1)
@@ -143,7 +142,7 @@ def test_an_answer_counts_while_it_is_written(
 def test_an_answer_that_is_cancelled_while_it_is_written_leaves_nothing(
     caller: Caller, start_worker: StartWorker, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start_worker()
+    control = start_worker()._consumer._control
     caller.wait_ready()
     caller.load("g", grid(rows=200, columns=200, seed=1))
     client = connect(settings)
@@ -159,7 +158,7 @@ def test_an_answer_that_is_cancelled_while_it_is_written_leaves_nothing(
 
     caller_cancels, cancelled = threading.Event(), threading.Event()
     monkeypatch.setattr(json_writer, "pieces", slowly)
-    monkeypatch.setattr(consumer.Consumer, "_cancel", _then(consumer.Consumer._cancel, cancelled))
+    monkeypatch.setattr(control, "_on_cancel", _then(control._on_cancel, cancelled))
     args = MaxFlowArgs.model_validate({"sources": [0], "sinks": [39_999], "fields": ["flow"], "zeros": True})
     job_id = caller.submit(Kind.MAX_FLOW, "g", args)
     assert caller_cancels.wait(30)
