@@ -46,16 +46,16 @@ def negate(excess: UnitArray) -> None:
 
 @njit(nogil=True, cache=True)
 def run_pseudoflow(
-    flow: Pseudoflow, forest: Forest, side: BoolArray, early: bool, behind: bool, control: NDArray[np.int64]
+    flow: Pseudoflow, forest: Forest, side: BoolArray, early: bool, behind: bool, slots: NDArray[np.int64]
 ) -> bool:
     """Run the pseudoflow algorithm from the excesses, or (``behind``) from the deficits; returns as `move_excess`."""
     n = len(flow.role)
     if behind:
         negate(flow.excess)
-        done = solve(flow, forest, control, 0, early)
+        done = solve(flow, forest, slots, 0, early)
         negate(flow.excess)
     else:
-        done = solve(flow, forest, control, None, early)
+        done = solve(flow, forest, slots, None, early)
     if done:
         for v in range(n):
             side[v] = forest.label[v] <= n if behind else forest.label[v] == n + 1
@@ -64,7 +64,7 @@ def run_pseudoflow(
 
 @njit(nogil=True, cache=True)
 def move_excess(
-    flow: Pseudoflow, forest: Forest, reach: Reach, side: BoolArray, begin: int, control: NDArray[np.int64]
+    flow: Pseudoflow, forest: Forest, reach: Reach, side: BoolArray, begin: int, slots: NDArray[np.int64]
 ) -> bool:
     """Move excess to deficits until none can; returns False if cancelled (then ``side`` is not written).
 
@@ -77,15 +77,15 @@ def move_excess(
         flow, reach.excesses, ends.n_excesses
     )
     if matched:
-        greedy.match(flow, forest.label, reach.trail, control)
+        greedy.match(flow, forest.label, reach.trail, slots)
         ends = list_ends(flow, reach)
-    attempted = attempt(flow, reach, ends, budget_for(flow, ends, narrow, matched), control)
-    if control[CANCEL] != 0:
+    attempted = attempt(flow, reach, ends, budget_for(flow, ends, narrow, matched), slots)
+    if slots[CANCEL] != 0:
         return False
     if attempted.kind == GAVE_UP:
         early = len(flow.head) >= MESHED * len(flow.role) and wide <= EVEN * narrow
         behind = begin == BEHIND or (begin == EITHER and attempted.most_out > TIGHTER * attempted.most_in)
-        return run_pseudoflow(flow, forest, side, early, behind, control)
+        return run_pseudoflow(flow, forest, side, early, behind, slots)
     exhausted = attempted.kind == SOURCE_CUT
     for v in range(len(flow.role)):
         side[v] = not exhausted and flow.role[v] == ORDINARY
@@ -102,7 +102,7 @@ def drain_kernel(
     reach: Reach,
     side: BoolArray,
     begin: int,
-    control: NDArray[np.int64],
+    slots: NDArray[np.int64],
     mirror: int | None,
 ) -> bool:
     """`drain` but for its arrays: marks the side that it returns; returns False if cancelled (then it is empty)."""
@@ -111,7 +111,7 @@ def drain_kernel(
     pushed = saturate_unlimited(flow, mirror)
     if mirror is not None:
         negate(flow.excess)
-    done: bool = move_excess(flow, forest, reach, side, begin, control)
+    done: bool = move_excess(flow, forest, reach, side, begin, slots)
     if mirror is not None:
         negate(flow.excess)
     undo_saturation(flow, pushed, mirror)

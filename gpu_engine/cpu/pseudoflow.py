@@ -163,13 +163,13 @@ def saturate_unlimited(flow: Pseudoflow, mirror: int | None) -> UnitArray:
     """
     row_offsets, role, excess = flow.row_offsets, flow.role, flow.excess
     enough = 1
-    slots = 0
+    count = 0
     for v in range(len(role)):
         if role[v] == ORDINARY:
             enough += max(0, excess[v])
         elif role[v] == UNLIMITED:
-            slots += row_offsets[v + 1] - row_offsets[v]
-    pushed = np.zeros(slots, np.int64)
+            count += row_offsets[v + 1] - row_offsets[v]
+    pushed = np.zeros(count, np.int64)
     i = 0
     for sink in range(len(role)):
         if role[sink] != UNLIMITED:
@@ -207,9 +207,9 @@ def undo_saturation(flow: Pseudoflow, pushed: UnitArray, mirror: int | None) -> 
 
 
 @njit(nogil=True, cache=True)
-def exact_labels(flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: int | None) -> None:
+def exact_labels(flow: Pseudoflow, forest: Forest, slots: NDArray[np.int64], mirror: int | None) -> None:
     """Breadth-first search from all deficits against residual arcs; vertices that reach none are cut off."""
-    control[GLOBAL_RELABELS] += 1
+    slots[GLOBAL_RELABELS] += 1
     label, queue, role = forest.label, forest.queue, flow.role
     n = len(role)
     cut_off = n + 1
@@ -227,7 +227,7 @@ def exact_labels(flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], m
     while i < end:
         v = queue[i]
         i += 1
-        if i & POLL_MASK == 0 and control[CANCEL] != 0:
+        if i & POLL_MASK == 0 and slots[CANCEL] != 0:
             return
         distance = label[v] + 1
         for a in range(flow.row_offsets[v], flow.row_offsets[v + 1]):
@@ -274,7 +274,7 @@ def reset_forest(flow: Pseudoflow, forest: Forest) -> int:
 
 
 @njit(nogil=True, cache=True)
-def gap_relabel(root: int, flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: int | None) -> None:
+def gap_relabel(root: int, flow: Pseudoflow, forest: Forest, slots: NDArray[np.int64], mirror: int | None) -> None:
     """Cut off all vertices that `root`, above a gap, can reach, and the subtrees below."""
     label, links, queue = forest.label, forest.links, forest.queue
     population = forest.population
@@ -287,7 +287,7 @@ def gap_relabel(root: int, flow: Pseudoflow, forest: Forest, control: NDArray[np
     while i < end:
         v = queue[i]
         i += 1
-        if i & POLL_MASK == 0 and control[CANCEL] != 0:
+        if i & POLL_MASK == 0 and slots[CANCEL] != 0:
             return
         child = links[v, CHILD]
         while child != NONE:
@@ -308,7 +308,7 @@ def gap_relabel(root: int, flow: Pseudoflow, forest: Forest, control: NDArray[np
 
 @njit(nogil=True, cache=True)
 def search(
-    root: int, level: int, flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: int | None
+    root: int, level: int, flow: Pseudoflow, forest: Forest, slots: NDArray[np.int64], mirror: int | None
 ) -> tuple[int, int, int]:
     """Depth-first search of the part of root's tree at `level` for an admissible arc, relabelling what has none.
 
@@ -335,7 +335,7 @@ def search(
         links[v, CURRENT] = i
         work += 1 + i - first
         visited += 1
-        if found != NONE or (visited & POLL_MASK == 0 and control[CANCEL] != 0):
+        if found != NONE or (visited & POLL_MASK == 0 and slots[CANCEL] != 0):
             break
         while v != NONE:  # go on to a child of this level, or relabel and go up
             child = links[v, SEARCH]
@@ -354,8 +354,8 @@ def search(
             break
     forest.population[level] -= relabels
     forest.population[level + 1] += relabels
-    control[RELABELS] += relabels
-    control[ARCS_SCANNED] += work
+    slots[RELABELS] += relabels
+    slots[ARCS_SCANNED] += work
     return v, found, work
 
 
@@ -473,9 +473,7 @@ def active_excess(flow: Pseudoflow, label: NDArray[np.int32]) -> int:
 
 
 @njit(nogil=True, cache=True)
-def solve(
-    flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: int | None, early: bool = False
-) -> bool:
+def solve(flow: Pseudoflow, forest: Forest, slots: NDArray[np.int64], mirror: int | None, early: bool = False) -> bool:
     """Move excess to deficits until none can; returns False if cancelled. See the head of this file.
 
     ``early``: labels may turn exact as soon as the excess stalls.
@@ -488,7 +486,7 @@ def solve(
     flat_labels(flow, forest.label)
     highest = reset_forest(flow, forest)
     while highest > 0:
-        if control[CANCEL] != 0:
+        if slots[CANCEL] != 0:
             return False
         if work > look:
             before, moving = moving, active_excess(flow, forest.label)
@@ -497,7 +495,7 @@ def solve(
                 limit, between, look = work, STALL_GLOBAL_WORK * size, NEVER
         if work >= limit:
             work, limit = 0, between
-            exact_labels(flow, forest, control, mirror)
+            exact_labels(flow, forest, slots, mirror)
             highest = reset_forest(flow, forest)
             continue
         root = forest.bucket[highest]
@@ -510,9 +508,9 @@ def solve(
         if forest.label[root] != highest:
             continue  # cut off while it waited
         if forest.population[highest - 1] == 0 or highest == n:
-            gap_relabel(root, flow, forest, control, mirror)
+            gap_relabel(root, flow, forest, slots, mirror)
             continue
-        v, arc, steps = search(root, highest, flow, forest, control, mirror)
+        v, arc, steps = search(root, highest, flow, forest, slots, mirror)
         work += steps
         if arc == NONE:
             highest += 1
@@ -522,5 +520,5 @@ def solve(
         work += merge(v, arc, flow, forest.links)
         highest, steps = push_up(root, highest, flow, forest, mirror)
         work += steps
-        control[PUSHES] += steps
-    return not control[CANCEL]
+        slots[PUSHES] += steps
+    return not slots[CANCEL]

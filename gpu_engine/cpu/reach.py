@@ -128,7 +128,7 @@ def grow(
     layer: Layer,
     met: int,
     bounding: bool,
-    control: NDArray[np.int64],
+    slots: NDArray[np.int64],
     mirror: int | None,
 ) -> tuple[Layer, int, float]:
     """Search the next layer of one side. Returns it, how many meeting arcs there are now, and (if ``bounding``) the sum
@@ -136,7 +136,7 @@ def grow(
     node, queue, own, meeting = reach.node, side.queue, side.mark, reach.meeting
     end, arcs, leaving = layer.end, 0, 0.0
     for i in range(layer.first, layer.end):
-        if i & POLL_MASK == 0 and control[CANCEL] != 0:
+        if i & POLL_MASK == 0 and slots[CANCEL] != 0:
             break
         v = queue[i]
         level = node[v, LEVEL] + 1

@@ -139,7 +139,7 @@ def meet(
     allowed: float,
     bounds: NDArray[np.float64],
     bounding: bool,
-    control: NDArray[np.int64],
+    slots: NDArray[np.int64],
 ) -> tuple[int, Layer, Layer, int, int, int]:
     """Grow both sides, the one that has scanned less first, until they meet, one is exhausted or it costs too much.
 
@@ -164,7 +164,7 @@ def meet(
             return SINK_CUT, ahead, behind, met, met_depth, work
         forward = scanned_ahead + ahead.arcs <= scanned_behind + behind.arcs
         step = ahead.arcs if forward else behind.arcs
-        if work + step > allowed or control[CANCEL] != 0:
+        if work + step > allowed or slots[CANCEL] != 0:
             break
         if met == 0:
             last_step = step
@@ -172,12 +172,12 @@ def meet(
         if forward:
             work += step + ahead.end - ahead.first
             scanned_ahead += step
-            ahead, met, most = grow(flow, reach, from_excesses, ahead, met, bounding, control, None)
+            ahead, met, most = grow(flow, reach, from_excesses, ahead, met, bounding, slots, None)
             bounds[0] = min(bounds[0], most) if bounding else bounds[0]
         else:
             work += step + behind.end - behind.first
             scanned_behind += step
-            behind, met, most = grow(flow, reach, from_deficits, behind, met, bounding, control, 0)
+            behind, met, most = grow(flow, reach, from_deficits, behind, met, bounding, slots, 0)
             bounds[1] = min(bounds[1], most) if bounding else bounds[1]
     return MET if met > 0 else GAVE_UP, ahead, behind, met, met_depth, work
 
@@ -207,7 +207,7 @@ def join(
     met: int,
     epoch: int,
     allowed: float,
-    control: NDArray[np.int64],
+    slots: NDArray[np.int64],
 ) -> int:
     """Augment over the meeting arcs; returns the work done."""
     head, node, trail = flow.head, reach.node, reach.trail
@@ -216,7 +216,7 @@ def join(
         bridge = reach.meeting[i]
         u, w = head[flow.reverse_arc[bridge]], head[bridge]
         while flow.residual[bridge] > 0:
-            if control[CANCEL] != 0 or work > allowed:
+            if slots[CANCEL] != 0 or work > allowed:
                 return work
             middle, x, steps = follow(u, flow, node, epoch, trail, 0, None)
             work += steps + 1
@@ -234,12 +234,12 @@ def join(
                 continue
             augment(flow, trail, middle, end, bridge, x, y)
             work += end
-            control[PUSHES] += end + 1
+            slots[PUSHES] += end + 1
     return work
 
 
 @njit(nogil=True, cache=True)
-def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, control: NDArray[np.int64]) -> AttemptResult:
+def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: NDArray[np.int64]) -> AttemptResult:
     """Try to move all excess that can reach a deficit there; ``ends`` as `list_ends` has just listed them.
 
     Cancelled, it has given up. See the head of this file.
@@ -262,16 +262,16 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, control:
         allowed = min(budget.limit - begun, budget.phase)
         first = begun == 0
         result, ahead, behind, met, depth, steps = meet(
-            flow, reach, ahead, behind, epoch, allowed, bounds, first, control
+            flow, reach, ahead, behind, epoch, allowed, bounds, first, slots
         )
         work += steps
         if result == MET:
             if first and depth <= np.log2(size) / 2:
                 budget = Budget(max(budget.limit, SHALLOW_SHARE * size), max(budget.phase, PHASE_SHARE * size))
-            work += join(flow, reach, met, epoch, budget.limit - work, control)
+            work += join(flow, reach, met, epoch, budget.limit - work, slots)
             if work <= budget.limit:
                 continue
             result = GAVE_UP
-        control[ARCS_SCANNED] += work
+        slots[ARCS_SCANNED] += work
         reached = ahead.end if result == SOURCE_CUT else behind.end
-        return AttemptResult(GAVE_UP if control[CANCEL] != 0 else result, reached, bounds[0], bounds[1])
+        return AttemptResult(GAVE_UP if slots[CANCEL] != 0 else result, reached, bounds[0], bounds[1])

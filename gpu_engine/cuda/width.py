@@ -20,7 +20,7 @@ def needs_wide(network: Network, topology: Topology) -> bool:
         if 4 * _largest_sum(topology, cupy.asarray(network.edge_arc)) < NARROW_LIMIT:
             return False
     except DeviceFull:
-        pass  # the host has room to look closer
+        pass  # the host has the memory to look closer
     capacity = network.arc_capacity()
     pairs = capacity + capacity[network.reverse_arc]
     return int(pairs.max(initial=0)) >= NARROW_LIMIT

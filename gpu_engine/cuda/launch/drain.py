@@ -90,7 +90,7 @@ class Drains:
         drain(1 + len(state.arcs) // ARCS_OF_A_CLUSTER, arguments)
 
     def cancel(self) -> None:
-        """By a copy on a stream of its own: a kernel might find no room beside the drain."""
+        """Stop the drains, by a copy on a stream of its own: a kernel might not get to run beside them."""
         with cupy.cuda.Stream(non_blocking=True) as stream:
             for record in self.progress_records[: self._started]:
                 record[:4].set(np.ones(1, np.int32).view(np.uint8), stream=stream)
@@ -112,8 +112,8 @@ class Drains:
 
 @dataclass(slots=True)
 class Cooperative:
-    """A kernel whose blocks must all run at once, in clusters of ``step``, and how many of them the device has room for
-    beside some small work of others: an eighth of it is theirs (measured: 1-2 % slower, and no waiting)."""
+    """A kernel whose blocks must all run at once, in clusters of ``step``, and how many of them fit on the device beside
+    some small work of others: an eighth of it is theirs (measured: 1-2 % slower, and no waiting)."""
 
     function: Any
     blocks: int
