@@ -158,8 +158,7 @@ def drain(
         excess,
         role,
     )
-    begin = (
-        (BEHIND if mirrored else AHEAD) if exact else EITHER
-    )  # the saturation lies at one end and must stay there, to be undone
+    # If exact, it starts at the caller's excesses: deficits that the saturation made stay in place until it is undone.
+    begin = (BEHIND if mirrored else AHEAD) if exact else EITHER
     drain_kernel(flow, scratch.forest(n), scratch.reach(n), side, begin, control.slots, 0 if mirrored else None)
     return side

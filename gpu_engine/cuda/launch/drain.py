@@ -112,8 +112,8 @@ class Drains:
 
 @dataclass(slots=True)
 class Cooperative:
-    """A kernel whose blocks must all run at once, in clusters of ``step``, and how many of them fit on the device beside
-    some small work of others: an eighth of it is theirs (measured: 1-2 % slower, and no waiting)."""
+    """A kernel whose blocks must all run at once, in clusters of ``step``, and how many of them fit on the device
+    beside some small work of others: an eighth of it is theirs (measured: 1-2 % slower, and no waiting)."""
 
     function: Any
     blocks: int
