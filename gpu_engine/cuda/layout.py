@@ -52,14 +52,14 @@ DRAIN_PROGRESS: Final = np.dtype(
     [("cancel", "i4"), ("status", "i4"), ("cut_off", "i4"), ("pad", "i4"), ("gained", "i8")]
     + [(name, "i8") for name in (*WORK_DONE, "rounds", "levels", "grid_steps", "cluster_steps")]
 )
-"""The record that the host and a running drain share: see `DrainProgress` in drain.cu."""
+"""The record that the host and a running drain share: see `DrainProgress` in arguments.cuh."""
 
 DRAIN_ARGUMENTS: Final = np.dtype(
     [(name, "u8") for name in ("row_offsets", "arcs", "excess", "role", "source_side", "vertices")]
     + [(name, "u8") for name in ("search_even", "search_odd", "active_even", "active_odd", "long_even", "long_odd")]
     + [("memory", "u8"), ("progress", "u8"), ("n", "i4"), ("patience", "f4"), ("small", "i4"), ("round_limit", "i4")]
 )
-"""The one argument of a drain, passed by value; u8 is an address: see `DrainArguments` in drain.cu."""
+"""The one argument of a drain, passed by value; u8 is an address: see `DrainArguments` in arguments.cuh."""
 
 DRAIN_COUNTERS: Final = np.dtype([(name, "i8") for name in ("pushes", "relabels", "arcs_scanned")])
 """The counters of a preset's kernels: see `DrainCounters` in presets/common.cuh."""
