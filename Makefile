@@ -5,6 +5,7 @@
 CASES := 10000
 SEEDS := 0:1000
 BIN := .venv/bin
+CUDA = $(wildcard gpu_engine/cuda/kernels/*.cu* gpu_engine/cuda/kernels/*/*.cu*)
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /  make \1 - /p' Makefile
@@ -40,14 +41,16 @@ attacks: .venv/.all ## every known attack on a real service, with the probes ask
 audit: .venv/.all ## are there known holes in what is locked (asks a public database)
 	$(BIN)/pip-audit --disable-pip --require-hashes -r requirements/all.txt -r requirements/image-gpu.txt $(ARGS)
 
-lint: .venv/.dev ## ruff and mypy --strict
+lint: .venv/.dev ## ruff, clang-format and mypy --strict
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/clang-format --dry-run --Werror $(CUDA)
 	$(BIN)/mypy
 
-format: .venv/.dev ## let ruff put the sources in order
+format: .venv/.dev ## let ruff and clang-format put the sources in order
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(CUDA)
 
 lock: ## choose the versions in requirements/ anew where pyproject.toml asks for it; ARGS=--upgrade: all of them
 	scripts/lock.sh $(ARGS)

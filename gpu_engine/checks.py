@@ -158,7 +158,7 @@ def _scan(
 
 
 def is_flow(network: Network, terminals: Terminals, flow: UnitArray) -> list[str]:
-    """What is wrong with an edge flow (int64[m] along each edge), at most one line a kind; [] for a feasible flow.
+    """The faults of an edge flow (int64[m] along each edge), at most one line a kind; [] for a feasible flow.
 
     Checks bounds and conservation; supply and demand caps included. O(n + m), for tests and on request.
     """
@@ -182,7 +182,7 @@ def is_flow(network: Network, terminals: Terminals, flow: UnitArray) -> list[str
 
 
 def flow_value(network: Network, terminals: Terminals, flow: UnitArray) -> int:
-    """What arrives at the sinks, in units, of an edge flow int64[m]."""
+    """The amount of an edge flow int64[m] that arrives at the sinks, in units."""
     rows = np.arange(network.n_edges)
     is_sink = np.zeros(network.n_vertices, np.bool_)
     is_sink[terminals.sinks] = True

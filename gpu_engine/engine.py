@@ -35,7 +35,7 @@ WORK_DONE = ("pushes", "relabels", "global_relabels", "arcs_scanned")
 
 
 class Control:
-    """What a host and a running solve share; one solve at a time. Safe to use from another thread.
+    """Memory that a host and a running solve share; one solve at a time. Safe to use from another thread.
 
     ``slots`` int64[8]: 0 cancel flag, 1 pushes, 2 relabels, 3 global relabels, 4 arcs scanned. A kernel polls slot 0
     about every millisecond.
@@ -166,15 +166,15 @@ class Engine(ABC):
 
     @property
     def device_nbytes(self) -> int:
-        """The same of device memory."""
+        """Bytes of device memory at rest, the network and all open states."""
         return 0
 
     @property
     def footprint(self) -> Footprint:
-        """Both."""
+        """Host and device memory at rest."""
         return Footprint(self.nbytes, self.device_nbytes)
 
     @property
     @abstractmethod
     def needs(self) -> Needs:
-        """What the network, each flow state and a solve take, by the network's counts."""
+        """The memory that the network, each flow state and a solve take, by the network's counts."""

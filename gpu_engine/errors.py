@@ -1,4 +1,4 @@
-"""What the engine refuses, each with a stable code and the rows at fault.
+"""The refusals of the engine, each with a stable code and the rows at fault.
 
 EngineError
  +-- InvalidNetwork        malformed columns, lines, rows          invalid_body

@@ -1,7 +1,8 @@
-"""What engines take for a network, from its counts alone: the one place where their arrays are added up.
+"""The memory that engines take for a network, from its counts alone: the one place where their arrays are added up.
 
 The arrays are those of `gpu_engine.networks.network`, of the flow states in `gpu_engine.cpu.engine` and
-`gpu_engine.cuda.engine`, and of `gpu_engine.cpu.scratch` and `gpu_engine.cuda.launch`; tests hold the sums to them.
+`gpu_engine.cuda.engine`, and of `gpu_engine.cpu.scratch` and `gpu_engine.cuda.launch.drain`; tests hold the sums to
+them.
 """
 
 from collections.abc import Callable
@@ -37,7 +38,7 @@ def unlimited(needed: Footprint) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of a network. An arc is one direction of a link; edges between the same two vertices share one link."""
+    """The counts of a network. An arc is one direction of a link; edges between two vertices share one link."""
 
     n_vertices: int
     n_edges: int
@@ -51,9 +52,9 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Of one engine on one network. ``network`` and ``state`` (each flow state) are held at rest; ``scratch`` is the
-    working memory while one flow state is solved and its answer proven, ``flow`` and ``cut`` while they are read from
-    it, with what is given back."""
+    """The memory of one engine on one network. ``network`` and ``state`` (each flow state) are held at rest;
+    ``scratch`` is the working memory while one flow state is solved and its answer proven, ``flow`` and ``cut`` while
+    they are read from it, with what is given back."""
 
     network: Footprint
     state: Footprint
@@ -63,12 +64,12 @@ class Needs:
 
     @property
     def of_one_state(self) -> Footprint:
-        """What it takes to answer anything."""
+        """The memory that any answer takes."""
         return self.network + self.state + self.scratch
 
 
 WORKING_BYTES: Final = 60
-"""Of one vertex, `gpu_engine.cpu.scratch`; each solving thread keeps as much for its largest network."""
+"""Working memory a vertex in `gpu_engine.cpu.scratch`; each solving thread keeps it for its largest network."""
 
 
 def network_bytes(counts: Counts) -> int:
@@ -128,10 +129,10 @@ ARRANGED_AT_ONCE: Final = 1 << 24
 """Arcs that are sorted together."""
 
 LONG_ROW: Final = 128
-"""Arcs from which a drain visits a row by a whole block, and in pieces by a search (frontier.cuh)."""
+"""A drain visits rows of so many arcs or more by a warp or a block, and a search visits them in pieces."""
 
 
 def drain_bytes(n_vertices: int, n_arcs: int) -> int:
-    """`gpu_engine.cuda.launch.Drains`: per vertex a record of 16 and four lists of 16; more for rows in pieces."""
+    """`Drains` of `gpu_engine.cuda.launch`: per vertex a record of 16 and four lists of 16; more for rows in pieces."""
     pieces = n_arcs // LONG_ROW + 1
     return 80 * n_vertices + 32 * (pieces + min(n_vertices, pieces)) + 5120

@@ -1,8 +1,8 @@
-"""What both engines share: when a flow state is repaired and when it is solved from zero.
+"""The rules that all engines share: when a flow state is repaired and when it is solved from zero.
 
 A state that was solved once is kept a pseudoflow by updates (`gpu_engine.cpu.repair`): it lacks flow or holds too much
 only at the ends of changed edges, its *broken* ends. If there are none, flow and cut are still optimal. If there are, a
-repair drains what they lack or hold, unless a cold solve is expected to be faster, or proves to be.
+repair drains their deficits and excesses, unless a cold solve is expected to be faster, or proves to be.
 """
 
 from abc import abstractmethod
@@ -41,7 +41,7 @@ class Patience:
     """Fewer broken ends than this are always repaired."""
 
     def start_with(self, n_vertices: int, n_arcs: int) -> None:
-        """A first guess: excess travels far in sparse networks, so many small repairs cost more than one flood."""
+        """A first guess: excess travels far in sparse networks, so many small repairs cost more than one cold solve."""
         if n_arcs < SPARSE_DEGREE * n_vertices:
             self.give_up_at = max(self.least, n_vertices // 200)
 
@@ -62,13 +62,13 @@ class Patience:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class IncrementalState(FlowState):
-    """What a flow state has on any engine."""
+    """The part of a flow state that all engines have."""
 
     terminals: Terminals
     role: Any
     """int8[n] where the engine keeps it: `gpu_engine.networks.free`."""
     value: int = 0
-    """Of the flow, in units; after an update, of the cut at hand."""
+    """The value of the flow, in units; after an update, the capacity of the cut at hand."""
     settled_value: int = 0
     """The value when it was solved last."""
     solved: bool = False
@@ -144,14 +144,14 @@ class IncrementalEngine(Engine, Generic[State]):
 
     @abstractmethod
     def _repair(self, state: State, control: Control) -> Mapping[str, int]:
-        """Drain what the broken ends lack or hold, and keep the value up; counters of the work.
+        """Drain the deficits and excesses of the broken ends, and keep the value up; counters of the work.
 
         Raises `Cancelled`, or `TooSlow`.
         """
 
     @abstractmethod
     def _count_broken(self, state: State) -> int:
-        """Ends of changed edges that lack or hold something; 0 if the state is optimal."""
+        """The number of broken ends; 0 if the state is optimal."""
 
     @abstractmethod
     def _is_changed(self, state: State) -> bool:

@@ -34,8 +34,8 @@ class Matching:
         return len(self.edges)
 
     def failures(self, left: VertexArray, right: VertexArray, closed: BoolArray | None = None) -> list[str]:
-        """What is wrong with the proof, from the edges alone; [] if the matching is maximum. ``closed`` bool[m]: edges
-        that cannot match; none by default. O(n + m).
+        """The faults of the proof, from the edges alone; [] if the matching is maximum. ``closed`` bool[m]: edges that
+        cannot match; none by default. O(n + m).
         """
         wrong = []
         for name, matched in (("left", left[self.edges]), ("right", right[self.edges])):

@@ -46,7 +46,7 @@ class TrialState(FlowState):
 class TrialEngine(Engine):
     """``host`` until the first cold solve, then the faster of it and what ``rival`` opens on the same network.
 
-    Both ask ``room``.
+    The two engines ask ``room``.
     """
 
     def __init__(self, host: Engine, rival: Callable[[Network], Engine], room: Room = unlimited) -> None:
@@ -61,7 +61,7 @@ class TrialEngine(Engine):
 
     @property
     def name(self) -> str:  # type: ignore[override]  # a plain attribute elsewhere, here it changes
-        """Of the engine that has the states now."""
+        """The name of the engine that has the states now."""
         return self._engine.name
 
     def open(self, terminals: Terminals) -> TrialState:
@@ -163,7 +163,7 @@ class Race:
         self._room = room
         self._errors: list[BaseException | None] = [None] * len(engines)
         self.report: SolveReport
-        """Of the winner."""
+        """The report of the winner."""
         self._spent_s = 0.0
 
     def verdict(self, first: int) -> str:

@@ -35,7 +35,7 @@ MAX_TOTAL: Final = 1 << 60
 Every excess is bounded by that sum plus the supplies, so no excess and no pair sum can reach 2**63."""
 
 INFINITE_RESIDUAL: Final = 1 << 61
-"""What an infinite edge adds to its arc's residual: more than `MAX_TOTAL`, so no flow can use it up."""
+"""An infinite edge adds this to its arc's residual: more than `MAX_TOTAL`, so no flow can use it up."""
 
 MAX_DECIMALS: Final = 9
 """Most fixed-point decimals a network may have; 10**9 units in one of the caller's unit."""

@@ -1,10 +1,16 @@
-"""What a cut consists of, and whether it is the only minimum one."""
+"""The vertices and edges of a minimum cut, and whether it is the only one.
+
+There is a least and a greatest minimum cut, all others lie between them, and a maximum flow shows both: Ford and
+Fulkerson, "Flows in Networks" (1962), chapter I, section 5. A pseudoflow shows them as well (`reachable` says why):
+Hochbaum, "The pseudoflow algorithm: a new algorithm for the maximum-flow problem", Operations Research 56 (2008),
+section 4.
+"""
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.cpu.pseudoflow import POLL_MASK
+from gpu_engine.cpu.pseudoflow import CANCEL, POLL_MASK
 from gpu_engine.networks.free import ORDINARY
 from gpu_engine.types import ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
 
@@ -21,13 +27,14 @@ def reachable(
     forward: bool,
     slots: NDArray[np.int64],
 ) -> BoolArray:
-    """What the excesses and sources of S reach by residual arcs, or (not ``forward``) what reaches T's deficits and
-    sinks: bool[n]. The least and the greatest minimum cut; between them they cover all vertices if it is unique.
+    """bool[n]: the vertices that the excesses and sources of S reach by residual arcs, or (not ``forward``) those that
+    reach the deficits and sinks of T. The first are the source side of the least minimum cut, the others the sink side
+    of the greatest; between them they cover all vertices if the minimum cut is unique.
 
     They do not depend on the flow: the capacity of a cut is a constant, plus what the residual arcs across it could
     still carry, less the excess on its source side. So the minimum ones are those that all residual arcs across leave
     empty and that have every excess on the source side and every deficit on the other. O(n + m). Breaks off when
-    ``slots[0]`` (cancel) is raised.
+    ``slots`` (`Control.slots`) say cancel.
     """
     n = len(source_side)
     found = np.zeros(n, np.bool_)
@@ -41,7 +48,7 @@ def reachable(
     while k < tail:
         v = queue[k]
         k += 1
-        if k & POLL_MASK == 0 and slots[0] != 0:
+        if k & POLL_MASK == 0 and slots[CANCEL] != 0:
             break
         for a in range(row_offsets[v], row_offsets[v + 1]):
             w = head[a]
@@ -69,7 +76,7 @@ def crossing(
     """
     count, unique = 0, True
     for row in range(len(edge_arc)):
-        if row & POLL_MASK == 0 and slots[0] != 0:
+        if row & POLL_MASK == 0 and slots[CANCEL] != 0:
             break
         arc = edge_arc[row]
         if arc < 0 or capacity[row] == 0:

@@ -1,4 +1,4 @@
-"""What is read from a solved state on the host: its cut, and the flow of each edge. The state is not changed."""
+"""Reading a solved state on the host: its cut, and the flow of each edge. The state is not changed."""
 
 from dataclasses import dataclass
 from typing import Protocol

@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.cpu import greedy
-from gpu_engine.cpu.pseudoflow import CANCEL, ORDINARY, Forest, Pseudoflow, lend, solve, take_back
+from gpu_engine.cpu.pseudoflow import CANCEL, ORDINARY, Forest, Pseudoflow, saturate_unlimited, solve, undo_saturation
 from gpu_engine.cpu.reach import Reach, list_ends
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.cpu.smallcut import GAVE_UP, SOURCE_CUT, attempt, budget_for, sampled_capacities
@@ -39,23 +39,23 @@ STANDING_CLOSE: Final = 8
 
 @njit(nogil=True, cache=True)
 def negate(excess: UnitArray) -> None:
-    """Between the plain problem and the mirrored one."""
+    """Change the plain problem into the mirrored one, or back."""
     for v in range(len(excess)):
         excess[v] = -excess[v]
 
 
 @njit(nogil=True, cache=True)
-def flood(
-    flow: Pseudoflow, forest: Forest, side: BoolArray, early: bool, behind: bool, control: NDArray[np.int64]
+def run_pseudoflow(
+    flow: Pseudoflow, forest: Forest, side: BoolArray, early: bool, behind: bool, slots: NDArray[np.int64]
 ) -> bool:
-    """The pseudoflow algorithm from the excesses, or (``behind``) from the deficits. Arguments and result of `part`."""
+    """Run the pseudoflow algorithm from the excesses, or (``behind``) from the deficits; returns as `move_excess`."""
     n = len(flow.role)
     if behind:
         negate(flow.excess)
-        done = solve(flow, forest, control, 0, early)
+        done = solve(flow, forest, slots, 0, early)
         negate(flow.excess)
     else:
-        done = solve(flow, forest, control, None, early)
+        done = solve(flow, forest, slots, None, early)
     if done:
         for v in range(n):
             side[v] = forest.label[v] <= n if behind else forest.label[v] == n + 1
@@ -63,13 +63,13 @@ def flood(
 
 
 @njit(nogil=True, cache=True)
-def part(
-    flow: Pseudoflow, forest: Forest, reach: Reach, side: BoolArray, begin: int, control: NDArray[np.int64]
+def move_excess(
+    flow: Pseudoflow, forest: Forest, reach: Reach, side: BoolArray, begin: int, slots: NDArray[np.int64]
 ) -> bool:
     """Move excess to deficits until none can; returns False if cancelled (then ``side`` is not written).
 
-    ``side`` bool[n] becomes the excesses' side of a minimum cut through the ordinary vertices. ``begin``: the side that
-    floods, AHEAD for that of the excesses, BEHIND for that of the deficits, or EITHER.
+    ``side`` bool[n] becomes the excesses' side of a minimum cut through the ordinary vertices. ``begin``: the side from
+    which the pseudoflow algorithm starts, AHEAD for the excesses, BEHIND for the deficits, or EITHER.
     """
     narrow, wide = sampled_capacities(flow)
     ends = list_ends(flow, reach)
@@ -77,20 +77,20 @@ def part(
         flow, reach.excesses, ends.n_excesses
     )
     if matched:
-        greedy.match(flow, forest.label, reach.trail, control)
+        greedy.match(flow, forest.label, reach.trail, slots)
         ends = list_ends(flow, reach)
-    outcome = attempt(flow, reach, ends, budget_for(flow, ends, narrow, matched), control)
-    if control[CANCEL] != 0:
+    attempted = attempt(flow, reach, ends, budget_for(flow, ends, narrow, matched), slots)
+    if slots[CANCEL] != 0:
         return False
-    if outcome.result == GAVE_UP:
+    if attempted.kind == GAVE_UP:
         early = len(flow.head) >= MESHED * len(flow.role) and wide <= EVEN * narrow
-        behind = begin == BEHIND or (begin == EITHER and outcome.most_out > TIGHTER * outcome.most_in)
-        return flood(flow, forest, side, early, behind, control)
-    exhausted = outcome.result == SOURCE_CUT
+        behind = begin == BEHIND or (begin == EITHER and attempted.most_out > TIGHTER * attempted.most_in)
+        return run_pseudoflow(flow, forest, side, early, behind, slots)
+    exhausted = attempted.kind == SOURCE_CUT
     for v in range(len(flow.role)):
         side[v] = not exhausted and flow.role[v] == ORDINARY
     reached = reach.ahead if exhausted else reach.behind
-    for i in range(outcome.reached):
+    for i in range(attempted.reached):
         side[reached[i]] = exhausted
     return True
 
@@ -102,19 +102,19 @@ def drain_kernel(
     reach: Reach,
     side: BoolArray,
     begin: int,
-    control: NDArray[np.int64],
+    slots: NDArray[np.int64],
     mirror: int | None,
 ) -> bool:
-    """Lend, solve, take back, and mark the side that `drain` returns; returns False if cancelled (then it is empty)."""
+    """`drain` but for its arrays: marks the side that it returns; returns False if cancelled (then it is empty)."""
     if mirror is not None:
         negate(flow.excess)
-    lent = lend(flow, mirror)
+    pushed = saturate_unlimited(flow, mirror)
     if mirror is not None:
         negate(flow.excess)
-    done: bool = part(flow, forest, reach, side, begin, control)
+    done: bool = move_excess(flow, forest, reach, side, begin, slots)
     if mirror is not None:
         negate(flow.excess)
-    take_back(flow, lent, mirror)
+    undo_saturation(flow, pushed, mirror)
     if mirror is not None:
         negate(flow.excess)
         for v in range(len(side)):
@@ -158,6 +158,7 @@ def drain(
         excess,
         role,
     )
-    begin = (BEHIND if mirrored else AHEAD) if exact else EITHER  # what was lent stays where it is, and is taken back
+    # If exact, it starts at the caller's excesses: deficits that the saturation made stay in place until it is undone.
+    begin = (BEHIND if mirrored else AHEAD) if exact else EITHER
     drain_kernel(flow, scratch.forest(n), scratch.reach(n), side, begin, control.slots, 0 if mirrored else None)
     return side

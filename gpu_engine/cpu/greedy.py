@@ -109,7 +109,7 @@ def count_partners(flow: Pseudoflow, partners: Partners, stack: Index) -> int:
 
 
 @njit(nogil=True, cache=True)
-def match(flow: Pseudoflow, partners: Partners, stack: Index, control: NDArray[np.int64]) -> None:
+def match(flow: Pseudoflow, partners: Partners, stack: Index, slots: NDArray[np.int64]) -> None:
     """Push from excesses to deficits beside them. ``partners`` int32[n] and ``stack`` uint32[n] are working memory."""
     top = count_partners(flow, partners, stack)
     for x in range(len(flow.role) + 1):
@@ -120,9 +120,9 @@ def match(flow: Pseudoflow, partners: Partners, stack: Index, control: NDArray[n
             if partners[v] != 0:
                 top = serve(flow, partners, v, stack, top)
             served += 1
-            if served & POLL_MASK == 0 and control[CANCEL] != 0:
+            if served & POLL_MASK == 0 and slots[CANCEL] != 0:
                 return
-        if x & POLL_MASK == 0 and control[CANCEL] != 0:
+        if x & POLL_MASK == 0 and slots[CANCEL] != 0:
             return
         if x < len(flow.role) and partners[x] > 0:
             top = serve(flow, partners, x, stack, top)

@@ -20,11 +20,11 @@ Invariants.
    drain, and a global relabel, simply start again from single-vertex trees.
 
 Gap. If no vertex has label k - 1, no residual path leads from a vertex of label >= k to a deficit; and no path is
-longer than n - 1. What can be reached from such a strong tree, and the subtrees below, is *buried*: never touched
-again. A buried set is closed, so the buried vertices at the end are the closed set that `drain` reports.
+longer than n - 1. The vertices that such a strong tree can reach, and the subtrees below, are *cut off*: never touched
+again. A set that is cut off is closed, so these vertices at the end are the closed set that `drain` reports.
 
-Labels to start with are flat: 1 where there is excess, else 0. So few levels are filled, and a gap soon buries what
-is stuck. Where that does not end within a budget (excess must travel far in a narrow network), labels become exact
+The first labels are flat: 1 where there is excess, else 0. So few levels are filled, and a gap soon cuts off what is
+stuck. Where that does not end within a budget (excess must travel far in a narrow network), labels become exact
 distances, as in push-relabel: a global relabel, repeated by work done. In networks with a choice of ways and
 capacities of one order this comes sooner, once as much excess is on its way as a while before (`solve`, ``early``).
 
@@ -111,7 +111,7 @@ FLAT_WORK: Final = 16
 """First global relabel after this many times 4 n + m steps (arcs scanned, links turned round, arcs pushed on)."""
 
 GLOBAL_WORK: Final = 4
-"""The same for each later one."""
+"""Each later global relabel comes after this many times 4 n + m steps."""
 
 STALL_WORK: Final = 1
 """Where labels may turn exact early, the excess on its way is added up after each so many times 4 n + m steps."""
@@ -155,21 +155,21 @@ def in_turn(flow: Pseudoflow, v: int, i: int, mirror: int | None) -> int:
 
 
 @njit(nogil=True, cache=True)
-def lend(flow: Pseudoflow, mirror: int | None) -> UnitArray:
+def saturate_unlimited(flow: Pseudoflow, mirror: int | None) -> UnitArray:
     """Saturate the arcs into unlimited vertices: their tails get deficits, so no tree grows on one huge root.
 
-    A deficit greater than all positive excess is never filled, so no more is lent than makes one; that cannot
+    A deficit greater than all positive excess is never filled, so no more is pushed than makes one; that cannot
     overflow. Returns the amounts, one for each arc of an unlimited vertex, in order.
     """
     row_offsets, role, excess = flow.row_offsets, flow.role, flow.excess
     enough = 1
-    slots = 0
+    count = 0
     for v in range(len(role)):
         if role[v] == ORDINARY:
             enough += max(0, excess[v])
         elif role[v] == UNLIMITED:
-            slots += row_offsets[v + 1] - row_offsets[v]
-    lent = np.zeros(slots, np.int64)
+            count += row_offsets[v + 1] - row_offsets[v]
+    pushed = np.zeros(count, np.int64)
     i = 0
     for sink in range(len(role)):
         if role[sink] != UNLIMITED:
@@ -183,22 +183,22 @@ def lend(flow: Pseudoflow, mirror: int | None) -> UnitArray:
                 flow.residual[along(flow, b, mirror)] += amount
                 excess[sink] += amount
                 excess[v] -= amount
-                lent[i] = amount
+                pushed[i] = amount
             i += 1
-    return lent
+    return pushed
 
 
 @njit(nogil=True, cache=True)
-def take_back(flow: Pseudoflow, lent: UnitArray, mirror: int | None) -> None:
-    """Undo what of `lend` no excess has filled and still is where it was lent."""
+def undo_saturation(flow: Pseudoflow, pushed: UnitArray, mirror: int | None) -> None:
+    """Undo `saturate_unlimited` where no excess has filled the deficit that it made."""
     i = 0
     for sink in range(len(flow.role)):
         if flow.role[sink] != UNLIMITED:
             continue
         for b in range(flow.row_offsets[sink], flow.row_offsets[sink + 1]):
             v = flow.head[b]
-            if lent[i] > 0 and flow.excess[v] < 0:
-                amount = min(lent[i], -flow.excess[v])
+            if pushed[i] > 0 and flow.excess[v] < 0:
+                amount = min(pushed[i], -flow.excess[v])
                 flow.residual[against(flow, b, mirror)] += amount
                 flow.residual[along(flow, b, mirror)] -= amount
                 flow.excess[sink] -= amount
@@ -207,12 +207,12 @@ def take_back(flow: Pseudoflow, lent: UnitArray, mirror: int | None) -> None:
 
 
 @njit(nogil=True, cache=True)
-def exact_labels(flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: int | None) -> None:
-    """Breadth-first search from all deficits against residual arcs; what reaches none is buried."""
-    control[GLOBAL_RELABELS] += 1
+def exact_labels(flow: Pseudoflow, forest: Forest, slots: NDArray[np.int64], mirror: int | None) -> None:
+    """Breadth-first search from all deficits against residual arcs; vertices that reach none are cut off."""
+    slots[GLOBAL_RELABELS] += 1
     label, queue, role = forest.label, forest.queue, flow.role
     n = len(role)
-    buried = n + 1
+    cut_off = n + 1
     end = 0
     for v in range(n):
         if role[v] != ORDINARY:
@@ -222,17 +222,17 @@ def exact_labels(flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], m
             queue[end] = v
             end += 1
         else:
-            label[v] = buried
+            label[v] = cut_off
     i = 0
     while i < end:
         v = queue[i]
         i += 1
-        if i & POLL_MASK == 0 and control[CANCEL] != 0:
+        if i & POLL_MASK == 0 and slots[CANCEL] != 0:
             return
         distance = label[v] + 1
         for a in range(flow.row_offsets[v], flow.row_offsets[v + 1]):
             w = flow.head[a]
-            if label[w] == buried and flow.residual[against(flow, a, mirror)] > 0:
+            if label[w] == cut_off and flow.residual[against(flow, a, mirror)] > 0:
                 label[w] = distance
                 queue[end] = w
                 end += 1
@@ -252,7 +252,7 @@ def flat_labels(flow: Pseudoflow, label: NDArray[np.int32]) -> None:
 
 
 @njit(nogil=True, cache=True)
-def plant(flow: Pseudoflow, forest: Forest) -> int:
+def reset_forest(flow: Pseudoflow, forest: Forest) -> int:
     """Single-vertex trees, level counts and strong roots for the labels given; returns the highest strong label."""
     n = len(flow.role)
     for k in range(n + 2):
@@ -274,41 +274,41 @@ def plant(flow: Pseudoflow, forest: Forest) -> int:
 
 
 @njit(nogil=True, cache=True)
-def bury(root: int, flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: int | None) -> None:
-    """Bury all that `root`, above a gap, can reach and the subtrees below."""
+def gap_relabel(root: int, flow: Pseudoflow, forest: Forest, slots: NDArray[np.int64], mirror: int | None) -> None:
+    """Cut off all vertices that `root`, above a gap, can reach, and the subtrees below."""
     label, links, queue = forest.label, forest.links, forest.queue
     population = forest.population
-    buried = len(flow.role) + 1
+    cut_off = len(flow.role) + 1
     population[label[root]] -= 1
-    label[root] = buried
+    label[root] = cut_off
     queue[0] = root
     i = 0
     end = 1
     while i < end:
         v = queue[i]
         i += 1
-        if i & POLL_MASK == 0 and control[CANCEL] != 0:
+        if i & POLL_MASK == 0 and slots[CANCEL] != 0:
             return
         child = links[v, CHILD]
         while child != NONE:
-            if label[child] < buried:
+            if label[child] < cut_off:
                 population[label[child]] -= 1
-                label[child] = buried
+                label[child] = cut_off
                 queue[end] = child
                 end += 1
             child = links[child, NEXT]
         for a in range(flow.row_offsets[v], flow.row_offsets[v + 1]):
             w = flow.head[a]
-            if label[w] < buried and flow.residual[along(flow, a, mirror)] > 0:
+            if label[w] < cut_off and flow.residual[along(flow, a, mirror)] > 0:
                 population[label[w]] -= 1
-                label[w] = buried
+                label[w] = cut_off
                 queue[end] = w
                 end += 1
 
 
 @njit(nogil=True, cache=True)
 def search(
-    root: int, level: int, flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: int | None
+    root: int, level: int, flow: Pseudoflow, forest: Forest, slots: NDArray[np.int64], mirror: int | None
 ) -> tuple[int, int, int]:
     """Depth-first search of the part of root's tree at `level` for an admissible arc, relabelling what has none.
 
@@ -335,7 +335,7 @@ def search(
         links[v, CURRENT] = i
         work += 1 + i - first
         visited += 1
-        if found != NONE or (visited & POLL_MASK == 0 and control[CANCEL] != 0):
+        if found != NONE or (visited & POLL_MASK == 0 and slots[CANCEL] != 0):
             break
         while v != NONE:  # go on to a child of this level, or relabel and go up
             child = links[v, SEARCH]
@@ -354,8 +354,8 @@ def search(
             break
     forest.population[level] -= relabels
     forest.population[level + 1] += relabels
-    control[RELABELS] += relabels
-    control[ARCS_SCANNED] += work
+    slots[RELABELS] += relabels
+    slots[ARCS_SCANNED] += work
     return v, found, work
 
 
@@ -373,8 +373,11 @@ def detach(v: int, parent: int, links: Index) -> None:
 
 
 @njit(nogil=True, cache=True)
-def rehang(v: int, arc: int, flow: Pseudoflow, links: Index) -> int:
-    """Re-root v's tree at v and hang v under the head of `arc`; returns the length of the path turned round."""
+def merge(v: int, arc: int, flow: Pseudoflow, links: Index) -> int:
+    """Merge v's tree into another: re-root it at v and make v a child of the head of `arc`.
+
+    Returns the length of the path turned round.
+    """
     parent = flow.head[arc]
     steps = 0
     while True:
@@ -420,9 +423,9 @@ def push_up(v: int, highest: int, flow: Pseudoflow, forest: Forest, mirror: int 
         else:
             arc = links[v, PARENT_ARC]
             forward = along(flow, arc, mirror)
-            room = residual[forward]
-            pushed = min(room, amount)
-            residual[forward] = room - pushed
+            available = residual[forward]
+            pushed = min(available, amount)
+            residual[forward] = available - pushed
             residual[against(flow, arc, mirror)] += pushed
             if pushed == amount:
                 v = parent
@@ -460,8 +463,8 @@ def lift_filled(flow: Pseudoflow, forest: Forest) -> int:
 
 
 @njit(nogil=True, cache=True)
-def on_its_way(flow: Pseudoflow, label: NDArray[np.int32]) -> int:
-    """The sum of the excess that is not buried."""
+def active_excess(flow: Pseudoflow, label: NDArray[np.int32]) -> int:
+    """The sum of the excess that is not cut off."""
     total = 0
     for v in range(len(flow.role)):
         if flow.excess[v] > 0 and label[v] <= len(flow.role):
@@ -470,9 +473,7 @@ def on_its_way(flow: Pseudoflow, label: NDArray[np.int32]) -> int:
 
 
 @njit(nogil=True, cache=True)
-def solve(
-    flow: Pseudoflow, forest: Forest, control: NDArray[np.int64], mirror: int | None, early: bool = False
-) -> bool:
+def solve(flow: Pseudoflow, forest: Forest, slots: NDArray[np.int64], mirror: int | None, early: bool = False) -> bool:
     """Move excess to deficits until none can; returns False if cancelled. See the head of this file.
 
     ``early``: labels may turn exact as soon as the excess stalls.
@@ -483,19 +484,19 @@ def solve(
     look = STALL_WORK * size if early else NEVER
     work, moving = 0, 0
     flat_labels(flow, forest.label)
-    highest = plant(flow, forest)
+    highest = reset_forest(flow, forest)
     while highest > 0:
-        if control[CANCEL] != 0:
+        if slots[CANCEL] != 0:
             return False
         if work > look:
-            before, moving = moving, on_its_way(flow, forest.label)
+            before, moving = moving, active_excess(flow, forest.label)
             look += STALL_WORK * size
             if moving > STALLED * before and before > 0:
                 limit, between, look = work, STALL_GLOBAL_WORK * size, NEVER
         if work >= limit:
             work, limit = 0, between
-            exact_labels(flow, forest, control, mirror)
-            highest = plant(flow, forest)
+            exact_labels(flow, forest, slots, mirror)
+            highest = reset_forest(flow, forest)
             continue
         root = forest.bucket[highest]
         if root == NONE:
@@ -505,19 +506,19 @@ def solve(
             continue
         forest.bucket[highest] = forest.links[root, NEXT_ROOT]
         if forest.label[root] != highest:
-            continue  # buried while it waited
+            continue  # cut off while it waited
         if forest.population[highest - 1] == 0 or highest == n:
-            bury(root, flow, forest, control, mirror)
+            gap_relabel(root, flow, forest, slots, mirror)
             continue
-        v, arc, steps = search(root, highest, flow, forest, control, mirror)
+        v, arc, steps = search(root, highest, flow, forest, slots, mirror)
         work += steps
         if arc == NONE:
             highest += 1
             forest.links[root, NEXT_ROOT] = forest.bucket[highest]
             forest.bucket[highest] = root
             continue
-        work += rehang(v, arc, flow, forest.links)
+        work += merge(v, arc, flow, forest.links)
         highest, steps = push_up(root, highest, flow, forest, mirror)
         work += steps
-        control[PUSHES] += steps
-    return not control[CANCEL]
+        slots[PUSHES] += steps
+    return not slots[CANCEL]

@@ -1,4 +1,4 @@
-"""A search from both sides: what the excesses reach, what reaches the deficits, and the paths that join them.
+"""A search from both sides: the vertices that excesses reach, those that reach deficits, and the paths between them.
 
 Two breadth-first searches, from all excesses along residual arcs and from all deficits against them, grow layer by
 layer until they meet. Each vertex they reach has a level, the arc by which it was found, and a current arc, from which
@@ -23,9 +23,9 @@ class Reach(NamedTuple):
     node: NDArray[np.int32]
     """int32[n, 4], a quarter of a cache line a vertex: the columns below."""
     ahead: Index
-    """uint32[n]: what the excesses reach, in the order found."""
+    """uint32[n]: vertices that the excesses reach, in the order found."""
     behind: Index
-    """uint32[n]: what reaches the deficits."""
+    """uint32[n]: vertices that reach the deficits, in the order found."""
     excesses: Index
     """uint32[n]: vertices with excess when the attempt began, those used up taken out at each phase."""
     deficits: Index
@@ -42,15 +42,23 @@ FOUND_BY: Final = 2  # arc of its row, to the vertex that found it
 CURRENT: Final = 3  # no arc from FOUND_BY round to here leads on
 
 OUTSIDE_MARK: Final = 2**31 - 1
-"""Of vertices that are not ordinary."""
+"""The mark of vertices that are not ordinary."""
 DEAD: Final = -1
-"""As current arc: no arc leads on."""
+"""A current arc of this value says that no arc leads on."""
 USED_UP: Final = -2
-"""As level: this excess or deficit is gone."""
+"""A level of this value says that the excess or deficit is gone."""
+
+
+class Side(NamedTuple):
+    """One of the two searches: its queue (`Reach.ahead` or `Reach.behind`), its mark and that of the other one."""
+
+    queue: Index
+    mark: int
+    other: int
 
 
 class Layer(NamedTuple):
-    """Where one side stands."""
+    """How far one side has come."""
 
     first: int
     """Where its outermost layer begins in its queue."""
@@ -89,7 +97,7 @@ def list_ends(flow: Pseudoflow, reach: Reach) -> Ends:
 
 @njit(nogil=True, cache=True)
 def clear_marks(flow: Pseudoflow, node: NDArray[np.int32]) -> None:
-    """No vertex is reached; those that are not ordinary never will be."""
+    """Mark all vertices as not reached; those that are not ordinary never will be."""
     for v in range(len(flow.role)):
         node[v, MARK] = 0 if flow.role[v] == ORDINARY else OUTSIDE_MARK
 
@@ -98,7 +106,7 @@ def clear_marks(flow: Pseudoflow, node: NDArray[np.int32]) -> None:
 def begin(
     flow: Pseudoflow, node: NDArray[np.int32], live: Index, count: int, queue: Index, own: int, sign: int
 ) -> Layer:
-    """Layer 0: the vertices of ``live`` that still have what they had; the others leave the list."""
+    """Start layer 0 with the vertices of ``live`` whose excess or deficit is not used up; others leave the list."""
     kept, arcs = 0, 0
     for i in range(count):
         v = live[i]
@@ -115,22 +123,20 @@ def begin(
 @njit(nogil=True, cache=True)
 def grow(
     flow: Pseudoflow,
-    node: NDArray[np.int32],
-    queue: Index,
+    reach: Reach,
+    side: Side,
     layer: Layer,
-    own: int,
-    other: int,
-    meeting: Index,
     met: int,
     bounding: bool,
-    control: NDArray[np.int64],
+    slots: NDArray[np.int64],
     mirror: int | None,
 ) -> tuple[Layer, int, float]:
-    """The next layer of one side. Returns it, how many meeting arcs there are now, and (if ``bounding``) what can leave
-    the layers that were there: an upper bound of the flow. A cancelled layer is left unfinished."""
+    """Search the next layer of one side. Returns it, how many meeting arcs there are now, and (if ``bounding``) the sum
+    of the residuals out of the layers that were there: an upper bound of the flow. A cancelled layer is unfinished."""
+    node, queue, own, meeting = reach.node, side.queue, side.mark, reach.meeting
     end, arcs, leaving = layer.end, 0, 0.0
     for i in range(layer.first, layer.end):
-        if i & POLL_MASK == 0 and control[CANCEL] != 0:
+        if i & POLL_MASK == 0 and slots[CANCEL] != 0:
             break
         v = queue[i]
         level = node[v, LEVEL] + 1
@@ -147,7 +153,7 @@ def grow(
             leaving += flow.residual[forward]
             if mark == own:
                 continue
-            if mark == other:
+            if mark == side.other:
                 if met < len(meeting):
                     meeting[met] = forward
                     met += 1
@@ -167,7 +173,7 @@ def grow(
 def follow(
     v: int, flow: Pseudoflow, node: NDArray[np.int32], own: int, trail: Index, start: int, mirror: int | None
 ) -> tuple[int, int, int]:
-    """A path from v down to level 0 of its side, its arcs in ``trail`` from ``start`` on.
+    """Find a path from v down to level 0 of its side, its arcs in ``trail`` from ``start`` on.
 
     Returns where it ends in the trail (DEAD if v leads nowhere), the vertex of level 0, and the work done.
     """

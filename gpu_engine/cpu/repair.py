@@ -18,22 +18,59 @@ they leave in T may serve the excesses, while (c) creates no deficit in S.
 
 `search` stops when its work limit is reached; `drain` then finishes the job from the pseudoflow it left.
 
+The new capacities are entered as by Kannappan, Kumar, Nasre, "Scalable Maxflow Processing for Dynamic Graphs", section
+4, Algorithm 5; deficits may rest in T and excesses in S as in Hochbaum, "The pseudoflow algorithm: a new algorithm for
+the maximum-flow problem", Operations Research 56 (2008), section 4. The augmentations are along shortest paths:
+Edmonds, Karp, "Theoretical improvements in algorithmic efficiency for network flow problems", Journal of the ACM 19
+(1972), section 1.2.
+
+Kernels that Python calls take their arrays one by one, and bundle them for the kernels inside: a named tuple in a call
+from Python costs half a microsecond, of twelve for an update of one edge with its solve.
+
 The value follows along in O(1) for each change: it is the capped demand plus the excess of T, because every unit
 into T over the cut ends in a sink or fills a deficit.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.cpu.pseudoflow import POLL_MASK
+from gpu_engine.cpu.pseudoflow import ARCS_SCANNED, CANCEL, POLL_MASK, PUSHES
 from gpu_engine.networks.free import ORDINARY
 from gpu_engine.types import INFINITE_RESIDUAL, ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
 
 NOWHERE: Final = -1
 PUT_OFF: Final = -2
+
+
+class Rows(NamedTuple):
+    """The network as bidirectional CSR."""
+
+    row_offsets: ArcArray
+    head: VertexArray
+    reverse_arc: ArcArray
+
+
+class Flow(NamedTuple):
+    """The arrays of a flow state, changed in place."""
+
+    residual: UnitArray
+    excess: UnitArray
+    role: NDArray[np.int8]
+    source_side: BoolArray
+
+
+class Search(NamedTuple):
+    """Working memory of searches, int32[n] each."""
+
+    stamp: NDArray[np.int32]
+    """The number of the last search that reached the vertex."""
+    via: ArcArray
+    """The arc by which that search reached it."""
+    queue: VertexArray
+    """The vertices in the order reached."""
 
 
 @njit(cache=True, nogil=True)
@@ -134,50 +171,37 @@ def search(
     many vertices it changed).
 
     A search that has scanned ``reach`` arcs without an end puts its vertex off; those put off stand at the front of
-    ``start`` afterwards. So do all that remain when ``slots[0]`` (cancel) is raised or ``work_limit`` arcs have been
-    scanned. The state is a pseudoflow that keeps (a) at any time. ``changed`` int32[...] takes the vertices of
-    augmented paths and those moved, as many as it can hold. Scratch int32[n] each: ``stamp`` (all <= ``epoch``),
-    ``via``, ``queue``. Each search ends with an augmentation, with a vertex put off, or by moving its visited set to
-    the other side, for good while this call lasts, so there are at most n moves; the work limit bounds the rest.
+    ``start`` afterwards. So do all that remain when ``slots`` (`Control.slots`) say cancel or ``work_limit`` arcs have
+    been scanned. The state is a pseudoflow that keeps (a) at any time. ``changed`` int32[...] takes the vertices of
+    augmented paths and those moved, as many as it can hold. ``stamp`` (all <= ``epoch``), ``via`` and ``queue`` are
+    those of `Search`. Each search ends with an augmentation, with a vertex put off, or by moving its visited set to the
+    other side, for good while this call lasts, so there are at most n moves; the work limit bounds the rest.
     """
+    rows, flow, memory = (
+        Rows(row_offsets, head, reverse_arc),
+        Flow(residual, excess, role, source_side),
+        Search(stamp, via, queue),
+    )
     sign = -1 if deficits else 1
     work, gained, left, n_changed = 0, 0, 0, 0
     for i in range(len(start)):
         x = start[i]
         while source_side[x] == deficits and sign * excess[x] > 0:
-            if work > work_limit or slots[0] != 0:
+            if work > work_limit or slots[CANCEL] != 0:
                 start[left] = x
                 left += 1
                 break
             epoch += 1
-            target, visited, scanned = _nearest(
-                row_offsets,
-                head,
-                reverse_arc,
-                residual,
-                excess,
-                role,
-                source_side,
-                x,
-                deficits,
-                epoch,
-                stamp,
-                via,
-                queue,
-                slots,
-                reach,
-            )
+            target, visited, scanned = _nearest(rows, flow, memory, x, deficits, epoch, reach, slots)
             work += scanned
-            slots[4] += scanned
+            slots[ARCS_SCANNED] += scanned
             if target == PUT_OFF:
                 start[left] = x
                 left += 1
                 break
             if target >= 0:
-                n_changed = _augment(
-                    head, reverse_arc, residual, excess, role, via, x, target, sign, changed, n_changed
-                )
-                slots[1] += 1
+                n_changed = _augment(rows, flow, via, x, target, sign, changed, n_changed)
+                slots[PUSHES] += 1
                 continue
             for k in range(visited):
                 v = queue[k]
@@ -197,42 +221,37 @@ def _list(v: int, changed: VertexArray, n_changed: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _nearest(
-    row_offsets: ArcArray,
-    head: VertexArray,
-    reverse_arc: ArcArray,
-    residual: UnitArray,
-    excess: UnitArray,
-    role: NDArray[np.int8],
-    source_side: BoolArray,
+    rows: Rows,
+    flow: Flow,
+    memory: Search,
     x: int,
     deficits: bool,
     epoch: int,
-    stamp: NDArray[np.int32],
-    via: ArcArray,
-    queue: VertexArray,
-    slots: NDArray[np.int64],
     reach: int,
+    slots: NDArray[np.int64],
 ) -> tuple[int, int, int]:
     """Breadth-first search on x's side; return (target, vertices visited, arcs scanned). The target is NOWHERE if
     there is none, PUT_OFF if ``reach`` arcs were scanned first, or the search is cancelled."""
+    row_offsets, head, residual, excess = rows.row_offsets, rows.head, flow.residual, flow.excess
+    stamp, queue = memory.stamp, memory.queue
     stamp[x] = epoch
     queue[0] = x
     tail, k, scanned = 1, 0, 0
     while k < tail:
         v = queue[k]
         k += 1
-        if scanned > reach or (k & POLL_MASK == 0 and slots[0] != 0):
+        if scanned > reach or (k & POLL_MASK == 0 and slots[CANCEL] != 0):
             return PUT_OFF, tail, scanned
         scanned += row_offsets[v + 1] - row_offsets[v]
         for a in range(row_offsets[v], row_offsets[v + 1]):
             w = head[a]
-            if stamp[w] == epoch or source_side[w] != deficits:
+            if stamp[w] == epoch or flow.source_side[w] != deficits:
                 continue
-            if residual[reverse_arc[a] if deficits else a] == 0:
+            if residual[rows.reverse_arc[a] if deficits else a] == 0:
                 continue
             stamp[w] = epoch
-            via[w] = a
-            if role[w] != ORDINARY or (excess[w] > 0 if deficits else excess[w] < 0):
+            memory.via[w] = a
+            if flow.role[w] != ORDINARY or (excess[w] > 0 if deficits else excess[w] < 0):
                 return w, tail, scanned
             queue[tail] = w
             tail += 1
@@ -241,22 +260,13 @@ def _nearest(
 
 @njit(cache=True, nogil=True)
 def _augment(
-    head: VertexArray,
-    reverse_arc: ArcArray,
-    residual: UnitArray,
-    excess: UnitArray,
-    role: NDArray[np.int8],
-    via: ArcArray,
-    x: int,
-    target: int,
-    sign: int,
-    changed: VertexArray,
-    n_changed: int,
+    rows: Rows, flow: Flow, via: ArcArray, x: int, target: int, sign: int, changed: VertexArray, n_changed: int
 ) -> int:
     """Move as much as fits along the path x .. target; ``sign`` -1 moves it the other way round. The path's vertices
     go to ``changed``, which holds ``n_changed``; returns how many it holds then."""
+    head, reverse_arc, residual, excess = rows.head, rows.reverse_arc, flow.residual, flow.excess
     amount = sign * excess[x]
-    if role[target] == ORDINARY:
+    if flow.role[target] == ORDINARY:
         amount = min(amount, -sign * excess[target])
     v = target
     while v != x:

@@ -45,7 +45,7 @@ class Scratch(threading.local):
         return self._forest
 
     def reach(self, n_vertices: int) -> Reach:
-        """For `smallcut.attempt`, in the memory of the forest, which is planted later: 40 of its bytes a vertex."""
+        """For `smallcut.attempt`, in the memory of the forest, which is reset later: 40 of its bytes a vertex."""
         n, forest, block = n_vertices, self.forest(n_vertices), self._block
         return Reach(
             node=block[: 4 * n].view(np.int32).reshape(n, 4),
@@ -58,7 +58,7 @@ class Scratch(threading.local):
         )
 
     def reserve(self, n_vertices: int) -> None:
-        """Make room for ``n_vertices``; each later search of up to that many steps has a fresh epoch."""
+        """Grow the arrays to ``n_vertices``; each later search of up to that many steps has a fresh epoch."""
         if len(self.stamp) < n_vertices:
             self.stamp = np.zeros(n_vertices, np.int32)
             self.via = np.empty(n_vertices, np.int32)

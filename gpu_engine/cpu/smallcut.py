@@ -15,7 +15,7 @@ residual arc leaves it but to vertices that are not ordinary: the least minimum 
 no residual arc enters what it reached, and the other ordinary vertices hold all excess: the greatest one.
 
 The budget is in arcs scanned (`budget_for`). Without an end the flow stays as the start of the pseudoflow solve, and
-the least bound that the layers of either side gave tells from which side that should begin (`Outcome`).
+the least bound that the layers of either side gave tells from which side that should begin (`AttemptResult`).
 
 Dinic, "Algorithm for solution of a problem of maximum flow in networks with power estimation", Soviet Mathematics
 Doklady 11 (1970). Pohl, "Bi-directional search", Machine Intelligence 6 (1971).
@@ -35,6 +35,7 @@ from gpu_engine.cpu.reach import (
     Ends,
     Layer,
     Reach,
+    Side,
     begin,
     clear_marks,
     follow,
@@ -47,21 +48,21 @@ SINK_CUT: Final = 2
 MET: Final = 3
 
 FREE_SHARE: Final = 0.1
-"""Of the network's size (n + arcs): what any attempt may scan."""
+"""Any attempt may scan this share of the network's size (n + arcs)."""
 
 FEW_PATHS: Final = 64
 FEW_SHARE: Final = 16.0
 """Where at most so many paths can exist, each as wide as a narrow arc, an attempt may scan this many sizes."""
 
 SHALLOW_SHARE: Final = 6.0
-"""The same where the sides meet after few layers, as they do in networks without long distances: few phases are needed
-there."""
+"""An attempt may scan this many sizes where the sides meet after few layers, as they do in networks without long
+distances: few phases are needed there."""
 
 MATCHED_SHARE: Final = 1.0
-"""The same after `gpu_engine.cpu.greedy`, which leaves little or nothing to be found."""
+"""An attempt may scan this many sizes after `gpu_engine.cpu.greedy`, which leaves little or nothing to be found."""
 
 PHASE_SHARE: Final = 0.4
-"""What the search of one phase may scan there."""
+"""The search of one phase may scan this many sizes where the sides meet after few layers."""
 
 CROWDED: Final = 4
 """With more than one vertex in so many an excess or a deficit, only the first layers are looked at."""
@@ -83,16 +84,16 @@ class Budget(NamedTuple):
     """For the search of one phase."""
 
 
-class Outcome(NamedTuple):
-    """``result`` is SOURCE_CUT, SINK_CUT or GAVE_UP."""
+class AttemptResult(NamedTuple):
+    """``kind`` is SOURCE_CUT, SINK_CUT or GAVE_UP."""
 
-    result: int
+    kind: int
     reached: int
     """How many vertices the exhausted side reached; they stand in `Reach.ahead` or `Reach.behind`."""
     most_out: float
     """An upper bound of the flow from the layers around the excesses."""
     most_in: float
-    """The same from the layers around the deficits."""
+    """An upper bound of the flow from the layers around the deficits."""
 
 
 @njit(nogil=True, cache=True)
@@ -138,13 +139,14 @@ def meet(
     allowed: float,
     bounds: NDArray[np.float64],
     bounding: bool,
-    control: NDArray[np.int64],
+    slots: NDArray[np.int64],
 ) -> tuple[int, Layer, Layer, int, int, int]:
     """Grow both sides, the one that has scanned less first, until they meet, one is exhausted or it costs too much.
 
     Returns MET, a cut or GAVE_UP, the outermost layers, how many meeting arcs there are, the depth at which the first
     was found, and the work done. If ``bounding``, ``bounds`` float64[2] falls to the least one of either side's layers.
     """
+    from_excesses, from_deficits = Side(reach.ahead, epoch, epoch + 1), Side(reach.behind, epoch + 1, epoch)
     met, met_depth, depth, last_step = 0, 0, 0, 0
     scanned_ahead, scanned_behind, work = 0, 0, 0
     many = min(ahead.end, behind.end) >= MANY
@@ -162,7 +164,7 @@ def meet(
             return SINK_CUT, ahead, behind, met, met_depth, work
         forward = scanned_ahead + ahead.arcs <= scanned_behind + behind.arcs
         step = ahead.arcs if forward else behind.arcs
-        if work + step > allowed or control[CANCEL] != 0:
+        if work + step > allowed or slots[CANCEL] != 0:
             break
         if met == 0:
             last_step = step
@@ -170,16 +172,12 @@ def meet(
         if forward:
             work += step + ahead.end - ahead.first
             scanned_ahead += step
-            ahead, met, most = grow(
-                flow, reach.node, reach.ahead, ahead, epoch, epoch + 1, reach.meeting, met, bounding, control, None
-            )
+            ahead, met, most = grow(flow, reach, from_excesses, ahead, met, bounding, slots, None)
             bounds[0] = min(bounds[0], most) if bounding else bounds[0]
         else:
             work += step + behind.end - behind.first
             scanned_behind += step
-            behind, met, most = grow(
-                flow, reach.node, reach.behind, behind, epoch + 1, epoch, reach.meeting, met, bounding, control, 0
-            )
+            behind, met, most = grow(flow, reach, from_deficits, behind, met, bounding, slots, 0)
             bounds[1] = min(bounds[1], most) if bounding else bounds[1]
     return MET if met > 0 else GAVE_UP, ahead, behind, met, met_depth, work
 
@@ -209,7 +207,7 @@ def join(
     met: int,
     epoch: int,
     allowed: float,
-    control: NDArray[np.int64],
+    slots: NDArray[np.int64],
 ) -> int:
     """Augment over the meeting arcs; returns the work done."""
     head, node, trail = flow.head, reach.node, reach.trail
@@ -218,7 +216,7 @@ def join(
         bridge = reach.meeting[i]
         u, w = head[flow.reverse_arc[bridge]], head[bridge]
         while flow.residual[bridge] > 0:
-            if control[CANCEL] != 0 or work > allowed:
+            if slots[CANCEL] != 0 or work > allowed:
                 return work
             middle, x, steps = follow(u, flow, node, epoch, trail, 0, None)
             work += steps + 1
@@ -236,12 +234,12 @@ def join(
                 continue
             augment(flow, trail, middle, end, bridge, x, y)
             work += end
-            control[PUSHES] += end + 1
+            slots[PUSHES] += end + 1
     return work
 
 
 @njit(nogil=True, cache=True)
-def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, control: NDArray[np.int64]) -> Outcome:
+def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: NDArray[np.int64]) -> AttemptResult:
     """Try to move all excess that can reach a deficit there; ``ends`` as `list_ends` has just listed them.
 
     Cancelled, it has given up. See the head of this file.
@@ -249,7 +247,7 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, control:
     bounds = np.array([ends.up, ends.down])
     left = min(ends.up, ends.down)
     if left > 0 and budget.limit == 0:
-        return Outcome(GAVE_UP, 0, ends.up, ends.down)
+        return AttemptResult(GAVE_UP, 0, ends.up, ends.down)
     clear_marks(flow, reach.node)
     size = float(len(flow.role) + len(flow.head))
     n_excesses, n_deficits = ends.n_excesses, ends.n_deficits
@@ -264,16 +262,16 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, control:
         allowed = min(budget.limit - begun, budget.phase)
         first = begun == 0
         result, ahead, behind, met, depth, steps = meet(
-            flow, reach, ahead, behind, epoch, allowed, bounds, first, control
+            flow, reach, ahead, behind, epoch, allowed, bounds, first, slots
         )
         work += steps
         if result == MET:
             if first and depth <= np.log2(size) / 2:
                 budget = Budget(max(budget.limit, SHALLOW_SHARE * size), max(budget.phase, PHASE_SHARE * size))
-            work += join(flow, reach, met, epoch, budget.limit - work, control)
+            work += join(flow, reach, met, epoch, budget.limit - work, slots)
             if work <= budget.limit:
                 continue
             result = GAVE_UP
-        control[ARCS_SCANNED] += work
+        slots[ARCS_SCANNED] += work
         reached = ahead.end if result == SOURCE_CUT else behind.end
-        return Outcome(GAVE_UP if control[CANCEL] != 0 else result, reached, bounds[0], bounds[1])
+        return AttemptResult(GAVE_UP if slots[CANCEL] != 0 else result, reached, bounds[0], bounds[1])

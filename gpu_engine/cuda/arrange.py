@@ -2,28 +2,21 @@
 
 A drain fills the arcs of a row in turn, so their order decides where excess goes. In the network's own order, by head,
 it takes two to three times the rounds it needs on grids, genrmf and level graphs: whatever the numbers of the vertices
-stand for pulls all excess one way. Best of all orders tried (benchmarks/NOTES.md) were neighbours near a sink first,
-and those at one distance as a hash has it, the same one for all rows, so that excess of many vertices meets. Only
+stand for pulls all excess one way. The best of all orders tried (benchmarks/NOTES.md) has neighbours near a sink first,
+and those at one distance in the order of a hash, one for all rows, so that excess of many vertices meets. Only
 vertices with long rows keep their numbers: in acyclic dense networks these are the topological order.
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 import cupy
 import numpy as np
 
-from gpu_engine.cuda.launch import BLOCK, MAX_BLOCKS, Array, Topology
-from gpu_engine.cuda.module import kernel
+from gpu_engine.cuda.launch.arrange import levels_from
+from gpu_engine.cuda.launch.arrays import Array, Topology
 from gpu_engine.footprint import ARRANGED_AT_ONCE, LONG_ROW
 from gpu_engine.networks.network import Network
 from gpu_engine.types import VertexArray
-
-MOST_LEVELS: Final = 4096
-"""What is farther from all sinks counts as equally far; a level is a launch."""
-
-AT_ONCE: Final = 16
-"""Levels between two looks whether there are more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +35,16 @@ def as_given(network: Network) -> Arrangement:
 
 
 def sinks_first(network: Network, topology: Topology, sinks: VertexArray) -> Arrangement:
-    """Rows by distance to the sinks; the same whenever it is asked for. Costs a sort of the arcs."""
+    """Rows in the order of the distance to the sinks, without any chance in it. Costs a sort of the arcs."""
     given = as_given(network)
     if not topology.n_arcs:
         return given
-    rank = _ranks(topology, _levels(topology, given.head, sinks))
+    rank = _ranks(topology, levels_from(topology, given.head, sinks))
     position = _positions(network, topology, given.head, rank)
     head, reverse = cupy.empty_like(given.head), cupy.empty_like(given.reverse)
     head[position], reverse[position] = given.head, position[given.reverse]
     edge_arc = cupy.where(given.edge_arc < 0, np.int32(-1), position[given.edge_arc])
     return Arrangement(head, reverse, edge_arc)
-
-
-def _levels(topology: Topology, head: Array, roots: VertexArray) -> Array:
-    """int32[n]: links between a vertex and the nearest root."""
-    n, far = topology.n, np.int32(MOST_LEVELS + 1)
-    level, reached = cupy.full(n, far, np.int32), cupy.zeros(1, np.int32)
-    level[cupy.asarray(roots)] = 0
-    run = kernel("arrange.cu", "next_level", wide=False)
-    blocks = (max(1, min(MAX_BLOCKS, -(-n // BLOCK))),)
-    for first in range(0, MOST_LEVELS, AT_ONCE):
-        for current in range(first, first + AT_ONCE):
-            run(blocks, (BLOCK,), (np.int32(n), topology.row_offsets, head, level, far, np.int32(current), reached))
-        if int(reached.get()[0]) < first + AT_ONCE:
-            break
-    return level
 
 
 def _ranks(topology: Topology, level: Array) -> Array:

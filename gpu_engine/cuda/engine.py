@@ -18,13 +18,17 @@ from numpy.typing import NDArray
 
 from gpu_engine.checks import Certificate, verdict
 from gpu_engine.cpu import derive
-from gpu_engine.cuda import launch
 from gpu_engine.cuda.arrange import Arrangement, sinks_first
-from gpu_engine.cuda.launch import Array, Batch, Drains, LoadedBatch, Topology
+from gpu_engine.cuda.launch.arrays import Array, Topology, new_arcs
+from gpu_engine.cuda.launch.certify import certify
+from gpu_engine.cuda.launch.drain import Drains
+from gpu_engine.cuda.launch.state import saturate, zero_flow
+from gpu_engine.cuda.launch.update import Batch, LoadedBatch
+from gpu_engine.cuda.layout import NARROW_LIMIT, OFFENDERS
 from gpu_engine.cuda.memory import DeviceFull, device_call, next_stream
 from gpu_engine.cuda.transfer import host_copy, put_flow, residual_on_host
 from gpu_engine.cuda.waiting import WORK, wait
-from gpu_engine.cuda.width import NARROW_LIMIT, needs_wide
+from gpu_engine.cuda.width import needs_wide
 from gpu_engine.engine import WORK_DONE, Control, Cut, FlowState, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, arranging_bytes, on_cuda, unlimited
@@ -57,7 +61,7 @@ class CudaFlowState(IncrementalState):
     lacking: int = 0
     """How many ends of changed edges had a deficit in S, counted for each edge; 0: there is none in S."""
     holding: int = 0
-    """How many ends of changed edges had an excess in T, likewise."""
+    """How many ends of changed edges had an excess in T, counted for each edge; 0: there is none in T."""
     touched: bool = False
 
     def widen(self) -> None:
@@ -81,7 +85,7 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
 
     @cached_property
     def stream(self) -> Any:
-        """Of all calls; a cupy.cuda.Stream."""
+        """The cupy.cuda.Stream of all calls."""
         return next_stream()
 
     @device_call
@@ -125,7 +129,7 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         """Give the state its arcs."""
         arranged = self._arranged(state)
         state.edge_arc = arranged.edge_arc
-        state.arcs = launch.new_arcs(arranged.head, arranged.reverse, state.wide)
+        state.arcs = new_arcs(arranged.head, arranged.reverse, state.wide)
 
     def _arranged(self, state: CudaFlowState) -> Arrangement:
         """The order of the arcs of each row."""
@@ -167,13 +171,13 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         return bool((self._infinite_arcs[arcs] | self._infinite_arcs[self.network.reverse_arc[arcs]]).any())
 
     def _apply(self, state: CudaFlowState, batch: LoadedBatch) -> None:
-        told = batch.apply(self._topology, state)
+        result = batch.apply(self._topology, state)
         state.touched = True
-        if told["overflow"]:
+        if result["overflow"]:
             state.widen()
-        state.value += int(told["gained"])
-        state.lacking += int(told["lacking"])
-        state.holding += int(told["holding"])
+        state.value += int(result["gained"])
+        state.lacking += int(result["lacking"])
+        state.holding += int(result["holding"])
 
     def _kept_role(self, role: NDArray[Any]) -> Array:
         return cupy.asarray(role)
@@ -202,10 +206,10 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         self._room(needs.scratch if state.arcs is not None else needs.scratch + needs.state)
         if state.arcs is None:
             self._arrange(state)
-        launch.zero_flow(self._topology, state)
+        zero_flow(self._topology, state)
         state.excess[:] = self._own_supply(state.terminals)
         state.source_side[:] = state.role == SOURCE
-        launch.saturate(state)
+        saturate(state)
         counters = self._settle(state, control, [False])
         demand = state.terminals.demand
         on_sink_side = int(cupy.where(state.source_side, 0, state.excess).sum())
@@ -226,7 +230,7 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         """A repair that takes much longer than the last cold solve did is given up, so that no update costs more than
         two and a half of them."""
         self._room(self._needs(state.wide).scratch)
-        # What deficits do not find in S they take from T, which may then hold excess for them.
+        # Vertices whose deficits find nothing in S move to T, where there may be excess to drain into them.
         sides = [True, False] if state.lacking else [False]
         return self._settle(state, control, sides, GIVE_UP_SHARE * state.patience.cold_ms + GIVE_UP_MS)
 
@@ -244,10 +248,10 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         in_time = wait(control, drains, limit_ms)
         counters = Counter(dict.fromkeys(COUNTERS, 0))
         stopped = False
-        for told in drains.outcomes():
-            stopped |= bool(told["status"] != 0)
-            state.value += int(told["gained"])
-            counters.update({name: int(told[name]) for name in COUNTERS})
+        for result in drains.results():
+            stopped |= bool(result["status"] != 0)
+            state.value += int(result["gained"])
+            counters.update({name: int(result[name]) for name in COUNTERS})
         control.slots[WORK] = done + [counters[name] for name in WORK_DONE]
         if stopped:
             state.holding = max(state.holding, 1)
@@ -259,8 +263,8 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
     @device_call
     def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
         own = self._own(state)
-        found = launch.certify(self._topology, own, self._own_supply(own.terminals))
-        first = [int(found[name]) for name in ("residual", "balance", "terminal", "crossing", "side")]
+        found = certify(self._topology, own, self._own_supply(own.terminals))
+        first = [int(found[name]) for name in OFFENDERS]
         side = self._terminal_sides(own)
         return verdict(own.terminals, *side, int(found["across"]), int(found["cut_capacity"]), first)
 
@@ -274,7 +278,7 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         return own
 
     def _terminal_sides(self, state: CudaFlowState) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which sources and which sinks lie in S."""
+        """bool each: whether a source, and whether a sink, lies in S."""
         sources, sinks = (cupy.asarray(v) for v in (state.terminals.sources, state.terminals.sinks))
         return state.source_side[sources].get(), state.source_side[sinks].get()
 

@@ -1,4 +1,4 @@
-"""What a call of the engine needs around it: a stream, and an answer where device memory was not enough."""
+"""The frame of each call of a device engine: its stream, and a refusal where device memory was not enough."""
 
 from collections.abc import Callable
 from functools import cache, wraps
@@ -15,13 +15,14 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 STREAMS: Final = 8
-"""Engines take them in turn. Not one for each: what is free of one stream's memory is of no use to another."""
+"""Engines take them in turn. There is not one for each engine, because the free memory of one stream is of no use to
+another."""
 
 _turns = count()
 
 
 class OnStream(Protocol):
-    """What runs side by side with others."""
+    """An object whose device calls run side by side with those of others."""
 
     @property
     def stream(self) -> Any:
@@ -42,14 +43,14 @@ def _stream(number: int) -> Any:
 
 
 def total_bytes() -> int:
-    """Memory of the current device."""
+    """The memory of the current device."""
     return int(cupy.cuda.Device().mem_info[1])
 
 
 def device_call(call: Callable[Concatenate[Caller, Given], Result]) -> Callable[Concatenate[Caller, Given], Result]:
     """Run a method on its owner's stream; the one place where a full device becomes `OutOfMemory`.
 
-    That after a second try without the pool's free blocks: what fails must leave things so that it can be called again.
+    A call that fails is made once more without the pool's free blocks, so it must leave things as that call needs them.
     """
 
     @wraps(call)

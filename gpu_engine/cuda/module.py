@@ -7,12 +7,9 @@ from typing import Any, Final
 
 import cupy
 
-KERNELS: Final = Path(__file__).parent / "kernels"
-THREADS: Final = 512
-"""Of a block of the drain; also in its launch bounds."""
+from gpu_engine.cuda.layout import CLUSTER, options
 
-CLUSTER: Final = 8
-"""Blocks of the leading cluster: the largest size every device with clusters allows."""
+KERNELS: Final = Path(__file__).parent / "kernels"
 
 
 def device_available() -> bool:
@@ -24,12 +21,12 @@ def device_available() -> bool:
 
 
 def cluster_size() -> int:
-    """Blocks in the leading team: a cluster from compute capability 9.0 on, else one block."""
+    """Blocks in the leading cluster; a single block before compute capability 9.0, where clusters begin."""
     return CLUSTER if int(cupy.cuda.Device().compute_capability) >= 90 else 1
 
 
 def device_name() -> str:
-    """Of the current device."""
+    """The name of the current device."""
     name: bytes = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"]
     return name.decode()
 
@@ -37,11 +34,8 @@ def device_name() -> str:
 @cache
 def kernel(file: str, name: str, *, wide: bool, cooperative: bool = False) -> Any:
     """The function ``name`` of ``file``, for int64 residuals if ``wide``. Compiled on first use: seconds, once."""
-    options = ["--std=c++17", f"-I{KERNELS}", f"-DTHREADS={THREADS}", f"-DCLUSTER={cluster_size()}"]
-    options.append(f"-DHEADERS=0x{_headers()}")
-    if wide:
-        options.append("-DWIDE")
-    return _module(file, tuple(options), cooperative).get_function(name)
+    given = ("--std=c++17", f"-I{KERNELS}", f"-DHEADERS=0x{_headers()}", *options(cluster_size(), wide=wide))
+    return _module(file, given, cooperative).get_function(name)
 
 
 @cache

@@ -7,8 +7,8 @@ import cupy
 import numpy as np
 
 from gpu_engine.cpu.derive import HostCopy
-from gpu_engine.cuda import launch
-from gpu_engine.cuda.launch import Array, State, Topology
+from gpu_engine.cuda.launch.arrays import Array, State, Topology, heads_and_reverses, residuals
+from gpu_engine.cuda.launch.state import arc_capacity, zero_flow
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import UnitArray
@@ -35,9 +35,9 @@ def host_copy(network: Network, topology: Topology, state: SolvedState) -> HostC
 
 def residual_on_host(network: Network, topology: Topology, state: State) -> UnitArray:
     """int64[arcs] in the network's order, in the CPU engine's terms for infinite arcs."""
-    own = launch.residual(state.arcs, state.wide)
+    own = residuals(state.arcs, state.wide)
     if network.n_infinite:
-        own = own - launch.arc_capacity(topology, state)
+        own = own - arc_capacity(topology, state)
     given = cupy.empty(len(own), own.dtype)
     for there, here in _places(network, state):
         given[there] = own[here]
@@ -49,8 +49,8 @@ def residual_on_host(network: Network, topology: Topology, state: State) -> Unit
 
 def put_flow(network: Network, topology: Topology, state: State, flow: UnitArray) -> None:
     """Give the state the residuals of a flow, int64[arcs] in the network's order. ValueError for another size."""
-    launch.zero_flow(topology, state)
-    column = launch.residual(state.arcs, state.wide)
+    zero_flow(topology, state)
+    column = residuals(state.arcs, state.wide)
     if flow.shape != column.shape:
         raise ValueError(f"flow of {len(flow)} arcs")
     capacity, sent = column.copy(), cupy.asarray(flow.astype(column.dtype))
@@ -59,9 +59,9 @@ def put_flow(network: Network, topology: Topology, state: State, flow: UnitArray
 
 
 def _places(network: Network, state: State) -> Iterator[tuple[Array, Array]]:
-    """Where the same arcs are in the network and in the state: those that carry edges, then their reverses."""
+    """Index arrays of arcs in the network and of these arcs in the state: those with edges, then their reverses."""
     given = cupy.asarray(network.edge_arc)
     kept = given >= 0
     there, here = given[kept], state.edge_arc[kept]
     yield there, here
-    yield cupy.asarray(network.reverse_arc)[there], launch.columns(state.arcs)[1][here]
+    yield cupy.asarray(network.reverse_arc)[there], heads_and_reverses(state.arcs)[1][here]

@@ -1,4 +1,4 @@
-"""The host while drains run: it passes a cancel on, tells how far they are, and stops those that take too long."""
+"""The host while drains run: it passes a cancel on, reports how far they are, and stops those that take too long."""
 
 import time
 from time import perf_counter
@@ -6,23 +6,23 @@ from typing import Final
 
 import cupy
 
-from gpu_engine.cuda.launch import Drains
+from gpu_engine.cuda.launch.drain import Drains
 from gpu_engine.engine import WORK_DONE, Control
 
 SPIN_S: Final = 0.001
 POLL_S: Final = 0.0002
-TELL_S: Final = 0.05
-"""How often a running solve tells its counters."""
+REPORT_S: Final = 0.05
+"""How often a running solve reports its counters."""
 
 WORK: Final = slice(Control.PUSHES, Control.PUSHES + len(WORK_DONE))
-"""Where a control has the counters `WORK_DONE`."""
+"""The slots of a control that hold the counters `WORK_DONE`."""
 
 
 def wait(control: Control, drains: Drains, limit_ms: float) -> bool:
-    """Until all drains have ended. False if they were stopped because ``limit_ms`` had passed."""
+    """Return when all drains have ended; False if they were stopped because ``limit_ms`` had passed."""
     event = cupy.cuda.Event(disable_timing=True)
     event.record()
-    began = told = perf_counter()
+    began = reported = perf_counter()
     done = control.slots[WORK].copy()
     sent, in_time = False, True
     while not event.done:
@@ -33,7 +33,7 @@ def wait(control: Control, drains: Drains, limit_ms: float) -> bool:
             sent, in_time = True, control.cancelled
         if now - began > SPIN_S:
             time.sleep(POLL_S)
-        if now - told > TELL_S:
-            told = now
+        if now - reported > REPORT_S:
+            reported = now
             control.slots[WORK] = done + drains.progress()
     return in_time

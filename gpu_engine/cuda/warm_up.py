@@ -10,7 +10,7 @@ import numpy as np
 
 from gpu_engine.cuda.build import build_csr
 from gpu_engine.cuda.engine import CudaEngine
-from gpu_engine.cuda.launch import ONE_BLOCK_ROWS
+from gpu_engine.cuda.launch.update import ONE_BLOCK_ROWS
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals

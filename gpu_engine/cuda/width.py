@@ -1,16 +1,12 @@
 """Whether residuals fit int32: half the bytes of a search, and most networks have small capacities."""
 
-from typing import Final
-
 import cupy
+import numpy as np
 
-from gpu_engine.cuda import launch
-from gpu_engine.cuda.launch import Topology
+from gpu_engine.cuda.launch.arrays import Array, Topology
+from gpu_engine.cuda.layout import NARROW_LIMIT
 from gpu_engine.cuda.memory import DeviceFull
 from gpu_engine.networks.network import Network
-
-NARROW_LIMIT: Final = 1 << 30
-"""Pair sums below this fit int32 residuals."""
 
 
 def needs_wide(network: Network, topology: Topology) -> bool:
@@ -21,10 +17,18 @@ def needs_wide(network: Network, topology: Topology) -> bool:
         return True
     # A pair sum has the capacities of two arcs, twice where edges are undirected. Mostly this bound will do.
     try:
-        if 4 * launch.largest_sum(topology, cupy.asarray(network.edge_arc)) < NARROW_LIMIT:
+        if 4 * _largest_sum(topology, cupy.asarray(network.edge_arc)) < NARROW_LIMIT:
             return False
     except DeviceFull:
-        pass  # the host has room to look closer
+        pass  # the host has the memory to look closer
     capacity = network.arc_capacity()
     pairs = capacity + capacity[network.reverse_arc]
     return int(pairs.max(initial=0)) >= NARROW_LIMIT
+
+
+def _largest_sum(topology: Topology, edge_arc: Array) -> int:
+    """The largest sum of the edges of one direction of a link, all finite. Scratch: 8 bytes an arc."""
+    sums = cupy.zeros(topology.n_arcs, np.int64)
+    kept = edge_arc >= 0
+    cupy.add.at(sums, edge_arc[kept], topology.capacity[kept])
+    return int(sums.max()) if len(sums) else 0

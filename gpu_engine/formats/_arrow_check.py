@@ -1,4 +1,4 @@
-"""What Arrow IPC streams hold, from the heads of their messages alone: nothing is decompressed or made for it.
+"""The content of Arrow IPC streams, from the heads of their messages alone: nothing is decompressed or made for it.
 
 pyarrow bounds neither decompression nor the rows a batch may claim, and some types have rows without any bytes. So
 the types are those of a list, each batch has the buffers its rows need, no two buffers share bytes, and what all of
@@ -25,7 +25,7 @@ ROWS_PER_MESSAGE: Final = 4096
 """A stream has `FREE_MESSAGES`, and one more for so many rows, up to `MAX_MESSAGES`: each costs time, however empty."""
 
 MAX_HEAD_BYTES: Final = 64 << 10
-"""Of one message, its metadata included."""
+"""The head of one message has so many bytes at most, its metadata included."""
 
 MALFORMED: Final = (pa.ArrowException, OSError, ValueError, KeyError, struct.error)
 
@@ -36,23 +36,23 @@ DICTIONARY_DATA, DICTIONARY_IS_DELTA = 1, 2
 
 TEXT: Final = 0
 Layout: TypeAlias = Sequence[int]
-"""Of a column, the bits a row takes in each of its buffers, the validity left out; `TEXT`: any number."""
+"""The bits that a row of a column takes in each of its buffers, the validity left out; `TEXT`: any number."""
 
 
 @dataclass(slots=True)
 class StreamSize:
-    """What one stream holds."""
+    """The content of one stream in numbers."""
 
     schema: pa.Schema
     rows: int = 0
     words: int = 0
     """Entries of dictionaries."""
     decoded_bytes: int = 0
-    """Of all buffers, decompressed."""
+    """Bytes of all buffers, decompressed."""
     decompressed_bytes: int = 0
-    """Of those that are compressed."""
+    """Bytes of the compressed ones, decompressed."""
     text_bytes: int = 0
-    """Of the texts in its columns and dictionaries, at most."""
+    """Bytes of the texts in its columns and dictionaries, at most."""
 
     @property
     def names(self) -> int:
@@ -139,7 +139,7 @@ def _add(size: StreamSize, message: pa.ipc.Message, layouts: Sequence[Layout]) -
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What the head of a record batch says, found to lie within its body."""
+    """The head of a record batch, found to lie within its body."""
 
     rows: int
     n_columns: int

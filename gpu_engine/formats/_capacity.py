@@ -59,7 +59,7 @@ def from_text(strings: pa.StringArray, place: Place, decimals: int | None = None
 
 
 def _plain(strings: pa.StringArray, place: Place) -> pa.StringArray:
-    """The same with numbers of unusual length or exponent written out, or refused.
+    """The strings with numbers of unusual length or exponent written out, or refused.
 
     Arrow wraps around, unsaid, where a number has more than `WIDEST` digits or an exponent far from zero.
     """
@@ -106,7 +106,7 @@ def from_units(column: NDArray[np.integer], place: Place, unlimited: BoolArray |
 
 
 def with_unlimited(units: UnitArray, unlimited: BoolArray | None) -> UnitArray:
-    """The same with `INFINITE` where the flag is set; raises where there is not one flag for each row."""
+    """The column with `INFINITE` where the flag is set; raises where there is not one flag for each row."""
     if unlimited is None:
         return units
     if len(unlimited) != len(units):
@@ -115,7 +115,7 @@ def with_unlimited(units: UnitArray, unlimited: BoolArray | None) -> UnitArray:
 
 
 def split_unlimited(units: UnitArray) -> tuple[UnitArray, BoolArray | None]:
-    """What `with_unlimited` puts together: 0 where there is no limit, and the flags, None if there are limits only."""
+    """The parts of `with_unlimited`: 0 where there is no limit, and the flags, None if there are limits only."""
     unlimited = units == INFINITE
     return (np.where(unlimited, 0, units), unlimited) if unlimited.any() else (units, None)
 
@@ -169,7 +169,7 @@ def _shortest(values: NDArray[np.float64], allowed: int) -> tuple[NDArray[np.int
 
 
 def to_text(units: UnitArray, decimals: int) -> pa.StringArray:
-    """What `from_text` reads back: ``units * 10 ** -decimals``, ``inf`` where infinite."""
+    """Texts that `from_text` reads back: ``units * 10 ** -decimals``, ``inf`` where infinite."""
     words = np.stack([units, units >> 63], axis=1)
     kind = pa.decimal128(WIDEST, decimals)
     values = pa.Array.from_buffers(kind, len(units), [None, pa.py_buffer(words.tobytes())])
@@ -213,7 +213,7 @@ def _fault_of(text: str) -> int:
 
 
 def _in_slices(column: pa.Array, act: Callable[[Any], int]) -> Iterator[NDArray[np.int8]]:
-    """What `act` makes of each value, int8. A Python object of every value at once would take gigabytes."""
+    """Apply `act` to each value: int8. A Python object of every value at once would take gigabytes."""
     for start in range(0, len(column), SLICE_ROWS):
         yield np.array(list(map(act, column.slice(start, SLICE_ROWS).to_pylist())), np.int8)
 

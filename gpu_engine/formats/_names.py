@@ -41,7 +41,7 @@ def from_arrow(column: pa.Array, what: str) -> Names:
 
 
 def _texts(column: pa.LargeStringArray) -> Texts:
-    """The same memory as a column of ours."""
+    """The column as one of ours, in its own memory."""
     _, offsets, data = column.buffers()
     ends = np.zeros(1, np.int64) if offsets is None else np.frombuffer(offsets, np.int64)
     text = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)

@@ -16,7 +16,7 @@ PLAIN_KINDS = "biufU"
 """Booleans, integers, floats and text; never objects, which would need pickle."""
 
 NOT_A_HEADER = (tokenize.TokenError, SyntaxError, TypeError, RecursionError, MemoryError)
-"""What NumPy lets through beside `ValueError`, as it reads a header the way Python reads a literal."""
+"""NumPy lets these through beside `ValueError`, as it reads a header the way Python reads a literal."""
 
 HEAD_BYTES = 16 << 10
 """More than the header of any plain array has; NumPy itself reads headers of up to 10,000 bytes."""
@@ -26,13 +26,13 @@ HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """What the header of an array says."""
+    """The header of an array."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     fortran_order: bool
     offset: int
-    """Of the first item, in bytes."""
+    """The place of the first item, in bytes."""
 
     @property
     def n_items(self) -> int:

@@ -90,7 +90,7 @@ def _read(source: Source, limits: Limits, *, packed: bool) -> EdgeList:
 
 
 def measure_tables(source: Source, limits: Limits, max_rows: Sequence[int]) -> list[StreamSize]:
-    """What `read_tables` would read; raises as it does for sizes and types. Nothing is decompressed."""
+    """The sizes of the tables that `read_tables` would read; raises as it does. Nothing is decompressed."""
     return measure(pa.py_buffer(load(source)), limits, max_rows)
 
 
@@ -128,7 +128,7 @@ def pack(edges: EdgeList) -> bytes:
 
 
 def pack_into(edges: EdgeList, out: BinaryIO) -> None:
-    """What `pack` gives, written to a file piece by piece."""
+    """Write the bytes of `pack` to a file, piece by piece."""
     _write(edges, pa.PythonFile(out, mode="w"), "zstd", packed=True)
 
 

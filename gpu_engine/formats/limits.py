@@ -22,7 +22,7 @@ class Limits:
     max_vertices: int = MAX_VERTICES
     max_edges: int = MAX_ARCS // 2
     max_bytes_decompressed: int = 16 << 30
-    """Of an npz or compressed Arrow body, in bytes, all its arrays together."""
+    """The arrays of an npz or compressed Arrow body, all together, in bytes."""
     max_expansion: int | None = None
     """Decompressed bytes for each byte of a compressed body, beyond the first `FREE_BYTES`; None: any number."""
 

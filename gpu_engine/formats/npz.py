@@ -34,7 +34,7 @@ OWN = ("tail", "head", "capacity")
 OWN_OPTIONAL = ("n_vertices", "decimals", "undirected", "unlimited", "edge_ids", "vertex_labels", "source", "sink")
 RESEARCH = ("n", "src", "dst", "cap", "s", "t", "undirected")
 MALFORMED = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, struct.error, RuntimeError)
-"""What zipfile and NumPy raise for archives that are cut, broken, encrypted or of unknown compression."""
+"""zipfile and NumPy raise these for archives that are cut, broken, encrypted or of unknown compression."""
 
 
 def read_npz(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
@@ -76,7 +76,7 @@ def write_npz(edges: EdgeList) -> bytes:
 
 
 def read_types(data: bytes | memoryview, limits: Limits) -> dict[str, ArrayType]:
-    """What the arrays are, of each of which no more than the first bytes are decompressed."""
+    """The types of the arrays; no more than the first bytes of each are decompressed."""
     with refusing("not an npz archive", *MALFORMED):
         return _types(Archive(data, limits))
 

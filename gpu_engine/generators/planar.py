@@ -116,7 +116,7 @@ def _chains(streets: _Streets, n_junctions: int) -> Columns:
     """Every street as ``length`` links; the vertices between them are numbered after the junctions."""
     stop = np.cumsum(streets.length)
     first, last = stop - streets.length, stop - 1
-    # Of the links before link k, each but the first of its street made one new vertex.
+    # Each link before link k made one new vertex, but for the first of each street.
     street = np.repeat(np.arange(len(stop)), streets.length)
     before = n_junctions + np.arange(len(street)) - street - 1
     tail, head = before.copy(), before + 1

@@ -28,7 +28,7 @@ from gpu_engine.types import (
 )
 
 CsrBuilder = Callable[[int, VertexArray, VertexArray], tuple[ArcArray, VertexArray, ArcArray, ArcArray]]
-"""What `gpu_engine.networks.links.build_csr` does; another device may do it faster."""
+"""`gpu_engine.networks.links.build_csr`, or the same on another device, which may be faster."""
 
 
 class Network:
@@ -138,7 +138,7 @@ class Network:
         return exact_total(self.capacity, self.undirected)
 
     def check_update(self, rows: EdgeArray, capacity: UnitArray) -> "CapacityChange":
-        """What an update of distinct rows would do; raises `CapacityOverflow` before anything changes. O(k)."""
+        """The effect of an update of distinct rows; raises `CapacityOverflow` before anything changes. O(k)."""
         change = CapacityChange.of(survey_change(rows, capacity, self.capacity, self.undirected, INFINITE))
         _check_total(self.finite_total + change.total, rows, capacity)
         return change
@@ -194,7 +194,7 @@ def _check_total(total: int, rows: EdgeArray, capacity: UnitArray) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CapacityChange:
-    """What an update does to the network's sums."""
+    """The effect of an update on the network's sums."""
 
     total: int
     """Change of the finite total in units."""

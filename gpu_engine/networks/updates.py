@@ -47,7 +47,7 @@ class OperationLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a batch comes to: distinct rising edge rows and their state afterwards."""
+    """A batch that was checked: distinct rising edge rows and their state afterwards."""
 
     rows: EdgeArray
     own: UnitArray

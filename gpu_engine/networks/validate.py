@@ -1,4 +1,4 @@
-"""What a network must satisfy, checked on its columns alone: no CSR, no compiler, fit for an API process."""
+"""The conditions of a network, checked on its columns alone: no CSR, no compiler, fit for an API process."""
 
 from collections.abc import Sequence
 

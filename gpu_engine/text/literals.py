@@ -11,7 +11,7 @@ from gpu_engine.text.texts import Texts
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, UnitArray
 
 MAX_DIGITS: Final = 18
-"""Of a plain literal, with the zeros that `decimals` adds: below 10**18, no digit overflows int64."""
+"""Most digits of a plain literal, with the zeros that `decimals` adds: below 10**18, no digit overflows int64."""
 
 _MINUS, _POINT, _ZERO, _NINE = b"-.09"
 _INFINITE: Final = np.frombuffer(b"inf", np.uint8)

@@ -37,7 +37,7 @@ class Texts(Sequence[str]):
         return cls(np.concatenate(data), np.cumsum(np.concatenate(lengths)))
 
     def copy(self) -> "Texts":
-        """The same texts in arrays of their own, which keep no larger buffer alive."""
+        """A copy of the texts in arrays of their own, which keep no larger buffer alive."""
         first, last = self.offsets[0], self.offsets[-1]
         return Texts(self.data[first:last].copy(), self.offsets - first)
 

@@ -7,7 +7,7 @@ import pytest
 
 from gpu_engine.cpu import greedy
 from gpu_engine.cpu.drain import AHEAD, BEHIND, EITHER, drain_kernel
-from gpu_engine.cpu.pseudoflow import Pseudoflow, lend, take_back
+from gpu_engine.cpu.pseudoflow import Pseudoflow, saturate_unlimited, undo_saturation
 from gpu_engine.cpu.reach import list_ends
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.cpu.smallcut import GAVE_UP, SINK_CUT, SOURCE_CUT, Budget, attempt
@@ -31,16 +31,16 @@ def attempted(instance: Instance, budget: Budget) -> tuple[Instance, int, BoolAr
     """Lend, attempt, take back; what it says, and the source side if it found a cut."""
     given = instance.copy()
     flow, reach = kernel_view(given), Scratch().reach(given.network.n_vertices)
-    lent = lend(flow, None)
+    pushed = saturate_unlimited(flow, None)
     outcome = attempt(flow, reach, list_ends(flow, reach), budget, Control().slots)
-    take_back(flow, lent, None)
+    undo_saturation(flow, pushed, None)
     side = np.zeros(given.network.n_vertices, np.bool_)
-    if outcome.result == SOURCE_CUT:
+    if outcome.kind == SOURCE_CUT:
         side[reach.ahead[: outcome.reached]] = True
-    elif outcome.result != GAVE_UP:
+    elif outcome.kind != GAVE_UP:
         side = given.role == 0
         side[reach.behind[: outcome.reached]] = False
-    return given, outcome.result, side
+    return given, outcome.kind, side
 
 
 @pytest.mark.parametrize("first", range(0, 2000, SEEDS_A_CASE))

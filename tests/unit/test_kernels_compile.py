@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gpu_engine.cuda.layout import CLUSTER, options
+
 KERNELS = Path(__file__).parents[2] / "gpu_engine" / "cuda" / "kernels"
 SOURCES = sorted(str(path.relative_to(KERNELS)) for path in KERNELS.rglob("*.cu"))
 
@@ -36,9 +38,7 @@ def by_nvrtc(source: str, options: list[str]) -> bytes:
 @pytest.mark.parametrize("architecture", [80, 90, 100])
 @pytest.mark.parametrize("source", SOURCES)
 def test_compiles_to_a_cubin(source: str, architecture: int, width: str, tmp_path: Path) -> None:
-    cluster = 8 if architecture >= 90 else 1  # as in gpu_engine.cuda.module
-    options = ["-std=c++17", f"-I{KERNELS}", f"-arch=sm_{architecture}", f"-DCLUSTER={cluster}", "-DTHREADS=512"]
-    if width == "wide":
-        options.append("-DWIDE")
-    cubin = by_nvcc(source, options, tmp_path) if shutil.which("nvcc") else by_nvrtc(source, options)
+    macros = options(CLUSTER if architecture >= 90 else 1, wide=width == "wide")  # as in gpu_engine.cuda.module
+    given = ["-std=c++17", f"-I{KERNELS}", f"-arch=sm_{architecture}", *macros]
+    cubin = by_nvcc(source, given, tmp_path) if shutil.which("nvcc") else by_nvrtc(source, given)
     assert cubin.startswith(b"\x7fELF")

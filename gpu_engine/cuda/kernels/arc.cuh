@@ -1,23 +1,20 @@
-// What every kernel shares: widths, roles, the arc record and loads that bypass the incoherent L1 cache.
+// Every kernel includes this file: widths, roles, the arc record and loads that bypass the incoherent L1 cache.
 #pragma once
 
 #ifndef WIDE
-typedef int Capacity;           // every pair sum fits
+typedef int Capacity;  // every pair sum fits
 #else
 typedef long long Capacity;
 #endif
 typedef long long Units;
 
-// Label of a vertex during a drain (drain.cu says what the low half of the word is for).
-typedef long long Label;
-constexpr int UNSEEN = 0x3fffffff;      // not reached by the last search
-constexpr int OUTSIDE = -2;             // of the region
-constexpr int CUT_OFF = -3;             // from all targets, for good
-__device__ __forceinline__ int label_of(Label x) { return (int)(x >> 32); }
+// Vertices as gpu_engine/networks/free.py has them.
+enum Role : signed char { ORDINARY = ORDINARY_VERTEX, SINK = SINK_VERTEX, SOURCE = SOURCE_VERTEX };
 
-enum Role : signed char { ORDINARY = 0, SINK = 1, AWAY = 2 };
-
-struct __align__(sizeof(Capacity) == 4 ? 16 : 8) Arc { int head, reverse; Capacity residual, pair_sum; };
+struct __align__(sizeof(Capacity) == 4 ? 16 : 8) Arc {
+    int head, reverse;
+    Capacity residual, pair_sum;
+};
 
 __device__ constexpr Arc NO_ARC = {0, 0, 0, 0};
 
@@ -40,7 +37,8 @@ __device__ __forceinline__ Arc load_now(const Arc* p) {
     Arc x;
 #ifndef WIDE
     asm volatile("ld.global.cg.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x.head), "=r"(x.reverse), "=r"(x.residual), "=r"(x.pair_sum) : "l"(p));
+                 : "=r"(x.head), "=r"(x.reverse), "=r"(x.residual), "=r"(x.pair_sum)
+                 : "l"(p));
 #else
     asm volatile("ld.global.cg.v2.b32 {%0, %1}, [%2];" : "=r"(x.head), "=r"(x.reverse) : "l"(p));
     asm volatile("ld.global.cg.b64 %0, [%1];" : "=l"(x.residual) : "l"(&p->residual));

@@ -7,7 +7,7 @@
 
 #include "frontier.cuh"
 
-template <int SIZE, int EACH> struct Lanes {      // neighbouring lanes
+template <int SIZE, int EACH> struct Lanes {  // neighbouring lanes
     static constexpr int ITEMS = EACH;
     cg::thread_block_tile<SIZE> lanes;
     __device__ Lanes() : lanes(cg::tiled_partition<SIZE>(cg::this_thread_block())) {}
@@ -18,15 +18,15 @@ template <int SIZE, int EACH> struct Lanes {      // neighbouring lanes
         total = lanes.shfl(through, SIZE - 1);
         return through;
     }
-    __device__ int lowest(int x) const { return cg::reduce(lanes, x, cg::less<int>()); }
-    __device__ Units same(Units x) const { return lanes.shfl(x, 0); }
+    __device__ int reduce_min(int x) const { return cg::reduce(lanes, x, cg::less<int>()); }
+    __device__ Units broadcast(Units x) const { return lanes.shfl(x, 0); }
 };
 using Tile = Lanes<TILE, 1>;
 using Warp = Lanes<32, 4>;
 
-struct Block {              // all threads of a block
+struct Block {  // all threads of a block
     static constexpr int ITEMS = 4;
-    Units* sums;            // shared, one for each warp
+    Units* sums;  // shared, one for each warp
     __device__ int rank() const { return threadIdx.x; }
     __device__ static constexpr int size() { return THREADS; }
     __device__ Units scan(Units x, Units& total) const {
@@ -43,7 +43,7 @@ struct Block {              // all threads of a block
         }
         return before + through;
     }
-    __device__ int lowest(int x) const {
+    __device__ int reduce_min(int x) const {
         auto warp = cg::tiled_partition<32>(cg::this_thread_block());
         int low = cg::reduce(warp, x, cg::less<int>());
         __syncthreads();
@@ -52,7 +52,7 @@ struct Block {              // all threads of a block
         for (int i = 0; i < THREADS / 32; i++) low = min(low, (int)sums[i]);
         return low;
     }
-    __device__ Units same(Units x) const {
+    __device__ Units broadcast(Units x) const {
         __syncthreads();
         if (threadIdx.x == 0) sums[0] = x;
         __syncthreads();

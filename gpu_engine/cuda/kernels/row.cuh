@@ -1,14 +1,21 @@
-// What is done with one row: a search labels the vertices it is reached from, a round pushes its vertex's excess and
-// relabels it. drain.cu has the rules and why they hold.
+// The visit of one row: a search labels the vertices from which it is reached, a round discharges its vertex: it pushes
+// the excess and relabels the vertex. drain.cu has the rules and why they hold.
 #pragma once
 
 #include "groups.cuh"
 
-// What is read together lies together: a vertex's label and its row.
+// The label of a vertex during a drain is the high half of a word.
+typedef long long Label;
+constexpr int UNSEEN = 0x3fffffff;  // not reached by the last search
+constexpr int OUTSIDE = -2;         // the vertex lies outside the region
+constexpr int CUT_OFF = -3;         // the vertex reaches no target, for good
+__device__ __forceinline__ int label_of(Label x) { return (int)(x >> 32); }
+
+// A vertex's label and its row are read together, so they lie together.
 struct __align__(16) Vertex {
     Label label;
     int begin;
-    unsigned size;          // of the row; the top bit says that it is a sink
+    unsigned size;  // of the row; the top bit says that it is a sink
     __device__ __forceinline__ int length() const { return size & 0x7fffffff; }
     __device__ __forceinline__ int end() const { return begin + length(); }
     __device__ __forceinline__ bool sink() const { return size >> 31; }
@@ -16,7 +23,9 @@ struct __align__(16) Vertex {
 
 struct Graph {
     int n;
-    Vertex* vertices; Arc* arcs; Units* excess;
+    Vertex* vertices;
+    Arc* arcs;
+    Units* excess;
 };
 
 template <bool MIRROR> __device__ __forceinline__ Capacity forward(const Arc& a) {
@@ -25,12 +34,12 @@ template <bool MIRROR> __device__ __forceinline__ Capacity forward(const Arc& a)
 template <bool MIRROR> __device__ __forceinline__ Capacity backward(const Arc& a) {
     return MIRROR ? a.residual : a.pair_sum - a.residual;
 }
-template <bool MIRROR> __device__ __forceinline__ Units held(const Graph& g, int v) {
+template <bool MIRROR> __device__ __forceinline__ Units excess_of(const Graph& g, int v) {
     Units e = load_now(g.excess + v);
     return MIRROR ? -e : e;
 }
-// Add to what v holds; returns what it held before.
-template <bool MIRROR> __device__ __forceinline__ Units give(const Graph& g, int v, Units amount) {
+// Add to the excess of v; returns its excess before.
+template <bool MIRROR> __device__ __forceinline__ Units add_excess(const Graph& g, int v, Units amount) {
     Units old = (Units)atomicAdd((unsigned long long*)(g.excess + v), (unsigned long long)(MIRROR ? -amount : amount));
     return MIRROR ? -old : old;
 }
@@ -54,13 +63,14 @@ __device__ __forceinline__ Vertex load_now(const Vertex* p) {
     int begin;
     unsigned size;
     asm volatile("{ .reg .b64 r; ld.global.cg.v2.b64 {%0, r}, [%3]; mov.b64 {%1, %2}, r; }"
-                 : "=l"(label), "=r"(begin), "=r"(size) : "l"(p));
+                 : "=l"(label), "=r"(begin), "=r"(size)
+                 : "l"(p));
     return {label, begin, size};
 }
 __device__ __forceinline__ void store(Vertex* p, const Vertex& x) {
     __stcg((longlong2*)p, make_longlong2(x.label, (Label)x.size << 32 | (unsigned)x.begin));
 }
-// A row that the next step reads comes to L2 meanwhile.
+// Start to bring a row that the next step reads to L2.
 __device__ __forceinline__ void prefetch(const Arc* row, int length) {
 #if __CUDA_ARCH__ >= 900
     if (length > 0 && length <= PIECE && sizeof(Arc) == 16)
@@ -68,21 +78,21 @@ __device__ __forceinline__ void prefetch(const Arc* row, int length) {
 #endif
 }
 __device__ __forceinline__ void store(Label* p, Label x) { __stcg(p, x); }
-__device__ __forceinline__ int at_begin(Label x, int round) {
+__device__ __forceinline__ int label_at_begin(Label x, int round) {
     return (x & 3) == 1 + (round & 1) ? (int)(x >> 2 & 0x3fffffff) : label_of(x);
 }
-__device__ __forceinline__ int meaning(int label, int unseen) { return label == UNSEEN ? unseen : label; }
+__device__ __forceinline__ int effective_label(int label, int unseen) { return label == UNSEEN ? unseen : label; }
 
 // ---- visits ---------------------------------------------------------------------------------------------------
 
 using Searched = Frontier<MANY>;
 using Active = Frontier<SOME>;
-constexpr int NOBODY = -1;
+constexpr int NO_VERTEX = -1;
 
-struct Tally {              // of one thread, since the last report
+struct ThreadCounters {  // since they were last published
     unsigned pushes, relabels;
     Units scanned;
-    Units sunk;             // what the block's favourite sink is to get
+    Units into_hot_sink;  // pushed to the block's hot sink, whose excess is only raised at the end
 };
 
 // Search: a vertex from which a labelled one is reached gets the label `level` + 1, unless it has one as low.
@@ -129,7 +139,7 @@ template <bool MIRROR>
 __device__ __forceinline__ void search_row(const Graph& g, Entry row, const Searched& frontier, int* found) {
     int a = row.begin + threadIdx.x % TILE, level = row.label;
     constexpr int FEW = Tile::ITEMS;
-    if (row.end - row.begin <= FEW * TILE) {    // most arcs of sparse graphs lead on: straight to the atomic
+    if (row.end - row.begin <= FEW * TILE) {  // most arcs of sparse graphs lead on: straight to the atomic
         Arc arc[FEW];
 #pragma unroll
         for (int i = 0; i < FEW; i++) arc[i] = a + i * TILE < row.end ? load_now(g.arcs + a + i * TILE) : NO_ARC;
@@ -139,7 +149,7 @@ __device__ __forceinline__ void search_row(const Graph& g, Entry row, const Sear
                 reach(g, arc[i].head, load_now(g.vertices + arc[i].head), level, frontier, found);
         return;
     }
-    constexpr int BATCH = 4;                // most arcs of dense ones lead to labelled vertices: look before
+    constexpr int BATCH = 4;  // most arcs of dense ones lead to labelled vertices: look before
     for (; a < row.end; a += BATCH * TILE) {
         Arc arc[BATCH];
         Vertex there[BATCH];
@@ -171,17 +181,17 @@ template <class Group> struct Slice {
 
 template <bool MIRROR>
 __device__ __forceinline__ void push(const Graph& g, int a, const Arc& arc, const Vertex& there, Units amount, int label,
-                                     const Active& frontier, int* favourite, Tally& tally) {
+                                     const Active& frontier, int* hot_sink, ThreadCounters& counters) {
     Capacity moved = (Capacity)(MIRROR ? -amount : amount);
     __stcg(&g.arcs[a].residual, (Capacity)(arc.residual - moved));
     add(&g.arcs[arc.reverse].residual, moved);
-    tally.pushes++;
-    // Thousands may push to one sink in a round, and nobody asks before the drain is over what it holds.
-    if (there.sink() && (*favourite == arc.head || atomicCAS(favourite, NOBODY, arc.head) == NOBODY)) {
-        tally.sunk += amount;
+    counters.pushes++;
+    // Thousands may push to one sink in a round, and nobody needs its excess before the drain is over.
+    if (there.sink() && (*hot_sink == arc.head || atomicCAS(hot_sink, NO_VERTEX, arc.head) == NO_VERTEX)) {
+        counters.into_hot_sink += amount;
         return;
     }
-    Units old = give<MIRROR>(g, arc.head, amount);
+    Units old = add_excess<MIRROR>(g, arc.head, amount);
     if (old > 0 || old + amount <= 0 || there.sink()) return;
     Entry e{arc.head, there.begin, there.end(), label};
     if (there.length() < LONG_ROW) frontier.append(e);
@@ -191,55 +201,55 @@ __device__ __forceinline__ void push(const Graph& g, int a, const Arc& arc, cons
 // Round: push the excess of e.vertex, relabel it if some is left. `e.label` is its label at the round's beginning.
 template <bool MIRROR, class Group>
 __device__ __forceinline__ void discharge(const Graph& g, const Group& group, int unseen, Entry e, const Active& frontier,
-                                          int* favourite, int* dropped, Tally& tally) {
+                                          int* hot_sink, int* dropped, ThreadCounters& counters) {
     constexpr int ITEMS = Group::ITEMS;
-    int own = e.label, lowest = UNSEEN - 1, round = frontier.step;
-    if (own < 0) {          // an exhausted search did not see it
+    int own = e.label, lowest_label = UNSEEN - 1, round = frontier.step;
+    if (own < 0) {  // an exhausted search did not see it
         if (group.rank() == 0) *dropped = 1;
         return;
     }
     Slice<Group> slice(g, group, e.begin, e.end);
-    Units left = group.same(held<MIRROR>(g, e.vertex)), rest = 1;       // others may add to it meanwhile
+    Units left = group.broadcast(excess_of<MIRROR>(g, e.vertex)), rest = 1;  // others may add to it meanwhile
     for (int base = e.begin; base < e.end && left > 0;) {
         Vertex there[ITEMS];
         int far[ITEMS];
-        Units room[ITEMS], mine = 0, total;
+        Units pushable[ITEMS], mine = 0, total;
 #pragma unroll
         for (int i = 0; i < ITEMS; i++)
             there[i] = slice.at(i) < e.end ? load_now(g.vertices + slice.arc[i].head) : Vertex{settled(OUTSIDE), 0, 0};
 #pragma unroll
         for (int i = 0; i < ITEMS; i++) {
-            far[i] = meaning(at_begin(there[i].label, round), unseen);
-            room[i] = far[i] == own - 1 ? (Units)forward<MIRROR>(slice.arc[i]) : 0;
-            mine += room[i];
+            far[i] = effective_label(label_at_begin(there[i].label, round), unseen);
+            pushable[i] = far[i] == own - 1 ? (Units)forward<MIRROR>(slice.arc[i]) : 0;
+            mine += pushable[i];
         }
         Units through = group.scan(mine, total), sent = min(left, total);
         Units share = max(left - (through - mine), (Units)0);
-        if (group.rank() == 0 && sent > 0) rest = give<MIRROR>(g, e.vertex, -sent) - sent;
+        if (group.rank() == 0 && sent > 0) rest = add_excess<MIRROR>(g, e.vertex, -sent) - sent;
 #pragma unroll
         for (int i = 0; i < ITEMS; i++) {
             const Arc& arc = slice.arc[i];
-            Units amount = min(room[i], share);
+            Units amount = min(pushable[i], share);
             share -= amount;
-            bool gained = far[i] == own + 1 && backward<MIRROR>(arc) > 0;      // by a push to us, perhaps
-            if (far[i] >= 0 && (forward<MIRROR>(arc) > amount || gained)) lowest = min(lowest, far[i]);
+            bool gained = far[i] == own + 1 && backward<MIRROR>(arc) > 0;  // by a push to us, perhaps
+            if (far[i] >= 0 && (forward<MIRROR>(arc) > amount || gained)) lowest_label = min(lowest_label, far[i]);
             if (amount <= 0) continue;
-            push<MIRROR>(g, slice.at(i), arc, there[i], amount, own - 1, frontier, favourite, tally);
+            push<MIRROR>(g, slice.at(i), arc, there[i], amount, own - 1, frontier, hot_sink, counters);
         }
         left -= sent;
         base += ITEMS * Group::size();
         if (base < e.end && left > 0) slice = Slice<Group>(g, group, base, e.end);
     }
-    if (left > 0) lowest = group.lowest(lowest);
+    if (left > 0) lowest_label = group.reduce_min(lowest_label);
     if (group.rank() != 0) return;
-    tally.scanned += e.end - e.begin;
+    counters.scanned += e.end - e.begin;
     if (left > 0) {
-        e.label = min(lowest, g.n - 1) + 1;
+        e.label = min(lowest_label, g.n - 1) + 1;
         store(&g.vertices[e.vertex].label, changed(own, e.label, round));
-        tally.relabels++;
+        counters.relabels++;
     } else {
         store(&g.vertices[e.vertex].label, settled(own));
-        if (rest <= 0) return;      // else something came in meanwhile
+        if (rest <= 0) return;  // else something came in meanwhile
     }
     if (Group::size() == TILE) frontier.append(e);
     else frontier.append_long(e);
@@ -248,15 +258,15 @@ __device__ __forceinline__ void discharge(const Graph& g, const Group& group, in
 // A round's visit by one thread: up to SHORT_ROW arcs are in flight, then the labels at their heads, then the pushes. The
 // rules are those of `discharge`.
 template <bool MIRROR>
-__device__ __forceinline__ void discharge_alone(const Graph& g, int unseen, Entry e, const Active& frontier, int* favourite,
-                                                int* dropped, Tally& tally) {
-    int own = e.label, lowest = UNSEEN - 1, round = frontier.step;
+__device__ __forceinline__ void discharge_alone(const Graph& g, int unseen, Entry e, const Active& frontier, int* hot_sink,
+                                                int* dropped, ThreadCounters& counters) {
+    int own = e.label, lowest_label = UNSEEN - 1, round = frontier.step;
     if (own < 0) {
         *dropped = 1;
         return;
     }
-    Units had = held<MIRROR>(g, e.vertex), left = had;
-    tally.scanned += e.end - e.begin;
+    Units had = excess_of<MIRROR>(g, e.vertex), left = had;
+    counters.scanned += e.end - e.begin;
     for (int base = e.begin; base < e.end && left > 0; base += SHORT_ROW) {
         int head[SHORT_ROW];
         Capacity amount[SHORT_ROW];
@@ -270,32 +280,33 @@ __device__ __forceinline__ void discharge_alone(const Graph& g, int unseen, Entr
                 label[i] = base + i < e.end ? load_now(&g.vertices[arc[i].head].label) : settled(OUTSIDE);
 #pragma unroll
             for (int i = 0; i < SHORT_ROW; i++) {
-                int far = meaning(at_begin(label[i], round), unseen);
-                Capacity room = far == own - 1 ? forward<MIRROR>(arc[i]) : 0;
+                int far = effective_label(label_at_begin(label[i], round), unseen);
+                Capacity pushable = far == own - 1 ? forward<MIRROR>(arc[i]) : 0;
                 head[i] = arc[i].head;
-                amount[i] = (Capacity)min((Units)room, left);
+                amount[i] = (Capacity)min((Units)pushable, left);
                 bool gained = far == own + 1 && backward<MIRROR>(arc[i]) > 0;
-                if (far >= 0 && (forward<MIRROR>(arc[i]) > amount[i] || gained)) lowest = min(lowest, far);
+                if (far >= 0 && (forward<MIRROR>(arc[i]) > amount[i] || gained)) lowest_label = min(lowest_label, far);
                 if (amount[i] <= 0) continue;
                 left -= amount[i];
                 Capacity moved = MIRROR ? -amount[i] : amount[i];
                 __stcg(&g.arcs[base + i].residual, (Capacity)(arc[i].residual - moved));
                 add(&g.arcs[arc[i].reverse].residual, moved);
-                tally.pushes++;
+                counters.pushes++;
             }
         }
         if (own == 1) {
 #pragma unroll
             for (int i = 0; i < SHORT_ROW; i++) {
                 if (amount[i] <= 0 || !load_now(g.vertices + head[i]).sink()) continue;
-                if (*favourite == head[i] || atomicCAS(favourite, NOBODY, head[i]) == NOBODY) tally.sunk += amount[i];
-                else give<MIRROR>(g, head[i], amount[i]);
+                if (*hot_sink == head[i] || atomicCAS(hot_sink, NO_VERTEX, head[i]) == NO_VERTEX)
+                    counters.into_hot_sink += amount[i];
+                else add_excess<MIRROR>(g, head[i], amount[i]);
                 amount[i] = 0;
             }
         }
         Units old[SHORT_ROW];
 #pragma unroll
-        for (int i = 0; i < SHORT_ROW; i++) old[i] = amount[i] > 0 ? give<MIRROR>(g, head[i], amount[i]) : 1;
+        for (int i = 0; i < SHORT_ROW; i++) old[i] = amount[i] > 0 ? add_excess<MIRROR>(g, head[i], amount[i]) : 1;
 #pragma unroll
         for (int i = 0; i < SHORT_ROW; i++) {
             if (old[i] > 0 || old[i] + amount[i] <= 0) continue;
@@ -306,11 +317,11 @@ __device__ __forceinline__ void discharge_alone(const Graph& g, int unseen, Entr
         }
     }
     Units rest = 1;
-    if (left < had) rest = give<MIRROR>(g, e.vertex, left - had) - (had - left);
+    if (left < had) rest = add_excess<MIRROR>(g, e.vertex, left - had) - (had - left);
     if (left > 0) {
-        e.label = min(lowest, g.n - 1) + 1;
+        e.label = min(lowest_label, g.n - 1) + 1;
         store(&g.vertices[e.vertex].label, changed(own, e.label, round));
-        tally.relabels++;
+        counters.relabels++;
     } else {
         store(&g.vertices[e.vertex].label, settled(own));
         if (rest <= 0) return;

@@ -1,4 +1,4 @@
-"""Run a preset on flow states: on one region, or on both sides of an old cut at once."""
+"""Run a preset on flow states: on one region, or on both regions of an old cut at once."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from typing import Any, Final
 import cupy
 import numpy as np
 
-from gpu_engine.cuda import launch
-from gpu_engine.cuda.launch import State, Topology
-from gpu_engine.cuda.presets.region import AWAY, ReversedRows, Side
+from gpu_engine.cuda.launch.arrays import State, Topology, heads_and_reverses
+from gpu_engine.cuda.layout import OUTSIDE, TARGET
+from gpu_engine.cuda.presets.region import Region, ReversedRows
 from gpu_engine.cuda.presets.schedules import PRESETS, Preset, Steps
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
-from gpu_engine.networks.free import ORDINARY, SINK
+from gpu_engine.networks.free import ORDINARY
 
 STEP_LIMIT: Final = 1 << 30
 """Host iterations of one drain; at 10 us each, hours. What is left then is the default drain's."""
@@ -35,7 +35,7 @@ class PresetDrain:
 
     @property
     def nbytes(self) -> int:
-        """On the device at rest."""
+        """Bytes on the device at rest."""
         rows = self._reversed_rows
         return 0 if rows is None else sum(int(getattr(rows, field.name).nbytes) for field in fields(rows))
 
@@ -43,13 +43,13 @@ class PresetDrain:
     def _streams(self) -> tuple[Any, Any]:
         return cupy.cuda.Stream(), cupy.cuda.Stream()
 
-    def _side(self, state: State, deficits: bool) -> Side:
-        """S as the region of its deficits, or T; what is free there takes or gives everything."""
-        free = (state.role != ORDINARY).astype(np.int8) * np.int8(SINK)
-        region = cupy.where(state.source_side != deficits, np.int8(AWAY), free)
+    def _region(self, state: State, deficits: bool) -> Region:
+        """S as the region of its deficits, or T; free vertices there take or supply everything."""
+        free = (state.role != ORDINARY).astype(np.int8) * np.int8(TARGET)
+        role = cupy.where(state.source_side != deficits, np.int8(OUTSIDE), free)
         if self._preset.reversed_rows and self._reversed_rows is None and self._topology.n_arcs:
-            self._reversed_rows = ReversedRows.of(self._topology, state.edge_arc, *launch.columns(state.arcs))
-        return Side(self._topology, state.arcs, state.excess, region, state.wide, deficits, self._reversed_rows)
+            self._reversed_rows = ReversedRows.of(self._topology, state.edge_arc, *heads_and_reverses(state.arcs))
+        return Region(self._topology, state.arcs, state.excess, role, state.wide, deficits, self._reversed_rows)
 
     def one(self, state: State, deficits: bool, control: Control) -> dict[str, int]:
         """Drain S of its deficits, or T of its excess, on the current stream; returns the counters.
@@ -57,12 +57,12 @@ class PresetDrain:
         Raises `Cancelled`; the state is then a pseudoflow.
         """
         began = perf_counter()
-        side = self._side(state, deficits)
-        if side.n_arcs:
-            with closing(self._preset.schedule(side)) as steps:
+        region = self._region(state, deficits)
+        if region.n_arcs:
+            with closing(self._preset.schedule(region)) as steps:
                 for _ in zip(range(STEP_LIMIT), steps, strict=False):
-                    _look(control)
-        counters = side.work.counters()
+                    _raise_if_cancelled(control)
+        counters = region.counters.read()
         self.spent_ms += (perf_counter() - began) * 1e3
         return counters
 
@@ -71,16 +71,16 @@ class PresetDrain:
         if not self._preset.both_sides:
             return {}
         began = perf_counter()
-        sides = [self._side(state, deficits) for deficits in (True, False)]
+        regions = [self._region(state, deficits) for deficits in (True, False)]
         cupy.cuda.get_current_stream().synchronize()
         try:
-            _run_at_once([self._preset.schedule(side) for side in sides], self._streams, control)
+            _run_at_once([self._preset.schedule(region) for region in regions], self._streams, control)
         finally:
             for stream in self._streams:
                 stream.synchronize()
         counters: Counter[str] = Counter()
-        for side in sides:
-            counters.update(side.work.counters())
+        for region in regions:
+            counters.update(region.counters.read())
         self.spent_ms += (perf_counter() - began) * 1e3
         return counters
 
@@ -91,7 +91,7 @@ def _run_at_once(schedules: Sequence[Steps], streams: Sequence[Any], control: Co
             (stack.enter_context(closing(steps)), stream) for steps, stream in zip(schedules, streams, strict=True)
         ]
         for _ in range(STEP_LIMIT):
-            _look(control)
+            _raise_if_cancelled(control)
             for steps, stream in tuple(running):
                 with stream:
                     try:
@@ -102,6 +102,6 @@ def _run_at_once(schedules: Sequence[Steps], streams: Sequence[Any], control: Co
                 return
 
 
-def _look(control: Control) -> None:
+def _raise_if_cancelled(control: Control) -> None:
     if control.cancelled:
         raise Cancelled("the solve was cancelled")

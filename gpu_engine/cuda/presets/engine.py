@@ -7,7 +7,7 @@ from typing import Final
 
 from gpu_engine.cuda.arrange import Arrangement, as_given
 from gpu_engine.cuda.engine import COUNTERS, CudaEngine, CudaFlowState
-from gpu_engine.cuda.launch import Drains
+from gpu_engine.cuda.launch.drain import Drains
 from gpu_engine.cuda.presets.drain import PresetDrain
 from gpu_engine.cuda.waiting import WORK, wait
 from gpu_engine.engine import WORK_DONE, Control, FlowState, SolveReport
@@ -22,7 +22,7 @@ LEFT: Final = "left_pushes"
 class PresetEngine(CudaEngine):
     """``preset`` is a name of `gpu_engine.cuda.presets.schedules`. Reports count the preset's work, and `LEFT`.
 
-    What a preset takes while it drains is not asked of ``room``. Raises KeyError for a name that is not there.
+    The working memory of a preset is not asked of ``room``. Raises KeyError for a name that is not there.
     """
 
     def __init__(self, network: Network, preset: str, room: Room = unlimited) -> None:
@@ -31,7 +31,7 @@ class PresetEngine(CudaEngine):
         self._preset = PresetDrain(preset, self._topology)
 
     def _arranged(self, state: CudaFlowState) -> Arrangement:
-        """As published codes have their arcs."""
+        """The network's own order, as published codes have it."""
         return as_given(self.network)
 
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
@@ -56,10 +56,10 @@ class PresetEngine(CudaEngine):
         except Cancelled:
             stopped = True  # what the drains before it did counts all the same
         wait(control, drains, math.inf)
-        for told in drains.outcomes():
-            stopped |= bool(told["status"] != 0)
-            state.value += int(told["gained"])
-            counters[LEFT] += int(told["pushes"])
+        for result in drains.results():
+            stopped |= bool(result["status"] != 0)
+            state.value += int(result["gained"])
+            counters[LEFT] += int(result["pushes"])
         control.slots[WORK] = done + [counters[name] for name in WORK_DONE]
         if stopped:
             state.holding = max(state.holding, 1)

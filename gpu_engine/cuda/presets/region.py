@@ -1,4 +1,4 @@
-"""What a preset works on: one region of a flow state, with the preset's own working memory and tallies."""
+"""One region of a flow state as a preset drains it, with the preset's own working memory and counters."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,16 +10,11 @@ from typing import Any, Final
 import cupy
 import numpy as np
 
-from gpu_engine.cuda.launch import BLOCK, MAX_BLOCKS, Array, Topology, residual
-from gpu_engine.cuda.module import kernel
-from gpu_engine.networks.free import SINK
-
-TALLIES: Final = ("pushes", "relabels", "arcs_scanned")
-"""What kernels count, in the order of `Tally` in presets/common.cuh."""
+from gpu_engine.cuda.launch.arrays import Array, Topology, residuals
+from gpu_engine.cuda.launch.grid import launch_strided
+from gpu_engine.cuda.layout import DRAIN_COUNTERS, OUTSIDE, TARGET
 
 WARP: Final = 32
-AWAY: Final = 2
-"""Outside the region; see arc.cuh."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +49,25 @@ class ReversedRows:
 
 
 @dataclass(slots=True)
-class Work:
-    """Shared by the sides of one drain. ``tally`` int64[3], ``signal`` int32[1]: what a kernel tells the host."""
+class DrainCounters:
+    """The counters of one drain, shared by its regions: those of the kernels on the device, those of the host in
+    ``host``. ``signal`` int32[1] is a word by which a kernel answers the host."""
 
-    tally: Array = field(default_factory=lambda: cupy.zeros(len(TALLIES), np.int64))
+    device: Array = field(default_factory=lambda: cupy.zeros(DRAIN_COUNTERS.itemsize, np.uint8))
     signal: Array = field(default_factory=lambda: cupy.zeros(1, np.int32))
-    done: Counter[str] = field(default_factory=Counter)
+    host: Counter[str] = field(default_factory=Counter)
 
-    def counters(self) -> dict[str, int]:
-        counted = dict(zip(TALLIES, (int(x) for x in self.tally.get()), strict=True))
-        return {**counted, **{name: self.done[name] for name in ("global_relabels", "rounds", "levels")}}
+    def read(self) -> dict[str, int]:
+        """All counters by name; waits for the kernels."""
+        record = self.device.get().view(DRAIN_COUNTERS)[0]
+        counted = {name: int(record[name]) for name in DRAIN_COUNTERS.names or ()}
+        return {**counted, **{name: self.host[name] for name in ("global_relabels", "rounds", "levels")}}
 
 
 @dataclass(frozen=True)
-class Side:
-    """A region during a drain. ``role`` int8[n]: 0 ordinary, 1 target, 2 outside. A mirrored side moves deficits
-    backwards."""
+class Region:
+    """A region during a drain. ``role`` int8[n]: INSIDE, TARGET or OUTSIDE of `gpu_engine.cuda.layout`. In a mirrored
+    region deficits move backwards."""
 
     topology: Topology
     arcs: Array
@@ -78,8 +76,8 @@ class Side:
     wide: bool
     mirrored: bool
     reversed_rows: ReversedRows | None = None
-    """Of presets that want it."""
-    work: Work = field(default_factory=Work)
+    """Only presets on the reversed CSR have it."""
+    counters: DrainCounters = field(default_factory=DrainCounters)
 
     @property
     def n(self) -> int:
@@ -105,50 +103,50 @@ class Side:
     def new_list(self) -> Array:
         return cupy.empty(self.n, np.int32)
 
-    def without_sinks(self) -> "Side":
-        """The side with its sinks outside, for presets that fill the arcs to them beforehand."""
-        role = cupy.where(self.role == SINK, np.int8(AWAY), self.role)
+    def without_sinks(self) -> "Region":
+        """This region with its sinks outside, for presets that fill the arcs to them beforehand."""
+        role = cupy.where(self.role == TARGET, np.int8(OUTSIDE), self.role)
         return replace(self, role=role)
 
-    def mirror(self) -> "Side":
-        """The same vertices seen the other way: what holds excess is a target for what lacks it."""
+    def mirror(self) -> "Region":
+        """This region seen the other way: vertices with excess are targets for vertices with a deficit."""
         return replace(self, mirrored=not self.mirrored)
 
     def launch(self, name: str, items: int, *more: Any) -> None:
         """Start kernel ``file/name`` with one thread an item on the current stream; ``more`` follows REGION."""
         file, function = name.split("/")
         sign = np.int32(-1 if self.mirrored else 1)
-        region = (np.int32(self.n), self.role, self.excess, sign, self.height, self.work.tally)
+        region = (np.int32(self.n), self.role, self.excess, sign, self.height, self.counters.device)
         arguments = [np.int32(x) if isinstance(x, int) else x for x in more]
-        blocks = max(1, min(MAX_BLOCKS, -(-items // BLOCK)))
-        kernel(f"presets/{file}.cu", function, wide=self.wide)((blocks,), (BLOCK,), (*region, *arguments))
+        launch_strided(f"presets/{file}.cu", function, items, self.wide, *region, *arguments)
 
     def launch_warps(self, name: str, items: int, *more: Any) -> None:
-        """The same with one warp an item."""
+        """Start kernel ``file/name`` with one warp an item."""
         self.launch(name, WARP * items, *more)
 
-    def clear(self) -> Array:
-        self.work.signal.fill(0)
-        return self.work.signal
+    def clear_signal(self) -> Array:
+        """Set the signal to zero; returns it as an argument for kernels."""
+        self.counters.signal.fill(0)
+        return self.counters.signal
 
-    def told(self) -> int:
-        """What the kernels since `clear` have left in the signal; waits for them."""
-        return int(self.work.signal.get()[0])
+    def read_signal(self) -> int:
+        """The value that the kernels since `clear_signal` have left in the signal; waits for them."""
+        return int(self.counters.signal.get()[0])
 
     def collect(self, file: str) -> int:
         """Gather the active vertices in `active`; returns their number. O(n)."""
-        self.launch(f"{file}/collect", self.n, self.active, self.clear())
-        return self.told()
+        self.launch(f"{file}/collect", self.n, self.active, self.clear_signal())
+        return self.read_signal()
 
     @contextmanager
     def as_reversed_rows(self) -> Iterator[tuple[Array, ...]]:
         """The arguments RCSR of presets/wbpr.cu on a copy of the residuals, which is written back at the end.
 
-        A mirrored side exchanges the directions here, so the layout knows nothing of it.
+        A mirrored region exchanges the directions here, so the layout knows nothing of it.
         """
         rows = self.reversed_rows
         assert rows is not None
-        column = residual(self.arcs, self.wide)
+        column = residuals(self.arcs, self.wide)
         forward, backward = (rows.backward, rows.forward) if self.mirrored else (rows.forward, rows.backward)
         ahead, against = column[forward], column[backward]
         try:

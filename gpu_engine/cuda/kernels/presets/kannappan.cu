@@ -25,19 +25,19 @@ extern "C" __global__ void remove_invalid_listed(REGION, RECORDS, const int* lis
 extern "C" __global__ void saturate_sinks(REGION, RECORDS) {
     Region region = THE_REGION;
     Records layout = THE_RECORDS;
-    Count count;
+    ThreadCounters counters;
     for (int u = thread(); u < n; u += threads()) {
-        if (role[u] != ORDINARY) continue;
+        if (role[u] != INSIDE) continue;
         int degree = layout.degree(u);
         for (int i = 0; i < degree; i++) {
             Neighbour v = layout.at(u, i);
-            if (v.room <= 0 || role[v.vertex] != SINK) continue;
-            layout.move(u, v, v.room);
-            region.give(v.vertex, v.room);
-            region.give(u, -v.room);
-            count.pushes++;
+            if (v.residual <= 0 || role[v.vertex] != TARGET) continue;
+            layout.move(u, v, v.residual);
+            region.add_excess(v.vertex, v.residual);
+            region.add_excess(u, -v.residual);
+            counters.pushes++;
         }
-        count.scanned += degree;
+        counters.scanned += degree;
     }
-    count.add_to(tally);
+    counters.add_to(totals);
 }

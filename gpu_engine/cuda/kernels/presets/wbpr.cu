@@ -1,6 +1,6 @@
 // `wbpr-{tc,vc}-{rcsr,bcsr}`: Hsieh, Lin, Kuo, Algorithms 1 (thread-centric) and 2 (vertex-centric) on their two
-// layouts. See lockfree.cuh and warps.cuh for what was racy and how it is repaired: cancelled violations in the first
-// case, separate launches in the second.
+// layouts. lockfree.cuh and warps.cuh describe the races and their repairs: cancelled violations in the first case,
+// separate launches in the second.
 
 #include "presets/lockfree.cuh"
 #include "presets/warps.cuh"
@@ -21,8 +21,13 @@ struct Bcsr : Records {
 // Reversed CSR (section 3.2), a copy: one forward entry a link, with the residuals of both directions, and for each
 // vertex the entries that lead to it. A slot is the entry, or its complement when it is used backwards.
 struct Rcsr {
-    const int* row_offsets; const int* head; Capacity* with; Capacity* against;
-    const int* back_offsets; const int* back_head; const int* entry;
+    const int* row_offsets;
+    const int* head;
+    Capacity* with;
+    Capacity* against;
+    const int* back_offsets;
+    const int* back_head;
+    const int* entry;
 
     __device__ int degree(int u) const {
         return row_offsets[u + 1] - row_offsets[u] + back_offsets[u + 1] - back_offsets[u];
@@ -42,7 +47,9 @@ struct Rcsr {
     }
 };
 
-struct Nobody { __device__ void operator()(int) const {} };     // the list is collected anew each round
+struct NoWorklist {
+    __device__ void operator()(int) const {}
+};  // the list is collected anew each round
 
 #define BCSR RECORDS
 #define THE_BCSR Bcsr{{row_offsets, arcs, sign}}
@@ -61,10 +68,10 @@ struct Nobody { __device__ void operator()(int) const {} };     // the list is c
         cancel_all_violations<false>(THE_REGION, THE_LAYOUT, nullptr, n);                                            \
     }                                                                                                                \
     extern "C" __global__ void push_##suffix(REGION, LAYOUT, int* list, int length) {                                \
-        push_listed(THE_REGION, THE_LAYOUT, list, length, Nobody{});                                                 \
+        push_listed(THE_REGION, THE_LAYOUT, list, length, NoWorklist{});                                                 \
     }                                                                                                                \
     extern "C" __global__ void relabel_##suffix(REGION, LAYOUT, const int* list, int length) {                       \
-        relabel_listed(THE_REGION, THE_LAYOUT, list, length, Nobody{});                                              \
+        relabel_listed(THE_REGION, THE_LAYOUT, list, length, NoWorklist{});                                              \
     }
 
 FOR_LAYOUT(bcsr, BCSR, THE_BCSR)

@@ -1,0 +1,64 @@
+"""The CuPy arrays that kernels work on, on the current device.
+
+``arcs`` int32[arcs, 4] or int64[arcs, 3] (wide: head and reverse share the first word) has one `Arc` record of arc.cuh
+in each row.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import cupy
+import numpy as np
+
+Array = Any
+"""A cupy.ndarray; CuPy has no generic array type that a checker could use."""
+
+
+class State(Protocol):
+    """The arrays of a flow state that kernels use; see `gpu_engine.cuda.engine.CudaFlowState`."""
+
+    role: Array
+    excess: Array
+    source_side: Array
+    arcs: Array
+    edge_arc: Array
+    wide: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The arrays that all states of a network share on the device. Each has its own order of the arcs in a row."""
+
+    n: int
+    n_arcs: int
+    row_offsets: Array
+    capacity: Array
+    undirected: Array
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.row_offsets, self.capacity, self.undirected)
+        return sum(int(array.nbytes) for array in arrays)
+
+    def edges(self, state: State) -> tuple[Any, ...]:
+        """The arguments by which kernels find an edge's arc."""
+        return state.edge_arc, self.undirected, np.int32(len(self.undirected))
+
+
+def new_arcs(head: Array, reverse_arc: Array, wide: bool) -> Array:
+    """Arc records without capacities."""
+    arcs = cupy.empty((len(head), 3), np.int64) if wide else cupy.empty((len(head), 4), np.int32)
+    words = arcs.view(np.int32)
+    words[:, 0], words[:, 1] = head, reverse_arc
+    return arcs
+
+
+def heads_and_reverses(arcs: Array) -> tuple[Array, Array]:
+    """int32[arcs] each, views of the records."""
+    words = arcs.view(np.int32)
+    return words[:, 0], words[:, 1]
+
+
+def residuals(arcs: Array, wide: bool) -> Array:
+    """The residuals, a view of the records."""
+    return arcs[:, 1] if wide else arcs[:, 2]

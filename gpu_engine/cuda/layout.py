@@ -1,0 +1,91 @@
+"""Records and constants that Python and the kernels share, stated once.
+
+Every compilation gets them as macros (`options`). Constants are used from there; of each record the kernels assert that
+its size and the places of its fields are the same in C++ (kernels/layout.cuh). This module needs no CuPy.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from gpu_engine.engine import WORK_DONE
+from gpu_engine.footprint import LONG_ROW
+from gpu_engine.networks.free import ORDINARY, SINK, SOURCE
+
+THREADS: Final = 512
+"""Threads in a block of the drain."""
+
+CLUSTER: Final = 8
+"""Blocks of the leading cluster: the largest size that every device with clusters allows."""
+
+NARROW_LIMIT: Final = 1 << 30
+"""Pair sums below this fit int32 residuals."""
+
+INSIDE, TARGET, OUTSIDE = 0, 1, 2
+"""Roles of a vertex in the region of a preset: excess passes through it, it takes everything, or it is left alone."""
+
+CONSTANTS: Final[Mapping[str, int]] = {
+    "THREADS": THREADS,
+    "LONG_ROW": LONG_ROW,
+    "NARROW_LIMIT": NARROW_LIMIT,
+    "ORDINARY_VERTEX": ORDINARY,
+    "SINK_VERTEX": SINK,
+    "SOURCE_VERTEX": SOURCE,
+    "INSIDE_REGION": INSIDE,
+    "TARGET_OF_REGION": TARGET,
+    "OUTSIDE_REGION": OUTSIDE,
+}
+
+UPDATE_RESULT: Final = np.dtype(
+    [("gained", "i8"), ("lacking", "i4"), ("holding", "i4"), ("overflow", "i4"), ("pad", "i4")]
+)
+"""The answer to an update: see `UpdateResult` in update.cu."""
+
+OFFENDERS: Final = ("residual", "balance", "terminal", "crossing", "side")
+"""The conditions of a certificate, in the order of `gpu_engine.checks`."""
+
+FINDINGS: Final = np.dtype([(name, "i4") for name in (*OFFENDERS, "pad")] + [("across", "i8"), ("cut_capacity", "i8")])
+"""The answer of a certificate's scan: see `Findings` in certify.cu."""
+
+DRAIN_PROGRESS: Final = np.dtype(
+    [("cancel", "i4"), ("status", "i4"), ("cut_off", "i4"), ("pad", "i4"), ("gained", "i8")]
+    + [(name, "i8") for name in (*WORK_DONE, "rounds", "levels", "grid_steps", "cluster_steps")]
+)
+"""The record that the host and a running drain share: see `DrainProgress` in arguments.cuh."""
+
+DRAIN_ARGUMENTS: Final = np.dtype(
+    [(name, "u8") for name in ("row_offsets", "arcs", "excess", "role", "source_side", "vertices")]
+    + [(name, "u8") for name in ("search_even", "search_odd", "active_even", "active_odd", "long_even", "long_odd")]
+    + [("memory", "u8"), ("progress", "u8"), ("n", "i4"), ("patience", "f4"), ("small", "i4"), ("round_limit", "i4")]
+)
+"""The one argument of a drain, passed by value; u8 is an address: see `DrainArguments` in arguments.cuh."""
+
+DRAIN_COUNTERS: Final = np.dtype([(name, "i8") for name in ("pushes", "relabels", "arcs_scanned")])
+"""The counters of a preset's kernels: see `DrainCounters` in presets/common.cuh."""
+
+GRID_MEMORY_BYTES: Final = 256
+PROGRESS_BYTES: Final = 256
+"""The host gives a drain so much for its `GridMemory` and its `DrainProgress`, each in cache lines of its own."""
+
+RECORDS: Final[Mapping[str, np.dtype[np.void]]] = {
+    "UpdateResult": UPDATE_RESULT,
+    "Findings": FINDINGS,
+    "DrainProgress": DRAIN_PROGRESS,
+    "DrainArguments": DRAIN_ARGUMENTS,
+    "DrainCounters": DRAIN_COUNTERS,
+}
+
+
+def options(cluster: int, *, wide: bool) -> tuple[str, ...]:
+    """The macros of one compilation, for residuals of int32 or (``wide``) int64 and clusters of so many blocks."""
+    values = {**CONSTANTS, **dict(_places()), "GRID_MEMORY_BYTES": GRID_MEMORY_BYTES, "CLUSTER": cluster}
+    return (*(f"-D{name}={value}" for name, value in values.items()), *(["-DWIDE"] if wide else []))
+
+
+def _places() -> Iterator[tuple[str, int]]:
+    """``SIZE_OF_<record>`` and ``PLACE_OF_<record>_<field>``, in bytes."""
+    for name, record in RECORDS.items():
+        yield f"SIZE_OF_{name}", record.itemsize
+        for field, (_, place, *_) in (record.fields or {}).items():
+            yield f"PLACE_OF_{name}_{field}", place
