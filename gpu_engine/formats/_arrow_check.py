@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from gpu_engine.errors import InvalidNetwork, TooLarge
 from gpu_engine.formats._flatbuffer import Table
+from gpu_engine.formats._looks import seems_to_be
 from gpu_engine.formats._place import refusing, shown
 from gpu_engine.formats.limits import Limits
 
@@ -77,7 +78,7 @@ def measure(data: pa.Buffer, limits: Limits, max_rows: Sequence[int]) -> list[St
     """
     source = pa.BufferReader(data)
     sizes: list[StreamSize] = []
-    with refusing("not an Arrow IPC stream", *MALFORMED):
+    with refusing("not an Arrow IPC stream" + seems_to_be(memoryview(data), "Arrow stream"), *MALFORMED):
         while source.tell() < data.size or not sizes:
             if len(sizes) == len(max_rows):
                 raise InvalidNetwork("something follows the last Arrow IPC stream")

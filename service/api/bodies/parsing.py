@@ -190,7 +190,7 @@ class Parser:
             raise _ended(self._process.returncode) from None
         self._is_idle, self._grown_bytes = True, answer["grown_bytes"]
         if "code" in answer:
-            raise ServiceError(answer["code"], answer["detail"], answer["rows"])
+            raise ServiceError(answer["code"], answer["detail"], **answer["where"])
 
     async def end(self) -> None:
         self._process.kill()

@@ -22,7 +22,7 @@ log = structlog.get_logger("headrace.api")
 
 
 def problem_content(error: ServiceError) -> dict[str, Any]:
-    """The members of RFC 9457, and `code` and `rows`."""
+    """The members of RFC 9457, `code`, and what is at fault: `rows` always, the others where they say something."""
     return {
         "type": "about:blank",
         "title": TITLES[error.code],
@@ -30,7 +30,7 @@ def problem_content(error: ServiceError) -> dict[str, Any]:
         "code": error.code,
         "detail": error.detail,
         "rows": error.rows,
-    }
+    } | error.where.members()
 
 
 def problem_response(error: ServiceError, request_id: str | None = None) -> Response:
@@ -53,7 +53,7 @@ def engine_problem(error: EngineError) -> ServiceError:
     if error.code not in STATUS:
         log.error("engine error without an API code", code=error.code, detail=error.message)
         return ServiceError("internal_error", "the engine refused this in a way the API has no code for")
-    return ServiceError(error.code, error.message, error.rows)
+    return ServiceError(error.code, error.message, **error.where.members())
 
 
 def parameter_problem(error: RequestValidationError) -> ServiceError:
