@@ -78,7 +78,10 @@ def measure(data: pa.Buffer, limits: Limits, max_rows: Sequence[int]) -> list[St
     """
     source = pa.BufferReader(data)
     sizes: list[StreamSize] = []
-    with refusing("not an Arrow IPC stream" + seems_to_be(memoryview(data), "Arrow stream"), *MALFORMED):
+    other = seems_to_be(memoryview(data), "Arrow stream")
+    if other:
+        raise InvalidNetwork(f"not an Arrow IPC stream{other}")
+    with refusing("not an Arrow IPC stream", *MALFORMED):
         while source.tell() < data.size or not sizes:
             if len(sizes) == len(max_rows):
                 raise InvalidNetwork("something follows the last Arrow IPC stream")

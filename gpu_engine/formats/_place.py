@@ -56,8 +56,14 @@ ROWS: Final = Place()
 
 
 def shown(value: object) -> str:
-    """The caller's value in an error message, abridged."""
-    return reprlib.repr(value.item() if isinstance(value, np.generic) else value)
+    """The caller's value in an error message, abridged, as it was written rather than as Python has it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str) and type(value) is not str:  # a number that is kept as its text
+        return reprlib.repr(str(value))[1:-1]
+    return reprlib.repr(value)
 
 
 @contextmanager

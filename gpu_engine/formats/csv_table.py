@@ -108,11 +108,11 @@ def _header(data: memoryview) -> list[str]:
     if not newline and len(data) > MAX_HEADER_BYTES:
         raise InvalidNetwork(f"line 1: a header has at most {MAX_HEADER_BYTES} bytes", lines=[1])
     if not line.strip():
-        raise InvalidNetwork(f"line 1: it is empty; {EXPECTED}", lines=[1])
+        raise InvalidNetwork(f"line 1: {EXPECTED}; it is empty", lines=[1])
     names = [name.strip().strip('"') for name in line.decode("utf-8-sig").split(",")]
     unknown = [name for name in names if name not in REQUIRED + OPTIONAL]
     if unknown or not set(REQUIRED) <= set(names) or len(set(names)) < len(names):
-        raise InvalidNetwork(f"line 1: {_fault_of_header(names, unknown)}; {EXPECTED}", lines=[1])
+        raise InvalidNetwork(f"line 1: {EXPECTED}; {_fault_of_header(names, unknown)}", lines=[1])
     return names
 
 
@@ -121,7 +121,7 @@ def _fault_of_header(names: list[str], unknown: list[str]) -> str:
     if len(names) == 1 and (divider := next((mark for mark in OTHER_DIVIDERS if mark in names[0]), None)):
         return f"columns are divided by commas, not by {divider!r}"
     if all(name.replace(".", "", 1).isdigit() for name in names):
-        return f"it is no header: {shown(','.join(names))}"
+        return f"this is none: {shown(','.join(names))}"
     if unknown:
         others = [name for name in REQUIRED + OPTIONAL if name not in names]
         return f"there is no column {shown(unknown[0])}{did_you_mean(unknown[0], others)}"

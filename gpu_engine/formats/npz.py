@@ -84,7 +84,7 @@ def write_npz(edges: EdgeList) -> bytes:
 
 def read_types(data: bytes | memoryview, limits: Limits) -> dict[str, ArrayType]:
     """What the arrays are, of each of which no more than the first bytes are decompressed."""
-    with refusing("not an npz archive", *MALFORMED):
+    with refusing("not an npz archive" + seems_to_be(data, "npz"), *MALFORMED):
         return _types(Archive(data, limits))
 
 

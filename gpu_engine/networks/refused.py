@@ -66,7 +66,7 @@ def unknown_edges(network: Network, operation: OperationLike, rows: EdgeArray) -
     for name, field in ((tail, "/tail"), (head, "/head")):
         if network.vertex_labels.rows(_column(name))[0] < 0:
             return unknown_vertices(network, [name], [missing[0]], field=field)
-    return UnknownEdge(f"no edge leads from {_short(tail)} to {_short(head)}{more}", missing)
+    return UnknownEdge(f"no edge leads from {_short(tail)} to {_short(head)}{more}", missing, field="/tail")
 
 
 def unknown_vertices(

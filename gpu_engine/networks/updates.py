@@ -185,6 +185,7 @@ class CapacityTable:
                 f"{counts[i]} parallel edges join the same vertices: name the one you mean by its id, {ids[0]!r}",
                 [i],
                 edges=ids,
+                field="/tail",
             )
         return found
 

@@ -9,6 +9,7 @@ from fastapi import Depends, FastAPI
 from service.api import openapi
 from service.api.backend import Backend, OpenBackend, open_backend
 from service.api.guards.access import authorise
+from service.api.guards.parameters import refuse_unknown_parameters
 from service.api.guards.refusals import EarlyRefusals
 from service.api.guards.shields import SecurityHeaders, Shedding
 from service.api.metrics import Metrics
@@ -48,7 +49,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         description=DESCRIPTION,
         lifespan=lifespan,
         redirect_slashes=False,
-        dependencies=[Depends(authorise)],
+        dependencies=[Depends(authorise), Depends(refuse_unknown_parameters)],
     )
     for resource in (graphs, capacities, flows, matching, snapshots, jobs, health):
         app.include_router(resource.router)

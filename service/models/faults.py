@@ -14,7 +14,7 @@ QUOTED: Final = re.compile(r"'([^']*)'")
 
 TEXTS: Final = {
     "missing": "is missing",
-    "list_type": "should be an array, as in [1, 2]",
+    "list_type": "should be an array",
     "model_type": "should be an object, as in {}",
     "dict_type": "should be an object, as in {}",
     "int_type": "should be a whole number, not in quotes and without a fraction",

@@ -88,7 +88,7 @@ def test_refusals_have_their_class(client: Client, small: Graph) -> None:
         client.job("nothing")
     with pytest.raises(headrace.UnknownEdge) as unknown:
         small.patch(edges=["s-a", "x"], set=1)
-    assert unknown.value.rows == ["x"]
+    assert (unknown.value.edges, unknown.value.rows, unknown.value.field) == (["x"], [1], "/edges")
     with pytest.raises(headrace.VersionConflict):
         small.patch(edges=["s-a"], set=1, if_version=99)
     with pytest.raises(headrace.VersionUnavailable):
@@ -128,14 +128,14 @@ def test_a_matching_and_its_repair(client: Client) -> None:
     assert graph.matching(["near", "far"], progress=True).left == ("near",)
     with pytest.raises(headrace.NotBipartite) as refused:
         graph.matching(left=np.array(["Ann"]))
-    assert set(refused.value.rows) == {"Bob", "near"}
+    assert set(refused.value.vertices) == {"Bob", "near"}
 
 
 def test_an_unbounded_flow_names_its_path(client: Client) -> None:
     graph = client.put_graph("unbounded", tail=[0, 1], head=[1, 2], capacity=[math.inf, math.inf])
     with pytest.raises(headrace.Unbounded) as unbounded:
         graph.max_flow(0, 2)
-    assert unbounded.value.rows == [0, 1, 2]
+    assert unbounded.value.vertices == [0, 1, 2]
 
 
 def test_parallel_edges_are_ambiguous_by_their_ends(client: Client) -> None:

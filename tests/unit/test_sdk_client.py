@@ -253,7 +253,7 @@ def test_a_refusal_keeps_all_it_says() -> None:
         [17],
         "r1",
     )
-    assert str(refusal) == "unknown_edge: why [17]"
+    assert str(refusal) == "unknown_edge: why (rows [17])"
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,14 @@ def _ended(status: int) -> ServiceError:
     return ServiceError("worker_unavailable", detail, retry_after_s=1)
 
 
+def advice_of(media_type: str, settings: Settings, smaller: str) -> str:
+    """What to say to a body over `limit_of`: the setting that bounds it, and what is `smaller`, if anything is."""
+    of_json = media_type == JSON and settings.max_json_bytes < settings.max_body_bytes
+    setting = "HEADRACE_MAX_JSON_BYTES" if of_json else "HEADRACE_MAX_BODY_BYTES"
+    is_small = media_type in ("application/x-npz", "application/vnd.apache.arrow.stream")
+    return f"; {setting} bounds it" + ("" if is_small else f", and {smaller}")
+
+
 def limit_of(media_type: str, settings: Settings) -> int:
     """Bytes a body of this kind may have."""
     return min(settings.max_body_bytes, settings.max_json_bytes) if media_type == JSON else settings.max_body_bytes
