@@ -7,7 +7,7 @@ from typing import Final
 
 MAX_CHARS: Final = 40
 """Longer names are not compared: the time grows with the product of their lengths."""
-MAX_CANDIDATES: Final = 1000
+MAX_CANDIDATES: Final = 500
 """Of which some characters are counted ..."""
 MAX_COMPARED: Final = 32
 """... and of which so many, the likeliest, are compared in full."""
