@@ -33,12 +33,17 @@ CHARS_SHOWN = 1024
 def shown(rows: Sequence[object]) -> list[object]:
     """What travels of a column, as plain Python values: a NumPy scalar has no JSON, and a long text is cut."""
     values = [row.item() if isinstance(row, np.generic) else row for row in rows[:ROWS_SHOWN]]
-    return [value[:CHARS_SHOWN] if isinstance(value, str) else value for value in values]
+    return [_legible(value) if isinstance(value, str) else value for value in values]
 
 
 def pointer(*path: object) -> str:
     """The JSON pointer (RFC 6901) of a member."""
-    return "".join(f"/{str(part)[:CHARS_SHOWN].replace('~', '~0').replace('/', '~1')}" for part in path)
+    return "".join(f"/{_legible(str(part)).replace('~', '~0').replace('/', '~1')}" for part in path)
+
+
+def _legible(text: str) -> str:
+    """Not all of a long text, and nothing that has no UTF-8, such as half a surrogate pair."""
+    return text[:CHARS_SHOWN].encode("utf-8", "replace").decode("utf-8")
 
 
 @dataclass(frozen=True, slots=True)

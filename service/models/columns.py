@@ -39,7 +39,9 @@ def check_ids(value: object) -> list[int] | list[str]:
     else:
         wrong = [row for row, v in enumerate(value) if type(v) not in (int, str)]
         if not wrong:
-            raise ColumnFault("some ids are integers and some are texts; a column has one kind")
+            wrong = [row for row, v in enumerate(value) if type(v) is not type(value[0])]
+            one, other = ("an integer", "text") if type(value[0]) is int else ("text", "an integer")
+            raise ColumnFault(f"row {wrong[0]} is {other} and row 0 is {one}: a column has one kind", wrong)
         raise ColumnFault(f"row {wrong[0]}: {shown(value[wrong[0]])} is neither an integer nor text", wrong)
     return value
 
