@@ -215,5 +215,6 @@ def test_the_async_client(service_url: str) -> None:
 
 def test_a_connection_refused_is_an_error_of_ours() -> None:
     retry = headrace.Retry(attempts=2, base_s=0.01)
-    with Client("http://127.0.0.1:9", retry=retry) as client, pytest.raises(headrace.ConnectionFailed):
+    with Client("http://127.0.0.1:9", retry=retry) as client, pytest.raises(headrace.ConnectionFailed) as refused:
         client.graphs()
+    assert "no connection to http://127.0.0.1:9: is it running?" in str(refused.value)
