@@ -200,8 +200,8 @@ def test_graphs_without_edges(http: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
-        ({"left": ["Nobody"]}, 422, "invalid_body"),
-        ({"left": [0]}, 422, "invalid_body"),
+        ({"left": ["Nobody"]}, 422, "unknown_vertex"),
+        ({"left": [0]}, 422, "unknown_vertex"),
         ({"left": []}, 422, "invalid_body"),
         ({"fields": ["value"]}, 422, "invalid_body"),
         ({"sources": ["Ann"]}, 422, "invalid_body"),

@@ -97,7 +97,7 @@ def test_refusals_have_their_class(client: Client, small: Graph) -> None:
         small.max_flow("s", "s")
     with pytest.raises(headrace.InvalidBody):
         small.patch(edges=["s-a"], set=-1)
-    with pytest.raises(headrace.InvalidBody):
+    with pytest.raises(headrace.UnknownVertex):
         small.max_flow("s", "nobody")
     with pytest.raises(headrace.InvalidBody):
         client.put_graph("bad", tail=[0], head=[1], capacity=[True])
