@@ -1,11 +1,12 @@
-"""The refusals of the engine, each with a stable code and the rows at fault.
+"""What the engine refuses, each with a stable code and what is at fault.
 
 EngineError
  +-- InvalidNetwork        malformed columns, lines, rows          invalid_body
  |    +-- TooLarge         over a stated limit                     too_large
  +-- CapacityOverflow      exact sums would leave int64            capacity_overflow
- +-- InvalidTerminals      no or unknown source or sink            invalid_body
+ +-- InvalidTerminals      no source or sink, a cap that is none   invalid_body
  |    +-- SourceIsSink     one vertex on both sides                source_is_sink
+ |    +-- UnknownVertex    no vertex of the network                unknown_vertex
  +-- Unbounded             an infinite path from source to sink    unbounded
  +-- NotBipartite          an edge within one side                 not_bipartite
  +-- UnknownEdge           an update names no edge of the network  unknown_edge
@@ -16,28 +17,94 @@ EngineError
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from dataclasses import dataclass, fields
+from dataclasses import field as member
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 ROWS_SHOWN = 10
-"""At most this many offending rows travel with an error."""
+"""At most this many of what is at fault travel with an error."""
+
+CHARS_SHOWN = 1024
+"""Of each text among them."""
 
 
 def shown(rows: Sequence[object]) -> list[object]:
-    """The rows that travel, as plain Python values: a NumPy scalar has no JSON."""
-    return [row.item() if isinstance(row, np.generic) else row for row in rows[:ROWS_SHOWN]]
+    """What travels of a column, as plain Python values: a NumPy scalar has no JSON, and a long text is cut."""
+    values = [row.item() if isinstance(row, np.generic) else row for row in rows[:ROWS_SHOWN]]
+    return [_legible(value) if isinstance(value, str) else value for value in values]
+
+
+def pointer(*path: object) -> str:
+    """The JSON pointer (RFC 6901) of a member."""
+    return "".join(f"/{_legible(str(part)).replace('~', '~0').replace('/', '~1')}" for part in path)
+
+
+def _legible(text: str) -> str:
+    """Not all of a long text, and nothing that has no UTF-8, such as half a surrogate pair."""
+    return text[:CHARS_SHOWN].encode("utf-8", "replace").decode("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What is at fault in a request. Each member has one meaning, and at most `ROWS_SHOWN` entries."""
+
+    field: str | None = None
+    """JSON pointer of the member of the body, ``/set`` or ``/batch/1/edges``; of other formats the column."""
+    operation: int | None = None
+    """Place of the operation in a batch of several, from 0."""
+    rows: Sequence[object] = member(default_factory=list)
+    """Rows of the columns as they were sent, from 0."""
+    lines: Sequence[object] = member(default_factory=list)
+    """Lines of a text, from 1."""
+    edges: Sequence[object] = member(default_factory=list)
+    """The caller's ids of edges."""
+    vertices: Sequence[object] = member(default_factory=list)
+    """The caller's names of vertices."""
+    parameter: str | None = None
+    """A parameter of the path or the query."""
+    header: str | None = None
+
+    @classmethod
+    def of(cls, rows: Sequence[object] = (), **members: Any) -> Self:
+        """From columns of any length. Members are those of the class."""
+        found: dict[str, Any] = {"rows": rows} | members
+        return cls(**{name: _shown_of(name, value) for name, value in found.items()})
+
+    def members(self) -> dict[str, Any]:
+        """Those that say something."""
+        told = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {name: value for name, value in told.items() if value is not None and value != []}
+
+
+COLUMNS = ("rows", "lines", "edges", "vertices")
+"""Members of `Where` that have several entries."""
+
+
+def _shown_of(name: str, value: Any) -> Any:
+    return shown(value) if name in COLUMNS else value
 
 
 class EngineError(Exception):
-    """Base of all refusals. `rows` are what is at fault (edge rows, lines or vertices), at most ten."""
+    """Base of all refusals. `where` says what is at fault.
+
+    Args:
+        message: one sentence for the caller.
+        rows: rows of the columns at fault, from 0.
+        where: any other members of `Where`.
+    """
 
     code: ClassVar[str] = "engine_error"
 
-    def __init__(self, message: str, rows: Sequence[object] = ()) -> None:
+    def __init__(self, message: str, rows: Sequence[object] = (), **where: Any) -> None:
         super().__init__(message)
         self.message = message
-        self.rows = shown(rows)
+        self.where = Where.of(rows, **where)
+
+    @property
+    def rows(self) -> Sequence[object]:
+        return self.where.rows
 
 
 class InvalidNetwork(EngineError):
@@ -59,7 +126,7 @@ class CapacityOverflow(EngineError):
 
 
 class InvalidTerminals(EngineError):
-    """No source, no sink, an unknown vertex, or a negative cap."""
+    """No source, no sink, or a negative cap."""
 
     code = "invalid_body"
 
@@ -70,14 +137,20 @@ class SourceIsSink(InvalidTerminals):
     code = "source_is_sink"
 
 
+class UnknownVertex(InvalidTerminals):
+    """A vertex that the network does not have."""
+
+    code = "unknown_vertex"
+
+
 class Unbounded(EngineError):
-    """A path of infinite edges leads from a source to a sink; `rows` are its vertices in order."""
+    """A path of infinite edges leads from a source to a sink; `vertices` are its vertices in order."""
 
     code = "unbounded"
 
 
 class NotBipartite(EngineError):
-    """Vertices are on both sides of a matching, or have an edge within their own; `rows` are those vertices."""
+    """Vertices are on both sides of a matching, or have an edge within their own; `vertices` names them."""
 
     code = "not_bipartite"
 

@@ -5,9 +5,9 @@ ServiceError carries one code of `STATUS`; `gpu_engine.errors.EngineError` codes
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
-from gpu_engine.errors import shown
+from gpu_engine.errors import Where
 
 STATUS: Final[Mapping[str, int]] = {
     "invalid_body": 422,
@@ -16,6 +16,7 @@ STATUS: Final[Mapping[str, int]] = {
     "unknown_graph": 404,
     "unknown_job": 404,
     "unknown_edge": 422,
+    "unknown_vertex": 422,
     "ambiguous_edge": 422,
     "source_is_sink": 422,
     "not_bipartite": 422,
@@ -45,6 +46,7 @@ TITLES: Final[Mapping[str, str]] = {
     "unknown_graph": "No such graph",
     "unknown_job": "No such job",
     "unknown_edge": "No such edge",
+    "unknown_vertex": "No such vertex",
     "ambiguous_edge": "Several parallel edges join these vertices",
     "source_is_sink": "A vertex is both source and sink",
     "not_bipartite": "An edge does not lead from one side to the other",
@@ -73,25 +75,37 @@ class ServiceError(Exception):
     Args:
         code: a key of `STATUS`.
         detail: one sentence for the caller.
-        rows: what is at fault (edge ids, rows, vertices); at most ten are kept.
+        rows: rows of the columns that are at fault; at most ten are kept.
         retry_after_s: when to try again, for rate_limited and worker_unavailable.
+        where: any other members of `gpu_engine.errors.Where`.
     """
 
     unread = False
     """The rest of the request's body is not read: the connection ends with the answer."""
 
-    def __init__(self, code: str, detail: str, rows: Sequence[object] = (), retry_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        rows: Sequence[object] = (),
+        retry_after_s: float | None = None,
+        **where: Any,
+    ) -> None:
         if code not in STATUS:
             raise ValueError(f"{code!r} is no code of the API")
         super().__init__(detail)
         self.code = code
         self.detail = detail
-        self.rows = shown(rows)
+        self.where = Where.of(rows, **where)
         self.retry_after_s = retry_after_s
+
+    @property
+    def rows(self) -> Sequence[object]:
+        return self.where.rows
 
     @property
     def status(self) -> int:
         return STATUS[self.code]
 
-    def __reduce__(self) -> tuple[type["ServiceError"], tuple[str, str, list[object], float | None]]:
-        return type(self), (self.code, self.detail, self.rows, self.retry_after_s)
+    def __reduce__(self) -> tuple[type["ServiceError"], tuple[str, str], dict[str, Any]]:
+        return type(self), (self.code, self.detail), self.__dict__

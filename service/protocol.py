@@ -170,6 +170,16 @@ class Problem(Message):
     code: str
     detail: str
     rows: list[Any] = Field(default_factory=list)
+    lines: list[Any] = Field(default_factory=list)
+    edges: list[Any] = Field(default_factory=list)
+    vertices: list[Any] = Field(default_factory=list)
+    field: str | None = None
+    operation: int | None = None
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """What is at fault, as `gpu_engine.errors.Where` has it."""
+        return self.model_dump(exclude={"code", "detail"})
 
 
 class Envelope(Message):

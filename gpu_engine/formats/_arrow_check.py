@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from gpu_engine.errors import InvalidNetwork, TooLarge
 from gpu_engine.formats._flatbuffer import Table
+from gpu_engine.formats._looks import seems_to_be
 from gpu_engine.formats._place import refusing, shown
 from gpu_engine.formats.limits import Limits
 
@@ -77,6 +78,9 @@ def measure(data: pa.Buffer, limits: Limits, max_rows: Sequence[int]) -> list[St
     """
     source = pa.BufferReader(data)
     sizes: list[StreamSize] = []
+    other = seems_to_be(memoryview(data), "Arrow stream")
+    if other:
+        raise InvalidNetwork(f"not an Arrow IPC stream{other}")
     with refusing("not an Arrow IPC stream", *MALFORMED):
         while source.tell() < data.size or not sizes:
             if len(sizes) == len(max_rows):

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.errors import CapacityOverflow, InvalidNetwork, TooLarge
+from gpu_engine.errors import CapacityOverflow, InvalidNetwork, TooLarge, pointer
 from gpu_engine.formats._names import Names, refuse_repeats
 from gpu_engine.formats._place import ROWS, Place
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits
@@ -44,13 +44,19 @@ def assemble(
     last = first_vertex + n_vertices - 1
     for name, end in (("tail", tail), ("head", head)):
         outside = (end < first_vertex) | (end > last)
-        place.refuse(outside, f"is no vertex {first_vertex} .. {last}", what=name)
+        if outside.any():
+            hint = _counted(tail, head, first_vertex, last)
+            place.refuse(
+                outside, f"is no vertex {first_vertex} .. {last}", what=name, value_of=end.__getitem__, hint=hint
+            )
     place.refuse(capacity < 0, "is negative", what="capacity")
     overflow = (capacity > MAX_TOTAL) & (capacity != INFINITE)
     place.refuse(overflow, "is too large", CapacityOverflow, what="capacity")
     for name, terminal in (("source", source), ("sink", sink)):
         if terminal is not None and not 0 <= terminal < n_vertices:
-            raise InvalidNetwork(f"{name} {terminal + first_vertex} is no vertex {first_vertex} .. {last}")
+            named = terminal + first_vertex
+            detail = f"{name} {named} is no vertex {first_vertex} .. {last}"
+            raise InvalidNetwork(detail, vertices=[named], field=pointer(name))
     _check_names(n_vertices, edge_ids, vertex_labels, unique)
     return EdgeList(
         n_vertices=n_vertices,
@@ -66,9 +72,17 @@ def assemble(
     )
 
 
+def _counted(tail: NDArray[np.integer], head: NDArray[np.integer], first: int, last: int) -> str:
+    """A hint where somebody seems to count vertices from the other of 0 and 1."""
+    smallest = min(int(end.min(initial=last)) for end in (tail, head))
+    largest = max(int(end.max(initial=first)) for end in (tail, head))
+    one_off = (smallest, largest) == (first + 1, last + 1) if first == 0 else (smallest, first) == (0, 1)
+    return f"; vertices count from {first} here" if one_off else ""
+
+
 def check_edge_count(n_edges: int, limits: Limits) -> None:
     if n_edges > limits.max_edges:
-        raise TooLarge(f"{n_edges} edges are more than the limit of {limits.max_edges}")
+        raise TooLarge(f"{n_edges} edges are more than the limit of {limits.max_edges} (max_edges)")
 
 
 def check_vertex_count(n_vertices: int, limits: Limits) -> None:
@@ -76,21 +90,23 @@ def check_vertex_count(n_vertices: int, limits: Limits) -> None:
     if n_vertices < 0:
         raise InvalidNetwork(f"n_vertices is negative: {n_vertices}")
     if n_vertices > limit:
-        raise TooLarge(f"{n_vertices} vertices are more than the limit of {limit}")
+        raise TooLarge(f"{n_vertices} vertices are more than the limit of {limit} (max_vertices)")
 
 
 def _check_lengths(n_edges: int, **columns: Names | NDArray[np.generic] | None) -> None:
     for name, column in columns.items():
         if column is not None and len(column) != n_edges:
-            raise InvalidNetwork(f"{name} has {len(column)} rows, tail has {n_edges}")
+            raise InvalidNetwork(f"{name} has {len(column)} rows, tail has {n_edges}", field=pointer(name))
 
 
 def _check_names(n_vertices: int, edge_ids: Names | None, vertex_labels: Names | None, unique: bool) -> None:
     if edge_ids is not None and not unique:
-        refuse_repeats(edge_ids, "edge id")
+        refuse_repeats(edge_ids, "edge id", "edges")
     if vertex_labels is None:
         return
     if len(vertex_labels) != n_vertices:
-        raise InvalidNetwork(f"vertex_labels has {len(vertex_labels)} rows for {n_vertices} vertices")
+        raise InvalidNetwork(
+            f"vertex_labels has {len(vertex_labels)} rows for {n_vertices} vertices", field="/vertex_labels"
+        )
     if not unique:
-        refuse_repeats(vertex_labels, "vertex label")
+        refuse_repeats(vertex_labels, "vertex label", "vertices")

@@ -197,7 +197,7 @@ def _refuse_text(strings: pa.StringArray, place: Place) -> None:
     ]
     found = np.concatenate([np.zeros(0, np.int8), *_in_slices(strings, _fault_of)])
     for fault, (message, error) in enumerate(faults, 1):
-        place.refuse(found == fault, message, error, what="capacity")
+        place.refuse(found == fault, message, error, what="capacity", value_of=lambda row: strings[row].as_py())
 
 
 def _fault_of(text: str) -> int:

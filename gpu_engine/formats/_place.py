@@ -1,7 +1,7 @@
 """Where in the caller's text or columns something is wrong."""
 
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.errors import ROWS_SHOWN, EngineError, InvalidNetwork
+from gpu_engine.errors import ROWS_SHOWN, EngineError, InvalidNetwork, pointer
 from gpu_engine.types import BoolArray
 
 
@@ -23,23 +23,46 @@ class Place:
     numbers: NDArray[np.int64] | None = None
     """int64[m], the number of every edge row, if they do not."""
 
-    def refuse(self, bad: BoolArray, message: str, error: type[EngineError] = InvalidNetwork, what: str = "") -> None:
-        """Raise `error` with the first rows where `bad` holds; nothing if there are none."""
+    def refuse(
+        self,
+        bad: BoolArray,
+        message: str,
+        error: type[EngineError] = InvalidNetwork,
+        what: str = "",
+        value_of: Callable[[int], object] | None = None,
+        hint: str = "",
+    ) -> None:
+        """Raise `error` with the first rows where `bad` holds; nothing if there are none.
+
+        Args:
+            what: the column at fault.
+            value_of: the value of a row, if the first one at fault is to be shown.
+            hint: the end of the sentence.
+        """
         if not bad.any():
             return
         rows = np.flatnonzero(bad)
-        shown = rows[:ROWS_SHOWN]
-        found = (shown + self.first if self.numbers is None else self.numbers[shown]).tolist()
+        first = rows[:ROWS_SHOWN]
+        found = (first + self.first if self.numbers is None else self.numbers[first]).tolist()
         more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
         subject = f"{what} " if what else ""
-        raise error(f"{self.name} {found[0]}: {subject}{message}{more}", found)
+        value = f" ({shown(value_of(int(rows[0])))})" if value_of is not None else ""
+        where = {f"{self.name}s": found} if self.name in ("row", "line") else {}
+        field = pointer(what) if what.isidentifier() else None
+        raise error(f"{self.name} {found[0]}: {subject}{message}{value}{more}{hint}", **where, field=field)
 
 
 ROWS: Final = Place()
 
 
 def shown(value: object) -> str:
-    """The caller's value in an error message, abridged."""
+    """The caller's value in an error message, abridged, as it was written rather than as Python has it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str) and type(value) is not str:  # a number that is kept as its text
+        return reprlib.repr(str(value))[1:-1]
     return reprlib.repr(value)
 
 

@@ -80,7 +80,7 @@ def as_text(data: bytes | memoryview) -> Bytes:
     if not_ascii.any():
         at = int(np.argmax(not_ascii))
         line = 1 + int(np.count_nonzero(text[:at] == NEWLINE))
-        raise InvalidNetwork(f"line {line}: byte {int(text[at])} is not ASCII", [line])
+        raise InvalidNetwork(f"line {line}: byte {int(text[at])} is not ASCII", lines=[line])
     return text
 
 

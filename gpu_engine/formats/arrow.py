@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from gpu_engine.errors import InvalidNetwork
+from gpu_engine.errors import ROWS_SHOWN, InvalidNetwork, pointer
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._arrow_check import StreamSize, is_text, is_text_dictionary, measure
 from gpu_engine.formats._assemble import assemble
@@ -29,6 +29,7 @@ from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_app
 from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
 __all__ = [
@@ -208,12 +209,16 @@ def _labels(vertices: pa.Table) -> Names:
 
 def _check_columns(edges: pa.Table) -> None:
     names = edges.column_names
+    known = REQUIRED + OPTIONAL
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, [other for other in known if other not in names])
+            raise InvalidNetwork(f"there is no column {shown(name)}{hint}", field=pointer(name))
+        if names.count(name) > 1:
+            raise InvalidNetwork(f"the column {name!r} is there twice", field=pointer(name))
     for name in REQUIRED:
         if name not in names:
-            raise InvalidNetwork(f"the column {name!r} is missing")
-    unknown = [name for name in names if name not in REQUIRED + OPTIONAL]
-    if unknown or len(set(names)) < len(names):
-        raise InvalidNetwork(f"unknown or repeated columns: {shown(unknown or names)}")
+            raise InvalidNetwork(f"the column {name!r} is missing; there are {shown(names)}", field=pointer(name))
 
 
 def _ends(
@@ -246,7 +251,8 @@ def _edge_ids(values: pa.Array) -> Names:
         counts = np.bincount(values.indices.to_numpy().astype(np.int64), minlength=1)
         twice = np.flatnonzero(counts > 1)
         if len(twice):
-            raise InvalidNetwork(f"edge id {shown(values.dictionary[int(twice[0])].as_py())} occurs more than once")
+            names = values.dictionary.take(pa.array(twice[:ROWS_SHOWN])).to_pylist()
+            raise InvalidNetwork(f"edge id {shown(names[0])} occurs more than once", edges=names)
         values = values.dictionary_decode()
     return from_arrow(values, "edge_id")
 
@@ -268,7 +274,7 @@ def _fractions(column: pa.Array, decimals: int | None) -> _capacity.Amounts:
     if pa.types.is_floating(column.type):
         values = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
         return _capacity.from_floats(values, ROWS, decimals)
-    raise InvalidNetwork(f"capacity must be integer, decimal128 or float64, not {column.type}")
+    raise InvalidNetwork(f"capacity must be integer, decimal128 or float64, not {column.type}", field="/capacity")
 
 
 def _undirected(column: pa.Array | None, metadata: _Metadata) -> bool | BoolArray:
@@ -279,6 +285,6 @@ def _undirected(column: pa.Array | None, metadata: _Metadata) -> bool | BoolArra
 
 def _flags(column: pa.Array, name: str) -> BoolArray:
     if not pa.types.is_boolean(column.type):
-        raise InvalidNetwork(f"{name} must be boolean, not {column.type}")
+        raise InvalidNetwork(f"{name} must be boolean, not {column.type}", field=pointer(name))
     flags: BoolArray = column.to_numpy(zero_copy_only=False)
     return flags

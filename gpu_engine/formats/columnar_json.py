@@ -12,23 +12,31 @@ import codecs
 import json
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gpu_engine.errors import InvalidNetwork
+from gpu_engine.errors import InvalidNetwork, pointer
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble, check_edge_count
-from gpu_engine.formats._names import Names, as_arrow, as_list, look_up, number_by_appearance
+from gpu_engine.formats._looks import seems_to_be
+from gpu_engine.formats._names import Names, as_arrow, as_list, find_label, look_up, number_by_appearance
 from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.text.json_fault import json_fault
+from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
 REQUIRED = ("tail", "head", "capacity")
 OPTIONAL = ("n_vertices", "undirected", "decimals", "edge_ids", "vertex_labels", "source", "sink")
+AS_COLUMNS: Final = 'a graph is sent as columns, as in {"tail": [0, 1], "head": [1, 2], "capacity": [3, 4]}'
+ALMOST: Final = frozenset({"tails", "heads", "capacities", "from", "to"})
+"""Whoever has these has columns, and only calls them otherwise."""
+MAX_MEMBERS: Final = 64
+"""Of one object, among which the one that is there twice is looked for."""
 
 
 class Number(str):
@@ -39,22 +47,20 @@ class Number(str):
 
 def read_json(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
     """Read columnar JSON; `InvalidNetwork` names the column and row. About a second for a million edges."""
-    with refusing("not JSON that can be read", ValueError, ArithmeticError):
-        try:
-            body = json.loads(
-                bytes(load(source)).removeprefix(codecs.BOM_UTF8),
-                parse_float=Number,
-                parse_constant=Number,
-                object_pairs_hook=_without_repeats,
-            )
-        except RecursionError:
-            raise InvalidNetwork("not JSON that can be read: nested too deep") from None
-        except ValueError as error:
-            if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
-                raise
-            raise InvalidNetwork("not JSON that can be read: an integer of thousands of digits") from None
+    data = load(source)
+    try:
+        body = json.loads(
+            bytes(data).removeprefix(codecs.BOM_UTF8),
+            parse_float=Number,
+            parse_constant=Number,
+            object_pairs_hook=_without_repeats,
+        )
+    except RecursionError:
+        raise InvalidNetwork("not JSON we read: nested too deep") from None
+    except ValueError as error:
+        raise InvalidNetwork(json_fault(error) + (seems_to_be(data, "JSON") if len(data) else "")) from None
     if not isinstance(body, dict):
-        raise InvalidNetwork("a JSON object with the columns tail, head, capacity is expected")
+        raise InvalidNetwork(f"the body is a JSON object; {AS_COLUMNS}")
     return from_columns(body, limits)
 
 
@@ -62,17 +68,19 @@ def from_columns(body: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> Ed
     """The network of a parsed body, whose fields are those of the module docstring as lists and scalars."""
     unknown = sorted(set(body) - {*REQUIRED, *OPTIONAL})
     if unknown:
-        raise InvalidNetwork(f"unknown field {shown(unknown[0])}")
+        others = [name for name in (*REQUIRED, *OPTIONAL) if name not in body]
+        is_other_form = not any(name in body for name in REQUIRED) and unknown[0] not in ALMOST
+        hint = f"; {AS_COLUMNS}" if is_other_form else did_you_mean(unknown[0], others)
+        raise InvalidNetwork(f"unknown field {shown(unknown[0])}{hint}", field=pointer(unknown[0]))
     for name in REQUIRED:
-        if not isinstance(body.get(name), list):
-            raise InvalidNetwork(f"{name} must be an array")
+        _column(body, name)
     check_edge_count(len(body["tail"]), limits)
     decimals = _capacity.check_decimals(body.get("decimals"))
     amounts = _capacities(body["capacity"], decimals)
     tail, head, labels, terminals = _vertices(body)
     n_vertices = body.get("n_vertices")
     if n_vertices is not None and type(n_vertices) is not int:
-        raise InvalidNetwork(f"n_vertices must be a whole number, not {shown(n_vertices)}")
+        raise InvalidNetwork(f"n_vertices must be a whole number, not {shown(n_vertices)}", field="/n_vertices")
     if n_vertices is None and labels is not None:
         n_vertices = len(labels)
     return assemble(
@@ -117,8 +125,22 @@ def write_json(edges: EdgeList) -> bytes:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     body = dict(pairs)
     if len(body) < len(pairs):
-        raise InvalidNetwork("a field occurs more than once")
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1) if len(names) <= MAX_MEMBERS else ""
+        raise InvalidNetwork(f"the member {shown(twice)} is there twice" if twice else "a member is there twice")
     return body
+
+
+def _column(body: Mapping[str, Any], name: str) -> None:
+    """Refuse a required column that is missing or is none."""
+    if name not in body:
+        raise InvalidNetwork(f"the column {name!r} is missing: one value for each edge", field=pointer(name))
+    if not isinstance(body[name], list):
+        raise InvalidNetwork(_scalar(name, body[name]), field=pointer(name))
+
+
+def _scalar(name: str, value: object) -> str:
+    return f"{name} must be an array, with one value for each edge, not {shown(value)}"
 
 
 def _kinds(column: list[Any]) -> set[type]:
@@ -128,7 +150,7 @@ def _kinds(column: list[Any]) -> set[type]:
 def _refuse_kinds(column: list[Any], allowed: set[type], what: str, message: str) -> None:
     if not _kinds(column) <= allowed:
         bad = np.array([type(item) not in allowed for item in column], dtype=bool)
-        ROWS.refuse(bad, message, what=what)
+        ROWS.refuse(bad, message, what=what, value_of=column.__getitem__)
 
 
 def _integers(column: list[int], what: str) -> NDArray[np.int64]:
@@ -156,9 +178,11 @@ def _capacities(column: list[Any], decimals: int | None) -> _capacity.Amounts:
 
 def _names(column: Any, what: str) -> Names:
     if not isinstance(column, list):
-        raise InvalidNetwork(f"{what} must be an array")
-    kind = _kinds(column[:1]) & {int, str} or {int}
-    _refuse_kinds(column, kind, what, "is not of one kind with row 0, integer or text")
+        raise InvalidNetwork(_scalar(what, column), field=pointer(what))
+    _refuse_kinds(column, {int, str}, what, "is neither an integer nor text")
+    kind = _kinds(column[:1]) or {int}
+    one, other = ("an integer", "text") if kind == {int} else ("text", "an integer")
+    _refuse_kinds(column, kind, what, f"is {other} and row 0 is {one}: a column has one kind")
     if kind == {int}:
         return _integers(column, what)
     as_arrow(column)  # refuses text that has no UTF-8 form
@@ -171,7 +195,7 @@ def _vertices(
     """Tail and head indices, labels, and the two terminals."""
     tail, head = _names(body["tail"], "tail"), _names(body["head"], "head")
     if len(tail) != len(head):
-        raise InvalidNetwork(f"head has {len(head)} rows, tail has {len(tail)}")
+        raise InvalidNetwork(f"head has {len(head)} rows, tail has {len(tail)}", field="/head")
     labels: Names | None = None
     if body.get("vertex_labels") is not None:
         labels = _names(body["vertex_labels"], "vertex_labels")
@@ -192,17 +216,19 @@ def _terminal(body: Mapping[str, Any], what: str, labels: Names | None) -> int |
         return None
     if labels is None:
         if type(name) is not int:
-            raise InvalidNetwork(f"{what} must be a vertex index, not {shown(name)}")
+            raise InvalidNetwork(f"{what} must be a vertex index, not {shown(name)}", field=pointer(what))
         return name
     if type(name) not in (int, str):
-        raise InvalidNetwork(f"{what} must be a vertex label, not {shown(name)}")
-    return int(look_up(as_arrow(_names([name], what)), labels, ROWS, what)[0])
+        raise InvalidNetwork(f"{what} must be a vertex label, not {shown(name)}", field=pointer(what))
+    return find_label(name, labels, what)
 
 
 def _undirected(flags: Any) -> bool | BoolArray:
     if isinstance(flags, bool):
         return flags
     if not isinstance(flags, list):
-        raise InvalidNetwork("undirected must be true, false or an array of them")
+        raise InvalidNetwork(
+            f"undirected must be true, false or an array of them, not {shown(flags)}", field="/undirected"
+        )
     _refuse_kinds(flags, {bool}, "undirected", "is not true or false")
     return np.array(flags, dtype=bool)

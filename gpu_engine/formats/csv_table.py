@@ -5,6 +5,7 @@ are exactly ``0 .. n-1`` are the vertex indices themselves. Capacities are exact
 """
 
 import io
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +20,16 @@ from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_app
 from gpu_engine.formats._place import Place, refusing, shown
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
 REQUIRED = ("tail", "head", "capacity")
 OPTIONAL = ("id", "undirected")
 LINES = Place("line", first=2)
 """The header is line 1."""
+
+EXPECTED: Final = "the header is tail,head,capacity[,id][,undirected]"
+OTHER_DIVIDERS: Final = (";", "\t", "|")
 
 MAX_HEADER_BYTES = 4096
 BLOCK_BYTES = 1 << 16
@@ -93,7 +98,7 @@ def _check_utf8(data: memoryview) -> None:
             bytes(data).decode()
         except UnicodeDecodeError as failure:
             line = 1 + bytes(data[: failure.start]).count(b"\n")
-            raise InvalidNetwork(f"line {line}: not UTF-8", [line]) from failure
+            raise InvalidNetwork(f"line {line}: not UTF-8", lines=[line]) from failure
         raise
 
 
@@ -101,12 +106,27 @@ def _header(data: memoryview) -> list[str]:
     """The names of the columns."""
     line, newline, _ = bytes(data[:MAX_HEADER_BYTES]).partition(b"\n")
     if not newline and len(data) > MAX_HEADER_BYTES:
-        raise InvalidNetwork(f"line 1: a header has at most {MAX_HEADER_BYTES} bytes", [1])
+        raise InvalidNetwork(f"line 1: a header has at most {MAX_HEADER_BYTES} bytes", lines=[1])
+    if not line.strip():
+        raise InvalidNetwork(f"line 1: {EXPECTED}; it is empty", lines=[1])
     names = [name.strip().strip('"') for name in line.decode("utf-8-sig").split(",")]
     unknown = [name for name in names if name not in REQUIRED + OPTIONAL]
     if unknown or not set(REQUIRED) <= set(names) or len(set(names)) < len(names):
-        raise InvalidNetwork(f"line 1: columns tail,head,capacity[,id][,undirected] expected, not {shown(names)}", [1])
+        raise InvalidNetwork(f"line 1: {EXPECTED}; {_fault_of_header(names, unknown)}", lines=[1])
     return names
+
+
+def _fault_of_header(names: list[str], unknown: list[str]) -> str:
+    """What is wrong with the names of the columns."""
+    if len(names) == 1 and (divider := next((mark for mark in OTHER_DIVIDERS if mark in names[0]), None)):
+        return f"columns are divided by commas, not by {divider!r}"
+    if all(name.replace(".", "", 1).isdigit() for name in names):
+        return f"this is none: {shown(','.join(names))}"
+    if unknown:
+        others = [name for name in REQUIRED + OPTIONAL if name not in names]
+        return f"there is no column {shown(unknown[0])}{did_you_mean(unknown[0], others)}"
+    missing = [name for name in REQUIRED if name not in names]
+    return f"the column {missing[0]} is missing" if missing else f"a column is there twice: {shown(','.join(names))}"
 
 
 def _table(data: memoryview) -> pa.Table:
@@ -138,7 +158,7 @@ def _table(data: memoryview) -> pa.Table:
         except pa.ArrowInvalid:
             for row in ragged:
                 found = f"{row.expected_columns} columns expected, not {row.actual_columns}"
-                raise InvalidNetwork(f"line {row.number}: {found}", [row.number]) from None
+                raise InvalidNetwork(f"line {row.number}: {found}", lines=[row.number]) from None
             raise
 
 
@@ -166,6 +186,8 @@ def _undirected(column: pa.Array) -> BoolArray:
     lower = pc.utf8_lower(column)
     true = pc.is_in(lower, pa.array(["true", "1"], pa.large_string())).to_numpy(zero_copy_only=False)
     false = pc.is_in(lower, pa.array(["false", "0"], pa.large_string())).to_numpy(zero_copy_only=False)
-    LINES.refuse(~(true | false), "is neither true nor false", what="undirected")
+    LINES.refuse(
+        ~(true | false), "is neither true nor false", what="undirected", value_of=lambda row: column[row].as_py()
+    )
     flags: BoolArray = true
     return flags

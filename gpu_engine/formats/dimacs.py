@@ -40,7 +40,7 @@ def read_dimacs(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
     source_vertex, sink_vertex = _terminals(text, lines.where(kind == ord("n")))
     arcs = lines.where(kind == ord("a"))
     if len(arcs) != n_arcs:
-        raise InvalidNetwork(f"line {len(lines)}: the text ends after {len(arcs)} of {n_arcs} arcs", [len(lines)])
+        raise InvalidNetwork(f"line {len(lines)}: the text ends after {len(arcs)} of {n_arcs} arcs", lines=[len(lines)])
     columns = split_fields(text, arcs, 3, skip=1)
     names = ("tail", "head", "capacity")
     tail, head, capacity = (column.integers(arcs.place, name) for column, name in zip(columns, names, strict=True))
@@ -95,11 +95,14 @@ def _problem(text: Bytes, lines: Lines, kind: Bytes) -> tuple[int, int]:
     """The two counts of the only ``p`` line, which must stand before ``n`` and ``a`` lines."""
     problems = lines.where(kind == ord("p"))
     if len(problems) != 1:
-        raise InvalidNetwork(f"{len(problems)} 'p max' lines where one is needed", problems.number[:10].tolist())
+        raise InvalidNetwork(
+            f"{len(problems)} 'p max' lines where one is needed: 'p max VERTICES ARCS'",
+            lines=problems.number[:10].tolist(),
+        )
     number = int(problems.number[0])
     fields = _fields(text, problems, 0)
     if len(fields) != 4 or fields[:2] != ["p", "max"] or not all(map(_is_count, fields[2:])):
-        raise InvalidNetwork(f"line {number}: 'p max VERTICES ARCS' expected", [number])
+        raise InvalidNetwork(f"line {number}: 'p max VERTICES ARCS' expected", lines=[number])
     early = lines.where((lines.number < number) & np.isin(kind, list(b"na")))
     early.place.refuse(np.ones(len(early), dtype=bool), "stands before the 'p' line")
     return int(fields[2]), int(fields[3])
@@ -110,9 +113,9 @@ def _terminals(text: Bytes, lines: Lines) -> tuple[int | None, int | None]:
     for k in range(min(len(lines), 3)):
         number, fields = int(lines.number[k]), _fields(text, lines, k)
         if len(fields) != 3 or fields[0] != "n" or not _is_count(fields[1]) or fields[2] not in ("s", "t"):
-            raise InvalidNetwork(f"line {number}: 'n VERTEX s' or 'n VERTEX t' expected", [number])
+            raise InvalidNetwork(f"line {number}: 'n VERTEX s' or 'n VERTEX t' expected", lines=[number])
         if fields[2] in found:
-            raise InvalidNetwork(f"line {number}: a second '{fields[2]}' terminal", [number])
+            raise InvalidNetwork(f"line {number}: a second '{fields[2]}' terminal", lines=[number])
         found[fields[2]] = int(fields[1]) - 1
     return found.get("s"), found.get("t")
 

@@ -39,7 +39,7 @@ def read_matrix_market(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeL
     check_edge_count(size[2], limits)
     entries = content.where(np.arange(len(content)) > 0)
     if len(entries) != size[2]:
-        raise InvalidNetwork(f"line {len(lines)}: {len(entries)} of {size[2]} entries", [len(lines)])
+        raise InvalidNetwork(f"line {len(lines)}: {len(entries)} of {size[2]} entries", lines=[len(lines)])
     columns = split_fields(text, entries, 2 if value == "pattern" else 3)
     amounts = _capacity.Amounts(np.ones(len(entries), dtype=np.int64), 0)
     if value != "pattern":
@@ -60,10 +60,10 @@ def read_matrix_market(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeL
 def _banner(text: Bytes, lines: Lines) -> tuple[str, str]:
     fields = _line(text, lines, 0) if len(lines) else []
     if [field.lower() for field in fields[:3]] != BANNER or len(fields) != 5:
-        raise InvalidNetwork("line 1: '%%MatrixMarket matrix coordinate VALUE SYMMETRY' expected", [1])
+        raise InvalidNetwork("line 1: '%%MatrixMarket matrix coordinate VALUE SYMMETRY' expected", lines=[1])
     value, symmetry = fields[3].lower(), fields[4].lower()
     if value not in VALUES or symmetry not in SYMMETRIES:
-        raise InvalidNetwork(f"line 1: only {VALUES} and {SYMMETRIES} are read, not {value} {symmetry}", [1])
+        raise InvalidNetwork(f"line 1: only {VALUES} and {SYMMETRIES} are read, not {value} {symmetry}", lines=[1])
     return value, symmetry
 
 
@@ -71,10 +71,10 @@ def _size(text: Bytes, content: Lines) -> tuple[int, int, int]:
     fields = _line(text, content, 0) if len(content) else []
     number = int(content.number[0]) if len(content) else 1
     if len(fields) != 3 or not all(field.isdigit() and len(field) <= 18 for field in fields):
-        raise InvalidNetwork(f"line {number}: 'ROWS COLUMNS ENTRIES' expected", [number])
+        raise InvalidNetwork(f"line {number}: 'ROWS COLUMNS ENTRIES' expected", lines=[number])
     rows, columns, entries = map(int, fields)
     if rows != columns:
-        raise InvalidNetwork(f"line {number}: the matrix must be square, not {rows} x {columns}", [number])
+        raise InvalidNetwork(f"line {number}: the matrix must be square, not {rows} x {columns}", lines=[number])
     return rows, columns, entries
 
 

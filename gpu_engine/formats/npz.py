@@ -11,21 +11,23 @@ import io
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.errors import InvalidNetwork
+from gpu_engine.errors import InvalidNetwork, pointer
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble, check_edge_count
+from gpu_engine.formats._looks import seems_to_be
 from gpu_engine.formats._names import Names, as_list
 from gpu_engine.formats._npy import HEAD_BYTES, ArrayType, read_array, read_type
 from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats._zip import Archive
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -39,13 +41,18 @@ MALFORMED = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, stru
 
 def read_npz(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
     """Read an archive with either set of field names; linear in its bytes."""
-    with refusing("not an npz archive", *MALFORMED):
-        arrays = _arrays(load(source), limits)
+    data = load(source)
+    with refusing("not an npz archive" + seems_to_be(data, "npz"), *MALFORMED):
+        arrays = _arrays(data, limits)
     if set(OWN) <= set(arrays):
         return _own(arrays, limits)
     if set(RESEARCH) == set(arrays):
         return _research(arrays, limits)
-    raise InvalidNetwork(f"the arrays {OWN} are expected (or {RESEARCH}), not {tuple(sorted(arrays))}")
+    sets = (OWN, RESEARCH)
+    wanted = max(sets, key=lambda names: len(set(names) & set(arrays)))
+    missing = next(name for name in wanted if name not in arrays)
+    expected = f"{', '.join(wanted)} are expected, not {', '.join(sorted(arrays)) or 'none'}"
+    raise InvalidNetwork(f"the array {missing!r} is missing: {expected}", field=pointer(missing))
 
 
 def write_npz(edges: EdgeList) -> bytes:
@@ -77,7 +84,7 @@ def write_npz(edges: EdgeList) -> bytes:
 
 def read_types(data: bytes | memoryview, limits: Limits) -> dict[str, ArrayType]:
     """The types of the arrays; no more than the first bytes of each are decompressed."""
-    with refusing("not an npz archive", *MALFORMED):
+    with refusing("not an npz archive" + seems_to_be(data, "npz"), *MALFORMED):
         return _types(Archive(data, limits))
 
 
@@ -90,14 +97,19 @@ def _arrays(data: bytes | memoryview, limits: Limits) -> dict[str, NDArray[Any]]
 def _types(archive: Archive) -> dict[str, ArrayType]:
     unknown = sorted(set(archive.names) - {*OWN, *OWN_OPTIONAL, *RESEARCH})
     if unknown:
-        raise InvalidNetwork(f"unknown array {shown(unknown[0])}")
+        raise _unknown(unknown[0], archive.names)
     return {name: read_type(archive.head(name, HEAD_BYTES), archive.n_bytes(name), name) for name in archive.names}
+
+
+def _unknown(name: str, there: Iterable[str]) -> InvalidNetwork:
+    others = [other for other in (*OWN, *OWN_OPTIONAL) if other not in there]
+    return InvalidNetwork(f"unknown array {shown(name)}{did_you_mean(name, others)}", field=pointer(name))
 
 
 def _own(arrays: Arrays, limits: Limits) -> EdgeList:
     unknown = sorted(set(arrays) - {*OWN, *OWN_OPTIONAL})
     if unknown:
-        raise InvalidNetwork(f"unknown array {shown(unknown[0])}")
+        raise _unknown(unknown[0], arrays)
     tail, head = _column(arrays, "tail", "iu"), _column(arrays, "head", "iu")
     check_edge_count(len(tail), limits)
     decimals = _capacity.check_decimals(_scalar(arrays, "decimals"))
@@ -150,7 +162,10 @@ def _research(arrays: Arrays, limits: Limits) -> EdgeList:
 def _column(arrays: Arrays, name: str, kinds: str) -> NDArray[Any]:
     column = arrays[name]
     if column.ndim != 1 or column.dtype.kind not in kinds:
-        raise InvalidNetwork(f"{name} must be a column of numbers, not {column.dtype}{list(column.shape)}")
+        numbers = "integers" if kinds == "iu" else "numbers"
+        hint = "; labels go into vertex_labels, of which tail and head are indices" if column.dtype.kind == "U" else ""
+        found = f"not {column.dtype} of shape {column.shape}"
+        raise InvalidNetwork(f"{name} must be a column of {numbers}, {found}{hint}", field=pointer(name))
     # Unsigned columns are widened or refused here, so that later subtractions cannot wrap around.
     return _capacity.from_integers(column, ROWS) if column.dtype.kind == "u" else column
 
@@ -167,7 +182,9 @@ def _scalar(arrays: Arrays, name: str) -> int | None:
         return None
     value = arrays[name]
     if value.size != 1 or value.dtype.kind not in "iu":
-        raise InvalidNetwork(f"{name} must be one whole number, not {value.dtype}{list(value.shape)}")
+        raise InvalidNetwork(
+            f"{name} must be one whole number, not {value.dtype} of shape {value.shape}", field=pointer(name)
+        )
     return int(value.ravel()[0])
 
 

@@ -68,7 +68,7 @@ def refuse_narrow(network: Network) -> None:
     narrow = np.flatnonzero((network.capacity > 0) & (network.capacity < unit(network)))
     if len(narrow):
         shown = network.edge_ids.of(narrow[:10])
-        raise InvalidNetwork(f"{len(narrow)} edges have a capacity below 1, and a matched edge carries 1", shown)
+        raise InvalidNetwork(f"{len(narrow)} edges have a capacity below 1, and a matched edge carries 1", edges=shown)
 
 
 def unit(network: Network) -> int:
@@ -86,4 +86,4 @@ def _marked(n: int, *vertices: VertexArray) -> BoolArray:
 def _refuse(network: Network, astray: BoolArray, what: str) -> None:
     wrong = np.flatnonzero(astray)
     if len(wrong):
-        raise NotBipartite(f"{len(wrong)} {what}", network.vertex_labels.of(wrong[:10]))
+        raise NotBipartite(f"{len(wrong)} {what}", vertices=network.vertex_labels.of(wrong[:10]))

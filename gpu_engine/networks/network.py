@@ -140,7 +140,7 @@ class Network:
     def check_update(self, rows: EdgeArray, capacity: UnitArray) -> "CapacityChange":
         """The effect of an update of distinct rows; raises `CapacityOverflow` before anything changes. O(k)."""
         change = CapacityChange.of(survey_change(rows, capacity, self.capacity, self.undirected, INFINITE))
-        _check_total(self.finite_total + change.total, rows, capacity)
+        self._check_total(self.finite_total + change.total, rows, capacity)
         return change
 
     def set_capacity(self, rows: EdgeArray, capacity: UnitArray) -> None:
@@ -156,7 +156,7 @@ class Network:
         sums = swap_capacity(rows, capacity, self.capacity, before, self.undirected, INFINITE)
         change = CapacityChange.of(sums)
         try:
-            _check_total(total + change.total, rows, capacity)
+            self._check_total(total + change.total, rows, capacity)
         except CapacityOverflow:
             self.capacity[rows] = before
             raise
@@ -165,6 +165,13 @@ class Network:
         else:
             self.finite_total = total + change.total
         return change
+
+    def _check_total(self, total: int, rows: EdgeArray, capacity: UnitArray) -> None:
+        if total > MAX_TOTAL:
+            largest = self.edge_ids.of(rows[np.argsort(capacity)[::-1][:10]])
+            raise CapacityOverflow(
+                f"the capacities would add up to {total} units; the limit is {MAX_TOTAL}", edges=largest
+            )
 
     def edge_list(self) -> EdgeList:
         """The network as columns again, with its present capacities. O(m)."""
@@ -181,14 +188,6 @@ class Network:
             vertex_labels=self.vertex_labels.column,
             source=self.source,
             sink=self.sink,
-        )
-
-
-def _check_total(total: int, rows: EdgeArray, capacity: UnitArray) -> None:
-    if total > MAX_TOTAL:
-        raise CapacityOverflow(
-            f"the capacities would add up to {total} units; the limit is {MAX_TOTAL}",
-            rows[np.argsort(capacity)[::-1][:10]].tolist(),
         )
 
 

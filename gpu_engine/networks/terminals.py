@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpu_engine.errors import CapacityOverflow, InvalidTerminals, SourceIsSink
+from gpu_engine.errors import CapacityOverflow, InvalidTerminals, SourceIsSink, UnknownVertex
 from gpu_engine.networks.validate import exact_total
 from gpu_engine.types import INFINITE, MAX_TOTAL, UnitArray, VertexArray
 
@@ -30,12 +30,12 @@ class Terminals:
         supply: Sequence[int] | UnitArray | None = None,
         demand: Sequence[int] | UnitArray | None = None,
     ) -> "Terminals":
-        """Raises `InvalidTerminals` for an empty side, a repeated vertex or a negative cap."""
+        """Raises `InvalidTerminals` for an empty side, a repeated vertex or a negative cap; it names indices."""
         source_side = _side("source", sources, supply)
         sink_side = _side("sink", sinks, demand)
         both = np.intersect1d(source_side[0], sink_side[0], assume_unique=True)
         if len(both):
-            raise SourceIsSink(f"{len(both)} vertices are both source and sink", both.tolist())
+            raise SourceIsSink(f"{len(both)} vertices are both source and sink", vertices=both.tolist())
         return cls(*source_side, *sink_side)
 
     @property
@@ -45,11 +45,11 @@ class Terminals:
         return b"|".join(part.tobytes() for part in parts)
 
     def check(self, n_vertices: int) -> None:
-        """Raises `InvalidTerminals` for a vertex the network does not have."""
+        """Raises `UnknownVertex` for a vertex the network does not have."""
         for name, vertices in (("source", self.sources), ("sink", self.sinks)):
             bad = vertices[(vertices < 0) | (vertices >= n_vertices)]
             if len(bad):
-                raise InvalidTerminals(f"{len(bad)} unknown {name} vertices", bad.tolist())
+                raise UnknownVertex(f"{len(bad)} unknown {name} vertices", vertices=bad.tolist())
 
 
 def _side(
@@ -62,12 +62,12 @@ def _side(
     if len(amount) != len(column):
         raise InvalidTerminals(f"{len(amount)} caps for {len(column)} {kind} vertices")
     if (amount < 0).any():
-        raise InvalidTerminals(f"negative {kind} caps", column[amount < 0].tolist())
+        raise InvalidTerminals(f"negative {kind} caps", vertices=column[amount < 0].tolist())
     if exact_total(amount, np.zeros(1, np.bool_)) > MAX_TOTAL:
-        raise CapacityOverflow(f"the {kind} caps add up to more than {MAX_TOTAL} units", column[:10].tolist())
+        raise CapacityOverflow(f"the {kind} caps add up to more than {MAX_TOTAL} units", vertices=column[:10].tolist())
     order = np.argsort(column, kind="stable")
     column = column[order]
     repeated = column[1:][column[1:] == column[:-1]]
     if len(repeated):
-        raise InvalidTerminals(f"{len(repeated)} {kind} vertices stand twice", repeated.tolist())
+        raise InvalidTerminals(f"{len(repeated)} {kind} vertices stand twice", vertices=repeated.tolist())
     return column, amount[order]

@@ -32,7 +32,9 @@ def to_units(number: Decimal, decimals: int, row: object = None) -> int:
     units = number.scaleb(decimals, EXACT)
     whole = int(units)
     if whole != units:
-        raise InvalidNetwork(f"{number} has more than {decimals} decimal places", [row])
+        raise InvalidNetwork(
+            f"{number} has more than {decimals} decimals, which were fixed when the graph was loaded", [row]
+        )
     if abs(whole) > MAX_TOTAL:
         raise CapacityOverflow(f"{number} is beyond the limit of {MAX_TOTAL} units", [row])
     return whole

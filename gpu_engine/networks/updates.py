@@ -8,41 +8,25 @@ which edges are closed and what they will have when reopened.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.errors import ROWS_SHOWN, CapacityOverflow, EngineError, InvalidNetwork, UnknownEdge, shown
+from gpu_engine.errors import ROWS_SHOWN, CapacityOverflow, EngineError, InvalidNetwork
 from gpu_engine.networks.ends import EndIndex
 from gpu_engine.networks.network import Network
+from gpu_engine.networks.refused import Ids, OperationLike, complete, unknown_edges
 from gpu_engine.networks.units import read_amounts, read_decimal, scale_units, to_units
 from gpu_engine.text.literals import read_literals
 from gpu_engine.text.names import Names
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray
 
-Ids = Sequence[int] | Sequence[str] | NDArray[np.int64]
-
 
 class AmbiguousEdge(EngineError):
-    """End points name several parallel edges; `rows` are their ids."""
+    """End points name several parallel edges; `edges` are their ids, `rows` which end points."""
 
     code = "ambiguous_edge"
-
-
-class OperationLike(Protocol):
-    """One operation: edges by id, or by tail and head; decimal literals for set, add and scale."""
-
-    @property
-    def op(self) -> Literal["set", "add", "scale", "close", "reopen"]: ...
-    @property
-    def edges(self) -> Ids | None: ...
-    @property
-    def tail(self) -> Ids | None: ...
-    @property
-    def head(self) -> Ids | None: ...
-    @property
-    def amounts(self) -> Sequence[str] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +81,27 @@ class CapacityTable:
         Raises `UnknownEdge`, `AmbiguousEdge`, `InvalidNetwork` or `CapacityOverflow`, with at most ten edge ids.
         Cost: O(k log k), and O(m log m) once for edges named by their ends.
         """
-        found = [self._find(operation) for operation in batch]
-        missing = sum(int((rows < 0).sum()) for rows in found)
-        if missing and on_missing == "error":
-            raise UnknownEdge(f"{missing} edges are unknown", _names_of_missing(batch, found))
-        touched = _distinct(np.concatenate([*found, np.empty(0, np.int64)]))
-        touched = touched[touched >= 0]
-        before, was_closed = self.own(touched), self.closed[touched]
-        own, closed = before.copy(), was_closed.copy()
-        for operation, rows in zip(batch, found, strict=True):
-            known = np.flatnonzero(rows >= 0)
-            self._refuse_twice(rows[known])
-            at = np.searchsorted(touched, rows[known])
-            self._run(operation, known, at, own, closed, rounding == "down")
+        found: list[EdgeArray] = []
+        place = 0
+        try:
+            for place in range(len(batch)):
+                found.append(self._find(batch[place]))
+            missing = sum(int((rows < 0).sum()) for rows in found)
+            if missing and on_missing == "error":
+                place = next(place for place, rows in enumerate(found) if (rows < 0).any())
+                raise unknown_edges(self.network, batch[place], found[place])
+            touched = _distinct(np.concatenate([*found, np.empty(0, np.int64)]))
+            touched = touched[touched >= 0]
+            before, was_closed = self.own(touched), self.closed[touched]
+            own, closed = before.copy(), was_closed.copy()
+            for place, rows in enumerate(found):
+                known = np.flatnonzero(rows >= 0)
+                self._refuse_twice(rows[known])
+                at = np.searchsorted(touched, rows[known])
+                self._run(batch[place], known, at, own, closed, rounding == "down")
+        except EngineError as error:
+            error.where = complete(self.network, batch, place, found, error.where)
+            raise
         changed = (own != before) | (closed != was_closed)
         return Change(touched[changed], own[changed], closed[changed], missing, int((~changed).sum()))
 
@@ -140,7 +132,7 @@ class CapacityTable:
         if operation.amounts is None or names is None or len(operation.amounts) != len(names):
             count = 0 if operation.amounts is None else len(operation.amounts)
             raise InvalidNetwork(f"{operation.op} has {count} amounts for {0 if names is None else len(names)} edges")
-        literals, ids = _chosen(operation.amounts, known), _chosen(names, known)
+        literals, ids = _chosen(operation.amounts, known), known
         if operation.op == "set":
             own[at] = self._set(literals, ids)
         elif operation.op == "add":
@@ -172,7 +164,7 @@ class CapacityTable:
         twice = order[1:][order[1:] == order[:-1]]
         if len(twice):
             names = self.network.edge_ids.of(twice[:10])
-            raise InvalidNetwork(f"{len(twice)} edges are named twice in one operation", names)
+            raise InvalidNetwork(f"edge {names[0]!r} is named twice in one operation", edges=names, field="/edges")
 
     def _find(self, operation: OperationLike) -> EdgeArray:
         """int64[k]: the edge row of each name, -1 where there is none."""
@@ -189,7 +181,12 @@ class CapacityTable:
         found, counts = self._ends.find(tails, heads)
         for i in np.flatnonzero(counts > 1)[:1].tolist():
             ids = self.network.edge_ids.of(self._ends.all(int(tails[i]), int(heads[i]))[:ROWS_SHOWN])
-            raise AmbiguousEdge(f"{counts[i]} parallel edges join the same vertices", ids)
+            raise AmbiguousEdge(
+                f"{counts[i]} parallel edges join the same vertices: name the one you mean by its id, {ids[0]!r}",
+                [i],
+                edges=ids,
+                field="/tail",
+            )
         return found
 
     @cached_property
@@ -227,14 +224,3 @@ def _scaled(own: list[int], literals: Sequence[str], ids: Ids, down: bool) -> li
             raise InvalidNetwork(f"the factor {literal} is negative", [name])
         scaled.append(scale_units(units, factor, down=down, row=name))
     return scaled
-
-
-def _names_of_missing(batch: Sequence[OperationLike], found: Sequence[EdgeArray]) -> list[object]:
-    names: list[object] = []
-    for operation, rows in zip(batch, found, strict=True):
-        for i in np.flatnonzero(rows < 0)[:10].tolist():
-            if operation.edges is not None:
-                names.append(operation.edges[i])
-            elif operation.tail is not None and operation.head is not None:
-                names.append(shown([operation.tail[i], operation.head[i]]))
-    return names

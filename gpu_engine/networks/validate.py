@@ -52,12 +52,13 @@ def check(edges: EdgeList) -> None:
         raise InvalidNetwork(f"column capacity must hold int64 units, not {edges.capacity.dtype}")
     bad = np.flatnonzero(edges.capacity < 0)
     if len(bad):
-        raise InvalidNetwork(f"{len(bad)} negative capacities", bad.tolist())
+        raise InvalidNetwork(f"{len(bad)} negative capacities", bad.tolist(), field="/capacity")
     total = exact_total(edges.capacity, np.atleast_1d(np.asarray(edges.undirected, dtype=np.bool_)))
     if total > MAX_TOTAL:
         finite = np.where(edges.capacity == INFINITE, 0, edges.capacity)
         largest = np.argsort(finite)[::-1][:10]
-        raise CapacityOverflow(f"the capacities add up to {total} units; the limit is {MAX_TOTAL}", largest.tolist())
+        detail = f"the capacities add up to {total} units; the limit is {MAX_TOTAL}"
+        raise CapacityOverflow(detail, largest.tolist(), field="/capacity")
     for name, terminal in (("source", edges.source), ("sink", edges.sink)):
         if terminal is not None and not 0 <= terminal < edges.n_vertices:
             raise InvalidNetwork(f"the default {name} {terminal} is no vertex")

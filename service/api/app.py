@@ -9,13 +9,14 @@ from fastapi import Depends, FastAPI
 from service.api import openapi
 from service.api.backend import Backend, OpenBackend, open_backend
 from service.api.guards.access import authorise
+from service.api.guards.parameters import refuse_unknown_parameters
 from service.api.guards.refusals import EarlyRefusals
 from service.api.guards.shields import SecurityHeaders, Shedding
 from service.api.metrics import Metrics
 from service.api.middleware import Requests
 from service.api.replies import problems
 from service.api.replies.sending import Sending
-from service.api.routes import capacities, flows, graphs, health, jobs, matching, snapshots
+from service.api.routes import capacities, docs_page, flows, graphs, health, jobs, matching, snapshots
 from service.settings import Settings, read_settings
 from service.telemetry.tracing import open_tracing
 
@@ -48,9 +49,12 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         description=DESCRIPTION,
         lifespan=lifespan,
         redirect_slashes=False,
-        dependencies=[Depends(authorise)],
+        docs_url=None,  # they load their viewer from elsewhere: see `docs_page`
+        redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
+        dependencies=[Depends(authorise), Depends(refuse_unknown_parameters)],
     )
-    for resource in (graphs, capacities, flows, matching, snapshots, jobs, health):
+    for resource in (graphs, capacities, flows, matching, snapshots, jobs, health, docs_page):
         app.include_router(resource.router)
     problems.install(app)
     openapi.install(app)

@@ -83,4 +83,4 @@ async def known_graph(backend: Backend, name: str) -> GraphInfo:
 
 
 def unknown_graph(name: str) -> ServiceError:
-    return ServiceError("unknown_graph", f"there is no graph {name!r}")
+    return ServiceError("unknown_graph", f"there is no graph {name!r}: GET /v1/graphs lists those there are")

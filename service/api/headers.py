@@ -1,12 +1,14 @@
 """The request headers with a meaning of their own: Prefer, If-Match and the like, Content-Type, Accept."""
 
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from fastapi import Request
 from starlette.datastructures import Headers
 
+from gpu_engine.text.near import did_you_mean
 from service.errors import ServiceError
 from service.settings import Settings
 
@@ -18,6 +20,20 @@ VERSION: Final = re.compile(r"[1-9][0-9]{0,17}")
 ETAG: Final = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*+)"')
 MAX_ETAGS: Final = 100
 """In one header."""
+
+JSON: Final = "application/json"
+FORM: Final = "application/x-www-form-urlencoded"
+MEANT: Final[Mapping[str, str]] = {
+    "application/octet-stream": "",
+    "text/json": JSON,
+    "application/csv": "text/csv",
+    "application/zip": "application/x-npz",
+    "application/npz": "application/x-npz",
+    "application/x-numpy": "application/x-npz",
+    "application/arrow": "application/vnd.apache.arrow.stream",
+    "application/vnd.apache.arrow.file": "application/vnd.apache.arrow.stream",
+}
+"""Media types as others call them; "" could be any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +73,9 @@ def if_match(headers: Headers) -> int | list[int] | None:
         return None
     versions = [int(tag) for weak, tag in _etags(value) if not weak and VERSION.fullmatch(tag)]
     if not versions:
-        raise ServiceError("version_conflict", f"If-Match names no version that there can be: {value[:100]}")
+        raise ServiceError(
+            "version_conflict", f"If-Match names no version that there can be: {value[:100]}", header="If-Match"
+        )
     return versions[0] if len(versions) == 1 else versions
 
 
@@ -67,9 +85,11 @@ def must_be_new(headers: Headers) -> bool:
     if "if-none-match" not in headers:
         return False
     if value != "*":
-        raise ServiceError("invalid_request", "If-None-Match is * here, which says that no graph may be replaced")
+        detail = "If-None-Match is * here, which says that no graph may be replaced"
+        raise ServiceError("invalid_request", detail, header="If-None-Match")
     if "if-match" in headers:
-        raise ServiceError("invalid_request", "If-Match wants a graph that is there, If-None-Match: * wants none")
+        detail = "If-Match wants a graph that is there, If-None-Match: * wants none"
+        raise ServiceError("invalid_request", detail, header="If-None-Match")
     return True
 
 
@@ -84,7 +104,7 @@ def _etags(value: str) -> list[tuple[bool, str]]:
     only_commas = not any(gap.strip(" \t,") for gap in (*gaps, value[at:]))
     if not only_commas or not all("," in gap for gap in gaps[1:]) or not 0 < len(found) <= MAX_ETAGS:
         form = f'is *, or 1 to {MAX_ETAGS} ETags in quotes, as in If-Match: "7"'
-        raise ServiceError("invalid_request", f"If-Match {form}, not {value[:100]}")
+        raise ServiceError("invalid_request", f"If-Match {form}, not {value[:100]}", header="If-Match")
     return found
 
 
@@ -92,7 +112,8 @@ def idempotency_key(headers: Headers) -> str | None:
     """`Idempotency-Key`, 1 to 256 printable ASCII characters."""
     key = headers.get("idempotency-key")
     if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
-        raise ServiceError("invalid_request", "an Idempotency-Key is 1 to 256 printable ASCII characters")
+        detail = "an Idempotency-Key is 1 to 256 printable ASCII characters"
+        raise ServiceError("invalid_request", detail, header="Idempotency-Key")
     return key
 
 
@@ -103,8 +124,21 @@ def media_type(headers: Headers) -> str:
 
 def require_json(request: Request) -> None:
     """Refuse a body that is not declared as JSON (which also keeps web pages of other origins out)."""
-    if media_type(request.headers) != "application/json":
-        raise ServiceError("unsupported_media_type", "send application/json")
+    require_media_type(request.headers, (JSON,))
+
+
+def require_media_type(headers: Headers, known: Collection[str]) -> str:
+    """The body's media type, one of those `known`; raises unsupported_media_type."""
+    given = media_type(headers)
+    if given in known:
+        return given
+    meant = MEANT.get(given, "")
+    hint = f"; did you mean {meant}?" if meant in known else did_you_mean(given, () if given in MEANT else known)
+    if given == FORM and JSON in known:
+        hint = "; curl sends that with -d, unless told -H 'Content-Type: application/json'"
+    found = f"Content-Type {given[:100]!r} is not read here" if given else "there is no Content-Type"
+    detail = f"{found}: send {', '.join(sorted(known))}{hint}"
+    raise ServiceError("unsupported_media_type", detail, header="Content-Type")
 
 
 def accepts(headers: Headers, wanted: str) -> bool:

@@ -24,7 +24,7 @@ CLIENT_CLOSED_REQUEST: Final = 499
 LONGEST_PATH: Final = 512
 """Characters of a path, or of a name in it, that the log and the traces get."""
 
-PROBES: Final = ("/livez", "/readyz", "/metrics")
+PROBES: Final = ("/livez", "/readyz", "/health", "/metrics")
 """Asked over and over by machines; logged only when they fail."""
 
 log = structlog.get_logger("headrace.api")

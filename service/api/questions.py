@@ -37,7 +37,9 @@ async def answer_body(
 
 
 @asynccontextmanager
-async def body_for(request: Request, backend: Backend, name: str, limit_bytes: int) -> AsyncIterator[Body]:
+async def body_for(
+    request: Request, backend: Backend, name: str, limit_bytes: int, advice: str = ""
+) -> AsyncIterator[Body]:
     """The body of a request about this graph.
 
     Raises as `read_body`, and rate_limited and unknown_graph before any of it is read. A short body of JSON is read
@@ -49,7 +51,7 @@ async def body_for(request: Request, backend: Backend, name: str, limit_bytes: i
         key = idempotency_key(request.headers)
         if key is None or not await backend.dispatcher.knows(name, key):
             await known_graph(backend, name)
-    async with read_body(request, limit_bytes, backend.budget, backend.parsers.threads) as body:
+    async with read_body(request, limit_bytes, backend.budget, backend.parsers.threads, advice) as body:
         yield body
 
 

@@ -1,5 +1,6 @@
 """`headrace keys create | list | revoke | forget`: on the Redis of a service, whether it is running now or not."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from service.settings import Settings
-    from service.store.api_keys import ApiKeys
+    from service.store.api_keys import ApiKeys, Scope
     from service.store.keys_seen import KeysSeen
 
 app = typer.Typer(help="API keys: made, listed, revoked.", no_args_is_help=True, add_completion=False)
@@ -19,13 +20,18 @@ def create(
     label: Annotated[str, typer.Argument(help="What the key is for; shown by `list`.")],
     scope: Annotated[str, typer.Option(help="read, update or admin; each includes those before it.")] = "read",
     prefix: Annotated[str, typer.Option(help="Only graphs whose names begin with this.")] = "",
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask before the first key closes the service.")
+    ] = False,
 ) -> None:
-    """Make a key and print it: once, as only its digest is kept."""
+    """Make a key and print it: once, as only its digest is kept. The first key closes the service to those without."""
     from service.store.api_keys import Scope, TooManyKeys
 
     try:
         wanted = Scope(scope)
         with _table() as keys:
+            if not keys.list():
+                _warn_of_the_door(wanted, sure=yes)
             key, token = keys.create(label, wanted, prefix)
     except (TooManyKeys, ValueError) as error:
         _fail(str(error))
@@ -34,7 +40,20 @@ def create(
     try:
         _seen().write()
     except OSError as error:
-        typer.echo(f"headrace: it could not be noted that there are keys: {error}", err=True)
+        _say(f"it could not be noted that there are keys: {error}")
+
+
+def _warn_of_the_door(scope: "Scope", *, sure: bool) -> None:
+    """Say what the first key does; at a terminal, make none unless told to."""
+    _say("this is the first key: within seconds the service refuses every request that comes without one")
+    if scope != "admin":
+        _say(f"this one has the scope {scope}: to load graphs, make one with --scope admin as well")
+    if not sure and _is_terminal() and not typer.confirm("Make it?", err=True):
+        raise typer.Exit(1)
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 @app.command("list")
@@ -126,6 +145,10 @@ def keys_of(client: Any, settings: "Settings") -> "ApiKeys":
     return ApiKeys(client, Keys(settings.redis_prefix))
 
 
-def _fail(message: str) -> Any:
+def _say(message: str) -> None:
     typer.echo(f"headrace: {message}", err=True)
+
+
+def _fail(message: str) -> Any:
+    _say(message)
     raise typer.Exit(1)

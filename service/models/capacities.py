@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from service.errors import ServiceError
 from service.models.body import Body
 from service.models.columns import Amounts, Ids, refuse_infinite, refuse_negative
+from service.models.faults import ColumnFault
 from service.packed import PACKED_ROWS, pack
 from service.protocol import Operation, PatchArgs
 
@@ -46,16 +47,17 @@ class OperationBody(Body):
         return self
 
     def check_operation(self) -> None:
-        """Edges named in one way, one verb, as many amounts as edges; raises ValueError or ServiceError."""
+        """Edges named in one way, one verb, as many amounts as edges; raises ValueError."""
         if (self.edges is None) == (self.tail is None and self.head is None):
             raise ValueError("name the edges by `edges`, or by `tail` and `head`")
         if (self.tail is None) != (self.head is None):
             raise ValueError("`tail` and `head` come together")
         if self.tail is not None and self.head is not None and len(self.tail) != len(self.head):
-            raise ValueError(f"`tail` has {len(self.tail)} rows, `head` has {len(self.head)}")
+            raise ColumnFault(f"`tail` has {len(self.tail)} rows, `head` has {len(self.head)}", field="head")
         verbs = [verb for verb in ("set", "add", "scale", "op") if getattr(self, verb) is not None]
         if len(verbs) != 1:
-            raise ValueError(f"one of `set`, `add`, `scale` or `op`, not {len(verbs)} of them")
+            given = " and ".join(f"`{verb}`" for verb in verbs) or "none"
+            raise ValueError(f"say what to do by one of `set`, `add`, `scale` or `op`, not {given}")
         self._check_amounts()
 
     def _check_amounts(self) -> None:
@@ -63,15 +65,20 @@ class OperationBody(Body):
         if amounts is None:
             return
         if len(amounts) != self.n_rows:
-            raise ValueError(f"{self.n_rows} edges, but {len(amounts)} amounts")
+            raise ColumnFault(f"there are {self.n_rows} edges, but {len(amounts)} amounts", field=self.verb)
         if self.add is None:
-            refuse_negative(amounts, "a capacity" if self.set is not None else "a factor")
+            refuse_negative(amounts, "a capacity" if self.set is not None else "a factor", self.verb)
         if self.set is None:
-            refuse_infinite(amounts, "what is added" if self.add is not None else "a factor")
+            refuse_infinite(amounts, "what is added" if self.add is not None else "a factor", self.verb)
 
     @property
     def amounts(self) -> list[str] | None:
         return next((a for a in (self.set, self.add, self.scale) if a is not None), None)
+
+    @property
+    def verb(self) -> str:
+        """The member that says what to do."""
+        return next(verb for verb in ("set", "add", "scale", "op") if getattr(self, verb) is not None)
 
     @property
     def n_rows(self) -> int:
@@ -79,7 +86,6 @@ class OperationBody(Body):
 
     def operation(self) -> Operation:
         """The same for a worker. Not validated again: the columns have just been."""
-        verb: str = self.op or next(verb for verb in ("set", "add", "scale") if getattr(self, verb) is not None)
         columns: dict[str, Any] = {
             "edges": self.edges,
             "tail": self.tail,
@@ -87,8 +93,8 @@ class OperationBody(Body):
             "amounts": self.amounts,
         }
         if self.n_rows >= PACKED_ROWS:
-            return Operation.model_construct(op=verb, packed=pack(columns))
-        return Operation.model_construct(op=verb, **columns)
+            return Operation.model_construct(op=self.op or self.verb, packed=pack(columns))
+        return Operation.model_construct(op=self.op or self.verb, **columns)
 
 
 class PatchBody(OperationBody):
@@ -112,6 +118,8 @@ class PatchBody(OperationBody):
         body = cls.model_construct(**columns)
         try:
             body.check_operation()
+        except ColumnFault as fault:
+            raise fault.refusal() from None
         except ValueError as error:
             raise ServiceError("invalid_body", str(error)) from None
         return body
@@ -123,7 +131,10 @@ class PatchBody(OperationBody):
         """What the worker gets; raises too_large when the batch has more than `max_rows` rows in all."""
         n_rows = sum(operation.n_rows for operation in self._operations())
         if n_rows > max_rows:
-            raise ServiceError("too_large", f"{n_rows} rows; a PATCH has at most {max_rows}")
+            raise ServiceError(
+                "too_large",
+                f"a PATCH has at most {max_rows} rows (HEADRACE_MAX_PATCH_ROWS), not {n_rows}: send several",
+            )
         return PatchArgs.model_construct(
             batch=[operation.operation() for operation in self._operations()],
             on_missing=self.on_missing,

@@ -1,19 +1,21 @@
 """Columns of a body, each checked as one array: ids (all integers or all strings) and exact amounts."""
 
+import json
 import re
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from gpu_engine.errors import ROWS_SHOWN
-from service.errors import ServiceError
+from service.models.faults import ColumnFault
 from service.models.numbers import Number
 
 MAX_EXPONENT: Final = 40
 """Amounts are below 10**40 and have at most 40 places: far outside int64 units, and cheap to write out."""
 
 MAX_LITERAL_CHARS: Final = 128
+SHOWN_CHARS: Final = 60
+"""Of a value in an error."""
 MAX_LABEL_CHARS: Final = 1024
 LITERAL: Final = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 """A number as text, which PUT reads as well."""
@@ -24,18 +26,23 @@ INT64_MAX: Final = 2**63 - 1
 def check_ids(value: object) -> list[int] | list[str]:
     """A column of ids: all integers ``0 .. 2**63-1``, or all strings. O(n), 5 ms for 100k."""
     if type(value) is not list:
-        raise ServiceError("invalid_body", "a column of ids is an array")
+        raise ColumnFault(f"should be an array, as in {_as_column(value)}")
     kinds = set(map(type, value))
     if kinds <= {int}:
         if value and not (min(value) >= 0 and max(value) <= INT64_MAX):
-            wrong = [v for v in value if not 0 <= v <= INT64_MAX]
-            raise ServiceError("invalid_body", "integer ids are 0 .. 2**63-1", _shown(wrong))
+            wrong = [row for row, v in enumerate(value) if not 0 <= v <= INT64_MAX]
+            raise ColumnFault(f"row {wrong[0]}: {shown(value[wrong[0]])} is no id: integers are 0 .. 2**63-1", wrong)
     elif kinds == {str}:
         if max(map(len, value)) > MAX_LABEL_CHARS:
-            raise ServiceError("too_large", f"a label has at most {MAX_LABEL_CHARS} characters")
+            wrong = [row for row, v in enumerate(value) if len(v) > MAX_LABEL_CHARS]
+            raise ColumnFault(f"a label has at most {MAX_LABEL_CHARS} characters", wrong, code="too_large")
     else:
-        wrong = [row for row, v in enumerate(value) if type(v) not in (int, str)] or [0]
-        raise ServiceError("invalid_body", "a column of ids is all integers or all strings", wrong)
+        wrong = [row for row, v in enumerate(value) if type(v) not in (int, str)]
+        if not wrong:
+            wrong = [row for row, v in enumerate(value) if type(v) is not type(value[0])]
+            one, other = ("an integer", "text") if type(value[0]) is int else ("text", "an integer")
+            raise ColumnFault(f"row {wrong[0]} is {other} and row 0 is {one}: a column has one kind", wrong)
+        raise ColumnFault(f"row {wrong[0]}: {shown(value[wrong[0]])} is neither an integer nor text", wrong)
     return value
 
 
@@ -43,15 +50,16 @@ def check_amounts(value: object) -> list[str]:
     """A column of JSON numbers, such numbers as text, or "inf" as plain decimal literals, signs kept. O(n), 10 ms for
     100k numbers.
 
-    Raises invalid_body naming the rows that are no numbers, capacity_overflow for absurdly large ones.
+    Raises `ColumnFault` naming the rows that are no numbers, with the code capacity_overflow for absurdly large ones.
     """
     if type(value) is not list:
-        raise ServiceError("invalid_body", "a column of amounts is an array")
+        raise ColumnFault(f"should be an array with one amount for each row, as in {_as_column(value)}")
     kinds = set(map(type, value))
     if not kinds <= {int, Number}:
         wrong = [row for row, v in enumerate(value) if not (type(v) in (int, Number) or _is_amount(v))]
         if wrong:
-            raise ServiceError("invalid_body", 'an amount is a number, the text of one, or "inf"', wrong)
+            found = f"row {wrong[0]}: {shown(value[wrong[0]])} is no amount"
+            raise ColumnFault(f'{found}: that is a number, the text of one with a decimal point, or "inf"', wrong)
     return plain_decimals(list(map(str, value)))
 
 
@@ -60,10 +68,10 @@ def _is_amount(value: object) -> bool:
 
 
 def plain_decimals(literals: list[str]) -> list[str]:
-    """The literals without exponents, each of bounded length; raises capacity_overflow naming the rows."""
+    """The literals without exponents, each of bounded length; raises `ColumnFault` naming the rows."""
     if max(map(len, literals), default=0) > MAX_LITERAL_CHARS:
         rows = [row for row, text in enumerate(literals) if len(text) > MAX_LITERAL_CHARS]
-        raise ServiceError("invalid_body", f"an amount has at most {MAX_LITERAL_CHARS} characters", rows)
+        raise ColumnFault(f"an amount has at most {MAX_LITERAL_CHARS} characters", rows)
     joined = "".join(literals)
     if "e" in joined or "E" in joined:
         return [_plain(text, row) if "e" in text or "E" in text else text for row, text in enumerate(literals)]
@@ -74,33 +82,39 @@ def _plain(literal: str, row: int) -> str:
     try:
         number = Decimal(literal)
     except InvalidOperation:
-        raise ServiceError("invalid_body", f"{literal} has an exponent that no amount has", [row]) from None
+        raise ColumnFault(f"{literal} has an exponent that no amount has", [row]) from None
     if number == 0:
         return "0"
     if number.adjusted() > MAX_EXPONENT:
-        raise ServiceError("capacity_overflow", f"{literal} is over every limit", [row])
+        raise ColumnFault(f"row {row}: {literal} is over every limit", [row], code="capacity_overflow")
     if number.adjusted() < -MAX_EXPONENT:
-        raise ServiceError("invalid_body", f"{literal} has more decimals than any graph", [row])
+        raise ColumnFault(f"row {row}: {literal} has more decimals than any graph", [row])
     return format(number, "f")
 
 
-def refuse_negative(amounts: list[str], what: str) -> None:
-    """Raise invalid_body naming the rows below zero; "-0" is zero."""
+def refuse_negative(amounts: list[str], what: str, field: str) -> None:
+    """Raise for the rows below zero; "-0" is zero."""
     if "-" in "".join(amounts):
         rows = [row for row, text in enumerate(amounts) if text.startswith("-") and Decimal(text) < 0]
         if rows:
-            raise ServiceError("invalid_body", f"{what} is not negative", rows)
+            raise ColumnFault(f"row {rows[0]}: {amounts[rows[0]]} is negative, and {what} is not", rows, field=field)
 
 
-def refuse_infinite(amounts: list[str], what: str) -> None:
-    """Raise invalid_body naming the rows that are "inf"."""
+def refuse_infinite(amounts: list[str], what: str, field: str) -> None:
+    """Raise for the rows that are "inf"."""
     if "inf" in amounts:
         rows = [row for row, text in enumerate(amounts) if text == "inf"]
-        raise ServiceError("invalid_body", f'{what} is a number, not "inf"', rows)
+        raise ColumnFault(f'row {rows[0]}: {what} is a number, not "inf"', rows, field=field)
 
 
-def _shown(rows: list[Any]) -> list[Any]:
-    return [str(row) if row > INT64_MAX else row for row in rows[:ROWS_SHOWN]]
+def shown(value: object) -> str:
+    """A value as JSON has it, abridged."""
+    text = value if isinstance(value, Number) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."
+
+
+def _as_column(value: object) -> str:
+    return f"[{shown(value)}]" if isinstance(value, str | int) else "[1, 2]"
 
 
 def _seconds(value: object) -> object:

@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from service.models.body import Body
 from service.models.columns import Amounts, Ids, Seconds, refuse_negative
+from service.models.faults import ColumnFault
 from service.protocol import MaxFlowArgs
 
 FlowField = Literal["value", "cut", "flow"]
@@ -45,12 +46,13 @@ class MaxFlowBody(Body):
             (self.demand, self.sinks, ("demand", "sinks")),
         ):
             if terminals is not None and not 0 < len(terminals) <= MAX_TERMINALS:
-                raise ValueError(f"`{names[1]}` has 1 to {MAX_TERMINALS} vertices")
+                raise ColumnFault(f"has 1 to {MAX_TERMINALS} vertices, not {len(terminals)}", field=names[1])
             if caps is None:
                 continue
             if terminals is None or len(caps) != len(terminals):
-                raise ValueError(f"`{names[0]}` has one cap for each of `{names[1]}`")
-            refuse_negative(caps, "a cap")
+                count = "which are missing" if terminals is None else f"not {len(caps)} for {len(terminals)}"
+                raise ColumnFault(f"there is one cap for each of `{names[1]}`, {count}", field=names[0])
+            refuse_negative(caps, "a cap", names[0])
         return self
 
     def args(self, default_fields: frozenset[FlowField]) -> MaxFlowArgs:

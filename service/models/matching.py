@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from service.models.body import Body
 from service.models.columns import Ids, Seconds
+from service.models.faults import ColumnFault
 from service.models.flows import MAX_TERMINALS, SolvedInfo
 from service.protocol import MatchingArgs
 
@@ -31,7 +32,7 @@ class MatchingBody(Body):
     @classmethod
     def _check_left(cls, left: list[int] | list[str] | None) -> list[int] | list[str] | None:
         if left is not None and not 0 < len(left) <= MAX_TERMINALS:
-            raise ValueError(f"`left` has 1 to {MAX_TERMINALS} vertices")
+            raise ColumnFault(f"has 1 to {MAX_TERMINALS} vertices, not {len(left)}")
         return left
 
     def args(self) -> MatchingArgs:

@@ -7,6 +7,8 @@ A float literal becomes a `Number`, its own text; integers stay Python integers.
 import json
 from typing import Any, Final
 
+from gpu_engine.errors import pointer
+from gpu_engine.text.json_fault import json_fault
 from service.errors import ServiceError
 
 MAX_MEMBERS: Final = 64
@@ -27,18 +29,12 @@ def loads_exact(body: bytes | bytearray | memoryview) -> Any:
         if "\\u" in text:  # an escape may name half a surrogate pair, which no UTF-8 answer could repeat
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         return value
-    except json.JSONDecodeError as error:
-        raise ServiceError(
-            "invalid_body", f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from None
     except RecursionError:
         raise ServiceError("invalid_body", "not JSON we read: nested too deep") from None
-    except UnicodeDecodeError as error:
-        raise ServiceError("invalid_body", f"not JSON: it is no UTF-8 at byte {error.start}") from None
     except UnicodeEncodeError:
         raise ServiceError("invalid_body", "not JSON we read: an escape names half a surrogate pair") from None
-    except ValueError:
-        raise ServiceError("invalid_body", "not JSON we read: an integer of thousands of digits") from None
+    except ValueError as error:
+        raise ServiceError("invalid_body", json_fault(error)) from None
 
 
 def _refuse_constant(name: str) -> Any:
@@ -52,5 +48,5 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ServiceError("invalid_body", f"the member {twice!r} is there twice")
+        raise ServiceError("invalid_body", f"the member {twice[:100]!r} is there twice", field=pointer(twice))
     return members

@@ -13,5 +13,12 @@ class ProblemInfo(BaseModel):
     status: int
     code: str = Field(json_schema_extra={"enum": [*sorted(STATUS)]})
     detail: str
-    rows: list[Any] = Field(default=[], description="What is at fault, at most ten: edge ids, rows or vertices.")
+    rows: list[Any] = Field(default=[], description="Rows at fault of the columns as they were sent, from 0.")
+    lines: list[int] | None = Field(default=None, description="Lines at fault of a body of text, from 1.")
+    edges: list[Any] | None = Field(default=None, description="Ids of the edges at fault, as the caller names them.")
+    vertices: list[Any] | None = Field(default=None, description="The vertices at fault, as the caller names them.")
+    field: str | None = Field(default=None, description="JSON pointer of the member, or `/` and the column, at fault.")
+    operation: int | None = Field(default=None, description="Place in `batch` of the operation at fault, from 0.")
+    parameter: str | None = Field(default=None, description="The parameter of path or query at fault.")
+    header: str | None = Field(default=None, description="The header at fault.")
     request_id: str | None = None

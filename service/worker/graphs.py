@@ -84,7 +84,8 @@ class Graphs:
             try:
                 return self._run(task)
             except MemoryError as error:
-                raise OutOfMemory(f"the machine has no more memory, whatever the budget says: {error}") from error
+                log.warning("no_memory", graph=task.command.graph, error=str(error)[:200])
+                raise OutOfMemory("the machine has no more memory, whatever the budget says") from error
 
     def _run(self, task: Task) -> Result:
         return self._runs[task.command.kind](task)

@@ -250,7 +250,7 @@ def test_refusals_cross_over(reading: Reading) -> None:
     assert "row 0: capacity is negative" in refusal.detail
     patch = b'{"edges":["a", 1],"set":[1, 2]}' + INLINE_BYTES * b" "
     refusal = reading.refusal(patch_task(JSON, PatchLimits(10, 1 << 20), None, "all"), patch)
-    assert (refusal.code, refusal.rows) == ("invalid_body", [0])
+    assert (refusal.code, refusal.rows, refusal.where.field) == ("invalid_body", [1], "/edges")
     many = b'{"edges":[1,2,3],"set":[1, 2, 3]}' + INLINE_BYTES * b" "
     assert reading.refusal(patch_task(JSON, PatchLimits(2, 1 << 20), None, "all"), many).code == "too_large"
 

@@ -88,7 +88,7 @@ def test_refusals_have_their_class(client: Client, small: Graph) -> None:
         client.job("nothing")
     with pytest.raises(headrace.UnknownEdge) as unknown:
         small.patch(edges=["s-a", "x"], set=1)
-    assert unknown.value.rows == ["x"]
+    assert (unknown.value.edges, unknown.value.rows, unknown.value.field) == (["x"], [1], "/edges")
     with pytest.raises(headrace.VersionConflict):
         small.patch(edges=["s-a"], set=1, if_version=99)
     with pytest.raises(headrace.VersionUnavailable):
@@ -97,7 +97,7 @@ def test_refusals_have_their_class(client: Client, small: Graph) -> None:
         small.max_flow("s", "s")
     with pytest.raises(headrace.InvalidBody):
         small.patch(edges=["s-a"], set=-1)
-    with pytest.raises(headrace.InvalidBody):
+    with pytest.raises(headrace.UnknownVertex):
         small.max_flow("s", "nobody")
     with pytest.raises(headrace.InvalidBody):
         client.put_graph("bad", tail=[0], head=[1], capacity=[True])
@@ -128,14 +128,14 @@ def test_a_matching_and_its_repair(client: Client) -> None:
     assert graph.matching(["near", "far"], progress=True).left == ("near",)
     with pytest.raises(headrace.NotBipartite) as refused:
         graph.matching(left=np.array(["Ann"]))
-    assert set(refused.value.rows) == {"Bob", "near"}
+    assert set(refused.value.vertices) == {"Bob", "near"}
 
 
 def test_an_unbounded_flow_names_its_path(client: Client) -> None:
     graph = client.put_graph("unbounded", tail=[0, 1], head=[1, 2], capacity=[math.inf, math.inf])
     with pytest.raises(headrace.Unbounded) as unbounded:
         graph.max_flow(0, 2)
-    assert unbounded.value.rows == [0, 1, 2]
+    assert unbounded.value.vertices == [0, 1, 2]
 
 
 def test_parallel_edges_are_ambiguous_by_their_ends(client: Client) -> None:
@@ -215,5 +215,6 @@ def test_the_async_client(service_url: str) -> None:
 
 def test_a_connection_refused_is_an_error_of_ours() -> None:
     retry = headrace.Retry(attempts=2, base_s=0.01)
-    with Client("http://127.0.0.1:9", retry=retry) as client, pytest.raises(headrace.ConnectionFailed):
+    with Client("http://127.0.0.1:9", retry=retry) as client, pytest.raises(headrace.ConnectionFailed) as refused:
         client.graphs()
+    assert "no connection to http://127.0.0.1:9: is it running?" in str(refused.value)

@@ -67,7 +67,7 @@ def test_what_is_on_both_sides_is_named(edges: Any, undirected: Any, named: Any,
     both = undirected if isinstance(undirected, bool) else np.array(undirected)
     with pytest.raises(NotBipartite) as refused:
         oriented(network(*edges, undirected=both), named)
-    assert refused.value.rows == rows
+    assert refused.value.where.vertices == rows
 
 
 def test_an_open_edge_carries_one_at_least() -> None:
@@ -76,7 +76,7 @@ def test_an_open_edge_carries_one_at_least() -> None:
     )
     with pytest.raises(InvalidNetwork) as refused:
         refuse_narrow(drawn)
-    assert refused.value.rows == [7, 10]
+    assert refused.value.where.edges == [7, 10]
     drawn.set_capacity(np.array([0, 3]), np.array([0, INFINITE]))
     refuse_narrow(drawn)
     assert one_each(drawn).demand.tolist() == [10, 10]

@@ -76,7 +76,7 @@ def test_names_are_numbered_as_they_appear(kind: pa.DataType) -> None:
         ({"tail": ["a", "b", "c"]}, {}, "both be integers or both be text"),
         ({"undirected": [0, 1, 0]}, {}, "undirected must be boolean"),
         ({"edge_id": [1, 1, 2]}, {}, "edge id 1 occurs more than once"),
-        ({"colour": [1, 1, 2]}, {}, "unknown or repeated columns"),
+        ({"colour": [1, 1, 2]}, {}, "there is no column 'colour'"),
         ({}, {"decimals": "x"}, "metadata decimals"),
         ({}, {"decimals": "10"}, "decimals must be"),
         ({}, {"undirected": "yes"}, "metadata undirected"),

@@ -54,20 +54,20 @@ def test_header_alone_is_an_empty_network() -> None:
         ((b"b,c,inf", b",c,1"), 3, "tail is empty"),
         ((b"b,c,inf", b"b,c,true"), 3, "capacity is not a number"),
         ((b"b,c,inf", b"b,c,0.1234567891"), 3, "more than 9 decimals"),
-        ((b"tail,head", b"from,to"), 1, "columns tail,head,capacity"),
-        ((b"tail,head", b"tail,tail,head"), 1, "columns tail,head,capacity"),
+        ((b"tail,head", b"from,to"), 1, "the header is tail,head,capacity"),
+        ((b"tail,head", b"tail,tail,head"), 1, "the header is tail,head,capacity"),
     ],
 )
 def test_refuses_with_the_line(change: tuple[bytes, bytes], line: int, message: str) -> None:
     with pytest.raises(InvalidNetwork, match=message) as refusal:
         read_csv(TABLE.replace(*change))
-    assert refusal.value.rows == [line]
+    assert refusal.value.where.lines == [line]
 
 
 def test_bytes_that_are_not_utf8_are_refused_with_the_line() -> None:
     with pytest.raises(InvalidNetwork) as refusal:
         read_csv(TABLE.replace(b"b,c,inf", b"b,\xff\xfe"))
-    assert refusal.value.rows == [3]
+    assert refusal.value.where.lines == [3]
 
 
 @pytest.mark.parametrize("text", [b"", b"\n", b"\xff\xfe", b"tail,head,capacity\n\xff,b,1\n", b"tail"])

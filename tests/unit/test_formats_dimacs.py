@@ -77,7 +77,7 @@ def test_blanks_comments_and_line_ends_do_not_matter(change: tuple[bytes, bytes]
 def test_refuses_with_the_line(change: tuple[bytes, bytes], line: int) -> None:
     with pytest.raises(InvalidNetwork) as refusal:
         read_dimacs(DIAMOND.replace(*change, 1))
-    assert refusal.value.rows[0] == line
+    assert refusal.value.where.lines[0] == line
 
 
 def test_terminal_outside_is_refused() -> None:
@@ -101,7 +101,7 @@ def test_every_truncation_is_refused_or_nothing_is_missing(cut: int) -> None:
 def test_huge_capacity_is_an_overflow(capacity: int) -> None:
     with pytest.raises(CapacityOverflow) as refusal:
         read_dimacs(DIAMOND.replace(b"10", str(capacity).encode()))
-    assert refusal.value.rows == [9]
+    assert refusal.value.where.lines == [9]
 
 
 def test_limits_hold_before_the_arcs_are_read() -> None:

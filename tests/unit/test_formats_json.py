@@ -120,8 +120,8 @@ def test_sum_of_scale_and_size_is_an_overflow() -> None:
     [
         ({"tail": [0, -1]}, "row 1: tail is no vertex"),
         ({"tail": [0, 3], "n_vertices": 3}, "row 1: tail is no vertex 0 .. 2"),
-        ({"tail": [0, 1.0]}, "row 1: tail is not of one kind"),
-        ({"tail": [0, "a"]}, "row 1: tail is not of one kind"),
+        ({"tail": [0, 1.0]}, "row 1: tail is neither an integer nor text"),
+        ({"tail": [0, "a"]}, "row 1: tail is text and row 0 is an integer"),
         ({"tail": [True, 1]}, "row 0: tail"),
         ({"tail": ["a", "b"]}, "both be integers or both be text"),
         ({"tail": [0, 2**70]}, "row 1: tail is too large"),

@@ -76,7 +76,7 @@ def test_reads_what_scipy_writes(symmetry: str) -> None:
 def test_market_refused_with_the_line(change: tuple[bytes, bytes], line: int) -> None:
     with pytest.raises(InvalidNetwork) as refusal:
         read_matrix_market(MARKET.replace(*change, 1))
-    assert refusal.value.rows == [line]
+    assert refusal.value.where.lines == [line]
 
 
 def test_market_limits_and_overflow() -> None:
@@ -107,7 +107,7 @@ def test_dense_text(text: bytes) -> None:
 def test_dense_text_refused(text: bytes, rows: list[int]) -> None:
     with pytest.raises(InvalidNetwork) as refusal:
         read_adjacency(text)
-    assert refusal.value.rows == rows
+    assert refusal.value.where.lines == rows
 
 
 DENSE = np.array([[0, 3, 0], [0, 0, 4], [5, 0, 0]])

@@ -97,7 +97,7 @@ def test_research_archives_refused(changes: dict[str, Any], message: str) -> Non
         ({"capacity": np.array([[3, 4]])}, "capacity must be a column of numbers"),
         ({"capacity": np.array([3])}, "capacity has 1 rows"),
         ({"tail": np.array([0, -1])}, "row 1: tail"),
-        ({"tail": np.array([0.0, 1.0])}, "tail must be a column of numbers"),
+        ({"tail": np.array([0.0, 1.0])}, "tail must be a column of integers"),
         ({"tail": np.array([0, 1], dtype=object)}, "object are not read"),
         ({"edge_ids": np.array([1, 1])}, "edge id 1 occurs"),
         ({"undirected": np.array([1, 0])}, "undirected must be boolean"),

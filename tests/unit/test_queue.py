@@ -98,7 +98,7 @@ def test_refusals(caller: Caller, start_worker: StartWorker) -> None:
     assert patch(if_match=7) == "version_conflict"
     assert solve(min_version=2) == "version_unavailable"
     assert solve(sources=["s"], sinks=["s"]) == "source_is_sink"
-    assert solve(sources=["nobody"]) == "invalid_body"
+    assert solve(sources=["nobody"]) == "unknown_vertex"
     assert solve(sources=["s"], supply=["-1"]) == "invalid_body"
     assert solve(supply=["1"]) == "invalid_body"
     caller.value("g")

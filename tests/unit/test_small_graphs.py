@@ -68,7 +68,7 @@ def test_unbounded_names_the_path() -> None:
     engine = CpuEngine(Network(graphs.drawn(4, [(0, 2, INFINITE), (2, 1, INFINITE), (1, 3, INFINITE), (0, 3, 1)])))
     with pytest.raises(Unbounded) as refused:
         engine.open(Terminals.of([0], [3]))
-    assert refused.value.rows == [0, 2, 1, 3]
+    assert refused.value.where.vertices == [0, 2, 1, 3]
 
 
 def test_an_update_that_unbounds_a_state_changes_nothing() -> None:

@@ -72,7 +72,7 @@ def test_edges_by_their_ends() -> None:
     assert (change.rows.tolist(), change.skipped) == ([0, 5], 1)
     with pytest.raises(EngineError) as error:
         run(t, {"op": "close", "tail": ["a"], "head": ["c"]})
-    assert (error.value.code, error.value.rows) == ("ambiguous_edge", [2, 3])
+    assert (error.value.code, error.value.where.edges, error.value.rows) == ("ambiguous_edge", [2, 3], [0])
     assert run(t, {"op": "close", "tail": ["c"], "head": ["b"]}).rows.tolist() == [4]
     with pytest.raises(EngineError, match="parallel"):  # b>c and the undirected c~b
         run(t, {"op": "close", "tail": ["b"], "head": ["c"]})
@@ -82,40 +82,41 @@ SKIP: dict[str, Any] = {"on_missing": "skip"}
 
 
 @pytest.mark.parametrize(
-    ("operation", "code", "rows"),
+    ("operation", "code", "rows", "edges"),
     [
-        ({"op": "set", "edges": [0, 99], "amounts": ["1", "1"]}, "unknown_edge", [99]),
-        ({"op": "close", "edges": ["x"]}, "unknown_edge", ["x"]),
-        ({"op": "close", "edges": [2**70]}, "unknown_edge", [2**70]),
-        ({"op": "close", "tail": ["a", "z"], "head": ["b", "b"]}, "unknown_edge", [["z", "b"]]),
-        ({"op": "set", "edges": [0], "amounts": ["0.25"]}, "invalid_body", [0]),
-        ({"op": "set", "edges": [0], "amounts": ["-1"]}, "invalid_body", [0]),
-        ({"op": "set", "edges": [0], "amounts": ["nan"]}, "invalid_body", [0]),
-        ({"op": "set", "edges": [0], "amounts": ["Infinity"]}, "invalid_body", [0]),
-        ({"op": "set", "edges": [0], "amounts": ["1_0"]}, "invalid_body", [0]),
-        ({"op": "set", "edges": [0], "amounts": ["1" * 41]}, "invalid_body", [0]),
-        ({"op": "set", "edges": [0], "amounts": ["1e999999"]}, "capacity_overflow", [0]),
-        ({"op": "set", "edges": [0], "amounts": ["1e-999999"]}, "invalid_body", [0]),
-        ({"op": "set", "edges": [0, 0], "amounts": ["1", "2"]}, "invalid_body", [0]),
-        ({"op": "set", "edges": [0, 2], "amounts": ["1"]}, "invalid_body", []),
-        ({"op": "set", "edges": [0]}, "invalid_body", []),
-        ({"op": "close", "edges": [0], "amounts": ["1"]}, "invalid_body", []),
-        ({"op": "close", "edges": [0], "tail": ["a"], "head": ["b"]}, "invalid_body", []),
-        ({"op": "add", "edges": [0], "amounts": ["-2.1"]}, "invalid_body", [0]),
-        ({"op": "add", "edges": [0], "amounts": ["inf"]}, "invalid_body", [0]),
-        ({"op": "add", "edges": [0], "amounts": [str(MAX_TOTAL // 10)]}, "capacity_overflow", [0]),
-        ({"op": "scale", "edges": [0], "amounts": ["0.33"]}, "invalid_body", [0]),
-        ({"op": "scale", "edges": [0], "amounts": ["-1"]}, "invalid_body", [0]),
-        ({"op": "scale", "edges": [1], "amounts": ["0"]}, "invalid_body", [1]),
-        ({"op": "scale", "edges": [0], "amounts": ["1e40"]}, "capacity_overflow", [0]),
+        ({"op": "set", "edges": [0, 99], "amounts": ["1", "1"]}, "unknown_edge", [1], [99]),
+        ({"op": "close", "edges": ["x"]}, "unknown_edge", [0], ["x"]),
+        ({"op": "close", "edges": [2**70]}, "unknown_edge", [0], [2**70]),
+        ({"op": "close", "tail": ["a", "z"], "head": ["b", "b"]}, "unknown_vertex", [1], []),
+        ({"op": "set", "edges": [0], "amounts": ["0.25"]}, "invalid_body", [0], [0]),
+        ({"op": "set", "edges": [0], "amounts": ["-1"]}, "invalid_body", [0], [0]),
+        ({"op": "set", "edges": [0], "amounts": ["nan"]}, "invalid_body", [0], [0]),
+        ({"op": "set", "edges": [0], "amounts": ["Infinity"]}, "invalid_body", [0], [0]),
+        ({"op": "set", "edges": [0], "amounts": ["1_0"]}, "invalid_body", [0], [0]),
+        ({"op": "set", "edges": [0], "amounts": ["1" * 41]}, "invalid_body", [0], [0]),
+        ({"op": "set", "edges": [0], "amounts": ["1e999999"]}, "capacity_overflow", [0], [0]),
+        ({"op": "set", "edges": [0], "amounts": ["1e-999999"]}, "invalid_body", [0], [0]),
+        ({"op": "set", "edges": [0, 0], "amounts": ["1", "2"]}, "invalid_body", [], [0]),
+        ({"op": "set", "edges": [0, 2], "amounts": ["1"]}, "invalid_body", [], []),
+        ({"op": "set", "edges": [0]}, "invalid_body", [], []),
+        ({"op": "close", "edges": [0], "amounts": ["1"]}, "invalid_body", [], []),
+        ({"op": "close", "edges": [0], "tail": ["a"], "head": ["b"]}, "invalid_body", [], []),
+        ({"op": "add", "edges": [0], "amounts": ["-2.1"]}, "invalid_body", [0], [0]),
+        ({"op": "add", "edges": [0], "amounts": ["inf"]}, "invalid_body", [0], [0]),
+        ({"op": "add", "edges": [0], "amounts": [str(MAX_TOTAL // 10)]}, "capacity_overflow", [0], [0]),
+        ({"op": "scale", "edges": [0], "amounts": ["0.33"]}, "invalid_body", [0], [0]),
+        ({"op": "scale", "edges": [0], "amounts": ["-1"]}, "invalid_body", [0], [0]),
+        ({"op": "scale", "edges": [1], "amounts": ["0"]}, "invalid_body", [0], [1]),
+        ({"op": "scale", "edges": [0], "amounts": ["1e40"]}, "capacity_overflow", [0], [0]),
     ],
 )
-def test_refusals(operation: dict[str, Any], code: str, rows: list[object]) -> None:
+def test_refusals(operation: dict[str, Any], code: str, rows: list[int], edges: list[object]) -> None:
     t = table()
     before = t.network.capacity.copy()
     with pytest.raises(EngineError) as error:
         run(t, {"op": "close", "edges": [3]}, operation)
-    assert (error.value.code, error.value.rows) == (code, rows)
+    where = error.value.where
+    assert (error.value.code, where.operation, where.rows, where.edges) == (code, 1, rows, edges)
     assert np.array_equal(t.network.capacity, before)
     assert not t.closed.any()
 
@@ -128,7 +129,7 @@ def test_scale_rounds_down_only_on_request() -> None:
 def test_at_most_ten_rows_are_shown() -> None:
     with pytest.raises(EngineError) as error:
         run(table(), {"op": "close", "edges": list(range(100, 130))})
-    assert len(error.value.rows) == 10
+    assert len(error.value.rows) == len(error.value.where.edges) == 10
 
 
 @pytest.mark.parametrize("seed", range(20))

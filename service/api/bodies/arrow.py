@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gpu_engine.errors import pointer
 from gpu_engine.formats import Limits
 from gpu_engine.formats.arrow import (
     StreamSize,
@@ -18,11 +19,13 @@ from gpu_engine.formats.arrow import (
     measure_tables,
     read_tables,
 )
+from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import MAX_TOTAL
 from service.api.bodies.encodings import MAX_EXPANSION
 from service.errors import ServiceError
 from service.models.capacities import PatchBody
 from service.models.columns import check_ids, plain_decimals
+from service.models.faults import ColumnFault
 
 ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 END_COLUMNS: Final = {"edge": "edges", "tail": "tail", "head": "head"}
@@ -67,25 +70,38 @@ def patch_from_arrow(limits: PatchLimits, body: memoryview) -> PatchBody:
     Raises invalid_body, too_large.
     """
     (table,) = read_tables(body, limits.of_stream, [limits.max_rows])
-    unknown = [name for name in table.column_names if name not in (*END_COLUMNS, *AMOUNT_COLUMNS, UNLIMITED)]
-    if unknown or len(set(table.column_names)) < table.num_columns:
-        raise ServiceError("invalid_body", f"unknown or repeated columns {table.column_names}", unknown)
+    _check_columns(table.column_names)
     members: dict[str, Any] = {}
     for name in table.column_names:
         values = column(table, name)
         nulls = np.flatnonzero(is_null(values))
         if len(nulls):
-            raise ServiceError("invalid_body", f"{name} is null", nulls.tolist())
-        if name in AMOUNT_COLUMNS:
-            members[name] = _amounts(name, values)
-        elif name != UNLIMITED:
-            members[END_COLUMNS[name]] = check_ids(_ids(name, values))
+            raise ServiceError("invalid_body", f"row {nulls[0]}: {name} is null", nulls.tolist(), field=pointer(name))
+        try:
+            if name in AMOUNT_COLUMNS:
+                members[name] = _amounts(name, values)
+            elif name != UNLIMITED:
+                members[END_COLUMNS[name]] = check_ids(_ids(name, values))
+        except ColumnFault as fault:
+            raise fault.refusal(name) from None
     if UNLIMITED in table.column_names:
         if "set" not in members:
             raise ServiceError("invalid_body", "unlimited stands beside set alone")
         flags = _flags(column(table, UNLIMITED))
         members["set"] = ["inf" if flag else text for text, flag in zip(members["set"], flags, strict=True)]
     return PatchBody.from_columns(members)
+
+
+def _check_columns(names: list[str]) -> None:
+    known = [*END_COLUMNS, *AMOUNT_COLUMNS, UNLIMITED]
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(
+                name, [other for other in known if other not in names], f"; there are {', '.join(known)}"
+            )
+            raise ServiceError("invalid_body", f"there is no column {name[:100]!r}{hint}", field=pointer(name))
+        if names.count(name) > 1:
+            raise ServiceError("invalid_body", f"the column {name!r} is there twice", field=pointer(name))
 
 
 def capacities_to_arrow(page: dict[str, Any], decimals: int, out: BinaryIO) -> None:
@@ -115,7 +131,7 @@ def _ids(name: str, values: pa.Array) -> list[int] | list[str]:
     if is_text_dictionary(values.type):
         return _words(name, values)
     if not (is_text(values.type) or pa.types.is_integer(values.type)):
-        raise ServiceError("invalid_body", f"{name} holds integers or text, not {values.type}")
+        raise ColumnFault(f"holds integers or text, not {values.type}")
     ids: list[int] | list[str] = values.to_pylist()
     return ids
 
@@ -132,11 +148,11 @@ def _words(name: str, values: pa.DictionaryArray) -> list[str]:
 def _amounts(name: str, column: pa.ChunkedArray) -> list[str]:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal128(kind)):
-        raise ServiceError("invalid_body", f"{name} holds integers, decimals or floats, not {kind}")
+        raise ColumnFault(f"holds integers, decimals or floats, not {kind}")
     literals: list[str] = list(map(str, column.to_pylist()))  # a float64 stands for its shortest decimal
     wrong = [row for row, text in enumerate(literals) if text in ("nan", "-inf")]
     if wrong:
-        raise ServiceError("invalid_body", f"{name} is not a number", wrong)
+        raise ColumnFault("is not a number", wrong)
     return plain_decimals(literals)
 
 

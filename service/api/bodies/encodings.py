@@ -31,8 +31,11 @@ def decoded(raw: memoryview, encoding: str) -> Iterator[bytes]:
     """The pieces of a body; raises invalid_body if its encoding is broken. Linear in what it is given and gives."""
     try:
         yield from _pieces(raw, DECODERS[encoding])
-    except (zlib.error, zstandard.ZstdError, EOFError) as error:
+    except EOFError as error:
         raise ServiceError("invalid_body", f"the {encoding} encoding is broken: {error}") from None
+    except (zlib.error, zstandard.ZstdError):
+        detail = f"the body is not {encoding}, as its Content-Encoding says, or is broken"
+        raise ServiceError("invalid_body", detail, header="Content-Encoding") from None
 
 
 def _pieces(raw: memoryview, new_decoder: Callable[[], Any]) -> Iterator[bytes]:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import structlog
 
 from gpu_engine import formats
-from gpu_engine.errors import EngineError
+from gpu_engine.errors import EngineError, Where
 from gpu_engine.networks.edgelist import EdgeList
 from service.api.bodies.tasks import JOB_LENGTH, GraphTask, Job, Task
 from service.errors import STATUS, ServiceError
@@ -101,15 +101,15 @@ def _limited(job: Job, body: int, out: int) -> dict[str, Any]:
     try:
         _run(job.task, body, out)
     except ServiceError as error:
-        return _refusal(error.code, error.detail, error.rows)
+        return _refusal(error.code, error.detail, error.where)
     except EngineError as error:
-        return _refusal(error.code if error.code in STATUS else "internal_error", error.message, error.rows)
+        return _refusal(error.code if error.code in STATUS else "internal_error", error.message, error.where)
     except (MemoryError, OSError) as error:  # libraries that cannot allocate say either
         log.warning("out_of_memory", error=str(error)[:200], memory_bytes=job.memory_bytes)
-        return _refusal("too_large", f"reading the body took more than {job.memory_bytes} bytes of memory", [])
+        return _refusal("too_large", f"reading the body took more than {job.memory_bytes} bytes of memory")
     except Exception:
         log.exception("unexpected error")
-        return _refusal("internal_error", "the body could not be read, through no fault of its own", [])
+        return _refusal("internal_error", "the body could not be read, through no fault of its own")
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
     return {}
@@ -122,8 +122,8 @@ def _run(task: Task, body: int, out: int) -> None:
         task.run(view, target)
 
 
-def _refusal(code: str, detail: str, rows: list[object]) -> dict[str, Any]:
-    return {"code": code, "detail": detail, "rows": rows}
+def _refusal(code: str, detail: str, where: Where | None = None) -> dict[str, Any]:
+    return {"code": code, "detail": detail, "where": where.members() if where else {}}
 
 
 def _data_bytes() -> int:

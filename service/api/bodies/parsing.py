@@ -190,7 +190,7 @@ class Parser:
             raise _ended(self._process.returncode) from None
         self._is_idle, self._grown_bytes = True, answer["grown_bytes"]
         if "code" in answer:
-            raise ServiceError(answer["code"], answer["detail"], answer["rows"])
+            raise ServiceError(answer["code"], answer["detail"], **answer["where"])
 
     async def end(self) -> None:
         self._process.kill()
@@ -217,6 +217,14 @@ def _ended(status: int) -> ServiceError:
         return ServiceError("invalid_body", "the body cannot be read: the process that tried broke down over it")
     detail = "the process that read the body was stopped; send it again"  # by somebody, or for want of memory
     return ServiceError("worker_unavailable", detail, retry_after_s=1)
+
+
+def advice_of(media_type: str, settings: Settings, smaller: str) -> str:
+    """What to say to a body over `limit_of`: the setting that bounds it, and what is `smaller`, if anything is."""
+    of_json = media_type == JSON and settings.max_json_bytes < settings.max_body_bytes
+    setting = "HEADRACE_MAX_JSON_BYTES" if of_json else "HEADRACE_MAX_BODY_BYTES"
+    is_small = media_type in ("application/x-npz", "application/vnd.apache.arrow.stream")
+    return f"; {setting} bounds it" + ("" if is_small else f", and {smaller}")
 
 
 def limit_of(media_type: str, settings: Settings) -> int:

@@ -94,26 +94,35 @@ class Body:
 
 @asynccontextmanager
 async def read_body(
-    request: Request, limit_bytes: int, budget: ByteBudget, threads: CapacityLimiter | None = None
+    request: Request,
+    limit_bytes: int,
+    budget: ByteBudget,
+    threads: CapacityLimiter | None = None,
+    advice: str = "",
 ) -> AsyncIterator[Body]:
     """The decoded body, at most `limit_bytes`, closed when the block ends. It is decoded in one of `threads`.
+    `advice` ends the sentence about one that is longer.
 
     Raises too_large, rate_limited, unsupported_media_type (unknown Content-Encoding), invalid_body (broken encoding).
     """
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit_bytes:
-        raise _too_large(limit_bytes)
+        raise _too_large(limit_bytes, advice)
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding != "identity" and encoding not in DECODERS:
-        raise ServiceError("unsupported_media_type", f"Content-Encoding {encoding[:40]!r}; we read gzip and zstd")
+        raise ServiceError(
+            "unsupported_media_type",
+            f"Content-Encoding {encoding[:40]!r}; we read gzip and zstd",
+            header="Content-Encoding",
+        )
     body = Body(Hold(budget))
     try:
         async for chunk in _chunks(request):
             if body.n_bytes + len(chunk) > limit_bytes:
-                raise _too_large(limit_bytes)
+                raise _too_large(limit_bytes, advice)
             body.write(chunk)
         if encoding != "identity":
-            await anyio.to_thread.run_sync(partial(_decode, body, encoding, limit_bytes), limiter=threads)
+            await anyio.to_thread.run_sync(partial(_decode, body, encoding, limit_bytes, advice), limiter=threads)
         yield body
     finally:
         body.close()
@@ -136,11 +145,11 @@ async def _chunks(request: Request) -> AsyncIterator[bytes]:
         late_at += len(chunk) / MIN_BYTES_PER_S
 
 
-def _too_large(limit_bytes: int) -> ServiceError:
-    return ServiceError("too_large", f"a body has at most {limit_bytes} bytes, encoded and decoded")
+def _too_large(limit_bytes: int, advice: str) -> ServiceError:
+    return ServiceError("too_large", f"a body has at most {limit_bytes} bytes, encoded and decoded{advice}")
 
 
-def _decode(body: Body, encoding: str, limit_bytes: int) -> None:
+def _decode(body: Body, encoding: str, limit_bytes: int, advice: str) -> None:
     """Replace the body by what it encodes; its bytes are counted and bounded as they come."""
     most = max(FREE_BYTES, MAX_EXPANSION * body.n_bytes)
     plain = Body(body.hold)
@@ -148,7 +157,7 @@ def _decode(body: Body, encoding: str, limit_bytes: int) -> None:
         for piece in decoded(body.view(), encoding):
             n_bytes = plain.n_bytes + len(piece)
             if n_bytes > limit_bytes:
-                raise _too_large(limit_bytes)
+                raise _too_large(limit_bytes, advice)
             if n_bytes > most:
                 detail = f"the body decodes to more than {MAX_EXPANSION} times its bytes: send it as it is"
                 raise ServiceError("too_large", detail)

@@ -32,8 +32,8 @@ FETCH_S: Final = 2.0
 RETRY_S: Final = 0.25
 """How long Redis may take to answer, and when it is asked again if it did not."""
 
-OPEN: Final = frozenset({"/", "/livez", "/readyz"})
-"""A signpost, and probes: they say nothing but yes or no."""
+OPEN: Final = frozenset({"/", "/docs", "/livez", "/readyz", "/health"})
+"""A signpost, the description of the API, and probes, which say nothing but yes or no."""
 
 log = structlog.get_logger(__name__)
 

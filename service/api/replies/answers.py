@@ -134,4 +134,4 @@ def refusal(job_id: str, status: Status, problem: Problem | None) -> ServiceErro
     if problem.code not in STATUS:
         return ServiceError("internal_error", f"the worker failed; see its log for job {job_id}")
     retry_after_s = 1.0 if problem.code in ("rate_limited", "worker_unavailable") else None
-    return ServiceError(problem.code, problem.detail, problem.rows, retry_after_s)
+    return ServiceError(problem.code, problem.detail, retry_after_s=retry_after_s, **problem.where)

@@ -1,7 +1,7 @@
 """Every refusal as RFC 9457 problem+json: the service's, the engine's, the framework's and the unexpected."""
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from fastapi import FastAPI, Request
@@ -11,18 +11,27 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from gpu_engine.errors import EngineError
+from service.api.replies import signposts
 from service.errors import STATUS, TITLES, ServiceError
+from service.models.faults import text_of
 from service.store.connection import AWAY, RedisError
 
 RETRY_AFTER_S = 1.0
 PROBLEM_JSON = "application/problem+json"
+FORMS: Final = {
+    ("path", "name"): "is no graph name: that is 1 to 128 of a-z, A-Z, 0-9, '.', '_' and '-', first a letter or digit",
+    ("path", "job_id"): "is no id of a job: those are as a 202, or the list of jobs, has them",
+    ("query", "after"): "is no mark in the list of jobs: send the `next` of the page before",
+}
+"""Of parameters whose pattern would be a riddle."""
+
 HTTP_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type"}
 
 log = structlog.get_logger("headrace.api")
 
 
 def problem_content(error: ServiceError) -> dict[str, Any]:
-    """The members of RFC 9457, and `code` and `rows`."""
+    """The members of RFC 9457, `code`, and what is at fault: `rows` always, the others where they say something."""
     return {
         "type": "about:blank",
         "title": TITLES[error.code],
@@ -30,7 +39,7 @@ def problem_content(error: ServiceError) -> dict[str, Any]:
         "code": error.code,
         "detail": error.detail,
         "rows": error.rows,
-    }
+    } | error.where.members()
 
 
 def problem_response(error: ServiceError, request_id: str | None = None) -> Response:
@@ -53,16 +62,26 @@ def engine_problem(error: EngineError) -> ServiceError:
     if error.code not in STATUS:
         log.error("engine error without an API code", code=error.code, detail=error.message)
         return ServiceError("internal_error", "the engine refused this in a way the API has no code for")
-    return ServiceError(error.code, error.message, error.rows)
+    return ServiceError(error.code, error.message, **error.where.members())
 
 
 def parameter_problem(error: RequestValidationError) -> ServiceError:
     """Path, query and header values out of their bounds."""
     items = error.errors()[:10]
-    if any(tuple(item["loc"]) == ("path", "name") for item in items):
-        return ServiceError("invalid_request", "a graph name matches [A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-    detail = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in items)
-    return ServiceError("invalid_request", detail)
+    kind, *rest = items[0]["loc"]
+    name = str(rest[0]) if rest else ""
+    header, parameter = (name, None) if kind == "header" else (None, name)
+    for item in items:
+        forms = FORMS.get(tuple(item["loc"]))
+        if forms is not None:
+            detail = f"{str(item.get('input'))[:100]!r} {forms}"
+            return ServiceError("invalid_request", detail, parameter=str(item["loc"][1]))
+    told = "; ".join(f"{'.'.join(map(str, item['loc']))}: {_text(item)}" for item in items)
+    return ServiceError("invalid_request", told, header=header, parameter=parameter)
+
+
+def _text(item: Any) -> str:
+    return text_of(item["type"], item["msg"], item.get("input")).partition(", unable to parse")[0]
 
 
 def _answer(request: Request, error: ServiceError) -> Response:
@@ -89,10 +108,15 @@ def install(app: FastAPI) -> None:
 
     async def http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        code = HTTP_CODES.get(error.status_code, "invalid_request")
-        response = _answer(request, ServiceError(code, str(error.detail)))
-        response.headers.update(error.headers or {})  # Allow, for a 405
-        return response
+        code, path = HTTP_CODES.get(error.status_code, "invalid_request"), request.scope["path"]
+        if code == "not_found":
+            return _answer(request, ServiceError(code, signposts.not_found(app, path)))
+        if code == "method_not_allowed":
+            detail, methods = signposts.not_allowed(app, request.method, path)
+            response = _answer(request, ServiceError(code, detail))
+            response.headers.update({"Allow": ", ".join(methods)} if methods else error.headers or {})
+            return response
+        return _answer(request, ServiceError(code, str(error.detail)))
 
     async def redis_away(request: Request, error: Exception) -> Response:
         if isinstance(error, AWAY):

@@ -9,10 +9,10 @@ from starlette.responses import Response
 from service.api.backend import Backend, Context, GraphName, known_graph
 from service.api.bodies.arrow import ARROW_STREAM, PatchLimits
 from service.api.bodies.budget import Hold
-from service.api.bodies.parsing import limit_of
+from service.api.bodies.parsing import advice_of, limit_of
 from service.api.bodies.receive import Body
 from service.api.bodies.tasks import JSON, PageTask, patch_task
-from service.api.headers import accepts, if_match, media_type
+from service.api.headers import accepts, if_match, require_media_type
 from service.api.openapi import (
     ACCEPTED,
     BINARY,
@@ -25,7 +25,6 @@ from service.api.openapi import (
 from service.api.questions import answer_body, body_for
 from service.api.replies.answers import ask, success, version_of
 from service.api.replies.results import HeldResponse, open_result
-from service.errors import ServiceError
 from service.models.capacities import EXAMPLES, PatchBody
 from service.models.flows import PatchInfo
 from service.models.graphs import CapacitiesInfo
@@ -100,11 +99,10 @@ async def patch_capacities(
     solve: Annotated[Literal["all", "none"], Query(description="Re-solve resident flow states?")] = "all",
 ) -> Response:
     """A batch of changes, all or nothing, durable when answered."""
-    kind = media_type(request.headers)
-    if kind not in MEDIA:
-        raise ServiceError("unsupported_media_type", f"we read {', '.join(MEDIA)}")
+    kind = require_media_type(request.headers, MEDIA)
     settings, version = backend.settings, if_match(request.headers)
     limits = PatchLimits(settings.max_patch_rows, limit_of(JSON, settings))
     task = patch_task(kind, limits, version, solve)
-    async with body_for(request, backend, name, limits.max_bytes) as body:
+    advice = advice_of(JSON, settings, "send several batches, or an Arrow stream")
+    async with body_for(request, backend, name, limits.max_bytes, advice) as body:
         return await answer_body(request, backend, Kind.PATCH, name, body, task)

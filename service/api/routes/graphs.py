@@ -10,11 +10,11 @@ from starlette.responses import Response
 from gpu_engine import formats
 from service.api.backend import Backend, Context, GraphName, known_graph
 from service.api.bodies.encodings import MAX_EXPANSION
-from service.api.bodies.parsing import limit_of
+from service.api.bodies.parsing import advice_of, limit_of
 from service.api.bodies.receive import read_body
 from service.api.bodies.tasks import GraphTask
 from service.api.guards.access import CallerOf
-from service.api.headers import idempotency_key, if_match, media_type, must_be_new, require_json
+from service.api.headers import idempotency_key, if_match, must_be_new, require_json, require_media_type
 from service.api.openapi import (
     ACCEPTED,
     GRAPH_MEDIA,
@@ -70,14 +70,12 @@ async def put_graph(name: GraphName, request: Request, backend: Context) -> Resp
     )
     backend.admission.check(name, request.state.caller.key_id)  # before gigabytes are read
     key = idempotency_key(request.headers)
-    kind_of_body = media_type(request.headers)
-    if kind_of_body not in formats.MEDIA_TYPES:
-        known = ", ".join(sorted(formats.MEDIA_TYPES))
-        raise ServiceError("unsupported_media_type", f"we read {known}")
+    kind_of_body = require_media_type(request.headers, formats.MEDIA_TYPES)
     settings, hashed = backend.settings, None
     task = GraphTask(kind_of_body, _limits(settings))
     limit_bytes = limit_of(kind_of_body, settings)
-    async with read_body(request, limit_bytes, backend.budget, backend.parsers.threads) as body:
+    advice = advice_of(kind_of_body, settings, "an npz or Arrow body is several times smaller")
+    async with read_body(request, limit_bytes, backend.budget, backend.parsers.threads, advice) as body:
         if key is not None:
             parts = (Kind.LOAD, kind_of_body.encode(), body.view())
             hashed = await anyio.to_thread.run_sync(digest, *parts, limiter=backend.parsers.threads)

@@ -1,4 +1,4 @@
-"""/livez, /readyz, /status, /metrics."""
+"""/livez, /readyz, /health, /status, /metrics."""
 
 import asyncio
 import os
@@ -53,6 +53,12 @@ async def readyz(backend: Context) -> dict[str, str]:
     if not is_ready:
         raise ServiceError("worker_unavailable", "no worker is ready yet", retry_after_s=1)
     return {"status": "ready"}
+
+
+@router.get("/health")
+async def health(backend: Context) -> dict[str, str | bool]:
+    """What /livez and /readyz say, in one answer: 200 if both are well, else 503 worker_unavailable."""
+    return await readyz(backend) | {"live": True, "ready": True}
 
 
 @router.get("/status", responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}})

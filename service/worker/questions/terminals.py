@@ -1,11 +1,13 @@
 """Vertices and amounts of a question: labels and decimal literals to rows and units."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from gpu_engine.errors import InvalidTerminals
+from gpu_engine.errors import ROWS_SHOWN, EngineError, InvalidTerminals
 from gpu_engine.networks.network import Network
+from gpu_engine.networks.refused import unknown_vertices
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.units import read_amounts
 from gpu_engine.networks.updates import rows_of
@@ -20,15 +22,22 @@ def read_terminals(network: Network, args: MaxFlowArgs) -> Terminals:
     sinks = _side(network, args.sinks, network.sink, "sink")
     supply = _caps(network, args.supply, args.sources, "supply")
     demand = _caps(network, args.demand, args.sinks, "demand")
-    return Terminals.of(sources, sinks, supply, demand)
+    try:
+        return Terminals.of(sources, sinks, supply, demand)
+    except EngineError as error:  # it knows indices only
+        names = network.vertex_labels.of(np.array(error.where.vertices, np.int64))
+        told = f"{error.message}: {', '.join(map(repr, names))}" if names else error.message
+        raise type(error)(told, vertices=names) from None
 
 
-def read_vertices(network: Network, given: Sequence[int] | Sequence[str], kind: str) -> VertexArray:
-    """int32[k]: the vertices of these names. Raises `InvalidTerminals` with those the graph does not have."""
+def read_vertices(network: Network, given: Sequence[int] | Sequence[str], kind: str, field: str) -> VertexArray:
+    """int32[k]: the vertices of these names. Raises `UnknownVertex` with those the graph does not have."""
     rows = rows_of(network.vertex_labels, given)
     unknown = np.flatnonzero(rows < 0)
     if len(unknown):
-        raise InvalidTerminals(f"{len(unknown)} unknown {kind} vertices", [given[i] for i in unknown[:10].tolist()])
+        first = unknown[:ROWS_SHOWN].tolist()
+        names = [given[i] for i in first]
+        raise unknown_vertices(network, names, first, kind=kind, count=len(unknown), field=field)
     return rows.astype(np.int32)
 
 
@@ -36,9 +45,10 @@ def _side(
     network: Network, given: Sequence[int] | Sequence[str] | None, default: int | None, kind: str
 ) -> VertexArray | list[int]:
     if given is not None:
-        return read_vertices(network, given, kind)
+        return read_vertices(network, given, kind, f"/{kind}s")
     if default is None:
-        raise InvalidTerminals(f"no {kind} is given and the graph has none of its own")
+        detail = f"no {kind} is given and the graph has none of its own: name one in `{kind}s`"
+        raise InvalidTerminals(detail, field=f"/{kind}s")
     return [default]
 
 
@@ -48,6 +58,11 @@ def _caps(
     if literals is None:
         return None
     if vertices is None or len(vertices) != len(literals):
-        raise InvalidTerminals(f"{len(literals)} amounts of {kind} need as many vertices")
+        raise InvalidTerminals(f"{len(literals)} amounts of {kind} need as many vertices", field=f"/{kind}")
     decimals, given = network.decimals, vertices
-    return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [given[i]])[0])
+    try:
+        return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [i])[0])
+    except EngineError as error:
+        at = [row for row in error.rows if isinstance(row, int)]
+        error.where = replace(error.where, vertices=[given[row] for row in at], field=f"/{kind}")
+        raise

@@ -225,7 +225,7 @@ class Consumer:
             self._endings.forward(task, forward.worker)
         except (EngineError, ServiceError) as error:
             if not self.stopping:
-                self._endings.refuse(task, Problem(code=error.code, detail=str(error), rows=list(error.rows)))
+                self._endings.refuse(task, Problem(code=error.code, detail=str(error), **error.where.members()))
         except (redis.RedisError, Fenced):
             raise
         except Exception as error:

@@ -6,13 +6,14 @@ HeadraceError
  +-- TransportError             no usable answer came back
  |    +-- ConnectionFailed      refused, lost, or silent for too long (also a ConnectionError)
  |    +-- UnexpectedAnswer      an answer that is not of this API
- +-- ApiError                   the service refused: code, status, detail, rows
+ +-- ApiError                   the service refused: code, status, detail, and what is at fault
       +-- InvalidBody           invalid_body
       +-- UnsupportedMediaType  unsupported_media_type
       +-- TooLarge              too_large
       +-- UnknownGraph          unknown_graph
       +-- UnknownJob            unknown_job
       +-- UnknownEdge           unknown_edge
+      +-- UnknownVertex         unknown_vertex
       +-- AmbiguousEdge         ambiguous_edge
       +-- SourceIsSink          source_is_sink
       +-- NotBipartite          not_bipartite
@@ -38,8 +39,12 @@ A code this client does not know yet is a plain `ApiError`.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any, Final
 
 import httpx
+
+NOWHERE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class HeadraceError(Exception):
@@ -73,8 +78,10 @@ class UnexpectedAnswer(TransportError):
 class ApiError(HeadraceError):
     """The service refused the request, with a stable `code`.
 
-    `rows` holds what is at fault (edge ids, rows, lines or vertices), at most ten. `retry_after_s` is when the
-    service asks to be called again. `request_id` finds the call in the service's log.
+    What is at fault, at most ten of each: `rows` of the columns as they were sent, from 0; `lines` of a file, from 1;
+    `edges` by their ids; `vertices` by their names. `field` is the member or the column, as a JSON pointer (``/set``),
+    `operation` the place of the update in an `apply`. `retry_after_s` is when the service asks to be called again.
+    `request_id` finds the call in the service's log.
     """
 
     code: str = ""
@@ -88,18 +95,26 @@ class ApiError(HeadraceError):
         rows: Sequence[object] = (),
         retry_after_s: float | None = None,
         request_id: str | None = None,
+        where: Mapping[str, Any] = NOWHERE,
     ) -> None:
-        super().__init__(f"{code}: {detail}" + (f" {list(rows)}" if rows else ""))
+        self.rows: list[object] = list(rows)
+        self.lines: list[object] = list(where.get("lines") or ())
+        self.edges: list[object] = list(where.get("edges") or ())
+        self.vertices: list[object] = list(where.get("vertices") or ())
+        self.field: str | None = where.get("field")
+        self.operation: int | None = where.get("operation")
+        told = {name: getattr(self, name) for name in ("edges", "vertices", "rows")}
+        named = next((f" ({name} {values})" for name, values in told.items() if values), "")
+        super().__init__(f"{code}: {detail}{named}")
         self.detail = detail
         self.code = code
         self.status = status
-        self.rows = list(rows)
         self.retry_after_s = retry_after_s
         self.request_id = request_id
 
 
 class InvalidBody(ApiError):
-    """Malformed columns or numbers, unknown fields, unknown vertices."""
+    """Malformed columns or numbers, unknown fields."""
 
     code = "invalid_body"
 
@@ -129,9 +144,15 @@ class UnknownJob(ApiError):
 
 
 class UnknownEdge(ApiError):
-    """The update names an edge the graph does not have; `rows` holds the ids."""
+    """The update names an edge the graph does not have; `edges` holds the ids."""
 
     code = "unknown_edge"
+
+
+class UnknownVertex(ApiError):
+    """The graph has no vertex of this name; `vertices` holds the names."""
+
+    code = "unknown_vertex"
 
 
 class AmbiguousEdge(ApiError):
@@ -147,13 +168,13 @@ class SourceIsSink(ApiError):
 
 
 class NotBipartite(ApiError):
-    """An edge does not lead from one side of a matching to the other; `rows` holds vertices of such edges."""
+    """An edge does not lead from one side of a matching to the other; `vertices` holds ends of such edges."""
 
     code = "not_bipartite"
 
 
 class Unbounded(ApiError):
-    """A path of unlimited edges leads from a source to a sink; `rows` holds its vertices in order."""
+    """A path of unlimited edges leads from a source to a sink; `vertices` holds its vertices in order."""
 
     code = "unbounded"
 
@@ -258,10 +279,13 @@ def api_error(
     rows: Sequence[object] = (),
     retry_after_s: float | None = None,
     request_id: str | None = None,
+    where: Mapping[str, Any] = NOWHERE,
 ) -> ApiError:
     """The exception of `code`; a plain `ApiError` for a code of a newer service."""
     kind = BY_CODE.get(code, ApiError)
-    return kind(detail, code=code, status=status, rows=rows, retry_after_s=retry_after_s, request_id=request_id)
+    return kind(
+        detail, code=code, status=status, rows=rows, retry_after_s=retry_after_s, request_id=request_id, where=where
+    )
 
 
 @contextmanager
@@ -272,6 +296,18 @@ def translated() -> Iterator[None]:
     except (httpx.DecodingError, httpx.TooManyRedirects, httpx.UnsupportedProtocol) as error:
         raise UnexpectedAnswer(str(error)) from error
     except httpx.TimeoutException as error:
-        raise ConnectionFailed(f"no answer in time ({type(error).__name__})") from error
+        raise ConnectionFailed(f"{_url_of(error)} did not answer in time ({type(error).__name__})") from error
+    except httpx.ConnectError as error:
+        question = "" if "SSL" in str(error) else ": is it running?"
+        raise ConnectionFailed(f"no connection to {_url_of(error)}{question} ({error})") from error
     except httpx.RequestError as error:
-        raise ConnectionFailed(str(error) or type(error).__name__) from error
+        raise ConnectionFailed(f"{_url_of(error)}: {str(error) or type(error).__name__}") from error
+
+
+def _url_of(error: httpx.RequestError) -> str:
+    """Where the request went, without its path or anything secret."""
+    try:
+        url = error.request.url
+    except RuntimeError:  # it never came to a request
+        return "the service"
+    return f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"

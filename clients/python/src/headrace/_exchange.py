@@ -266,7 +266,7 @@ def _problem(
     body: Mapping[str, Any], status: int, retry_after_s: float | None = None, request_id: str | None = None
 ) -> ApiError:
     rows = body.get("rows") or ()
-    return api_error(body["code"], status, body.get("detail") or "", rows, retry_after_s, request_id)
+    return api_error(body["code"], status, body.get("detail") or "", rows, retry_after_s, request_id, body)
 
 
 def _may_retry(error: TransportError | ApiError) -> bool:

@@ -1,0 +1,27 @@
+"""What a body seems to be that is not what its media type says: the usual mistake is a wrong Content-Type."""
+
+from typing import Final
+
+BEGINNINGS: Final = (
+    (b"PK\x03\x04", "an npz archive (application/x-npz)"),
+    (b"\x93NUMPY", "an npy array (application/x-npy)"),
+    (b"ARROW1", "an Arrow file, which pyarrow.ipc.new_stream does not write"),
+    (b"\xff\xff\xff\xff", "an Arrow stream (application/vnd.apache.arrow.stream)"),
+    (b"\x1f\x8b", "gzip (Content-Encoding: gzip)"),
+    (b"\x28\xb5\x2f\xfd", "Zstandard (Content-Encoding: zstd)"),
+    (b"%%MatrixMarket", "a Matrix Market file (text/x-matrix-market)"),
+    (b"p max", "a DIMACS problem (text/x-dimacs)"),
+    (b"tail,", "CSV (text/csv)"),
+    (b"{", "JSON (application/json)"),
+)
+
+
+def seems_to_be(data: bytes | memoryview, expected: str) -> str:
+    """The end of a sentence about bytes that are not what was `expected`; empty if nothing can be told."""
+    head = bytes(data[:32]).lstrip()
+    if not head:
+        return ": it is empty"
+    for beginning, what in BEGINNINGS:
+        if head.startswith(beginning) and expected not in what:
+            return f": it begins like {what}"
+    return ""

@@ -1,0 +1,27 @@
+"""What is wrong with a text that is not JSON, in words that name no program."""
+
+import json
+from typing import Final
+
+HINTS: Final = (
+    ("//", "JSON has no comments"),
+    ("/*", "JSON has no comments"),
+    ("#", "JSON has no comments"),
+    ("'", "JSON has its texts in double quotes"),
+    ("True", "JSON has true, in lower case"),
+    ("False", "JSON has false, in lower case"),
+    ("None", "JSON has null"),
+)
+
+
+def json_fault(error: ValueError) -> str:
+    """One sentence with the place. Of other errors than those two it says what `json` raises them for."""
+    if isinstance(error, json.JSONDecodeError):
+        if not error.doc.strip():
+            return "not JSON: the body is empty"
+        rest = error.doc[error.pos : error.pos + 8].lstrip()
+        hint = next((f"; {hint}" for beginning, hint in HINTS if rest.startswith(beginning)), "")
+        return f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}{hint}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"not JSON: it is no UTF-8 at byte {error.start}"
+    return "not JSON we read: an integer of thousands of digits"

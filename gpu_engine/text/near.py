@@ -1,0 +1,89 @@
+"""What somebody who wrote a name that is not known probably meant. Bounded, since strangers choose both sides."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import islice
+from typing import Final
+
+MAX_CHARS: Final = 40
+"""Longer names are not compared: the time grows with the product of their lengths."""
+MAX_CANDIDATES: Final = 500
+"""Of which some characters are counted ..."""
+MAX_COMPARED: Final = 32
+"""... and of which so many, the likeliest, are compared in full."""
+CUTOFF: Final = 0.6
+"""As `difflib.get_close_matches` has it."""
+
+SYNONYMS: Final[Mapping[str, Sequence[str]]] = {
+    "from": ("tail", "source"),
+    "to": ("head", "sink"),
+    "u": ("tail",),
+    "v": ("head",),
+    "src": ("tail", "sources"),
+    "dst": ("head", "sinks"),
+    "start": ("tail",),
+    "end": ("head",),
+    "source": ("sources", "tail"),
+    "target": ("sink", "sinks", "head"),
+    "sink": ("sinks", "head"),
+    "weight": ("capacity",),
+    "value": ("capacity", "set", "size"),
+    "capacity": ("set",),
+    "cap": ("capacity", "set"),
+    "delta": ("add",),
+    "factor": ("scale",),
+    "directed": ("undirected",),
+    "nodes": ("vertex_labels", "n_vertices"),
+    "labels": ("vertex_labels",),
+    "n": ("n_vertices",),
+    "m": ("n_edges",),
+    "id": ("edges", "edge_ids", "edge_id", "edge"),
+    "ids": ("edges", "edge_ids", "edge_id", "edge"),
+    "edge": ("edges",),
+    "edges": ("edge",),
+    "edge_id": ("edges", "edge_ids", "id"),
+    "edge_ids": ("edges", "edge", "edge_id", "id"),
+    "timeout": ("time_limit_s",),
+    "timeout_s": ("time_limit_s",),
+    "version": ("min_version",),
+    "delete": ("close",),
+    "remove": ("close",),
+    "open": ("reopen",),
+    "ignore": ("skip",),
+    "page": ("offset", "after"),
+    "cursor": ("after",),
+}
+"""What other tools call it. Of several, the first one that is known here is told."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is probably meant, if any is; it is another than `name`. Of the first known ones."""
+    if not 0 < len(name) <= MAX_CHARS:
+        return None
+    candidates = [other for other in islice(known, MAX_CANDIDATES) if 0 < len(other) <= MAX_CHARS and other != name]
+    for synonym in SYNONYMS.get(name.lower(), ()):
+        if synonym in candidates:
+            return synonym
+    match = SequenceMatcher(b=_plain(name), autojunk=False)
+    likely: list[tuple[float, str]] = []
+    for other in candidates:
+        match.set_seq1(_plain(other))
+        if match.real_quick_ratio() >= CUTOFF and (ratio := match.quick_ratio()) >= CUTOFF:
+            likely.append((ratio, other))
+    best, found = CUTOFF, None
+    for _, other in sorted(likely, key=lambda pair: -pair[0])[:MAX_COMPARED]:
+        match.set_seq1(_plain(other))
+        if (ratio := match.ratio()) > best or (found is None and ratio >= best):
+            best, found = ratio, other
+    return found
+
+
+def did_you_mean(name: object, known: Iterable[str], otherwise: str = "") -> str:
+    """The end of a sentence: ``; did you mean 'tail'?``, or `otherwise` if no known name is near."""
+    near = nearest(name, known) if isinstance(name, str) else None
+    return otherwise if near is None else f"; did you mean {near!r}?"
+
+
+def _plain(name: str) -> str:
+    """Without what people write differently."""
+    return name.lower().replace("-", "_").replace(" ", "_")

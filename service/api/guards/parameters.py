@@ -1,0 +1,21 @@
+"""Query parameters that nobody reads are refused: `?dry_run=true` that is dropped in silence would be a real change."""
+
+from fastapi import Request
+
+from gpu_engine.text.near import did_you_mean
+from service.api.replies.signposts import query_parameters
+from service.errors import ServiceError
+
+
+async def refuse_unknown_parameters(request: Request) -> None:
+    """Raises invalid_request. Probes, pages and metrics take any, as proxies and scrapers add some."""
+    path: str = request.scope["route"].path
+    if not request.scope["query_string"] or not path.startswith("/v1/"):
+        return
+    known = query_parameters(request.app, request.method, path)
+    for name in request.query_params:
+        if name not in known:
+            there = f"; there {'is' if len(known) == 1 else 'are'} {', '.join(known) or 'none'}"
+            hint = did_you_mean(name, known, there)
+            detail = f"there is no query parameter {name[:100]!r} for {request.method} {path}{hint}"
+            raise ServiceError("invalid_request", detail, parameter=name[:100])

@@ -1,0 +1,70 @@
+"""What to say to a request for a path or with a method that there is not: the one that was probably meant."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from fastapi import FastAPI
+
+from gpu_engine.text.near import nearest
+
+MAX_SEGMENTS: Final = 8
+"""Of a path that is compared with those there are; none of ours has as many."""
+
+SHOWN_CHARS: Final = 120
+
+INSTEAD: Final[Mapping[tuple[str, str], str]] = {
+    ("POST", "/v1/graphs"): "a graph is loaded by PUT /v1/graphs/{name}",
+    ("POST", "/v1/graphs/{name}"): "a graph is loaded by PUT, and asked at /max-flow, /min-cut and /matching",
+    ("PATCH", "/v1/graphs/{name}"): "capacities are changed by PATCH /v1/graphs/{name}/capacities",
+    ("PUT", "/v1/graphs/{name}/capacities"): "capacities are changed by PATCH",
+    ("POST", "/v1/graphs/{name}/capacities"): "capacities are changed by PATCH",
+    ("GET", "/v1/graphs/{name}/max-flow"): "questions are asked by POST, with a body of JSON or none",
+    ("GET", "/v1/graphs/{name}/min-cut"): "questions are asked by POST, with a body of JSON or none",
+    ("GET", "/v1/graphs/{name}/matching"): "questions are asked by POST, with a body of JSON or none",
+    ("POST", "/v1/jobs/{job_id}"): "a job is cancelled by DELETE",
+}
+
+
+def not_found(app: FastAPI, path: str) -> str:
+    """What to say about a path that there is not."""
+    paths = app.openapi()["paths"]
+    asked = [segment for segment in path.split("/") if segment][: MAX_SEGMENTS + 1]
+    near = _nearest(asked, paths) or _nearest(["v1", *asked], paths)
+    end = f"did you mean {_shown(near)}?" if near else "GET /openapi.json lists the paths there are"
+    return f"there is no {_shown(path)}; {end}"
+
+
+def not_allowed(app: FastAPI, method: str, path: str) -> tuple[str, list[str]]:
+    """What to say about a method that a path does not have, and the methods that it has."""
+    paths = app.openapi()["paths"]
+    for template, operations in paths.items():
+        if re.fullmatch(re.sub(r"\{[^}]*\}", "[^/]+", template), path):
+            methods = sorted(operation.upper() for operation in operations)
+            instead = INSTEAD.get((method, template))
+            detail = f"{method} is not for {template}, which takes {' and '.join(methods)}"
+            return detail + (f": {instead}" if instead else ""), methods
+    return f"{method} is not for {_shown(path)}", []
+
+
+def query_parameters(app: FastAPI, method: str, template: str) -> list[str]:
+    """The names of the parameters that an operation takes in its query."""
+    operation: Mapping[str, Any] = app.openapi()["paths"].get(template, {}).get(method.lower(), {})
+    return [parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"]
+
+
+def _nearest(asked: list[str], templates: Iterable[str]) -> str | None:
+    """The path that differs from the one that was asked for in one of its segments at most, and there by little."""
+    for template in templates:
+        known = template.strip("/").split("/")
+        if len(known) != len(asked):
+            continue
+        filled = [had if name.startswith("{") else name for had, name in zip(asked, known, strict=True)]
+        other = [place for place, had in enumerate(asked) if had != filled[place]]
+        if not other or (len(other) == 1 and nearest(asked[other[0]], [filled[other[0]]])):
+            return "/" + "/".join(filled)
+    return None
+
+
+def _shown(path: str) -> str:
+    return path if len(path) <= SHOWN_CHARS else f"{path[:SHOWN_CHARS]}..."

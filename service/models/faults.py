@@ -1,0 +1,94 @@
+"""What is wrong with a body in words that a caller of the API knows, with the member at fault as a JSON pointer."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from gpu_engine.errors import ROWS_SHOWN, pointer
+from gpu_engine.text.near import did_you_mean
+from service.errors import ServiceError
+
+QUOTED: Final = re.compile(r"'([^']*)'")
+
+TEXTS: Final = {
+    "missing": "is missing",
+    "list_type": "should be an array",
+    "model_type": "should be an object, as in {}",
+    "dict_type": "should be an object, as in {}",
+    "int_type": "should be a whole number, not in quotes and without a fraction",
+    "int_from_float": "should be a whole number",
+    "float_type": "should be a number, not in quotes",
+    "bool_type": "should be true or false",
+    "string_type": "should be text",
+}
+"""For the kinds of error whose own text speaks of Python."""
+
+
+class ColumnFault(ValueError):
+    """A column is not valid. Raised by validators, who do not know where in the body the column stands."""
+
+    def __init__(
+        self, detail: str, rows: Sequence[object] = (), *, code: str = "invalid_body", field: str = ""
+    ) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.rows = rows
+        self.field = field
+        """The member, where a whole object was looked at."""
+
+    def refusal(self, *path: object) -> ServiceError:
+        """What the caller gets; `path` leads to the column."""
+        place = (*path, self.field) if self.field else path
+        detail = f"{_dotted(place)}: {self.detail}" if place else self.detail
+        operation = place[1] if len(place) > 1 and place[0] == "batch" else None
+        return ServiceError(self.code, detail, self.rows, field=pointer(*place) or None, operation=operation)
+
+
+def refusal(model: type[BaseModel], error: ValidationError) -> ServiceError:
+    """The refusal of a body: a column at fault with its rows, else each member at fault, at most ten."""
+    items = error.errors(include_url=False)
+    for item in items:
+        fault = item.get("ctx", {}).get("error")
+        if isinstance(fault, ColumnFault):
+            return fault.refusal(*item["loc"])
+    told = [f"{_dotted(item['loc']) or 'the body'}: {_text(model, item)}" for item in items[:ROWS_SHOWN]]
+    place = items[0]["loc"]
+    operation = place[1] if len(place) > 1 and place[0] == "batch" else None
+    return ServiceError("invalid_body", "; ".join(told), field=pointer(*place) or None, operation=operation)
+
+
+def text_of(kind: str, message: str, given: object = None) -> str:
+    """One error of pydantic without its Python; for a choice with what was probably meant."""
+    plain = message.removeprefix("Value error, ").replace("Input should", "should").replace(" after validation", "")
+    if kind in ("literal_error", "enum"):
+        plain += did_you_mean(given, QUOTED.findall(message))
+    return TEXTS.get(kind, plain)
+
+
+def _text(model: type[BaseModel], item: Any) -> str:
+    if item["type"] == "extra_forbidden":
+        name, known = item["loc"][-1], _members(model, item["loc"][:-1])
+        return f"there is no such member{did_you_mean(name, known, '; there are ' + ', '.join(known))}"
+    return text_of(item["type"], item["msg"], item.get("input"))
+
+
+def _members(model: type[BaseModel], path: Sequence[object]) -> list[str]:
+    """The names of the members of the object that `path` leads to."""
+    for step in path:
+        if isinstance(step, str) and step in model.model_fields:
+            model = next(iter(_models(model.model_fields[step].annotation)), model)
+    return list(model.model_fields)
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """The models in a type such as ``list[Model] | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models(part)]
+
+
+def _dotted(path: Sequence[object]) -> str:
+    return ".".join(str(part)[:100] for part in path)

@@ -1,0 +1,453 @@
+"""Requests that people send by mistake, and what they get: a table to read, each row sent to a real service.
+
+Each refusal has its status, its code, and a phrase that lets whoever sent it act; where something can be named, its
+`field`. No answer tells of Python, Redis or the libraries within.
+"""
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.serving import serving
+
+JSON = "application/json"
+CSV = "text/csv"
+NPZ = "application/x-npz"
+ARROW = "application/vnd.apache.arrow.stream"
+DIMACS = "text/x-dimacs"
+CITY, TOWN, NEW = "/v1/graphs/city", "/v1/graphs/town", "/v1/graphs/new"
+
+LIMITS = {
+    "HEADRACE_MAX_BODY_BYTES": "100000",
+    "HEADRACE_MAX_JSON_BYTES": "20000",
+    "HEADRACE_MAX_PATCH_ROWS": "100",
+    "HEADRACE_MAX_EDGES": "1000",
+}
+INTERNALS = (
+    "Traceback",
+    "redis",
+    "numpy",
+    "pydantic",
+    "NoneType",
+    "Extra inputs",
+    "Input should",
+    "codec",
+    "object at 0x",
+)
+
+GRAPHS: Mapping[str, Any] = {
+    # Numbered vertices; edges have ids, one decimal, b and e are parallel.
+    "city": {
+        "tail": [0, 0, 1, 2, 0],
+        "head": [1, 2, 3, 3, 2],
+        "capacity": [3, 2.5, 4, 2, 1],
+        "edge_ids": ["a", "b", "c", "d", "e"],
+        "source": 0,
+        "sink": 3,
+    },
+    # Labelled vertices, whole amounts.
+    "town": {
+        "tail": ["S", "S", "Anna", "Bert"],
+        "head": ["Anna", "Bert", "T", "T"],
+        "capacity": [3, 2, 4, 3],
+        "edge_ids": ["s-a", "s-b", "a-t", "b-t"],
+        "source": "S",
+        "sink": "T",
+    },
+    "without-terminals": {"tail": [0], "head": [1], "capacity": [1]},
+    "endless": {"tail": ["S"], "head": ["T"], "capacity": ["inf"]},
+}
+
+
+class Clumsy(NamedTuple):
+    """What is sent, and what comes back."""
+
+    method: str
+    path: str
+    body: Any
+    status: int
+    code: str
+    phrase: str
+    field: str | None = None
+    kind: str = JSON
+    headers: Mapping[str, str] = {}
+
+
+def put(body: Any, code: str, phrase: str, field: str | None = None, kind: str = JSON, status: int = 422) -> Clumsy:
+    return Clumsy("PUT", NEW, body, status, code, phrase, field, kind)
+
+
+def patch(body: Any, code: str, phrase: str, field: str | None = None, graph: str = TOWN, status: int = 422) -> Clumsy:
+    return Clumsy("PATCH", f"{graph}/capacities", body, status, code, phrase, field)
+
+
+def ask(body: Any, code: str, phrase: str, field: str | None = None, path: str = "town/max-flow") -> Clumsy:
+    return Clumsy("POST", f"/v1/graphs/{path}", body, 422, code, phrase, field)
+
+
+def npz(**arrays: Any) -> bytes:
+    archive = io.BytesIO()
+    np.savez(archive, **{name: np.array(column) for name, column in arrays.items()})
+    return archive.getvalue()
+
+
+def arrow(**columns: Any) -> bytes:
+    table, sink = pa.table(columns), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def columns(**changes: Any) -> dict[str, Any]:
+    """A good graph of two edges, with changes; None removes a column."""
+    body = {"tail": [0, 1], "head": [1, 2], "capacity": [3, 4]} | changes
+    return {name: column for name, column in body.items() if column is not None}
+
+
+ONE = {"edges": ["s-a"], "set": [6]}
+
+PATHS = [
+    Clumsy("GET", "/graphs", None, 404, "not_found", "did you mean /v1/graphs?"),
+    Clumsy("GET", "/v1/graph", None, 404, "not_found", "did you mean /v1/graphs?"),
+    Clumsy("GET", "/v1/graphs/", None, 404, "not_found", "did you mean /v1/graphs?"),
+    Clumsy("GET", f"{CITY}/", None, 404, "not_found", "did you mean /v1/graphs/city?"),
+    Clumsy("GET", f"{CITY}/capacity", None, 404, "not_found", "did you mean /v1/graphs/city/capacities?"),
+    Clumsy("POST", f"{CITY}/maxflow", {}, 404, "not_found", "did you mean /v1/graphs/city/max-flow?"),
+    Clumsy("POST", f"{CITY}/min_cut", {}, 404, "not_found", "did you mean /v1/graphs/city/min-cut?"),
+    Clumsy("GET", "/v2/everything", None, 404, "not_found", "GET /openapi.json lists the paths"),
+    Clumsy("PUT", "/v1/graphs/a%2Fb", columns(), 404, "not_found", "there is no /v1/graphs/a/b"),
+    Clumsy("GET", f"{CITY}/max-flow", None, 405, "method_not_allowed", "questions are asked by POST"),
+    Clumsy("POST", "/v1/graphs", columns(), 405, "method_not_allowed", "loaded by PUT /v1/graphs/{name}"),
+    Clumsy("POST", CITY, columns(), 405, "method_not_allowed", "takes DELETE and GET and PUT"),
+    Clumsy("PATCH", CITY, ONE, 405, "method_not_allowed", "PATCH /v1/graphs/{name}/capacities"),
+    Clumsy("PUT", f"{CITY}/capacities", ONE, 405, "method_not_allowed", "changed by PATCH"),
+    Clumsy("POST", "/v1/jobs/1", None, 405, "method_not_allowed", "a job is cancelled by DELETE"),
+    Clumsy("PUT", "/v1/graphs/my%20graph", columns(), 400, "invalid_request", "'my graph' is no graph name"),
+    Clumsy("PUT", "/v1/graphs/_hidden", columns(), 400, "invalid_request", "first a letter or digit"),
+    Clumsy("GET", "/v1/graphs/citty", None, 404, "unknown_graph", "there is no graph 'citty'"),
+    Clumsy("DELETE", "/v1/graphs/citty", None, 404, "unknown_graph", "there is no graph 'citty'"),
+    Clumsy("POST", "/v1/graphs/City/max-flow", {}, 404, "unknown_graph", "there is no graph 'City'"),
+    Clumsy("POST", "/v1/graphs/citty/snapshots", None, 404, "unknown_graph", "there is no graph 'citty'"),
+    Clumsy("GET", "/v1/jobs/nothing", None, 404, "unknown_job", "results are kept for a while only"),
+    Clumsy("DELETE", "/v1/jobs/nothing", None, 404, "unknown_job", "there is no job 'nothing'"),
+    Clumsy("GET", "/v1/jobs/a*b", None, 400, "invalid_request", "'a*b' is no id of a job"),
+]
+
+PARAMETERS = [
+    Clumsy("GET", f"{CITY}/capacities?limit=0", None, 400, "invalid_request", "limit: should be greater than"),
+    Clumsy("GET", f"{CITY}/capacities?limit=ten", None, 400, "invalid_request", "limit: should be a valid integer"),
+    Clumsy("GET", f"{CITY}/capacities?page=2", None, 400, "invalid_request", "did you mean 'offset'?"),
+    Clumsy("GET", "/v1/jobs?limit=99999", None, 400, "invalid_request", "limit: should be less than or equal to 1000"),
+    Clumsy("GET", "/v1/jobs?after=xyz", None, 400, "invalid_request", "send the `next` of the page before"),
+    Clumsy("GET", "/v1/jobs?status=failed", None, 400, "invalid_request", "no query parameter 'status'"),
+    Clumsy("PATCH", f"{TOWN}/capacities?solve=no", ONE, 400, "invalid_request", "did you mean 'none'?"),
+    Clumsy("PATCH", f"{TOWN}/capacities?dry-run=1", ONE, 400, "invalid_request", "no query parameter 'dry-run'"),
+    Clumsy("PUT", f"{NEW}?overwrite=true", columns(), 400, "invalid_request", "no query parameter 'overwrite'"),
+]
+
+HEADERS = [
+    Clumsy("PUT", NEW, columns(), 415, "unsupported_media_type", "there is no Content-Type", kind=""),
+    Clumsy("PUT", NEW, columns(), 415, "unsupported_media_type", "did you mean application/json?", kind="text/json"),
+    Clumsy("PUT", NEW, b"x", 415, "unsupported_media_type", "did you mean application/x-npz?", kind="application/zip"),
+    Clumsy("PUT", NEW, b"x", 415, "unsupported_media_type", "text/csv", kind="application/octet-stream"),
+    Clumsy(
+        *("PATCH", f"{TOWN}/capacities", ONE, 415, "unsupported_media_type", "curl sends that with -d"),
+        kind="application/x-www-form-urlencoded",
+    ),
+    Clumsy("POST", f"{TOWN}/max-flow", {}, 415, "unsupported_media_type", "send application/json", kind="text/plain"),
+    Clumsy(
+        *("PATCH", f"{TOWN}/capacities", ONE, 400, "invalid_request", 'as in If-Match: "7", not 7'),
+        headers={"If-Match": "7"},
+    ),
+    Clumsy(
+        *("PATCH", f"{TOWN}/capacities", ONE, 412, "version_conflict", "it is at version 1"),
+        headers={"If-Match": '"99"'},
+    ),
+    Clumsy("PUT", CITY, columns(), 412, "version_conflict", "there is a graph 'city'", headers={"If-None-Match": "*"}),
+    Clumsy("PUT", NEW, columns(), 400, "invalid_request", "1 to 256 printable", headers={"Idempotency-Key": "x" * 300}),
+    Clumsy("PUT", NEW, columns(), 415, "unsupported_media_type", "gzip and zstd", headers={"Content-Encoding": "br"}),
+    Clumsy("PUT", NEW, columns(), 422, "invalid_body", "the body is not gzip", headers={"Content-Encoding": "gzip"}),
+    Clumsy("GET", CITY, None, 403, "forbidden", "the name of this machine", headers={"Host": "example.com"}),
+]
+
+NOT_JSON = [
+    put(b"", "invalid_body", "the body is empty"),
+    put(b"{", "invalid_body", "line 1, column 2"),
+    put(b"// roads\n{}", "invalid_body", "JSON has no comments"),
+    put(b"{'tail': [0]}", "invalid_body", "JSON has its texts in double quotes"),
+    put(b'{"tail": [0], "undirected": True}', "invalid_body", "JSON has true, in lower case"),
+    put(b"tail,head,capacity\n0,1,2\n", "invalid_body", "it begins like CSV (text/csv)"),
+    put(b"[" * 10_000, "invalid_body", "nested too deep"),
+    put(b"\xff\xfe{", "invalid_body", "no UTF-8"),
+    put(b'{"tail": [0], "tail": [1]}', "invalid_body", "'tail' is there twice"),
+    patch(b"edges=s-a", "invalid_body", "not JSON"),
+    patch(b'{"edges": ["s-a"], "set": [NaN]}', "invalid_body", "NaN is no JSON number"),
+    patch(b'{"edges": ["s-a"], "edges": ["s-b"]}', "invalid_body", "'edges' is there twice", "/edges"),
+]
+
+LOADS = [
+    put([[0, 1, 3], [1, 2, 4]], "invalid_body", "a graph is sent as columns"),
+    put({"edges": [[0, 1, 3], [1, 2, 4]]}, "invalid_body", "a graph is sent as columns", "/edges"),
+    put({"nodes": [{"id": 1}], "links": []}, "invalid_body", "a graph is sent as columns", "/links"),
+    put({"tails": [0], "heads": [1], "capacities": [1]}, "invalid_body", "did you mean 'capacity'?", "/capacities"),
+    put(columns(directed=True), "invalid_body", "did you mean 'undirected'?", "/directed"),
+    put(columns(labels=["a", "b", "c"]), "invalid_body", "did you mean 'vertex_labels'?", "/labels"),
+    put(columns(capacity=None), "invalid_body", "the column 'capacity' is missing", "/capacity"),
+    put(columns(capacity=3), "invalid_body", "capacity must be an array, with one value for each edge", "/capacity"),
+    put(columns(tail=0), "invalid_body", "tail must be an array", "/tail"),
+    put(columns(capacity=[3]), "invalid_body", "capacity has 1 rows, tail has 2", "/capacity"),
+    put(columns(edge_ids=["a"]), "invalid_body", "edge_ids has 1 rows, tail has 2", "/edge_ids"),
+    put(columns(edge_ids=["a", "a"]), "invalid_body", "edge id 'a' occurs more than once"),
+    put(
+        columns(edge_ids=[1.5, 2.5]),
+        "invalid_body",
+        "row 0: edge_ids is neither an integer nor text (1.5)",
+        "/edge_ids",
+    ),
+    put(
+        columns(capacity=[3, "a lot"]),
+        "invalid_body",
+        "row 1: capacity is not a number or 'inf' ('a lot')",
+        "/capacity",
+    ),
+    put(
+        columns(capacity=[3, None]), "invalid_body", "row 1: capacity is neither a number nor 'inf' (null)", "/capacity"
+    ),
+    put(columns(capacity=[3, -4]), "invalid_body", "row 1: capacity is negative", "/capacity"),
+    put(columns(capacity=[3, 10**30]), "capacity_overflow", "row 1: capacity is too large", "/capacity"),
+    put(columns(capacity=[3, 2**63 - 1]), "capacity_overflow", "row 1: capacity is too large", "/capacity"),
+    put(columns(capacity=[3, 0.12345678901]), "invalid_body", "more than 9 decimals", "/capacity"),
+    put(columns(n_vertices=2), "invalid_body", "row 1: head is no vertex 0 .. 1 (2)", "/head"),
+    put(columns(tail=[1, 2], head=[2, 3], n_vertices=3), "invalid_body", "vertices count from 0 here", "/head"),
+    put(columns(n_vertices="3"), "invalid_body", "n_vertices must be a whole number, not '3'", "/n_vertices"),
+    put(columns(tail=[0.0, 1.0]), "invalid_body", "row 0: tail is neither an integer nor text (0.0)", "/tail"),
+    put(columns(tail=[0, "b"]), "invalid_body", "a column has one kind", "/tail"),
+    put(columns(head=["b", "c"]), "invalid_body", "both be integers or both be text"),
+    put(columns(tail=["a", "b"], head=["b", "c"], source="A"), "invalid_body", "did you mean 'a'?", "/source"),
+    put(columns(source=9), "invalid_body", "source 9 is no vertex 0 .. 2", "/source"),
+    put(columns(undirected="yes"), "invalid_body", "undirected must be true, false or an array", "/undirected"),
+    put(columns(decimals=12), "invalid_body", "decimals must be a whole number 0 .. 9, not 12"),
+    put(columns(tail=[0] * 1001, head=[1] * 1001, capacity=[1] * 1001), "too_large", "(max_edges)", status=413),
+    put(b" " * 20_001, "too_large", "HEADRACE_MAX_JSON_BYTES bounds it, and an npz or Arrow body is", status=413),
+    put(b" " * 100_001, "too_large", "HEADRACE_MAX_BODY_BYTES bounds it", kind=CSV, status=413),
+]
+
+FILES = [
+    put(b"tail;head;capacity\n0;1;3\n", "invalid_body", "columns are divided by commas, not by ';'", kind=CSV),
+    put(b"0,1,3\n1,2,4\n", "invalid_body", "line 1: the header is tail,head,capacity", kind=CSV),
+    put(b"from,to,capacity\n0,1,3\n", "invalid_body", "no column 'from'; did you mean 'tail'?", kind=CSV),
+    put(b"tail,head\n0,1\n", "invalid_body", "the column capacity is missing", kind=CSV),
+    put(b"tail,head,capacity\n0,1\n", "invalid_body", "line 2: 3 columns expected, not 2", kind=CSV),
+    put(b'tail,head,capacity\na,b,"1,5"\n', "invalid_body", "not a number or 'inf' ('1,5')", "/capacity", kind=CSV),
+    put(b"tail,head,capacity\na,b,\n", "invalid_body", "line 2: capacity is empty", "/capacity", kind=CSV),
+    put("tail,head,capacity\nGröße,b,1\n".encode("latin-1"), "invalid_body", "line 2: not UTF-8", kind=CSV),
+    put(npz(tail=[0], head=[1]), "invalid_body", "the array 'capacity' is missing", "/capacity", kind=NPZ),
+    put(
+        npz(tail=[0.0], head=[1], capacity=[1]), "invalid_body", "tail must be a column of integers", "/tail", kind=NPZ
+    ),
+    put(npz(tail=["a"], head=["b"], capacity=[1]), "invalid_body", "labels go into vertex_labels", "/tail", kind=NPZ),
+    put(
+        npz(tail=[0], head=[1], capacity=[1], weights=[1]),
+        "invalid_body",
+        "unknown array 'weights'",
+        "/weights",
+        kind=NPZ,
+    ),
+    put(npz(tail=[0], head=[1], capacity=[0.1 + 0.2]), "invalid_body", "more than 9 decimals", "/capacity", kind=NPZ),
+    put(
+        npz(tail=[0], head=[1], capacity=[np.nan]),
+        "invalid_body",
+        "row 0: capacity is not a number",
+        "/capacity",
+        kind=NPZ,
+    ),
+    put(columns(), "invalid_body", "it begins like JSON (application/json)", kind=NPZ),
+    put(arrow(source=[0], target=[1], capacity=[1]), "invalid_body", "did you mean 'tail'?", "/source", kind=ARROW),
+    put(
+        arrow(tail=[0], head=[1], capacity=[1], edge_ids=[7]),
+        "invalid_body",
+        "did you mean 'edge_id'?",
+        "/edge_ids",
+        ARROW,
+    ),
+    put(
+        arrow(tail=[0], head=[1], capacity=["1"]),
+        "invalid_body",
+        "capacity must be integer, decimal128",
+        "/capacity",
+        ARROW,
+    ),
+    put(
+        arrow(tail=[0, None], head=[1, 2], capacity=[1, 1]), "invalid_body", "row 1: tail is null", "/tail", kind=ARROW
+    ),
+    put(b"ARROW1\0\0", "invalid_body", "it begins like an Arrow file", kind=ARROW),
+    put(columns(), "invalid_body", "it begins like JSON (application/json)", kind=ARROW),
+    put(b"p max 3 2\na 0 1 3\na 1 2 4\n", "invalid_body", "vertices count from 1 here", "/tail", kind=DIMACS),
+    put(b"p sp 3 1\na 1 2 3\n", "invalid_body", "line 1: 'p max VERTICES ARCS' expected", kind=DIMACS),
+    put(b"p max 3 2\na 1 2 3\n", "invalid_body", "the text ends after 1 of 2 arcs", kind=DIMACS),
+    put(b"p max 3 1\na 1 2 3.5\n", "invalid_body", "line 2: capacity is not a whole number", "/capacity", kind=DIMACS),
+]
+
+PATCHES = [
+    patch([{"edge": "s-a", "set": 6}], "invalid_body", 'as in {"edges": ["a"], "set": [4]}, not an array'),
+    patch({"s-a": 6}, "invalid_body", "there are edges, tail, head, set", "/s-a"),
+    patch({"edges": "s-a", "set": 6}, "invalid_body", 'edges: should be an array, as in ["s-a"]', "/edges"),
+    patch({"edges": ["s-a"], "set": 6}, "invalid_body", "one amount for each row, as in [6]", "/set"),
+    patch({"edge": ["s-a"], "set": [6]}, "invalid_body", "did you mean 'edges'?", "/edge"),
+    patch({"edges": ["s-a"], "capacity": [6]}, "invalid_body", "did you mean 'set'?", "/capacity"),
+    patch({"edges": ["s-a"]}, "invalid_body", "one of `set`, `add`, `scale` or `op`, not none"),
+    patch(ONE | {"add": [1]}, "invalid_body", "not `set` and `add`"),
+    patch({"edges": ["s-a", "s-b"], "set": [6]}, "invalid_body", "2 edges, but 1 amounts", "/set"),
+    patch({"edges": ["s-a", "s-a"], "set": [1, 2]}, "invalid_body", "edge 's-a' is named twice", "/edges"),
+    patch({"edges": [1.0], "set": [6]}, "invalid_body", "row 0: 1.0 is neither an integer nor text", "/edges"),
+    patch({"edges": ["s-a"], "op": "delete"}, "invalid_body", "did you mean 'close'?", "/op"),
+    patch(ONE | {"on_missing": "ignore"}, "invalid_body", "did you mean 'skip'?", "/on_missing"),
+    patch({"batch": [ONE, {"edges": ["s-b"], "sett": [1]}]}, "invalid_body", "did you mean 'set'?", "/batch/1/sett"),
+    patch({"batch": [ONE, {"edges": ["s-b"], "set": [-1]}]}, "invalid_body", "-1 is negative", "/batch/1/set"),
+    patch({"batch": [ONE, {"edges": ["sb"], "set": [1]}]}, "unknown_edge", "did you mean 's-b'?", "/batch/1/edges"),
+    patch({"batch": ONE}, "invalid_body", "batch: should be an array", "/batch"),
+    patch({"edges": ["S-A"], "set": [6]}, "unknown_edge", "there is no edge 'S-A'; did you mean 's-a'?", "/edges"),
+    patch({"edges": [0], "set": [6]}, "unknown_edge", "the edge names of this graph are text", "/edges"),
+    patch({"tail": ["S"], "set": [6]}, "invalid_body", "`tail` and `head` come together"),
+    patch({"tail": ["S"], "head": ["T"], "set": [6]}, "unknown_edge", "no edge leads from 'S' to 'T'", "/tail"),
+    patch({"tail": ["s"], "head": ["T"], "set": [6]}, "unknown_vertex", "did you mean 'S'?", "/tail"),
+    patch({"tail": [0], "head": [2], "set": [6]}, "ambiguous_edge", "by its id, 'b'", "/tail", CITY),
+    patch({"edges": ["s-a"], "set": [1.5]}, "invalid_body", "fixed when the graph was loaded", "/set"),
+    patch({"edges": ["a"], "set": [1.25]}, "invalid_body", "more than 1 decimals", "/set", CITY),
+    patch({"edges": ["s-a"], "set": ["1,5"]}, "invalid_body", "the text of one with a decimal point", "/set"),
+    patch({"edges": ["s-a"], "set": [-1]}, "invalid_body", "-1 is negative, and a capacity is not", "/set"),
+    patch({"edges": ["s-a"], "add": [-100]}, "invalid_body", "would be negative", "/add"),
+    patch({"edges": ["s-a"], "scale": [0.33]}, "invalid_body", "no whole number of units", "/scale"),
+    patch({"edges": ["s-a"], "set": [2**63 - 1]}, "capacity_overflow", "beyond the limit of", "/set"),
+    patch({"edges": list(range(101)), "op": "close"}, "too_large", "HEADRACE_MAX_PATCH_ROWS", status=413),
+    patch(b" " * 20_001, "too_large", "send several batches, or an Arrow stream", status=413),
+]
+
+QUESTIONS = [
+    ask({"source": "S", "sink": "T"}, "invalid_body", "did you mean 'sources'?", "/source"),
+    ask({"sources": "S", "sinks": "T"}, "invalid_body", 'should be an array, as in ["S"]', "/sources"),
+    ask({"sources": ["S"], "sinks": ["S"]}, "source_is_sink", "both source and sink: 'S'"),
+    ask({"sources": ["S", "S"]}, "invalid_body", "stand twice: 'S'"),
+    ask(
+        {"sources": ["anna"]},
+        "unknown_vertex",
+        "is no vertex of the graph; did you mean 'Anna'?",
+        "/sources",
+    ),
+    ask({"sources": [0]}, "unknown_vertex", "the vertex names of this graph are text", "/sources"),
+    ask({"sinks": [4]}, "unknown_vertex", "the numbers 0 .. 3", "/sinks", "city/max-flow"),
+    ask({"sources": ["0"]}, "unknown_vertex", "the numbers 0 .. 3", "/sources", "city/max-flow"),
+    ask({"sources": []}, "invalid_body", "1 to 1000000 vertices, not 0", "/sources"),
+    ask({"sources": ["S"], "supply": 5}, "invalid_body", "as in [5]", "/supply"),
+    ask({"sources": ["S"], "supply": [5, 6]}, "invalid_body", "one cap for each of `sources`, not 2 for 1", "/supply"),
+    ask({"supply": [5]}, "invalid_body", "`sources`, which are missing", "/supply"),
+    ask({"sources": ["S"], "supply": [-5]}, "invalid_body", "-5 is negative, and a cap is not", "/supply"),
+    ask({"sources": ["S"], "supply": [2.5]}, "invalid_body", "more than 0 decimals", "/supply"),
+    ask({"fields": ["flows"]}, "invalid_body", "did you mean 'flow'?", "/fields/0"),
+    ask({"fields": "cut"}, "invalid_body", "fields: should be an array", "/fields"),
+    ask({"time_limit_s": 0}, "invalid_body", "should be greater than 0", "/time_limit_s"),
+    ask({"time_limit_s": 10**9}, "invalid_body", "less than or equal to 86400", "/time_limit_s"),
+    ask({"time_limit_s": "10"}, "invalid_body", "should be a number, not in quotes", "/time_limit_s"),
+    ask({"timeout": 5}, "invalid_body", "did you mean 'time_limit_s'?", "/timeout"),
+    ask({"min_version": "1"}, "invalid_body", "a whole number, not in quotes", "/min_version"),
+    ask({"flow": True}, "invalid_body", "flow: should be an object", "/flow"),
+    ask({"flow": {"zero": True}}, "invalid_body", "did you mean 'zeros'?", "/flow/zero"),
+    ask({}, "invalid_body", "the graph has none of its own", "/sources", "without-terminals/max-flow"),
+    ask({"sources": ["S"], "sinks": ["T"]}, "unbounded", "a path of unlimited edges", None, "endless/max-flow"),
+    ask({}, "not_bipartite", "both a tail and a head", None, "town/matching"),
+    ask({"left": ["Anne"]}, "unknown_vertex", "did you mean 'Anna'?", "/left", "town/matching"),
+    Clumsy("POST", "/v1/graphs:estimate", {"n_vertices": 5}, 422, "invalid_body", "n_edges: is missing", "/n_edges"),
+    Clumsy("POST", f"{TOWN}/max-flow", {"min_version": 99}, 409, "version_unavailable", "the graph is at version 1"),
+]
+
+TABLE = [*PATHS, *PARAMETERS, *HEADERS, *NOT_JSON, *LOADS, *FILES, *PATCHES, *QUESTIONS]
+
+
+@pytest.fixture(scope="module")
+def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    directory = tmp_path_factory.mktemp("service")
+    with serving(directory, directory / "log", LIMITS) as service:
+        for name, content in GRAPHS.items():
+            assert service.http.put(f"/v1/graphs/{name}", json=content).status_code == 201
+        yield service.http
+
+
+def test_the_table_has_more_than_eighty_rows() -> None:
+    assert len(TABLE) >= 80
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.method} {row.path} {str(row.body)[:50]} {row.code}")
+def test_what_a_clumsy_request_gets(http: httpx.Client, row: Clumsy) -> None:
+    content = row.body if isinstance(row.body, bytes) else b"" if row.body is None else json.dumps(row.body).encode()
+    headers = ({"Content-Type": row.kind} if row.body is not None and row.kind else {}) | dict(row.headers)
+    response = http.request(row.method, row.path, content=content, headers=headers)
+    problem = response.json()
+    assert (response.status_code, problem["code"]) == (row.status, row.code), problem
+    assert row.phrase in problem["detail"], problem
+    assert problem.get("field") == row.field, problem
+    assert not [word for word in INTERNALS if word in response.text], problem
+    if row.status == 405:
+        assert response.headers["Allow"]
+
+
+def test_nothing_was_changed(http: httpx.Client) -> None:
+    """By any of them: they come before this test."""
+    for name, content in GRAPHS.items():
+        page = http.get(f"/v1/graphs/{name}/capacities").json()
+        assert (page["version"], page["capacity"]) == (1, content["capacity"])
+    assert http.get(NEW).status_code == 404
+
+
+def test_what_is_at_fault_is_named_as_the_caller_does(http: httpx.Client) -> None:
+    """Each member has one meaning: rows of columns, lines of texts, edges by id, vertices by name."""
+
+    def refused(method: str, path: str, body: Any, kind: str = JSON) -> dict[str, Any]:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        problem = http.request(method, path, content=content, headers={"Content-Type": kind}).json()
+        named = ("rows", "lines", "edges", "vertices", "operation", "parameter", "header")
+        return {name: problem[name] for name in named if name in problem}
+
+    batch = {"batch": [ONE, {"edges": ["b-t", "a-t"], "set": [1, 0.5]}]}
+    assert refused("PATCH", f"{TOWN}/capacities", batch) == {"rows": [1], "edges": ["a-t"], "operation": 1}
+    assert refused("PATCH", f"{TOWN}/capacities", {"edges": ["a-t", "x"], "set": [1, 1]}) == {
+        "rows": [1],
+        "edges": ["x"],
+    }
+    assert refused("PATCH", f"{CITY}/capacities", {"tail": [0], "head": [2], "set": [1]}) == {
+        "rows": [0],
+        "edges": ["b", "e"],
+    }
+    assert refused("POST", f"{TOWN}/max-flow", {"sinks": ["T", "t"]}) == {"rows": [1], "vertices": ["t"]}
+    assert refused("POST", f"{TOWN}/max-flow", {"sources": ["T"]}) == {"rows": [], "vertices": ["T"]}
+    capped = {"sources": ["Anna", "Bert"], "supply": [1, 0.5]}
+    assert refused("POST", f"{TOWN}/max-flow", capped) == {"rows": [1], "vertices": ["Bert"]}
+    assert refused("POST", "/v1/graphs/endless/max-flow", {"sources": ["S"], "sinks": ["T"]})["vertices"] == ["S", "T"]
+    assert refused("PUT", NEW, columns(capacity=[1, -1])) == {"rows": [1]}
+    assert refused("PUT", NEW, b"tail,head,capacity\n0,1,3\n1,2,-4\n", CSV) == {"rows": [], "lines": [3]}
+    assert refused("PUT", NEW, columns(edge_ids=[7, 7])) == {"rows": [], "edges": [7]}
+    assert refused("GET", "/v1/jobs?limit=0", b"") == {"rows": [], "parameter": "limit"}
+    assert refused("PUT", NEW, b"x", "text/plain") == {"rows": [], "header": "Content-Type"}
+
+
+def test_a_finished_job_is_not_cancelled(http: httpx.Client) -> None:
+    """Its state says so; that is no error."""
+    job = http.post(f"{TOWN}/max-flow", headers={"Prefer": "respond-async"}).json()["id"]
+    http.get(f"/v1/jobs/{job}", headers={"Prefer": "wait=30"})
+    answer = http.delete(f"/v1/jobs/{job}").json()
+    assert (answer["status"], answer["cancelling"]) == ("succeeded", False)
+
+
+def test_what_looks_clumsy_and_is_not(http: httpx.Client) -> None:
+    """Numbers as text, an empty graph, an empty batch and a question without a body are what they say."""
+    assert http.put(NEW, json=columns(capacity=["3", "4"])).status_code == 201
+    assert http.put(NEW, json=columns(tail=[], head=[], capacity=[])).json()["n_edges"] == 0
+    assert http.patch(f"{NEW}/capacities", json={"edges": [], "set": []}).json()["applied"] == 0
+    assert http.delete(NEW).status_code == 204
+    assert http.post(f"{TOWN}/max-flow").json()["value"] == 5
