@@ -38,6 +38,7 @@ class Kind(StrEnum):
     MAX_FLOW = "max-flow"
     MATCHING = "matching"
     CAPACITIES = "capacities"
+    EXPORT = "export"
     SNAPSHOT = "snapshot"
 
 
@@ -111,6 +112,11 @@ class CapacitiesArgs(Message):
     limit: int = 10_000
 
 
+class ExportArgs(Message):
+    format: Literal["npz", "arrow", "dimacs", "packed"] = "npz"
+    """``packed`` is the form in which a load has its edges (gpu_engine.formats.pack)."""
+
+
 class EmptyArgs(Message):
     """For kinds that need nothing more: snapshot."""
 
@@ -122,6 +128,7 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.MAX_FLOW: MaxFlowArgs,
     Kind.MATCHING: MatchingArgs,
     Kind.CAPACITIES: CapacitiesArgs,
+    Kind.EXPORT: ExportArgs,
     Kind.SNAPSHOT: EmptyArgs,
 }
 

@@ -44,7 +44,7 @@ def connected(url: str, key: str | None) -> "Iterator[Client]":
         fail(str(error), TOO_LATE)
     except InvalidInput as error:
         fail(str(error), MISWRITTEN)
-    except HeadraceError as error:
+    except (HeadraceError, OSError) as error:
         fail(str(error))
 
 

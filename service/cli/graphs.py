@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, amount, connected, fail, name
-from service.cli.show import say_facts, say_json, say_table, size, text
+from service.cli.show import Columns, say_facts, say_json, say_table, size, text
 
 if TYPE_CHECKING:
     from headrace import GraphInfo, PatchResult, Update
@@ -37,7 +37,7 @@ def list_(json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
     if json:
         say_json(found)
         return
-    columns = {
+    columns: Columns = {
         "name": [graph.name for graph in found],
         "version": [graph.version for graph in found],
         "vertices": [graph.n_vertices for graph in found],
@@ -93,6 +93,19 @@ def patch(
 
 
 @app.command()
+def export(
+    name: Name,
+    file: Annotated[Path, typer.Argument(dir_okay=False, help=".npz, .arrow or .max, which say the format.")],
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Write a graph as it is now to a file that `load` reads."""
+    with connected(url, key) as client:
+        version = client.graph(name).export(file)
+    typer.echo(f"{name} at version {version} is in {file}", err=True)
+
+
+@app.command()
 def snapshots(
     name: Name,
     write: Annotated[bool, typer.Option("--write", help="Write one of the present version first.")] = False,
@@ -109,7 +122,7 @@ def snapshots(
     if json:
         say_json(found)
         return
-    columns = {
+    columns: Columns = {
         "version": [snapshot.version for snapshot in found],
         "size": [size(snapshot.bytes) for snapshot in found],
         "written": [snapshot.created_at for snapshot in found],
@@ -137,7 +150,7 @@ def estimate(
         say_json(needs)
         return
     kinds = {"host": needs, "device": needs.device}
-    columns = {
+    columns: Columns = {
         "memory": list(kinds),
         "graph": [size(kind.bytes) for kind in kinds.values()],
         "each flow state": [size(kind.bytes_per_flow_state) for kind in kinds.values()],
@@ -185,7 +198,7 @@ def _say_patch(done: "PatchResult") -> None:
     say_facts({"version": done.version, "changed": done.applied, "as before": done.unchanged})
     if done.flow_states:
         typer.echo()
-        columns = {
+        columns: Columns = {
             "flow": [_terminals(state.kind, state.sources, state.sinks) for state in done.flow_states],
             "before": [state.old_value for state in done.flow_states],
             "now": [state.value for state in done.flow_states],

@@ -7,7 +7,7 @@ import typer
 
 from service.cli import graphs, keys, questions
 from service.cli.connection import DEFAULT_URL, Json, Key, Url, connected, fail
-from service.cli.show import say_facts, say_json, say_table, size
+from service.cli.show import Columns, say_facts, say_json, say_table, size
 
 app = typer.Typer(
     help="Max flow and min cut that stay solved while capacities change.",
@@ -85,7 +85,7 @@ def status(json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
     used = f"{redis['version']}, {size(redis['used_memory_bytes'])} in use, {durable}"
     say_facts({"version": found.version, "redis": used, "graphs": len(found.details["graphs"])})
     typer.echo()
-    columns = {
+    columns: Columns = {
         "worker": [worker["name"] for worker in found.workers],
         "ready": [worker["ready"] for worker in found.workers],
         "engine": [worker["engine"] for worker in found.workers],

@@ -16,7 +16,7 @@ from service.cli.connection import (
     fail,
     names,
 )
-from service.cli.show import say_facts, say_json, say_table, solved, text
+from service.cli.show import Columns, say_facts, say_json, say_table, solved, text
 
 if TYPE_CHECKING:
     from headrace import FlowField, JobInfo, MaxFlowResult
@@ -78,7 +78,7 @@ def matching(
         return
     say_facts({"pairs": found.size, **solved(found)})
     typer.echo()
-    columns = {"left": found.left or (), "right": found.right or (), "edge": found.edges or ()}
+    columns: Columns = {"left": found.left or (), "right": found.right or (), "edge": found.edges or ()}
     say_table(columns, "nobody is matched")
     if cover and found.cover is not None:
         typer.echo()
@@ -133,7 +133,7 @@ def _say_flow(answer: "MaxFlowResult", json: bool) -> None:
 
 
 def _say_jobs(found: "tuple[JobInfo, ...]") -> None:
-    columns = {
+    columns: Columns = {
         "id": [job.id for job in found],
         "kind": [job.kind for job in found],
         "graph": [job.graph for job in found],

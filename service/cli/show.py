@@ -5,9 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import typer
+
+Columns: TypeAlias = Mapping[str, Sequence[object]]
+"""By their headings; all of one length."""
 
 SHOWN: Final = 50
 """Rows of a long column that people get to see; JSON has all of them."""
@@ -55,7 +58,7 @@ def say_facts(facts: Mapping[str, object]) -> None:
         typer.echo(f"{name:<{width}}  {shown}")
 
 
-def say_table(columns: Mapping[str, Sequence[object]], empty: str = "") -> None:
+def say_table(columns: Columns, empty: str = "") -> None:
     """Columns side by side, numbers to the right: at most `SHOWN` rows, and how many more there are."""
     n_rows = len(next(iter(columns.values())))
     if not n_rows:
@@ -67,7 +70,7 @@ def say_table(columns: Mapping[str, Sequence[object]], empty: str = "") -> None:
         typer.echo(f"... and {n_rows - SHOWN} more: --json has all of them")
 
 
-def _rows(columns: Mapping[str, Sequence[object]]) -> Iterator[str]:
+def _rows(columns: Columns) -> Iterator[str]:
     cells = []
     for name, column in columns.items():
         shown = [name.upper(), *map(text, column)]

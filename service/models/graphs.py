@@ -31,6 +31,8 @@ class GraphBody(Body):
     head: Ids
     capacity: Amounts
     undirected: bool | list[bool] = False
+    closed: list[bool] | None = None
+    """Edges that let nothing through until a PATCH reopens them."""
     edge_ids: Ids | None = None
     vertex_labels: Ids | None = None
     source: int | str | None = None

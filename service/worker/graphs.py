@@ -26,6 +26,7 @@ from service.worker.memory import Residents
 from service.worker.metrics import Residency, WorkerMetrics
 from service.worker.patching import Patcher
 from service.worker.questions.capacities import CapacitiesPage
+from service.worker.questions.export import Export
 from service.worker.questions.matching import Matching
 from service.worker.questions.max_flow import MaxFlow
 from service.worker.reopening import Reopener
@@ -73,6 +74,7 @@ class Graphs:
             Kind.MAX_FLOW: MaxFlow(self._copies, solver, self._results),
             Kind.MATCHING: Matching(self._copies, solver, self._results),
             Kind.CAPACITIES: CapacitiesPage(self._copies, self._results),
+            Kind.EXPORT: Export(self._copies, self._results),
             Kind.SNAPSHOT: self._snapshot,
         }
 

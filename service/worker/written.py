@@ -10,10 +10,11 @@ from service.worker.running.results import Result, Results
 
 def written(results: Results, answer: Mapping[str, object], control: Control | None = None) -> Result:
     """The answer, stored as it is written. Raises `Cancelled`, unless there is no ``control``."""
-    return results.keep(_unless_cancelled(json_writer.pieces(answer), control or Control()))
+    return results.keep(unless_cancelled(json_writer.pieces(answer), control or Control()))
 
 
-def _unless_cancelled(pieces: Iterable[bytes], control: Control) -> Iterator[bytes]:
+def unless_cancelled(pieces: Iterable[bytes], control: Control) -> Iterator[bytes]:
+    """The same pieces. Raises `Cancelled`."""
     for piece in pieces:
         if control.cancelled:
             raise Cancelled("cancelled while its answer was written")

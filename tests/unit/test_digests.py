@@ -14,6 +14,7 @@ from service.protocol import (
     Command,
     DeleteArgs,
     EmptyArgs,
+    ExportArgs,
     Kind,
     LoadArgs,
     MatchingArgs,
@@ -30,6 +31,7 @@ EXAMPLES: dict[Kind, Message] = {
     Kind.MAX_FLOW: MaxFlowArgs(sources=["s"], fields=frozenset({"value", "cut", "flow"}), time_limit_s=1.5),
     Kind.MATCHING: MatchingArgs(left=["Ann"], fields=frozenset({"size", "edges", "cover"}), min_version=2),
     Kind.CAPACITIES: CapacitiesArgs(offset=3),
+    Kind.EXPORT: ExportArgs(format="arrow"),
     Kind.SNAPSHOT: EmptyArgs(),
 }
 SEEDS = ("0", "1", "2", "3")

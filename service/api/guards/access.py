@@ -47,6 +47,7 @@ NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("DELETE", "/v1/graphs/{name}"): Scope.ADMIN,
     ("GET", "/v1/graphs/{name}/capacities"): Scope.READ,
     ("PATCH", "/v1/graphs/{name}/capacities"): Scope.UPDATE,
+    ("GET", "/v1/graphs/{name}/export"): Scope.READ,
     ("POST", "/v1/graphs/{name}/max-flow"): Scope.READ,
     ("POST", "/v1/graphs/{name}/min-cut"): Scope.READ,
     ("POST", "/v1/graphs/{name}/matching"): Scope.READ,

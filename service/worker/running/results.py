@@ -55,10 +55,11 @@ class Results:
         for piece in rest:
             text += piece
             if len(text) > INLINE_BYTES:
-                return Result(blob=self._store(chain([text], rest)))
+                return Result(blob=self.store(chain([text], rest))[0])
         return Result(text)
 
-    def _store(self, pieces: Iterable[bytes]) -> str:
+    def store(self, pieces: Iterable[bytes]) -> tuple[str, int]:
+        """Name and bytes of a blob that consists of these pieces, which is no result itself. Raises as `keep`."""
         name, n_bytes = self._blobs.write(pieces, self._ttl_s, chunk_bytes=RESULT_CHUNK_BYTES)
         with self._lock:
             self._kept.append((name, n_bytes))
@@ -69,4 +70,4 @@ class Results:
                 self._kept_bytes -= its_bytes
                 gone.append(old)
         self._blobs.delete(*gone)
-        return name
+        return name, n_bytes

@@ -15,6 +15,7 @@ from headrace._async_graph import AsyncGraph, AsyncJob
 from headrace._bodies import GraphColumns
 from headrace._calls import (
     FlowField,
+    GraphFormat,
     Ids,
     MatchingField,
     MatchingOptions,
@@ -105,6 +106,7 @@ __all__ = [
     "Forbidden",
     "Graph",
     "GraphColumns",
+    "GraphFormat",
     "GraphInfo",
     "HeadraceError",
     "IdempotencyConflict",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar
+from typing import Any, BinaryIO, Generic, Literal, TypeAlias, TypedDict, TypeVar
 from urllib.parse import quote
 
 import numpy as np
@@ -18,6 +18,8 @@ from headrace._results import EdgeId, Vertex
 T = TypeVar("T")
 
 FlowField: TypeAlias = Literal["value", "cut", "flow"]
+GraphFormat: TypeAlias = Literal["npz", "arrow", "dimacs"]
+"""Files that hold a whole graph; DIMACS has neither names nor decimals, undirected or closed edges."""
 MatchingField: TypeAlias = Literal["size", "edges", "cover"]
 Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any]
 Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]
@@ -38,6 +40,8 @@ class Call(Generic[T]):
     body: Body | None = None
     params: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    into: BinaryIO | None = None
+    """Where the answer's body goes, if it is a file; else it is read as JSON."""
 
 
 class SolveOptions(TypedDict, total=False):
@@ -181,6 +185,11 @@ def matching(name: str, left: Ids | None, options: MatchingOptions) -> Call[resu
     check_options("matching()", options, MatchingOptions.__annotations__, ("left", *WAITING))
     body: dict[str, object] = {**options} if left is None else {"left": left, **options}
     return Call("POST", graph_path(name) + "/matching", results.MatchingResult.from_json, json_body(body))
+
+
+def export(name: str, format: GraphFormat, into: BinaryIO) -> Call[int]:
+    params = {"format": format}
+    return Call("GET", graph_path(name) + "/export", int, params=params, into=into)
 
 
 def write_snapshot(name: str) -> Call[results.Snapshot]:
