@@ -137,10 +137,10 @@ def pack_into(edges: EdgeList, out: BinaryIO) -> None:
     _write(edges, pa.PythonFile(out, mode="w"), "zstd", packed=True)
 
 
-def arrow_pieces(edges: EdgeList) -> Iterator[bytes]:
-    """What `write_arrow` gives with zstd, in batches of `BATCH_ROWS`, piece by piece."""
+def arrow_pieces(edges: EdgeList, *, packed: bool = False) -> Iterator[bytes]:
+    """What `write_arrow` gives with zstd, or what `pack` does, in batches of `BATCH_ROWS`, piece by piece."""
     sink, options = Sink(), pa.ipc.IpcWriteOptions(compression="zstd")
-    for table in _tables(edges, packed=False):
+    for table in _tables(edges, packed=packed):
         with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), table.schema, options=options) as writer:
             for batch in table.to_batches(max_chunksize=BATCH_ROWS):
                 writer.write_batch(batch)

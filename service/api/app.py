@@ -15,7 +15,7 @@ from service.api.metrics import Metrics
 from service.api.middleware import Requests
 from service.api.replies import problems
 from service.api.replies.sending import Sending
-from service.api.routes import capacities, export, flows, graphs, health, jobs, matching, snapshots
+from service.api.routes import capacities, copies, export, flows, graphs, health, jobs, matching, snapshots
 from service.settings import Settings, read_settings
 from service.telemetry.tracing import open_tracing
 
@@ -50,7 +50,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         redirect_slashes=False,
         dependencies=[Depends(authorise)],
     )
-    for resource in (graphs, capacities, export, flows, matching, snapshots, jobs, health):
+    for resource in (graphs, copies, capacities, export, flows, matching, snapshots, jobs, health):
         app.include_router(resource.router)
     problems.install(app)
     openapi.install(app)

@@ -106,6 +106,19 @@ def export(
 
 
 @app.command()
+def copy(
+    name: Name,
+    to: Annotated[str, typer.Argument(help="The name of the new graph; it must be free.")],
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """A new graph with the edges that this one has now."""
+    with connected(url, key) as client:
+        _say_graph(client.graph(name).copy(to).info, json)
+
+
+@app.command()
 def snapshots(
     name: Name,
     write: Annotated[bool, typer.Option("--write", help="Write one of the present version first.")] = False,

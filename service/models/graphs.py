@@ -1,7 +1,7 @@
 """Bodies about whole graphs."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
@@ -9,6 +9,9 @@ from gpu_engine.types import MAX_ARCS, MAX_VERTICES
 from service.models.body import Body
 from service.models.columns import Amounts, Ids
 from service.store.catalogue import GraphInfo
+
+NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+"""Of a graph."""
 
 EXAMPLE: dict[str, Any] = {
     "n_vertices": 4,
@@ -37,6 +40,11 @@ class GraphBody(Body):
     vertex_labels: Ids | None = None
     source: int | str | None = None
     sink: int | str | None = None
+
+
+class CopyBody(Body):
+    to: str = Field(pattern=NAME)
+    """The name of the new graph."""
 
 
 class EstimateBody(Body):

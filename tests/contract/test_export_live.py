@@ -1,5 +1,6 @@
 """A whole graph out and in again, by every format: what was exported and put is the same graph."""
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -10,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from headrace import Client, Graph, InvalidInput, UnknownGraph, Update
+from headrace import AlreadyExists, AsyncClient, Client, Graph, InvalidInput, UnknownGraph, Update
 from typer.testing import CliRunner
 
 from service.cli.main import app
@@ -205,3 +206,84 @@ def test_a_long_file_is_the_same(http: httpx.Client, client: Client, tmp_path: P
     file = tmp_path / "long.max"
     graph.export(file)
     assert client.put_graph("long-again", file).max_flow(0, n - 1).value == 1
+
+
+def test_a_copy_is_a_graph_of_its_own(http: httpx.Client, client: Client) -> None:
+    graph = everything(http, client)
+    copy = graph.copy("copied")
+    assert (copy.name, copy.info.version) == ("copied", 1)
+    assert_same(graph, copy)
+    copy.reopen(["ü"])
+    assert graph.capacities().closed[4] is True
+    graph.delete()
+    assert copy.max_flow().value == Decimal("9.5")
+    copy.delete()
+
+
+def test_a_copy_replaces_nothing(http: httpx.Client, client: Client) -> None:
+    put(http, "one", PLAIN)
+    put(http, "two", EVERYTHING)
+    with pytest.raises(AlreadyExists, match="there is a graph 'two'"):
+        client.graph("one").copy("two")
+    assert client.graph("two").info.n_edges == 6
+    path = "/v1/graphs/one:copy"
+    for answer, code in (
+        (http.post("/v1/graphs/nobody:copy", json={"to": "three"}), "unknown_graph"),
+        (http.post(path, json={"to": "one"}), "already_exists"),
+        (http.post(path, json={"to": "a/b"}), "invalid_body"),
+        (http.post(path, json={}), "invalid_body"),
+        (http.post(path, json={"to": "three", "replace": True}), "invalid_body"),
+        (http.post(path, content=b'{"to": "three"}'), "unsupported_media_type"),
+    ):
+        assert answer.json()["code"] == code
+    assert http.get("/v1/graphs/three").status_code == 404
+
+
+def test_a_copy_that_is_sent_again_is_made_once(http: httpx.Client) -> None:
+    put(http, "one", PLAIN)
+    answers = [
+        http.post("/v1/graphs/one:copy", json={"to": "once"}, headers={"Idempotency-Key": "copy-1"}) for _ in range(2)
+    ]
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert answers[0].json() == answers[1].json()
+    put(http, "two", PLAIN)
+    other = http.post("/v1/graphs/two:copy", json={"to": "once"}, headers={"Idempotency-Key": "copy-1"})
+    assert other.json()["code"] == "idempotency_conflict"
+    job = http.post("/v1/graphs/one:copy", json={"to": "later"}, headers={"Prefer": "respond-async"})
+    assert job.status_code == 202
+    done = http.get(job.headers["location"], headers={"Prefer": "wait=60"}).json()
+    assert (done["status"], done["result"]["name"]) == ("succeeded", "later")
+
+
+def test_a_copy_outlives_many_long_results(http: httpx.Client, client: Client, service_url: str) -> None:
+    """What a copy was made of is its own from then on: it is not dropped as results of jobs are."""
+    put(http, "one", PLAIN)
+    client.graph("one").copy("kept")
+    for _ in range(3):
+        http.get("/v1/graphs/one/export").raise_for_status()
+    assert client.graph("kept").capacities().capacity == (3, 2, 4, 9, 1)
+
+
+def test_both_await(http: httpx.Client, service_url: str, tmp_path: Path) -> None:
+    put(http, "one", PLAIN)
+
+    async def work() -> None:
+        async with AsyncClient(service_url) as client:
+            graph = await client.graph("one")
+            assert await graph.export(tmp_path / "one.npz") == 1
+            copy = await graph.copy("one-more")
+            assert (await copy.max_flow()).value == 5
+            with pytest.raises(AlreadyExists):
+                await graph.copy("one-more")
+
+    asyncio.run(work())
+    assert (tmp_path / "one.npz").stat().st_size > 0
+
+
+def test_a_copy_by_hand(http: httpx.Client, service_url: str) -> None:
+    put(http, "one", PLAIN)
+    shell = CliRunner(env={"HEADRACE_URL": service_url})
+    assert "edges     5\n" in shell.invoke(app, ["copy", "one", "by-hand"]).stdout
+    again = shell.invoke(app, ["copy", "one", "by-hand"])
+    assert (again.exit_code, again.stdout) == (1, "")
+    assert "headrace: already_exists: " in again.stderr

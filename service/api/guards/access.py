@@ -45,6 +45,7 @@ NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("GET", "/v1/graphs/{name}"): Scope.READ,
     ("PUT", "/v1/graphs/{name}"): Scope.ADMIN,
     ("DELETE", "/v1/graphs/{name}"): Scope.ADMIN,
+    ("POST", "/v1/graphs/{name}:copy"): Scope.ADMIN,
     ("GET", "/v1/graphs/{name}/capacities"): Scope.READ,
     ("PATCH", "/v1/graphs/{name}/capacities"): Scope.UPDATE,
     ("GET", "/v1/graphs/{name}/export"): Scope.READ,

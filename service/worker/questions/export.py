@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -25,13 +26,14 @@ WRITERS: Final[Mapping[str, Callable[[EdgeList], Iterator[bytes]]]] = MappingPro
         "npz": formats.npz_pieces,
         "arrow": formats.arrow_pieces,
         "dimacs": formats.dimacs_pieces,
-        "packed": lambda edges: iter([formats.pack(edges)]),
+        "packed": partial(formats.arrow_pieces, packed=True),
     }
 )
 
 
 class Export:
-    """Answers the command EXPORT: with the name of a blob where the file lies, which goes as long results do."""
+    """Answers the command EXPORT: with the name of a blob where the file lies, which goes as long results do. One that
+    is packed may become another graph's, and is let go of."""
 
     def __init__(self, copies: Copies, results: Results) -> None:
         self._copies = copies
@@ -43,7 +45,7 @@ class Export:
         needed = EDGE_BYTES * graph.network.n_edges + WRITING_BYTES
         self._copies.residents.take(graph.name, Footprint(needed))
         pieces = WRITERS[args.format](present(graph))
-        blob, n_bytes = self._results.store(unless_cancelled(pieces, task.control))
+        blob, n_bytes = self._results.store(unless_cancelled(pieces, task.control), keeps=args.format != "packed")
         answer = {"graph": graph.name, "version": graph.version, "format": args.format, "bytes": n_bytes, "blob": blob}
         return written(self._results, answer)
 

@@ -58,9 +58,14 @@ class Results:
                 return Result(blob=self.store(chain([text], rest))[0])
         return Result(text)
 
-    def store(self, pieces: Iterable[bytes]) -> tuple[str, int]:
-        """Name and bytes of a blob that consists of these pieces, which is no result itself. Raises as `keep`."""
+    def store(self, pieces: Iterable[bytes], *, keeps: bool = True) -> tuple[str, int]:
+        """Name and bytes of a blob that consists of these pieces, which is no result itself. Raises as `keep`.
+
+        It goes when there are too many bytes of results, or, if they do not keep it, when it expires without an owner.
+        """
         name, n_bytes = self._blobs.write(pieces, self._ttl_s, chunk_bytes=RESULT_CHUNK_BYTES)
+        if not keeps:
+            return name, n_bytes
         with self._lock:
             self._kept.append((name, n_bytes))
             self._kept_bytes += n_bytes

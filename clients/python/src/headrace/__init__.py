@@ -26,6 +26,7 @@ from headrace._calls import (
 )
 from headrace._client import Client
 from headrace._errors import (
+    AlreadyExists,
     AmbiguousEdge,
     ApiError,
     Cancelled,
@@ -82,6 +83,7 @@ from headrace._results import (
 )
 
 __all__ = [
+    "AlreadyExists",
     "AmbiguousEdge",
     "Amount",
     "Amounts",

@@ -237,6 +237,10 @@ class AsyncGraph:
         """A page of edges with their present capacities; `limit` is at most 100,000."""
         return await self._caller.command(calls.capacities(self.name, offset, limit), timeout_s)
 
+    async def copy(self, to: str, timeout_s: float | None = None) -> "AsyncGraph":
+        """A new graph of this name with the present edges of this one, closed ones too. Raises `AlreadyExists`."""
+        return AsyncGraph(self._caller, await self._caller.command(calls.copy(self.name, to), timeout_s))
+
     async def export(
         self, path: str | Path, *, format: GraphFormat | None = None, timeout_s: float | None = None
     ) -> int:

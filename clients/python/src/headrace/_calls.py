@@ -187,6 +187,10 @@ def matching(name: str, left: Ids | None, options: MatchingOptions) -> Call[resu
     return Call("POST", graph_path(name) + "/matching", results.MatchingResult.from_json, json_body(body))
 
 
+def copy(name: str, to: str) -> Call[results.GraphInfo]:
+    return Call("POST", graph_path(name) + ":copy", results.GraphInfo.from_json, json_body({"to": to}))
+
+
 def export(name: str, format: GraphFormat, into: BinaryIO) -> Call[int]:
     params = {"format": format}
     return Call("GET", graph_path(name) + "/export", int, params=params, into=into)

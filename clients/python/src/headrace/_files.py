@@ -1,11 +1,10 @@
 """Graphs as files on this machine: which format a name means, and a file that is there whole or not at all."""
 
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+from uuid import uuid4
 
 from headrace._calls import GraphFormat
 from headrace._errors import InvalidInput
@@ -29,13 +28,13 @@ def format_of(path: Path) -> GraphFormat:
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write, which takes its name only if all went well; what had the name before stays until then."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    part = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with part.open("xb") as file:
             yield file
-        Path(name).replace(path)
+        part.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 

@@ -235,6 +235,10 @@ class Graph:
         """A page of edges with their present capacities; `limit` is at most 100,000."""
         return self._caller.command(calls.capacities(self.name, offset, limit), timeout_s)
 
+    def copy(self, to: str, timeout_s: float | None = None) -> "Graph":
+        """A new graph of this name with the present edges of this one, closed ones too. Raises `AlreadyExists`."""
+        return Graph(self._caller, self._caller.command(calls.copy(self.name, to), timeout_s))
+
     def export(self, path: str | Path, *, format: GraphFormat | None = None, timeout_s: float | None = None) -> int:
         """Write the graph as it is now to a file that `put_graph` reads, and give its version.
 
