@@ -35,6 +35,7 @@ class Kind(StrEnum):
     LOAD = "load"
     DELETE = "delete"
     PATCH = "patch"
+    RESTORE = "restore"
     MAX_FLOW = "max-flow"
     MATCHING = "matching"
     CAPACITIES = "capacities"
@@ -89,6 +90,13 @@ class PatchArgs(Message):
     solve: Literal["all", "none"] = "all"
 
 
+class RestoreArgs(Message):
+    version: int
+    """The next version is to have the capacities and the closed edges of this one."""
+    if_match: int | list[int] | None = None
+    solve: Literal["all", "none"] = "all"
+
+
 class MaxFlowArgs(Message):
     sources: list[int] | list[str] | None = None
     sinks: list[int] | list[str] | None = None
@@ -125,6 +133,7 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.LOAD: LoadArgs,
     Kind.DELETE: DeleteArgs,
     Kind.PATCH: PatchArgs,
+    Kind.RESTORE: RestoreArgs,
     Kind.MAX_FLOW: MaxFlowArgs,
     Kind.MATCHING: MatchingArgs,
     Kind.CAPACITIES: CapacitiesArgs,

@@ -8,7 +8,7 @@ from pydantic.json_schema import models_json_schema
 
 from service.models.capacities import PatchBody
 from service.models.flows import MaxFlowBody
-from service.models.graphs import CopyBody, EstimateBody, GraphBody
+from service.models.graphs import CopyBody, EstimateBody, GraphBody, RestoreBody
 from service.models.matching import MatchingBody
 from service.models.problem import ProblemInfo
 
@@ -19,6 +19,7 @@ READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     MatchingBody,
     EstimateBody,
     CopyBody,
+    RestoreBody,
     ProblemInfo,
 )
 BINARY: Final = {"schema": {"type": "string", "format": "binary"}}

@@ -119,6 +119,23 @@ def copy(
 
 
 @app.command()
+def restore(
+    name: Name,
+    version: Annotated[int, typer.Argument(min=1, help="Whose capacities and closed edges are to be back.")],
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Make a new version that has the capacities of an earlier one."""
+    with connected(url, key) as client:
+        done = client.graph(name).restore(version)
+    if json:
+        say_json(done)
+    else:
+        _say_patch(done)
+
+
+@app.command()
 def snapshots(
     name: Name,
     write: Annotated[bool, typer.Option("--write", help="Write one of the present version first.")] = False,

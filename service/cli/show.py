@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import typer
 
 Columns: TypeAlias = Mapping[str, Sequence[object]]
-"""By their headings; all of one length."""
+"""Columns by their headings; all have one length."""
 
 SHOWN: Final = 50
 """Rows of a long column that people get to see; JSON has all of them."""

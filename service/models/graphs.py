@@ -11,7 +11,7 @@ from service.models.columns import Amounts, Ids
 from service.store.catalogue import GraphInfo
 
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
-"""Of a graph."""
+"""What the name of a graph matches."""
 
 EXAMPLE: dict[str, Any] = {
     "n_vertices": 4,
@@ -45,6 +45,11 @@ class GraphBody(Body):
 class CopyBody(Body):
     to: str = Field(pattern=NAME)
     """The name of the new graph."""
+
+
+class RestoreBody(Body):
+    version: int = Field(ge=1, lt=1 << 60)
+    """The next version is to have the capacities and the closed edges of this one."""
 
 
 class EstimateBody(Body):

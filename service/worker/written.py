@@ -14,7 +14,7 @@ def written(results: Results, answer: Mapping[str, object], control: Control | N
 
 
 def unless_cancelled(pieces: Iterable[bytes], control: Control) -> Iterator[bytes]:
-    """The same pieces. Raises `Cancelled`."""
+    """Pass the pieces on. Raises `Cancelled`."""
     for piece in pieces:
         if control.cancelled:
             raise Cancelled("cancelled while its answer was written")

@@ -11,7 +11,17 @@ from typing import Any
 
 import httpx
 import pytest
-from headrace import AlreadyExists, AsyncClient, Client, Graph, InvalidInput, UnknownGraph, Update
+from headrace import (
+    AlreadyExists,
+    AsyncClient,
+    Client,
+    Graph,
+    InvalidInput,
+    UnknownGraph,
+    Update,
+    VersionConflict,
+    VersionUnavailable,
+)
 from typer.testing import CliRunner
 
 from service.cli.main import app
@@ -287,3 +297,23 @@ def test_a_copy_by_hand(http: httpx.Client, service_url: str) -> None:
     again = shell.invoke(app, ["copy", "one", "by-hand"])
     assert (again.exit_code, again.stdout) == (1, "")
     assert "headrace: already_exists: " in again.stderr
+
+
+def test_back_to_an_earlier_version(http: httpx.Client, client: Client, service_url: str) -> None:
+    graph = everything(http, client)
+    first = graph.max_flow().value
+    done = graph.restore(1)
+    assert (done.version, done.applied, done.flow_states[0].old_value) == (3, 2, first)
+    page = graph.capacities()
+    assert (page.capacity[0], page.closed[4]) == (3, False)
+    with pytest.raises(VersionConflict):
+        graph.restore(2, if_version=2)
+    assert graph.restore(2, if_version=3).version == 4
+    assert graph.max_flow().value == first
+    with pytest.raises(VersionUnavailable, match="there was no version 9"):
+        graph.restore(9)
+    shell = CliRunner(env={"HEADRACE_URL": service_url})
+    assert shell.invoke(app, ["restore", "all", "1"]).stdout.startswith("version    5\n")
+    for body in ({}, {"version": 0}, {"version": "1"}, {"version": 1, "to": "x"}):
+        assert http.post("/v1/graphs/all:restore", json=body).json()["code"] == "invalid_body"
+    assert http.post("/v1/graphs/nobody:restore", json={"version": 1}).json()["code"] == "unknown_graph"

@@ -94,6 +94,19 @@ def test_a_health_check_of_nothing_says_how_it_is_used(words: list[str]) -> None
     assert re.search(r"healthcheck\.py api", done.stderr)
 
 
+@pytest.mark.parametrize("content", [None, "no certificate"], ids=["absent", "malformed"])
+def test_a_certificate_that_cannot_be_used_is_one_line(tmp_path: Path, content: str | None) -> None:
+    """Whoever mounts the wrong folder into the container reads in its log what is wrong."""
+    cert = tmp_path / "cert.pem"
+    if content is not None:
+        cert.write_text(content)
+    environment = os.environ | {"HEADRACE_TLS_CERT": str(cert)}
+    command = [sys.executable, "-m", "service.api.http.server", "--port", "0"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("headrace: HEADRACE_TLS_CERT or HEADRACE_TLS_KEY cannot be used: ")
+
+
 @pytest.fixture
 def tls_port(certificate: tuple[Path, Path], redis_url: str) -> Iterator[int]:
     """TLS in front of the Redis server, which may have been built without."""

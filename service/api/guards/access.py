@@ -46,6 +46,7 @@ NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("PUT", "/v1/graphs/{name}"): Scope.ADMIN,
     ("DELETE", "/v1/graphs/{name}"): Scope.ADMIN,
     ("POST", "/v1/graphs/{name}:copy"): Scope.ADMIN,
+    ("POST", "/v1/graphs/{name}:restore"): Scope.ADMIN,
     ("GET", "/v1/graphs/{name}/capacities"): Scope.READ,
     ("PATCH", "/v1/graphs/{name}/capacities"): Scope.UPDATE,
     ("GET", "/v1/graphs/{name}/export"): Scope.READ,

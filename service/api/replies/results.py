@@ -24,7 +24,7 @@ class Result:
     ) -> None:
         self.n_bytes = n_bytes
         self.sha256 = sha256
-        """Of all of it, in hexadecimal digits."""
+        """The digest of all pieces, in hexadecimal digits."""
         self.held_bytes = held_bytes
         """Of it, what is in memory at most."""
         self.first = first

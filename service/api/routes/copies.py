@@ -1,22 +1,24 @@
-"""/v1/graphs/{name}:copy: a graph once more, under another name."""
+"""/v1/graphs/{name}:copy and :restore: a graph once more under another name, or as it was at an earlier version."""
 
 from contextlib import suppress
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from service.api.backend import Context, GraphName, known_graph
 from service.api.bodies.receive import read_body
 from service.api.guards.access import CallerOf
-from service.api.headers import idempotency_key, require_json
-from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, request_body
-from service.api.replies.answers import ask, digest, success
+from service.api.headers import idempotency_key, if_match, require_json
+from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
+from service.api.replies.answers import answer, ask, digest, success
 from service.api.routes.export import read_export
 from service.api.routes.graphs import MAX_SMALL_BODY_BYTES
 from service.errors import ServiceError
 from service.models.body import parse_body
-from service.models.graphs import CopyBody
-from service.protocol import ExportArgs, Kind, LoadArgs
+from service.models.flows import PatchInfo
+from service.models.graphs import CopyBody, RestoreBody
+from service.protocol import ExportArgs, Kind, LoadArgs, RestoreArgs
 from service.store.catalogue import LoadedInfo
 from service.store.connection import AWAY
 
@@ -60,6 +62,29 @@ async def copy_graph(name: GraphName, request: Request, backend: Context, caller
             raise _already_exists(to) from None
         raise
     return loaded if isinstance(loaded, Response) else await success(backend, loaded, 201)
+
+
+@router.post(
+    "/graphs/{name}:restore",
+    response_model=PatchInfo,
+    responses=ACCEPTED,
+    openapi_extra=request_body(
+        RestoreBody, {"a version": {"value": {"version": 7}}}, PREFER, IDEMPOTENCY_KEY, IF_MATCH
+    ),
+)
+async def restore_graph(
+    name: GraphName,
+    request: Request,
+    backend: Context,
+    solve: Annotated[Literal["all", "none"], Query(description="Re-solve resident flow states?")] = "all",
+) -> Response:
+    """A new version with the capacities and closed edges of an earlier one; an update like any other."""
+    require_json(request)
+    wanted = if_match(request.headers)
+    async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget, backend.parsers.threads) as raw:
+        version = parse_body(RestoreBody, raw.view()).version
+    args = RestoreArgs(version=version, if_match=wanted, solve=solve)
+    return await answer(request, backend, Kind.RESTORE, name, args)
 
 
 def _already_exists(name: str) -> ServiceError:

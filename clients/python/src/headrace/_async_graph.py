@@ -10,7 +10,17 @@ from headrace import _exchange as exchange
 from headrace import _results as results
 from headrace._amounts import Amounts
 from headrace._async_caller import AsyncCaller
-from headrace._calls import Call, GraphFormat, Ids, MatchingOptions, PatchOptions, SolveOptions, Terminals, Update
+from headrace._calls import (
+    Call,
+    GraphFormat,
+    Ids,
+    MatchingOptions,
+    PatchOptions,
+    RestoreOptions,
+    SolveOptions,
+    Terminals,
+    Update,
+)
 from headrace._errors import ConnectionFailed, TransportError
 from headrace._exchange import Deadline
 from headrace._files import format_of, whole_file
@@ -240,6 +250,12 @@ class AsyncGraph:
     async def copy(self, to: str, timeout_s: float | None = None) -> "AsyncGraph":
         """A new graph of this name with the present edges of this one, closed ones too. Raises `AlreadyExists`."""
         return AsyncGraph(self._caller, await self._caller.command(calls.copy(self.name, to), timeout_s))
+
+    async def restore(
+        self, version: int, *, timeout_s: float | None = None, **options: Unpack[RestoreOptions]
+    ) -> results.PatchResult:
+        """A new version with the capacities and closed edges of an earlier one. Raises `VersionUnavailable`."""
+        return await self._caller.command(calls.restore(self.name, version, options), timeout_s)
 
     async def export(
         self, path: str | Path, *, format: GraphFormat | None = None, timeout_s: float | None = None

@@ -85,6 +85,15 @@ class PatchOptions(TypedDict, total=False):
     """Whether flows kept solved are re-solved before the answer (default) or at their next question."""
 
 
+class RestoreOptions(TypedDict, total=False):
+    """Keyword arguments of `restore`, as those of updates."""
+
+    if_version: int
+    """Refuse unless the graph is at this version."""
+    solve: Literal["all", "none"]
+    """Whether flows kept solved are re-solved before the answer (default) or at their next question."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Update:
     """One operation of an update: edges by `edges` or by `tail` and `head`, and one of set, add, scale, op.
@@ -191,6 +200,18 @@ def copy(name: str, to: str) -> Call[results.GraphInfo]:
     return Call("POST", graph_path(name) + ":copy", results.GraphInfo.from_json, json_body({"to": to}))
 
 
+def restore(name: str, version: int, options: RestoreOptions) -> Call[results.PatchResult]:
+    check_options("restore()", options, RestoreOptions.__annotations__, ("timeout_s",))
+    return Call(
+        "POST",
+        graph_path(name) + ":restore",
+        results.PatchResult.from_json,
+        json_body({"version": version}),
+        params={"solve": options["solve"]} if "solve" in options else {},
+        headers={"If-Match": f'"{options["if_version"]}"'} if "if_version" in options else {},
+    )
+
+
 def export(name: str, format: GraphFormat, into: BinaryIO) -> Call[int]:
     params = {"format": format}
     return Call("GET", graph_path(name) + "/export", int, params=params, into=into)
@@ -236,6 +257,7 @@ def parser_of(kind: str) -> Callable[[Any], Any]:
 _RESULTS: Mapping[str, Callable[[Any], Any]] = {
     "load": results.GraphInfo.from_json,
     "patch": results.PatchResult.from_json,
+    "restore": results.PatchResult.from_json,
     "max-flow": results.MaxFlowResult.from_json,
     "matching": results.MatchingResult.from_json,
     "capacities": results.Capacities.from_json,

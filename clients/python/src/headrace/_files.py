@@ -19,7 +19,7 @@ FORMATS: dict[str, GraphFormat] = {
 
 
 def format_of(path: Path) -> GraphFormat:
-    """By the suffix. Raises `InvalidInput`."""
+    """The format that a suffix stands for. Raises `InvalidInput`."""
     if path.suffix not in FORMATS:
         raise InvalidInput(f"{path.name}: the suffix must be one of {', '.join(FORMATS)}")
     return FORMATS[path.suffix]

@@ -10,7 +10,17 @@ from headrace import _exchange as exchange
 from headrace import _results as results
 from headrace._amounts import Amounts
 from headrace._caller import Caller
-from headrace._calls import Call, GraphFormat, Ids, MatchingOptions, PatchOptions, SolveOptions, Terminals, Update
+from headrace._calls import (
+    Call,
+    GraphFormat,
+    Ids,
+    MatchingOptions,
+    PatchOptions,
+    RestoreOptions,
+    SolveOptions,
+    Terminals,
+    Update,
+)
 from headrace._errors import ConnectionFailed, TransportError
 from headrace._exchange import Deadline
 from headrace._files import format_of, whole_file
@@ -238,6 +248,12 @@ class Graph:
     def copy(self, to: str, timeout_s: float | None = None) -> "Graph":
         """A new graph of this name with the present edges of this one, closed ones too. Raises `AlreadyExists`."""
         return Graph(self._caller, self._caller.command(calls.copy(self.name, to), timeout_s))
+
+    def restore(
+        self, version: int, *, timeout_s: float | None = None, **options: Unpack[RestoreOptions]
+    ) -> results.PatchResult:
+        """A new version with the capacities and closed edges of an earlier one. Raises `VersionUnavailable`."""
+        return self._caller.command(calls.restore(self.name, version, options), timeout_s)
 
     def export(self, path: str | Path, *, format: GraphFormat | None = None, timeout_s: float | None = None) -> int:
         """Write the graph as it is now to a file that `put_graph` reads, and give its version.
