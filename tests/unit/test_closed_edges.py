@@ -69,3 +69,17 @@ def test_through_restarts(caller: Caller, start_worker: StartWorker) -> None:
     again = caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs())
     assert (again["closed"], again["capacity"]) == ([False] * 5, EDGES.capacity.tolist()), "from one where it is open"
     assert caller.value("g") == diamond().value
+
+
+def test_an_edge_of_capacity_zero_stays_reopened(caller: Caller, start_worker: StartWorker) -> None:
+    """Open or closed, nothing passes it: only the table tells, and the next capacity that it is set to."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", EDGES)
+    caller.ask(Kind.PATCH, "g", REOPEN)
+    caller.set("g", [0], ["0"])
+    caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
+    worker.graphs.residents.drop("g")
+    assert caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs())["closed"] == [False] * 5
+    caller.set("g", [0], ["3"])
+    assert caller.value("g") == diamond().value
