@@ -85,7 +85,9 @@ def test_flows_follow(worker: Worker, caller: Caller) -> None:
 def test_what_is_not_kept_is_refused(worker: Worker, caller: Caller) -> None:
     history(caller)
     for version in (7, 0, -1, 1 << 59):
-        assert code_of(lambda version=version: attempt(caller, version)) == "version_unavailable"
+        never = attempt(caller, version).problem
+        assert never is not None
+        assert (never.code, never.detail) == ("version_unavailable", f"there was no version {version}: it is at 6")
     caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
     change(caller, "set", 0, "1")
     caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())  # the log before the older one is gone
