@@ -1,4 +1,4 @@
-"""Whether this container works, as its exit status: ``healthcheck.py api`` or ``healthcheck.py worker NAME``."""
+"""Whether this container works, as its exit status: ``healthcheck.py api [PORT]`` or ``healthcheck.py worker NAME``."""
 
 import ssl
 import sys
@@ -11,14 +11,15 @@ from service.store.keys import Keys
 
 TIMEOUT_S = 3.0
 PORT = 8080
+"""Where the image's command has the API listen; another command is checked with its own."""
 
 
-def api_is_ready() -> bool:
-    """The API answers, and it sees Redis and a ready worker."""
+def api_is_ready(port: int = PORT) -> bool:
+    """The API answers, over TLS if it was given a certificate, and it sees Redis and a ready worker."""
     scheme = "http" if Settings().tls_cert is None else "https"
     own = HTTPSHandler(context=ssl._create_unverified_context())  # our own socket; the certificate names others
     opener = build_opener(ProxyHandler({}), own)
-    with opener.open(f"{scheme}://127.0.0.1:{PORT}/readyz", timeout=TIMEOUT_S) as answer:
+    with opener.open(f"{scheme}://127.0.0.1:{port}/readyz", timeout=TIMEOUT_S) as answer:
         return bool(answer.status == 200)
 
 
@@ -30,19 +31,18 @@ def worker_is_alive(name: str) -> bool:
 
 
 def main(words: list[str]) -> int:
-    match words:
-        case ["api"]:
-            check = api_is_ready
-        case ["worker", name]:
-
-            def check() -> bool:
-                return worker_is_alive(name)
-
-        case _:
-            print(__doc__, file=sys.stderr)
-            return 2
     try:
-        return 0 if check() else 1
+        match words:
+            case ["api"]:
+                works = api_is_ready()
+            case ["api", port] if port.isdecimal():
+                works = api_is_ready(int(port))
+            case ["worker", name]:
+                works = worker_is_alive(name)
+            case _:
+                print(__doc__, file=sys.stderr)
+                return 2
+        return 0 if works else 1
     except (OSError, redis.RedisError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -38,9 +38,11 @@ class Kind(StrEnum):
     LOAD = "load"
     DELETE = "delete"
     PATCH = "patch"
+    RESTORE = "restore"
     MAX_FLOW = "max-flow"
     MATCHING = "matching"
     CAPACITIES = "capacities"
+    EXPORT = "export"
     SNAPSHOT = "snapshot"
 
 
@@ -91,6 +93,13 @@ class PatchArgs(Message):
     solve: Literal["all", "none"] = "all"
 
 
+class RestoreArgs(Message):
+    version: int
+    """The next version is to have the capacities and the closed edges of this one."""
+    if_match: int | list[int] | None = None
+    solve: Literal["all", "none"] = "all"
+
+
 class MaxFlowArgs(Message):
     sources: list[int] | list[str] | None = None
     sinks: list[int] | list[str] | None = None
@@ -114,6 +123,11 @@ class CapacitiesArgs(Message):
     limit: int = 10_000
 
 
+class ExportArgs(Message):
+    format: Literal["npz", "arrow", "dimacs", "packed"] = "npz"
+    """``packed`` is the form in which a load has its edges (gpu_engine.formats.pack)."""
+
+
 class EmptyArgs(Message):
     """For kinds that need nothing more: snapshot."""
 
@@ -122,9 +136,11 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.LOAD: LoadArgs,
     Kind.DELETE: DeleteArgs,
     Kind.PATCH: PatchArgs,
+    Kind.RESTORE: RestoreArgs,
     Kind.MAX_FLOW: MaxFlowArgs,
     Kind.MATCHING: MatchingArgs,
     Kind.CAPACITIES: CapacitiesArgs,
+    Kind.EXPORT: ExportArgs,
     Kind.SNAPSHOT: EmptyArgs,
 }
 

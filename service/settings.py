@@ -12,7 +12,9 @@ from pydantic import AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX: Final = "HEADRACE_"
-READ_ELSEWHERE: Final = frozenset({"API_KEY", "URL", "PUBLISH", "BENCH_REAL", "FUZZ_SEEN", "REDIS_MAXMEMORY"})
+READ_ELSEWHERE: Final = frozenset(
+    {"API_KEY", "URL", "PUBLISH", "TLS_DIR", "BENCH_REAL", "FUZZ_SEEN", "REDIS_MAXMEMORY"}
+)
 """Names after the prefix that others read: the client, the command line, the compose file, benchmarks and tests."""
 
 MAX_SOCKET_PATH = 100

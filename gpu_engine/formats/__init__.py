@@ -15,13 +15,13 @@ from typing import TypeAlias
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats._place import shown
 from gpu_engine.formats.adjacency import from_matrix, read_adjacency, read_npy
-from gpu_engine.formats.arrow import pack, pack_into, read_arrow, unpack, write_arrow
+from gpu_engine.formats.arrow import arrow_pieces, pack, pack_into, read_arrow, unpack, write_arrow
 from gpu_engine.formats.columnar_json import from_columns, read_json, write_json
 from gpu_engine.formats.csv_table import read_csv, write_csv
-from gpu_engine.formats.dimacs import read_dimacs, write_dimacs
+from gpu_engine.formats.dimacs import dimacs_pieces, read_dimacs, write_dimacs
 from gpu_engine.formats.limits import DEFAULT_LIMITS, FREE_BYTES, Limits, Source
 from gpu_engine.formats.matrix_market import read_matrix_market
-from gpu_engine.formats.npz import read_npz, write_npz
+from gpu_engine.formats.npz import npz_pieces, read_npz, write_npz
 from gpu_engine.formats.reading import reading_bytes
 from gpu_engine.networks.edgelist import EdgeList
 
@@ -33,8 +33,11 @@ __all__ = [
     "Limits",
     "Reader",
     "Source",
+    "arrow_pieces",
+    "dimacs_pieces",
     "from_columns",
     "from_matrix",
+    "npz_pieces",
     "pack",
     "pack_into",
     "read",

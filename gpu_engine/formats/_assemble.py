@@ -25,6 +25,7 @@ def assemble(
     sink: int | None = None,
     place: Place = ROWS,
     first_vertex: int = 0,
+    closed: BoolArray | None = None,
     limits: Limits = DEFAULT_LIMITS,
     unique: bool = False,
 ) -> EdgeList:
@@ -34,7 +35,7 @@ def assemble(
     one more than the largest index. `unique` says that the names are known to be.
     """
     check_edge_count(len(tail), limits)
-    _check_lengths(len(tail), head=head, capacity=capacity, edge_ids=edge_ids)
+    _check_lengths(len(tail), head=head, capacity=capacity, edge_ids=edge_ids, closed=closed)
     if not isinstance(undirected, bool):
         _check_lengths(len(tail), undirected=undirected)
     if n_vertices is None:
@@ -69,6 +70,7 @@ def assemble(
         vertex_labels=vertex_labels,
         source=source,
         sink=sink,
+        closed=closed if closed is not None and closed.any() else None,
     )
 
 

@@ -1,8 +1,9 @@
-"""One ``.npy`` array from bytes: the header is checked against the bytes before anything is allocated."""
+"""One ``.npy`` array from bytes, the header checked against them before anything is allocated; and the way back."""
 
 import io
 import math
 import tokenize
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,9 @@ NOT_A_HEADER = (tokenize.TokenError, SyntaxError, TypeError, RecursionError, Mem
 
 HEAD_BYTES = 16 << 10
 """More than the header of any plain array has; NumPy itself reads headers of up to 10,000 bytes."""
+
+STEP = 1 << 16
+"""Rows that are written at a time."""
 
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
@@ -67,3 +71,37 @@ def read_array(data: bytes | memoryview, what: str) -> NDArray[Any]:
     flat = np.frombuffer(view, dtype=found.dtype, offset=found.offset)
     array = flat.reshape(found.shape, order="F" if found.fortran_order else "C")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def write_array(column: NDArray[Any] | np.generic | bool | Sequence[str], what: str) -> Iterator[bytes]:
+    """A scalar, or a column of numbers, flags or text, with its header, `STEP` rows at a time.
+
+    Raises `InvalidNetwork` for a text that NumPy would not give back.
+    """
+    if isinstance(column, np.ndarray | np.generic | bool):
+        whole = np.asarray(column)
+        yield _header(whole.dtype, whole.shape)
+        flat = np.ascontiguousarray(whole).reshape(-1)
+        yield from (flat[at : at + STEP].tobytes() for at in range(0, len(flat), STEP))
+        return
+    dtype = np.dtype(f"<U{max(1, max(map(_width, _steps(column)), default=1))}")
+    yield _header(dtype, (len(column),))
+    for texts in _steps(column):
+        if any(text.endswith("\0") for text in texts):
+            raise InvalidNetwork(f"NumPy text drops the NUL at the end of a name in {what}")
+        yield np.array(texts, dtype).tobytes()
+
+
+def _steps(column: Sequence[str]) -> Iterator[list[str]]:
+    return (list(column[at : at + STEP]) for at in range(0, len(column), STEP))
+
+
+def _width(texts: list[str]) -> int:
+    return max(map(len, texts))
+
+
+def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    stream = io.BytesIO()
+    described = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    npy.write_array_header_1_0(stream, described)
+    return stream.getvalue()

@@ -1,19 +1,19 @@
 """Arrow IPC streams: the fastest way in, and, compressed, the serialisation of snapshots.
 
 The first stream has one row per edge: ``tail`` and ``head`` (integers: vertex indices; text: names,
-numbered in the order they first appear), ``capacity``, and optionally ``undirected`` and
-``unlimited`` (boolean) and ``edge_id`` (integers or text). A second stream may follow with one row per
+numbered in the order they first appear), ``capacity``, and optionally ``undirected``,
+``unlimited`` and ``closed`` (boolean) and ``edge_id`` (integers or text). A second stream may follow with one row per
 vertex: ``label``; tails and heads are then indices into it.
 
 ``capacity`` is a decimal128 or float64 column of amounts, or an integer column of units, ``10 ** -decimals``
 each. An edge never limits if its amount is positive infinity, or if its ``unlimited`` is true, whatever its
-capacity then is. The first schema's
+capacity then is. A ``closed`` edge lets nothing through until it is reopened. The first schema's
 metadata may hold ``n_vertices``, ``decimals``, ``source``, ``sink`` (indices), ``undirected`` and
 ``labelled`` (``true`` or ``false``; the latter says that a second stream must follow). A stream without its
 end mark was cut and is refused.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -27,6 +27,7 @@ from gpu_engine.formats._arrow_check import StreamSize, is_text, is_text_diction
 from gpu_engine.formats._assemble import assemble
 from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
 from gpu_engine.formats._place import ROWS, refusing, shown
+from gpu_engine.formats._sink import Sink
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.text.near import did_you_mean
@@ -34,6 +35,7 @@ from gpu_engine.types import BoolArray
 
 __all__ = [
     "StreamSize",
+    "arrow_pieces",
     "column",
     "is_null",
     "is_text",
@@ -48,8 +50,10 @@ __all__ = [
 ]
 
 REQUIRED = ("tail", "head", "capacity")
-OPTIONAL = ("undirected", "unlimited", "edge_id")
+OPTIONAL = ("undirected", "unlimited", "closed", "edge_id")
 MAX_METADATA_DIGITS = 18
+BATCH_ROWS = 1 << 18
+"""Written at a time, where a network is written piece by piece."""
 
 
 def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
@@ -85,6 +89,7 @@ def _read(source: Source, limits: Limits, *, packed: bool) -> EdgeList:
         vertex_labels=labels,
         source=metadata.count("source"),
         sink=metadata.count("sink"),
+        closed=_flags(columns["closed"], "closed") if "closed" in columns else None,
         limits=limits,
         unique=packed,
     )
@@ -133,7 +138,26 @@ def pack_into(edges: EdgeList, out: BinaryIO) -> None:
     _write(edges, pa.PythonFile(out, mode="w"), "zstd", packed=True)
 
 
+def arrow_pieces(edges: EdgeList, *, packed: bool = False) -> Iterator[bytes]:
+    """What `write_arrow` gives with zstd, or what `pack` does, in batches of `BATCH_ROWS`, piece by piece."""
+    sink, options = Sink(), pa.ipc.IpcWriteOptions(compression="zstd")
+    for table in _tables(edges, packed=packed):
+        with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), table.schema, options=options) as writer:
+            for batch in table.to_batches(max_chunksize=BATCH_ROWS):
+                writer.write_batch(batch)
+                yield sink.take()
+    yield sink.take()
+
+
 def _write(edges: EdgeList, sink: pa.NativeFile, compression: str | None, *, packed: bool) -> None:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    for table in _tables(edges, packed=packed):
+        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+            writer.write_table(table)
+
+
+def _tables(edges: EdgeList, *, packed: bool) -> list[pa.Table]:
+    """One row per edge, and, with labels, one row per vertex."""
     capacity, unlimited = (edges.capacity, None) if packed else _capacity.split_unlimited(edges.capacity)
     columns: dict[str, Any] = {"tail": edges.tail, "head": edges.head, "capacity": capacity}
     if unlimited is not None:
@@ -143,6 +167,8 @@ def _write(edges: EdgeList, sink: pa.NativeFile, compression: str | None, *, pac
         metadata["undirected"] = str(edges.undirected).lower()
     else:
         columns["undirected"] = edges.undirected
+    if edges.closed is not None:
+        columns["closed"] = edges.closed
     if edges.edge_ids is not None:
         columns["edge_id"] = as_arrow(edges.edge_ids)
     for name, terminal in (("source", edges.source), ("sink", edges.sink)):
@@ -150,13 +176,10 @@ def _write(edges: EdgeList, sink: pa.NativeFile, compression: str | None, *, pac
             metadata[name] = str(terminal)
     if edges.vertex_labels is not None:
         metadata["labelled"] = "true"
-    options = pa.ipc.IpcWriteOptions(compression=compression)
     tables = [pa.table(columns).replace_schema_metadata(metadata)]
     if edges.vertex_labels is not None:
         tables.append(pa.table({"label": as_arrow(edges.vertex_labels)}))
-    for table in tables:
-        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
-            writer.write_table(table)
+    return tables
 
 
 def unpack(packed: bytes | memoryview, limits: Limits = DEFAULT_LIMITS) -> EdgeList:

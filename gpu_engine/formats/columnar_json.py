@@ -1,7 +1,8 @@
 """Columnar JSON: one array per column, numbers read exactly as they are written.
 
-``{"tail": [...], "head": [...], "capacity": [...]}`` and optionally ``n_vertices``, ``undirected`` (one
-boolean or one per edge), ``decimals``, ``edge_ids``, ``vertex_labels``, ``source``, ``sink``.
+``{"tail": [...], "head": [...], "capacity": [...]}`` and optionally ``n_vertices``, ``undirected`` (one boolean or one
+per edge), ``closed`` (a boolean per edge: nothing passes until it is reopened), ``decimals``, ``edge_ids``,
+``vertex_labels``, ``source``, ``sink``.
 
 Capacities are numbers of the caller's unit, strings of such numbers, or ``"inf"``. Tails, heads, source and
 sink are vertex indices if they are integers and there are no ``vertex_labels``; else they are names: those
@@ -31,7 +32,7 @@ from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
 REQUIRED = ("tail", "head", "capacity")
-OPTIONAL = ("n_vertices", "undirected", "decimals", "edge_ids", "vertex_labels", "source", "sink")
+OPTIONAL = ("n_vertices", "undirected", "closed", "decimals", "edge_ids", "vertex_labels", "source", "sink")
 AS_COLUMNS: Final = 'a graph is sent as columns, as in {"tail": [0, 1], "head": [1, 2], "capacity": [3, 4]}'
 ALMOST: Final = frozenset({"tails", "heads", "capacities", "from", "to"})
 """Whoever has these has columns, and only calls them otherwise."""
@@ -89,6 +90,7 @@ def from_columns(body: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> Ed
         amounts.units,
         n_vertices=n_vertices,
         undirected=_undirected(body.get("undirected", False)),
+        closed=None if body.get("closed") is None else _flags(body["closed"], "closed", "an array of true and false"),
         decimals=amounts.decimals,
         edge_ids=None if body.get("edge_ids") is None else _names(body["edge_ids"], "edge_ids"),
         vertex_labels=labels,
@@ -109,6 +111,8 @@ def write_json(edges: EdgeList) -> bytes:
     fields |= {"tail": named(edges.tail), "head": named(edges.head)}
     whole = isinstance(edges.undirected, bool)
     fields["undirected"] = edges.undirected if whole else np.asarray(edges.undirected).tolist()
+    if edges.closed is not None:
+        fields["closed"] = edges.closed.tolist()
     if edges.edge_ids is not None:
         fields["edge_ids"] = as_list(edges.edge_ids)
     if labels is not None:
@@ -226,9 +230,11 @@ def _terminal(body: Mapping[str, Any], what: str, labels: Names | None) -> int |
 def _undirected(flags: Any) -> bool | BoolArray:
     if isinstance(flags, bool):
         return flags
-    if not isinstance(flags, list):
-        raise InvalidNetwork(
-            f"undirected must be true, false or an array of them, not {shown(flags)}", field="/undirected"
-        )
-    _refuse_kinds(flags, {bool}, "undirected", "is not true or false")
-    return np.array(flags, dtype=bool)
+    return _flags(flags, "undirected", "true, false or an array of them")
+
+
+def _flags(column: Any, what: str, wanted: str) -> BoolArray:
+    if not isinstance(column, list):
+        raise InvalidNetwork(f"{what} must be {wanted}, not {shown(column)}", field=f"/{what}")
+    _refuse_kinds(column, {bool}, what, "is not true or false")
+    return np.array(column, dtype=bool)

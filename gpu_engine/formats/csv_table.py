@@ -65,7 +65,7 @@ def write_csv(edges: EdgeList) -> bytes:
     columns = {
         "tail": _named(edges, edges.tail),
         "head": _named(edges, edges.head),
-        "capacity": _capacity.to_text(edges.capacity, edges.decimals),
+        "capacity": _capacity.to_text(edges.effective, edges.decimals),
     }
     if edges.edge_ids is not None:
         columns["id"] = as_arrow(edges.edge_ids)

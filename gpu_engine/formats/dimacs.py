@@ -4,6 +4,7 @@ Vertices count from 1, capacities are whole numbers; ``c`` lines and empty lines
 """
 
 import io
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +23,11 @@ from gpu_engine.formats._text import (
 )
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
-from gpu_engine.types import INFINITE, MAX_TOTAL
+from gpu_engine.types import INFINITE, MAX_TOTAL, UnitArray, VertexArray
 
 KNOWN = b"cpna"
+STEP = 1 << 16
+"""Arcs that are written at a time."""
 
 
 def read_dimacs(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
@@ -61,31 +64,54 @@ def read_dimacs(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
 def write_dimacs(edges: EdgeList) -> bytes:
     """The network as a ``max`` problem.
 
-    The format knows no decimals (capacities are written in units), no undirected edges (written as two arcs),
-    no names, and no infinity: that becomes the total of all other capacities plus one, which no flow fills.
+    The format knows no decimals (capacities are written in units), no undirected edges (written as two arcs), no
+    closed edges (their capacity is 0), no names, and no infinity: that becomes the total of all other capacities plus
+    one, which no flow fills. What is lost is said in ``c`` lines.
     """
+    return b"".join(dimacs_pieces(edges))
+
+
+def dimacs_pieces(edges: EdgeList) -> Iterator[bytes]:
+    """What `write_dimacs` gives, some arcs at a time."""
     flags = np.broadcast_to(edges.undirected, edges.n_edges)
-    tail = np.concatenate([edges.tail, edges.head[flags]])
-    head = np.concatenate([edges.head, edges.tail[flags]])
-    capacity = np.concatenate([edges.capacity, edges.capacity[flags]])
-    finite = capacity != INFINITE
-    total = int(capacity[finite].sum())
-    text = io.BytesIO()
+    backward = np.flatnonzero(flags)
+    capacity = edges.effective
+    unlimited = capacity == INFINITE
+    total = int(capacity[~unlimited].sum()) + int(capacity[flags & ~unlimited].sum())
+    yield "".join(f"{line}\n" for line in _head(edges, edges.n_edges + len(backward), unlimited.any())).encode()
+    for at in range(0, edges.n_edges, STEP):
+        rows = np.arange(at, min(at + STEP, edges.n_edges))
+        yield _arcs(edges.tail[rows], edges.head[rows], capacity[rows], total + 1)
+    for at in range(0, len(backward), STEP):
+        rows = backward[at : at + STEP]
+        yield _arcs(edges.head[rows], edges.tail[rows], capacity[rows], total + 1)
+
+
+def _head(edges: EdgeList, n_arcs: int, is_unlimited: bool) -> Iterator[str]:
+    """What goes before the arcs."""
     if edges.decimals:
-        text.write(f"c capacities are in units of 1e-{edges.decimals}\n".encode())
-    text.write(f"p max {edges.n_vertices} {len(tail)}\n".encode())
+        yield f"c capacities are in units of 1e-{edges.decimals}"
+    if is_unlimited:
+        yield "c edges without limit have one more than all capacities together"
+    if np.any(edges.undirected):
+        yield "c undirected edges are two arcs: the second ones stand at the end"
+    if edges.closed is not None:
+        yield f"c {int(edges.closed.sum())} closed edges have capacity 0"
+    if edges.vertex_labels is not None or edges.edge_ids is not None:
+        yield "c vertices and arcs are numbered in order: their names are not here"
+    yield f"p max {edges.n_vertices} {n_arcs}"
     for vertex, letter in ((edges.source, "s"), (edges.sink, "t")):
         if vertex is not None:
-            text.write(f"n {vertex + 1} {letter}\n".encode())
-    mark = pa.array(np.zeros(len(tail), dtype=np.int8)).dictionary_encode()
-    mark = pa.DictionaryArray.from_arrays(mark.indices, ["a"]) if len(tail) else pa.array([], pa.string())
-    columns = [
-        mark,
-        tail.astype(np.int64) + 1,
-        head.astype(np.int64) + 1,
-        np.where(finite, capacity, total + 1),
-    ]
+            yield f"n {vertex + 1} {letter}"
+
+
+def _arcs(tail: VertexArray, head: VertexArray, capacity: UnitArray, unlimited: int) -> bytes:
+    """One line for each arc, at least one."""
+    mark = pa.DictionaryArray.from_arrays(np.zeros(len(tail), np.int8), ["a"])
+    columns = [mark, tail.astype(np.int64) + 1, head.astype(np.int64) + 1]
+    columns.append(np.where(capacity == INFINITE, unlimited, capacity))
     table = pa.table(dict(zip("athc", columns, strict=True)))
+    text = io.BytesIO()
     options = csv.WriteOptions(include_header=False, delimiter=" ", quoting_style="none")
     csv.write_csv(table, text, options)
     return text.getvalue()

@@ -1,17 +1,16 @@
 """NumPy archives, read without pickle and without trusting the sizes they claim.
 
-Two sets of field names. Our own: ``tail, head, capacity`` and optionally ``n_vertices, decimals,
-undirected`` (one flag or one per edge), ``unlimited`` (a flag per edge: its capacity never limits),
-``edge_ids, vertex_labels, source, sink``; whole capacities count units. And that of the research data
-sets: ``n, src, dst, cap, s, t, undirected``, where a true ``undirected`` says that arcs 2k and 2k+1 are the
-two directions of one edge of equal capacity.
+Two sets of field names. Our own: ``tail, head, capacity`` and optionally ``n_vertices, decimals, undirected`` (one flag
+or one per edge), ``unlimited`` and ``closed`` (a flag per edge: its capacity never limits; nothing passes until it is
+reopened), ``edge_ids, vertex_labels, source, sink``; whole capacities count units. And that of the research data sets:
+``n, src, dst, cap, s, t, undirected``, where a true ``undirected`` says that arcs 2k and 2k+1 are the two directions of
+one edge of equal capacity.
 """
 
-import io
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,10 @@ from gpu_engine.errors import InvalidNetwork, pointer
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble, check_edge_count
 from gpu_engine.formats._looks import seems_to_be
-from gpu_engine.formats._names import Names, as_list
-from gpu_engine.formats._npy import HEAD_BYTES, ArrayType, read_array, read_type
+from gpu_engine.formats._names import Names
+from gpu_engine.formats._npy import HEAD_BYTES, ArrayType, read_array, read_type, write_array
 from gpu_engine.formats._place import ROWS, refusing, shown
+from gpu_engine.formats._sink import Sink
 from gpu_engine.formats._zip import Archive
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
@@ -33,7 +33,10 @@ from gpu_engine.types import BoolArray
 Arrays = Mapping[str, NDArray[Any]]
 
 OWN = ("tail", "head", "capacity")
-OWN_OPTIONAL = ("n_vertices", "decimals", "undirected", "unlimited", "edge_ids", "vertex_labels", "source", "sink")
+OWN_OPTIONAL = (
+    *("n_vertices", "decimals", "undirected", "unlimited", "closed"),
+    *("edge_ids", "vertex_labels", "source", "sink"),
+)
 RESEARCH = ("n", "src", "dst", "cap", "s", "t", "undirected")
 MALFORMED = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, struct.error, RuntimeError)
 """zipfile and NumPy raise these for archives that are cut, broken, encrypted or of unknown compression."""
@@ -57,29 +60,35 @@ def read_npz(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
 
 def write_npz(edges: EdgeList) -> bytes:
     """The network as a compressed archive with our own field names."""
+    return b"".join(npz_pieces(edges))
+
+
+def npz_pieces(edges: EdgeList) -> Iterator[bytes]:
+    """What `write_npz` gives, some rows at a time. Raises `InvalidNetwork` for names that NumPy would change."""
     capacity, unlimited = _capacity.split_unlimited(edges.capacity)
-    arrays: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "tail": edges.tail,
         "head": edges.head,
         "capacity": capacity,
         "n_vertices": np.int64(edges.n_vertices),
         "decimals": np.int64(edges.decimals),
-        "undirected": np.asarray(edges.undirected),
+        "undirected": edges.undirected,
+        "unlimited": unlimited,
+        "closed": edges.closed,
+        "edge_ids": edges.edge_ids,
+        "vertex_labels": edges.vertex_labels,
+        "source": None if edges.source is None else np.int64(edges.source),
+        "sink": None if edges.sink is None else np.int64(edges.sink),
     }
-    if unlimited is not None:
-        arrays["unlimited"] = unlimited
-    for field, names in (("edge_ids", edges.edge_ids), ("vertex_labels", edges.vertex_labels)):
-        if names is not None:
-            kind = np.int64 if isinstance(names, np.ndarray) else np.str_
-            if kind is np.str_ and any(str(name).endswith("\0") for name in names):
-                raise InvalidNetwork(f"NumPy text drops the NUL at the end of a name in {field}")
-            arrays[field] = np.array(as_list(names), dtype=kind)
-    for name, terminal in (("source", edges.source), ("sink", edges.sink)):
-        if terminal is not None:
-            arrays[name] = np.int64(terminal)
-    archive = io.BytesIO()
-    np.savez_compressed(archive, **arrays)
-    return archive.getvalue()
+    sink = Sink()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, column in columns.items():
+            if column is not None:
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    for piece in write_array(column, name):
+                        member.write(piece)
+                        yield sink.take()
+    yield sink.take()
 
 
 def read_types(data: bytes | memoryview, limits: Limits) -> dict[str, ArrayType]:
@@ -113,7 +122,7 @@ def _own(arrays: Arrays, limits: Limits) -> EdgeList:
     tail, head = _column(arrays, "tail", "iu"), _column(arrays, "head", "iu")
     check_edge_count(len(tail), limits)
     decimals = _capacity.check_decimals(_scalar(arrays, "decimals"))
-    amounts = _capacities(_column(arrays, "capacity", "iuf"), decimals, _unlimited(arrays))
+    amounts = _capacities(_column(arrays, "capacity", "iuf"), decimals, _flags(arrays, "unlimited"))
     labels = _names(arrays, "vertex_labels")
     n_vertices = _scalar(arrays, "n_vertices")
     return assemble(
@@ -127,6 +136,7 @@ def _own(arrays: Arrays, limits: Limits) -> EdgeList:
         vertex_labels=labels,
         source=_scalar(arrays, "source"),
         sink=_scalar(arrays, "sink"),
+        closed=_flags(arrays, "closed"),
         limits=limits,
     )
 
@@ -199,10 +209,10 @@ def _names(arrays: Arrays, name: str) -> Names | None:
     return _column(arrays, name, "iu").astype(np.int64)
 
 
-def _unlimited(arrays: Arrays) -> BoolArray | None:
-    flags = arrays.get("unlimited")
+def _flags(arrays: Arrays, name: str) -> BoolArray | None:
+    flags = arrays.get(name)
     if flags is not None and (flags.dtype.kind != "b" or flags.ndim != 1):
-        raise InvalidNetwork(f"unlimited must be a boolean for each edge, not {flags.dtype}{list(flags.shape)}")
+        raise InvalidNetwork(f"{name} must be a boolean for each edge, not {flags.dtype}{list(flags.shape)}")
     return flags
 
 

@@ -34,6 +34,13 @@ class EdgeList:
     source: int | None = None
     """Default terminals, as DIMACS and npz files carry them; dense indices."""
     sink: int | None = None
+    closed: BoolArray | None = None
+    """bool[m]: edges that let nothing through until they are reopened, then `capacity`; None: all are open."""
+
+    @property
+    def effective(self) -> UnitArray:
+        """int64[m]: the capacities that flows are bound by, 0 where an edge is closed."""
+        return self.capacity if self.closed is None else np.where(self.closed, 0, self.capacity)
 
     @property
     def n_edges(self) -> int:

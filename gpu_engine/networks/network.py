@@ -46,7 +46,7 @@ class Network:
         self.n_vertices = edges.n_vertices
         self.n_edges = edges.n_edges
         self.decimals = edges.decimals
-        self.capacity: UnitArray = np.array(edges.capacity, dtype=np.int64)
+        self.capacity: UnitArray = np.array(edges.effective, dtype=np.int64)
         self.undirected: BoolArray = np.atleast_1d(np.array(edges.undirected, dtype=np.bool_))
         self.edge_ids = Names(edges.edge_ids, edges.n_edges, "edge id")
         self.vertex_labels = Names(edges.vertex_labels, edges.n_vertices, "vertex label")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.errors import ROWS_SHOWN, CapacityOverflow, EngineError, InvalidNetwork
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.ends import EndIndex
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import Ids, OperationLike, complete, unknown_edges
@@ -50,11 +51,15 @@ class Change:
 class CapacityTable:
     """Which edges of a network are closed, and their own capacities. 1 byte an edge, 9 once one has been closed."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, edges: EdgeList | None = None) -> None:
+        """`edges` are those the network was made of, if some of them are closed from the beginning."""
         self.network = network
         self.closed: BoolArray = np.zeros(network.n_edges, np.bool_)
         self._own_of_closed: UnitArray = np.zeros(0, np.int64)
         """int64[m] once an edge has been closed; what stands at open edges has no meaning."""
+        if edges is not None and edges.closed is not None:
+            rows = np.flatnonzero(edges.closed)
+            self.apply(Change(rows, edges.capacity[rows], np.ones(len(rows), np.bool_)))
 
     @property
     def nbytes(self) -> int:

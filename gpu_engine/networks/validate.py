@@ -28,6 +28,7 @@ def check(edges: EdgeList) -> None:
     columns: Sequence[tuple[str, NDArray[np.generic]]] = (
         ("head", edges.head),
         ("capacity", edges.capacity),
+        *([] if edges.closed is None else [("closed", edges.closed)]),
     )
     for name, column in columns:
         if len(column) != m:
@@ -53,9 +54,10 @@ def check(edges: EdgeList) -> None:
     bad = np.flatnonzero(edges.capacity < 0)
     if len(bad):
         raise InvalidNetwork(f"{len(bad)} negative capacities", bad.tolist(), field="/capacity")
-    total = exact_total(edges.capacity, np.atleast_1d(np.asarray(edges.undirected, dtype=np.bool_)))
+    capacity = edges.effective
+    total = exact_total(capacity, np.atleast_1d(np.asarray(edges.undirected, dtype=np.bool_)))
     if total > MAX_TOTAL:
-        finite = np.where(edges.capacity == INFINITE, 0, edges.capacity)
+        finite = np.where(capacity == INFINITE, 0, capacity)
         largest = np.argsort(finite)[::-1][:10]
         detail = f"the capacities add up to {total} units; the limit is {MAX_TOTAL}"
         raise CapacityOverflow(detail, largest.tolist(), field="/capacity")

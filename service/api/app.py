@@ -16,7 +16,18 @@ from service.api.metrics import Metrics
 from service.api.middleware import Requests
 from service.api.replies import problems
 from service.api.replies.sending import Sending
-from service.api.routes import capacities, docs_page, flows, graphs, health, jobs, matching, snapshots
+from service.api.routes import (
+    capacities,
+    copies,
+    docs_page,
+    export,
+    flows,
+    graphs,
+    health,
+    jobs,
+    matching,
+    snapshots,
+)
 from service.settings import Settings, read_settings
 from service.telemetry.tracing import open_tracing
 
@@ -54,7 +65,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         generate_unique_id_function=lambda route: route.name,
         dependencies=[Depends(authorise), Depends(refuse_unknown_parameters)],
     )
-    for resource in (graphs, capacities, flows, matching, snapshots, jobs, health, docs_page):
+    for resource in (graphs, copies, capacities, export, flows, matching, snapshots, jobs, health, docs_page):
         app.include_router(resource.router)
     problems.install(app)
     openapi.install(app)

@@ -15,14 +15,13 @@ from service.api.guards.access import KeyTable
 from service.api.guards.admission import Admission
 from service.api.metrics import Metrics, Scrapes
 from service.errors import ServiceError
+from service.models.graphs import NAME
 from service.queue.dispatcher import Dispatcher
 from service.settings import Settings
 from service.store.api_keys import fetch_keys
 from service.store.blobs import AsyncBlobs
 from service.store.catalogue import Catalogue, GraphInfo
 from service.store.keys_seen import KeysSeen
-
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ async def _backend(request: Request) -> Backend:
 
 
 Context: TypeAlias = Annotated[Backend, Depends(_backend)]
-GraphName: TypeAlias = Annotated[str, Path(pattern=NAME_PATTERN, examples=["city"])]
+GraphName: TypeAlias = Annotated[str, Path(pattern=NAME, examples=["city"])]
 
 
 async def known_graph(backend: Backend, name: str) -> GraphInfo:

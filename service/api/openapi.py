@@ -8,7 +8,7 @@ from pydantic.json_schema import models_json_schema
 
 from service.models.capacities import PatchBody
 from service.models.flows import MaxFlowBody
-from service.models.graphs import EstimateBody, GraphBody
+from service.models.graphs import CopyBody, EstimateBody, GraphBody, RestoreBody
 from service.models.matching import MatchingBody
 from service.models.problem import ProblemInfo
 
@@ -18,6 +18,8 @@ READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     MaxFlowBody,
     MatchingBody,
     EstimateBody,
+    CopyBody,
+    RestoreBody,
     ProblemInfo,
 )
 BINARY: Final = {"schema": {"type": "string", "format": "binary"}}

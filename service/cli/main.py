@@ -1,20 +1,13 @@
-"""The `headrace` command: serve, and a thin shell over the Python client."""
+"""The `headrace` command: serve, demo, keys, and a thin shell over the Python client."""
 
-import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated
 
 import typer
 
-from service.cli import keys as key_commands
-
-if TYPE_CHECKING:
-    from headrace import Client
-
-OPERATIONS: Final[Mapping[str, Literal["close", "reopen"]]] = {"close": "close", "reopen": "reopen"}
+from service.cli import graphs, keys, questions
+from service.cli.connection import DEFAULT_URL, Json, Key, Url, connected, fail
+from service.cli.show import Columns, say_facts, say_json, say_table, size
 
 app = typer.Typer(
     help="Max flow and min cut that stay solved while capacities change.",
@@ -22,14 +15,24 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(keys.app, name="keys")
 
-app.add_typer(key_commands.app, name="keys")
 
-Url: TypeAlias = Annotated[str, typer.Option(envvar="HEADRACE_URL", help="Where the service listens.")]
-DEFAULT_URL = "http://127.0.0.1:8080"
-Name: TypeAlias = Annotated[str, typer.Argument(help="The graph's name in the service.")]
-GraphFile: TypeAlias = Annotated[Path, typer.Argument(exists=True, dir_okay=False)]
-Vertices: TypeAlias = Annotated[list[str] | None, typer.Option(help="Vertex index or label; repeat for several.")]
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"headrace {version('headrace-server')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+) -> None:
+    """Max flow and min cut that stay solved while capacities change."""
 
 
 @app.command()
@@ -62,59 +65,35 @@ def serve(
         settings = read_settings(**{name: value for name, value in options.items() if value is not None})
         run(settings, any_host=insecure_any_host, announce=_announce)
     except (CannotServe, DataDirInUse, NoRedisServer, ValueError) as error:
-        _fail(str(error))
+        fail(str(error))
+
+
+app.add_typer(graphs.app)
+app.add_typer(questions.app)
 
 
 @app.command()
-def load(
-    name: Name, file: Annotated[Path, typer.Argument(exists=True, dir_okay=False)], url: Url = DEFAULT_URL
-) -> None:
-    """Load a file (.npz, .max, .mtx, .csv, .json, .arrow) as a graph."""
-    with _client(url) as client:
-        _show(client.put_graph(name, file, progress=True).info)
-
-
-@app.command()
-def solve(
-    name: Name,
-    source: Vertices = None,
-    sink: Vertices = None,
-    cut: Annotated[bool, typer.Option("--cut", help="Answer with the minimum cut too.")] = False,
-    flow: Annotated[bool, typer.Option("--flow", help="Answer with the edges' flows too.")] = False,
-    url: Url = DEFAULT_URL,
-) -> None:
-    """The maximum flow; terminals default to the graph's own."""
-    fields: list[Any] = ["value", *(["cut"] if cut else []), *(["flow"] if flow else [])]
-    with _client(url) as client:
-        _show(client.graph(name).max_flow(_names(source), _names(sink), fields=fields))
-
-
-@app.command()
-def patch(
-    name: Name,
-    changes: Annotated[list[str], typer.Argument(help='EDGE=CAPACITY, EDGE=close or EDGE=reopen; "inf" is unlimited.')],
-    url: Url = DEFAULT_URL,
-) -> None:
-    """Change capacities: all of them or none, re-solved before the answer."""
-    from headrace import Update
-
-    updates = []
-    for change in changes:
-        edge, equals, amount = change.rpartition("=")
-        if not equals or not edge:
-            _fail(f"{change!r} is not EDGE=CAPACITY")
-        op = OPERATIONS.get(amount)
-        amounts = None if op else [_amount(amount)]
-        updates.append(Update(edges=[_name(edge)], set=amounts, op=op))
-    with _client(url) as client:
-        _show(client.graph(name).apply(updates))
-
-
-@app.command()
-def status(url: Url = DEFAULT_URL) -> None:
+def status(json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
     """Version, Redis, workers, graphs."""
-    with _client(url) as client:
-        _show(client.status().details)
+    with connected(url, key) as client:
+        found = client.status()
+    if json:
+        say_json(found.details)
+        return
+    redis = found.details["redis"]
+    durable = f"append-only file, fsync {redis['fsync']}" if redis["appendonly"] else "no append-only file known of"
+    used = f"{redis['version']}, {size(redis['used_memory_bytes'])} in use, {durable}"
+    say_facts({"version": found.version, "redis": used, "graphs": len(found.details["graphs"])})
+    typer.echo()
+    columns: Columns = {
+        "worker": [worker["name"] for worker in found.workers],
+        "ready": [worker["ready"] for worker in found.workers],
+        "engine": [worker["engine"] for worker in found.workers],
+        "graphs": [worker["graphs"] for worker in found.workers],
+        "memory": [f"{size(worker['bytes'])} of {size(worker['budget_bytes'])}" for worker in found.workers],
+        "waiting": [worker["waiting"] for worker in found.workers],
+    }
+    say_table(columns, "no worker is there: nobody solves")
 
 
 @app.command()
@@ -125,48 +104,8 @@ def demo() -> None:
     raise typer.Exit(run(typer.echo))  # which flushes each line, into a pipe as well
 
 
-@contextmanager
-def _client(url: str) -> "Iterator[Client]":
-    """The client; its errors end the command with one line and status 1."""
-    from headrace import Client, HeadraceError
-
-    try:
-        with Client(url) as client:
-            yield client
-    except HeadraceError as error:
-        _fail(str(error))
-
-
-def _names(given: list[str] | None) -> Any:
-    return None if not given else [_name(text) for text in given]
-
-
-def _name(text: str) -> int | str:
-    """A vertex or edge as written: a whole number is an index, all else a label."""
-    return int(text) if text.isascii() and text.isdecimal() else text
-
-
-def _amount(text: str) -> Any:
-    from decimal import Decimal, InvalidOperation
-
-    try:
-        return float("inf") if text == "inf" else Decimal(text)
-    except InvalidOperation:
-        _fail(f"{text!r} is no capacity")
-
-
-def _show(content: object) -> None:
-    fields = asdict(content) if is_dataclass(content) and not isinstance(content, type) else content
-    typer.echo(json.dumps(fields, indent=2, default=str))
-
-
 def _announce(url: str) -> None:
     typer.echo(f"Headrace is ready at {url} (API: {url}/docs, state: {url}/status). Ctrl-C stops it.")
-
-
-def _fail(message: str) -> Any:
-    typer.echo(f"headrace: {message}", err=True)
-    raise typer.Exit(1)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Bodies about whole graphs."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
@@ -9,6 +9,9 @@ from gpu_engine.types import MAX_ARCS, MAX_VERTICES
 from service.models.body import Body
 from service.models.columns import Amounts, Ids
 from service.store.catalogue import GraphInfo
+
+NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+"""What the name of a graph matches."""
 
 EXAMPLE: dict[str, Any] = {
     "n_vertices": 4,
@@ -31,10 +34,22 @@ class GraphBody(Body):
     head: Ids
     capacity: Amounts
     undirected: bool | list[bool] = False
+    closed: list[bool] | None = None
+    """Edges that let nothing through until a PATCH reopens them."""
     edge_ids: Ids | None = None
     vertex_labels: Ids | None = None
     source: int | str | None = None
     sink: int | str | None = None
+
+
+class CopyBody(Body):
+    to: str = Field(pattern=NAME)
+    """The name of the new graph."""
+
+
+class RestoreBody(Body):
+    version: int = Field(ge=1, lt=1 << 60)
+    """The next version is to have the capacities and the closed edges of this one."""
 
 
 class EstimateBody(Body):

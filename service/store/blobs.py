@@ -151,6 +151,7 @@ class StoredBlob:
         self._key = key
         self._reader = reader
         self.n_bytes = reader.n_bytes
+        self.sha256 = reader.wanted
 
     @property
     def held_bytes(self) -> int:
@@ -220,7 +221,7 @@ class _Reader:
             raise BrokenBlob(f"blob {name} is not there or not complete")
         chunks, n_bytes, digest = (value or b"" for value in header)
         self.n_chunks, self.n_bytes = int(chunks), int(n_bytes)
-        self._wanted = digest.decode()
+        self.wanted = digest.decode()
         self._digest = hashlib.sha256()
         self._left = self.n_bytes
 
@@ -235,5 +236,5 @@ class _Reader:
 
     def check(self) -> None:
         """After the last chunk."""
-        if self._left or self._digest.hexdigest() != self._wanted:
+        if self._left or self._digest.hexdigest() != self.wanted:
             raise BrokenBlob(f"blob {self._name} is not what was written")

@@ -14,10 +14,12 @@ from gpu_engine.errors import OutOfMemory
 from gpu_engine.footprint import Footprint
 from service.protocol import Envelope, Kind
 from service.settings import Settings
+from service.store.blobs import Blobs
 from service.store.jobs.record import Result
 from service.store.keys import Keys
-from service.store.log import Fenced
+from service.store.log import Fenced, Log
 from service.store.ownership import Ownership
+from service.store.snapshots import Snapshots
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.counters import Counters
@@ -25,8 +27,10 @@ from service.worker.graph import Graph, OpenEngine
 from service.worker.loading import Loader
 from service.worker.memory import Residents
 from service.worker.metrics import Residency, WorkerMetrics
+from service.worker.past import Past
 from service.worker.patching import Patcher
 from service.worker.questions.capacities import CapacitiesPage
+from service.worker.questions.export import Export
 from service.worker.questions.matching import Matching
 from service.worker.questions.max_flow import MaxFlow
 from service.worker.reopening import Reopener
@@ -66,14 +70,19 @@ class Graphs:
         self._reopener = Reopener(self._copies, self._counters, defer, is_wanted)
         solver = Solver(self._copies, self._counters, metrics)
         loader = Loader(client, keys, settings, self._copies)
-        patcher = Patcher(client, keys, self._copies, solver, self._saver, self._results, self._counters, metrics)
+        past = Past(
+            self._copies, Blobs(client, keys), Log(client, keys), Snapshots(client, keys), settings.max_patch_rows
+        )
+        patcher = Patcher(client, keys, self._copies, solver, self._saver, self._results, self._counters, metrics, past)
         self._runs: Mapping[Kind, Run] = {
             Kind.LOAD: loader.load,
             Kind.DELETE: loader.delete,
             Kind.PATCH: patcher.patch,
+            Kind.RESTORE: patcher.restore,
             Kind.MAX_FLOW: MaxFlow(self._copies, solver, self._results),
             Kind.MATCHING: Matching(self._copies, solver, self._results),
             Kind.CAPACITIES: CapacitiesPage(self._copies, self._results),
+            Kind.EXPORT: Export(self._copies, self._results),
             Kind.SNAPSHOT: self._snapshot,
         }
 

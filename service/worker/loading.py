@@ -72,7 +72,7 @@ class Loader:
             if not self._residents.drop(command.graph):  # the graph in whose place this one comes
                 raise
             engine = self._copies.engine(command.graph, network)
-        return Graph(command.graph, command.id, 1, 1, network, engine, CapacityTable(network))
+        return Graph(command.graph, command.id, 1, 1, network, engine, CapacityTable(network, edges))
 
     def delete(self, task: Task) -> Result:
         """Forget the graph, its log and its snapshots."""

@@ -2,6 +2,7 @@
 
 import time
 import uuid
+from collections.abc import Callable
 from typing import Final
 
 import redis
@@ -12,7 +13,7 @@ from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
 from gpu_engine.networks.updates import Change
 from service.errors import ServiceError
 from service.packed import unpacked
-from service.protocol import Command, Envelope, PatchArgs
+from service.protocol import Command, Envelope, PatchArgs, RestoreArgs
 from service.store.catalogue import check_version
 from service.store.jobs.record import Result
 from service.store.keys import Keys
@@ -23,6 +24,7 @@ from service.worker.copies import Copies
 from service.worker.counters import Counters
 from service.worker.graph import Graph
 from service.worker.metrics import WorkerMetrics
+from service.worker.past import Past
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.saving import Saver
@@ -48,6 +50,7 @@ class Patcher:
         results: Results,
         counters: Counters,
         metrics: WorkerMetrics,
+        past: Past,
     ) -> None:
         self._redis = client
         self._keys = keys
@@ -58,15 +61,30 @@ class Patcher:
         self._results = results
         self._counters = counters
         self._metrics = metrics
+        self._past = past
         self._log = Log(client, keys)
 
     def patch(self, task: Task) -> Result:
         """Commit the batch, then bring the flow states up to it."""
-        began, command, args = time.perf_counter(), task.command, PatchArgs.model_validate(task.command.args)
+        args = PatchArgs.model_validate(task.command.args)
+
+        def change_of(graph: Graph) -> Change:
+            batch = [unpacked(operation) for operation in args.batch]
+            return graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
+
+        return self._update(task, args, change_of)
+
+    def restore(self, task: Task) -> Result:
+        """Commit what leads back to an earlier version; all else is as for `patch`."""
+        args = RestoreArgs.model_validate(task.command.args)
+        return self._update(task, args, lambda graph: self._past.change_to(graph, args.version))
+
+    def _update(self, task: Task, args: PatchArgs | RestoreArgs, change_of: Callable[[Graph], Change]) -> Result:
+        began, command = time.perf_counter(), task.command
         for tries_left in reversed(range(MAX_TRIES)):
             graph = self._copies.ensure(command.graph)
             try:
-                version, applied, timings_ms = self._commit(graph, command, args)
+                version, applied, timings_ms = self._commit(graph, command, args, change_of)
                 break
             except Fenced as error:
                 log.warning("fenced", graph=command.graph, error=str(error))
@@ -89,7 +107,9 @@ class Patcher:
         answer = {"version": version} | counts | {"flow_states": solved, "timings_ms": answers.rounded(timings_ms)}
         return written(self._results, answer, Envelope(version=version))
 
-    def _commit(self, graph: Graph, command: Command, args: PatchArgs) -> tuple[int, Applied, dict[str, float]]:
+    def _commit(
+        self, graph: Graph, command: Command, args: PatchArgs | RestoreArgs, change_of: Callable[[Graph], Change]
+    ) -> tuple[int, Applied, dict[str, float]]:
         """Version and counts of the command, now in the log if it was not before. All or nothing."""
         key = command.idempotency_key or command.id
         known = graph.known.get(key)
@@ -99,8 +119,7 @@ class Patcher:
             return known.version, known.applied, {}
         check_version(command.graph, graph.version, args.if_match)
         began = time.perf_counter()
-        batch = [unpacked(operation) for operation in args.batch]
-        change = graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
+        change = change_of(graph)
         counts = {"applied": len(change.rows), "skipped": change.skipped, "unchanged": change.unchanged}
         applied = Applied(key=key, commit=uuid.uuid4().hex, digest=command.body_digest, **counts)
         self._apply(graph, change)  # refuses before it changes anything

@@ -74,8 +74,10 @@ class Restorer:
 
     def _restore_from(self, name: str, held: Held, snapshot: SnapshotInfo | None) -> Graph:
         capacities = None if snapshot is None else self._snapshots.read(snapshot)
-        network = self._build(unpack(self._blobs.get(held.base)))
-        table = CapacityTable(network)
+        edges = unpack(self._blobs.get(held.base))
+        network = self._build(edges)
+        table = CapacityTable(network, edges)
+        del edges
         version = FIRST_VERSION
         known = []
         if capacities is not None:
@@ -105,7 +107,7 @@ def _adopt(network: Network, table: CapacityTable, capacities: Capacities) -> No
     """Bring a network as loaded to a snapshot's capacities."""
     if len(capacities.own) != network.n_edges:
         raise BrokenSnapshot(f"the snapshot has {len(capacities.own)} edges, the graph {network.n_edges}")
-    changed = ((capacities.own != network.capacity) | capacities.closed).nonzero()[0]
+    changed = ((capacities.own != network.capacity) | capacities.closed | table.closed).nonzero()[0]
     _replay(network, table, Change(changed, capacities.own[changed], capacities.closed[changed]))
 
 

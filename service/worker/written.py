@@ -14,10 +14,11 @@ def written(
     results: Results, answer: Mapping[str, object], envelope: Envelope, control: Control | None = None
 ) -> Result:
     """The answer, stored as it is written. Raises `Cancelled`, unless there is no ``control``."""
-    return results.keep(_unless_cancelled(json_writer.pieces(answer), control or Control()), envelope)
+    return results.keep(unless_cancelled(json_writer.pieces(answer), control or Control()), envelope)
 
 
-def _unless_cancelled(pieces: Iterable[bytes], control: Control) -> Iterator[bytes]:
+def unless_cancelled(pieces: Iterable[bytes], control: Control) -> Iterator[bytes]:
+    """Pass the pieces on. Raises `Cancelled`."""
     for piece in pieces:
         if control.cancelled:
             raise Cancelled("cancelled while its answer was written")

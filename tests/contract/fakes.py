@@ -1,6 +1,7 @@
 """A backend without Redis and workers, for what the API process decides by itself."""
 
 import asyncio
+import hashlib
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -245,6 +246,7 @@ class FakeBlob:
     def __init__(self, content: bytes) -> None:
         self.n_bytes = len(content)
         self.held_bytes = 300
+        self.sha256 = hashlib.sha256(content).hexdigest()
         self._chunks = [content[start : start + 100] for start in range(0, len(content), 100)]
 
     async def chunks(self) -> AsyncIterator[bytes]:

@@ -100,6 +100,24 @@ def test_scopes(api: Api, needed: Scope, method: str, path: str, body: Any) -> N
             check_problem(response, "forbidden")
 
 
+def test_a_copy_stays_within_the_key_s_names(api: Api) -> None:
+    """Its scope, the name it is made of and the name it is to have: each is looked at before anything is done."""
+    path, body = "/v1/graphs/city:copy", {"to": "city-2"}
+    for scope in (Scope.READ, Scope.UPDATE):
+        check_problem(api.http.post(path, json=body, headers=make_key(api, scope)), "forbidden")
+    admin = make_key(api, prefix="city")
+    check_problem(api.http.post(path, json={"to": "town"}, headers=admin), "forbidden")
+    check_problem(api.http.post("/v1/graphs/town:copy", json=body, headers=admin), "forbidden")
+    assert api.fakes.dispatcher.sent == []
+
+
+def test_an_export_is_for_who_may_read_the_graph(api: Api) -> None:
+    """DELETE of another graph is what the same key may not, so it is the names that count."""
+    check_problem(api.http.get("/v1/graphs/town/export", headers=make_key(api, Scope.READ, "city")), "forbidden")
+    refused = api.http.get("/v1/graphs/nobody/export", headers=make_key(api, Scope.READ) | {"Prefer": "respond-async"})
+    check_problem(refused, "invalid_request")
+
+
 def test_scopes_of_jobs(api: Api) -> None:
     """Who may only look may follow a job, and not end it."""
     asked = {"Prefer": "respond-async"}

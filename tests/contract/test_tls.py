@@ -1,14 +1,15 @@
 """TLS to the API and to Redis, with certificates made for the occasion."""
 
 import contextlib
-import runpy
+import os
+import re
 import socket
 import ssl
+import subprocess
+import sys
 import threading
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.error import HTTPError
 
 import httpx
 import pytest
@@ -18,6 +19,8 @@ import uvicorn
 from service.api.http.server import config
 from service.settings import Settings
 from service.store.connection import connect
+from tests.service_fixtures import StartWorker
+from tests.serving import eventually
 
 HEALTHCHECK = Path(__file__).parents[2] / "docker" / "healthcheck.py"
 
@@ -46,27 +49,62 @@ def test_the_api_over_tls(certificate: tuple[Path, Path], redis_url: str) -> Non
 
 @pytest.mark.parametrize("encrypted", [True, False], ids=["tls", "plain"])
 def test_the_container_asks_its_api_over_tls(
-    certificate: tuple[Path, Path], redis_url: str, monkeypatch: pytest.MonkeyPatch, encrypted: bool
+    certificate: tuple[Path, Path], redis_url: str, start_worker: StartWorker, encrypted: bool
 ) -> None:
-    """The certificate names the host that others know; a proxy of the environment is not for this."""
+    """The API process and the health check are the programs of the image, in one environment, as in a container. The
+    certificate names the host that others know, and a proxy of the environment is not for this."""
+    proxies = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
     files = {"HEADRACE_TLS_CERT": str(certificate[0]), "HEADRACE_TLS_KEY": str(certificate[1])} if encrypted else {}
-    for name, value in ({"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"} | files).items():
-        monkeypatch.setenv(name, value)
-    server = uvicorn.Server(config(Settings(redis_url=redis_url, redis_prefix=f"tls-{uuid.uuid4().hex}:")))
+    prefix = f"tls-{encrypted}:"
+    store = {"HEADRACE_REDIS_URL": redis_url, "HEADRACE_REDIS_PREFIX": prefix}
+    environment = os.environ | proxies | files | store
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            healthcheck = runpy.run_path(str(HEALTHCHECK))
-            is_ready = healthcheck["api_is_ready"]
-            is_ready.__globals__["PORT"] = listener.getsockname()[1]
-            with pytest.raises(HTTPError) as refusal:  # no worker, so it is not ready, which only the API can say
-                is_ready()
-            with refusal.value as answer:
-                assert answer.code == 503
-        finally:
-            server.should_exit = True
-            thread.join()
+        port, descriptor = listener.getsockname()[1], listener.fileno()
+        command = [sys.executable, "-m", "service.api.http.server", "--fd", str(descriptor)]
+        process = subprocess.Popen(command, env=environment, pass_fds=[descriptor])
+    try:
+        # Only the API itself can say, once it has started, that no worker is ready.
+        eventually(lambda: "503" in health(["api", str(port)], environment).stderr)
+        assert health(["api", str(port)], environment).returncode == 1
+        start_worker("cpu-0", redis_url=redis_url, redis_prefix=prefix)
+        eventually(lambda: health(["api", str(port)], environment).returncode == 0)
+        assert health(["worker", "cpu-0"], environment).returncode == 0
+        assert health(["worker", "cpu-1"], environment).returncode == 1
+        if encrypted:
+            plain = {name: value for name, value in environment.items() if name not in files}
+            assert health(["api", str(port)], plain).returncode == 1, "nothing answers plain HTTP"
+    finally:
+        process.terminate()
+        process.wait(60)
+    assert health(["api", str(port)], environment).returncode == 1, "nobody listens any more"
+
+
+def health(words: list[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    """The program of the image; it ends within its own time, and with one line if there is something to say."""
+    command = [sys.executable, str(HEALTHCHECK), *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("words", [[], ["api", "eighty"], ["worker"], ["redis"]])
+def test_a_health_check_of_nothing_says_how_it_is_used(words: list[str]) -> None:
+    done = health(words, dict(os.environ))
+    assert done.returncode == 2
+    assert re.search(r"healthcheck\.py api", done.stderr)
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"], ids=["absent", "malformed"])
+def test_a_certificate_that_cannot_be_used_is_one_line(tmp_path: Path, content: str | None) -> None:
+    """Whoever mounts the wrong folder into the container reads in its log what is wrong."""
+    cert = tmp_path / "cert.pem"
+    if content is not None:
+        cert.write_text(content)
+    environment = os.environ | {"HEADRACE_TLS_CERT": str(cert)}
+    command = [sys.executable, "-m", "service.api.http.server", "--port", "0"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("headrace: HEADRACE_TLS_CERT or HEADRACE_TLS_KEY cannot be used: ")
 
 
 @pytest.fixture

@@ -47,6 +47,7 @@ def networks(draw: st.DrawFn) -> EdgeList:
     vertex = st.integers(0, n - 1)
     column = {"min_size": m, "max_size": m}
     flags = st.one_of(st.booleans(), st.lists(st.booleans(), **column).map(lambda f: np.array(f, dtype=bool)))
+    closed = np.array(draw(st.lists(st.booleans(), **column)), dtype=bool)
     return EdgeList(
         n_vertices=n,
         tail=np.array(draw(st.lists(vertex, **column)), dtype=np.int32),
@@ -58,6 +59,7 @@ def networks(draw: st.DrawFn) -> EdgeList:
         vertex_labels=draw(names(n)),
         source=draw(st.none() | vertex),
         sink=draw(st.none() | vertex),
+        closed=closed if closed.any() and draw(st.booleans()) else None,
     )
 
 
@@ -66,6 +68,9 @@ def assert_same(one: EdgeList, two: EdgeList) -> None:
         first, second = np.asarray(getattr(one, column)), np.asarray(getattr(two, column))
         assert first.dtype == second.dtype, column
         np.testing.assert_array_equal(first, second, err_msg=column)
+    assert (one.closed is None) == (two.closed is None)
+    if one.closed is not None and two.closed is not None:
+        np.testing.assert_array_equal(one.closed, two.closed)
     for field in ("n_vertices", "decimals", "source", "sink"):
         assert getattr(one, field) == getattr(two, field), field
     for names_ in ("edge_ids", "vertex_labels"):

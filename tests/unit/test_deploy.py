@@ -23,6 +23,18 @@ COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if "build" in service}
 WORKERS = {name: service for name, service in OURS.items() if name.startswith("worker")}
+STORE_URL = "redis://valkey:6379/0"
+
+FIXED = {
+    "redis_url": "compose has one store, and the API and the workers find it by its name",
+    "data_dir": "the embedded server is not used",
+    "fsync": "compose hands HEADRACE_FSYNC to the store itself",
+    "host": "the image's command listens on every address of the container; HEADRACE_PUBLISH says where on the host",
+    "port": "the image's command has it; HEADRACE_PUBLISH says which on the host",
+    "workers": "each is a service of its own",
+    "keys_seen_file": "the containers' file systems are read-only; HEADRACE_REQUIRE_KEYS says as much",
+}
+"""Settings that are not the operator's in a container."""
 
 
 def instructions(dockerfile: str) -> list[tuple[str, str]]:
@@ -133,7 +145,8 @@ def test_service_is_hardened_and_checked(name: str) -> None:
     assert service["restart"] == "unless-stopped"
     assert set(service["networks"]) <= set(COMPOSE["networks"])
     for volume in service.get("volumes", []):
-        assert volume.partition(":")[0] in COMPOSE["volumes"]
+        default = re.sub(r"^\$\{\w+:-([\w-]+)\}", r"\1", volume)
+        assert default.partition(":")[0] in COMPOSE["volumes"]
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -142,7 +155,6 @@ def test_our_services_start_what_exists(name: str) -> None:
     assert service["build"]["target"] in stages(DOCKERFILE)
     assert (ROOT / "deploy" / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
     assert service["depends_on"] == {"valkey": {"condition": "service_healthy"}}
-    assert service["environment"]["REDIS_URL"] == "redis://valkey:6379/0"
     if "command" in service:
         assert_runs(service["command"])
 
@@ -188,11 +200,57 @@ def test_store_has_a_limit_and_so_a_reserve(tmp_path: Path) -> None:
     assert "HEADRACE_REDIS_MAXMEMORY" in (ROOT / "deploy" / "README.md").read_text()
 
 
-def test_what_the_operator_says_of_keys_reaches_the_api() -> None:
-    """A variable of the shell is seen by a container only if the file passes it on."""
-    environment = SERVICES["api"]["environment"]
-    assert environment["HEADRACE_REQUIRE_KEYS"] == "${HEADRACE_REQUIRE_KEYS:-false}"
-    assert environment["HEADRACE_INSECURE_ANY_HOST"] == "${HEADRACE_INSECURE_ANY_HOST:-false}"
+@pytest.mark.parametrize("name", OURS)
+def test_every_setting_of_the_operator_reaches_the_container(name: str) -> None:
+    """A variable of the shell is seen by a container only if the file passes it on: by its name without a value, which
+    is left out where it is not set, so that the default is the one of `Settings`."""
+    environment = dict(OURS[name]["environment"])
+    assert environment.pop("HEADRACE_REDIS_URL") == STORE_URL
+    if name == "worker-cpu":
+        assert environment["HEADRACE_ENGINE"] == "cpu"
+        environment["HEADRACE_ENGINE"] = None
+    assert FIXED.keys() <= Settings.model_fields.keys()
+    operators = [field for field in Settings.model_fields if field not in FIXED]
+    assert environment == {f"HEADRACE_{field.upper()}": None for field in operators}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_misspelt_name_of_the_operator_reaches_the_container_too(name: str) -> None:
+    """From the file `.env` everything does, and what no setting reads stops the start; a file that is not there is no
+    error."""
+    assert OURS[name]["env_file"] == [{"path": ".env", "required": False}]
+    assert ".env" in (ROOT / ".gitignore").read_text().splitlines(), "it may hold what is nobody else's business"
+
+
+def test_the_store_of_the_file_is_the_one_that_counts() -> None:
+    """REDIS_URL of a `.env` would go to the containers, and another store would be split between them."""
+    settings = Settings(_env_file=None, HEADRACE_REDIS_URL=STORE_URL, REDIS_URL="redis://elsewhere/0")  # type: ignore[call-arg]
+    assert settings.redis_location == STORE_URL
+
+
+def test_a_certificate_is_where_the_api_looks_for_it() -> None:
+    """What the settings name lies under the folder that is mounted, and only to be read."""
+    (volume,) = SERVICES["api"]["volumes"]
+    assert volume == "${HEADRACE_TLS_DIR:-no-certificates}:/etc/headrace:ro"
+    readme = (ROOT / "deploy" / "README.md").read_text()
+    for line in ("HEADRACE_TLS_DIR=", "HEADRACE_TLS_CERT=/etc/headrace/", "HEADRACE_TLS_KEY=/etc/headrace/"):
+        assert line in readme
+    assert SERVICES["api"]["healthcheck"]["test"] == ["CMD", "python", "/opt/healthcheck.py", "api"]
+    healthcheck = (ROOT / "docker" / "healthcheck.py").read_text()
+    (port,) = re.findall(r"^PORT = (\d+)$", healthcheck, re.MULTILINE)
+    command = json_words([rest for word, rest in layers("cpu") if word == "CMD"][-1])
+    assert command[command.index("--port") + 1] == port
+    assert all(published.endswith(f":{port}") for published in SERVICES["api"]["ports"])
+
+
+def test_what_is_said_of_a_full_store_is_what_happens() -> None:
+    """The comment of the file, the page for operators and the code name one reserve and one policy."""
+    operations = (ROOT / "docs" / "operations.md").read_text()
+    comment = (ROOT / "deploy" / "compose.yaml").read_text()
+    reserve = f"last {RESERVE_MOST_BYTES >> 20} MiB"
+    for text in (operations, comment):
+        for words in (reserve, "507", "HEADRACE_REDIS_MAXMEMORY", "noeviction", "HeadraceRedisNearlyFull"):
+            assert words in text
 
 
 def test_only_the_gpu_worker_reserves_a_gpu() -> None:

@@ -14,6 +14,7 @@ from service.protocol import (
     Command,
     DeleteArgs,
     EmptyArgs,
+    ExportArgs,
     Kind,
     LoadArgs,
     MatchingArgs,
@@ -21,6 +22,7 @@ from service.protocol import (
     Message,
     Operation,
     PatchArgs,
+    RestoreArgs,
 )
 
 EXAMPLES: dict[Kind, Message] = {
@@ -29,7 +31,9 @@ EXAMPLES: dict[Kind, Message] = {
     Kind.PATCH: PatchArgs(batch=[Operation(op="set", edges=["a", "b"], amounts=["1", "2.5"])], on_missing="skip"),
     Kind.MAX_FLOW: MaxFlowArgs(sources=["s"], fields=frozenset({"value", "cut", "flow"}), time_limit_s=1.5),
     Kind.MATCHING: MatchingArgs(left=["Ann"], fields=frozenset({"size", "edges", "cover"}), min_version=2),
+    Kind.RESTORE: RestoreArgs(version=7, if_match=9),
     Kind.CAPACITIES: CapacitiesArgs(offset=3),
+    Kind.EXPORT: ExportArgs(format="arrow"),
     Kind.SNAPSHOT: EmptyArgs(),
 }
 SEEDS = ("0", "1", "2", "3")

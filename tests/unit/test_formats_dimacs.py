@@ -132,6 +132,8 @@ def test_writes_undirected_as_two_arcs_and_infinity_as_more_than_all() -> None:
     )
     assert write_dimacs(edges).decode().splitlines() == [
         "c capacities are in units of 1e-1",
+        "c edges without limit have one more than all capacities together",
+        "c undirected edges are two arcs: the second ones stand at the end",
         "p max 3 3",
         "n 1 s",
         "n 3 t",

@@ -3,7 +3,8 @@
 import asyncio
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import headrace
@@ -358,3 +359,52 @@ def test_a_probe_is_impatient() -> None:
     timeouts = [request.extensions["timeout"]["read"] for request in script.requests]
     assert timeouts[0] == 5
     assert timeouts[2] <= 0.5
+
+
+class Broken(httpx.SyncByteStream):
+    """A body that ends before it should."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield b"the first half and more of what"
+        raise httpx.RemoteProtocolError("peer closed connection")
+
+
+def test_a_file_that_breaks_off_is_begun_anew(tmp_path: Path) -> None:
+    whole = httpx.Response(200, content=b"all", headers={"ETag": '"7"'})
+    script = Script(httpx.Response(200, json=GRAPH), httpx.Response(200, stream=Broken()), problem(503, "x"), whole)
+    with script.client(attempts=4) as client:
+        assert client.graph("city").export(tmp_path / "city.npz") == 7
+    assert (tmp_path / "city.npz").read_bytes() == b"all"
+    asked = script.requests[-1]
+    assert (asked.url.path, asked.url.params["format"]) == ("/v1/graphs/city/export", "npz")
+    assert asked.headers["prefer"] == "wait=300"
+
+
+@pytest.mark.parametrize("answer", [problem(404, "unknown_graph"), httpx.Response(200, stream=Broken())])
+def test_a_file_that_does_not_come_leaves_nothing(tmp_path: Path, answer: httpx.Response) -> None:
+    (tmp_path / "city.max").write_bytes(b"as it was")
+    script = Script(httpx.Response(200, json=GRAPH), answer)
+    with script.client(attempts=1) as client, pytest.raises(headrace.HeadraceError):
+        client.graph("city").export(tmp_path / "city.max")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("city.max", b"as it was")]
+
+
+@pytest.mark.parametrize("name", ["city.csv", "city", "city.npz.gz"])
+def test_a_file_of_no_known_kind_is_not_asked_for(tmp_path: Path, name: str) -> None:
+    script = Script(httpx.Response(200, json=GRAPH))
+    with script.client() as client, pytest.raises(headrace.InvalidInput, match="the suffix must be one of"):
+        client.graph("city").export(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_copy(tmp_path: Path) -> None:
+    script = Script(httpx.Response(200, json=GRAPH), httpx.Response(201, json=GRAPH | {"name": "city-2"}))
+    with script.client() as client:
+        assert client.graph("city").copy("city-2").name == "city-2"
+    asked = script.requests[-1]
+    assert (asked.method, asked.url.path, json.loads(asked.content)) == (
+        "POST",
+        "/v1/graphs/city:copy",
+        {"to": "city-2"},
+    )
+    assert asked.headers["idempotency-key"]

@@ -52,7 +52,10 @@ def main() -> None:
         sys.exit(f"headrace: {error}")
     logs.configure("api")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    server = Server(config(settings, host=options.host, port=options.port))
+    try:
+        server = Server(config(settings, host=options.host, port=options.port))
+    except OSError as error:  # of TLS: a file that is not there, may not be read or is no certificate
+        sys.exit(f"headrace: HEADRACE_TLS_CERT or HEADRACE_TLS_KEY cannot be used: {error}")
     # A socket from a descriptor knows its family, so connections get TCP_NODELAY.
     with server.config.bind_socket() if options.fd is None else socket.socket(fileno=options.fd) as listener:
         server.run(sockets=descriptors(listener))

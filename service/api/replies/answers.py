@@ -36,14 +36,18 @@ async def ask(
     args: Arguments,
     body_digest: str | None = None,
     on_sent: Callable[[], None] = lambda: None,
+    in_place: bool = False,
 ) -> Reply | Response:
     """Queue the command and wait: the worker's `Reply`, or the 202 to answer when the time is over.
+
+    `in_place` is for a command that is only a part of what was asked: the caller's Idempotency-Key does not stand for
+    it, and its reply is waited for as long as anybody may wait, else it is cancelled, and timeout is raised.
 
     A reply that is a refusal is raised as its `ServiceError`. A caller that goes away does not end the job. `on_sent`
     is called before the wait begins: the arguments are not needed any more.
     """
-    key = idempotency_key(request.headers)
-    patience = waiting(request.headers, backend.settings)
+    key = None if in_place else idempotency_key(request.headers)
+    patience = Waiting(backend.settings.max_wait_s) if in_place else waiting(request.headers, backend.settings)
     if key is not None and body_digest is None:
         body_digest = digest_of_args(kind, args)
     stands = patience.wait_s > 0 and kind not in NEVER_CUT_OFF
@@ -69,6 +73,9 @@ async def ask(
     on_sent()
     left_s = max(0.0, patience.wait_s - stood_s)
     reply = await backend.dispatcher.wait(job_id, left_s) if patience.wait_s > 0 else None
+    if reply is None and in_place:
+        await backend.dispatcher.cancel(job_id)
+        raise ServiceError("timeout", f"it could not be done within {patience.wait_s:g} s")
     if reply is None:
         await backend.dispatcher.until_written()
         return _accepted(job_id, patience)

@@ -19,8 +19,12 @@ GONE: Final = "the result of the job is no longer kept"
 class Result:
     """One long result."""
 
-    def __init__(self, n_bytes: int, held_bytes: int, first: bytes, rest: AsyncIterator[bytes]) -> None:
+    def __init__(
+        self, n_bytes: int, held_bytes: int, first: bytes, rest: AsyncIterator[bytes], sha256: str = ""
+    ) -> None:
         self.n_bytes = n_bytes
+        self.sha256 = sha256
+        """The digest of all pieces, in hexadecimal digits."""
         self.held_bytes = held_bytes
         """Of it, what is in memory at most."""
         self.first = first
@@ -40,7 +44,7 @@ async def open_result(blobs: AsyncBlobs, blob: str) -> Result:
     try:
         stored = await blobs.open(blob)
         chunks = stored.chunks()
-        return Result(stored.n_bytes, stored.held_bytes, await anext(chunks), chunks)
+        return Result(stored.n_bytes, stored.held_bytes, await anext(chunks), chunks, stored.sha256)
     except BrokenBlob:
         raise ServiceError("unknown_job", GONE) from None
 

@@ -18,7 +18,13 @@ LOAD_S_PER_BYTE: Final = 1e-7
 RESTORE_S_PER_BYTE: Final = 5e-8
 """Of the graph at rest."""
 
-PER_ARC_S: Final = {Kind.MAX_FLOW: 1e-7, Kind.MATCHING: 1e-7, Kind.SNAPSHOT: 2e-8}
+PER_ARC_S: Final = {
+    Kind.MAX_FLOW: 1e-7,
+    Kind.MATCHING: 1e-7,
+    Kind.SNAPSHOT: 2e-8,
+    Kind.EXPORT: 1e-7,
+    Kind.RESTORE: 1e-7,
+}
 """Of a question that was never asked: it is solved from zero."""
 
 SAME_TERMINALS: Final = 100

@@ -43,11 +43,17 @@ class Results:
         for piece in rest:
             text += piece
             if len(text) > INLINE_BYTES:
-                return Result(blob=self._store(chain([text], rest)), envelope=envelope)
+                return Result(blob=self.store(chain([text], rest))[0], envelope=envelope)
         return Result(text, envelope=envelope)
 
-    def _store(self, pieces: Iterable[bytes]) -> str:
+    def store(self, pieces: Iterable[bytes], *, keeps: bool = True) -> tuple[str, int]:
+        """Name and bytes of a blob that consists of these pieces, which is no result itself. Raises as `keep`.
+
+        It goes when there are too many bytes of results, or, if they do not keep it, when it expires without an owner.
+        """
         name, n_bytes = self._blobs.write(pieces, self._ttl_s, chunk_bytes=RESULT_CHUNK_BYTES)
+        if not keeps:
+            return name, n_bytes
         with self._lock:
             self._kept.append((name, n_bytes))
             self._kept_bytes += n_bytes
@@ -57,4 +63,4 @@ class Results:
                 self._kept_bytes -= its_bytes
                 gone.append(old)
         self._blobs.delete(*gone)
-        return name
+        return name, n_bytes

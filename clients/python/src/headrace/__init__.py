@@ -15,16 +15,19 @@ from headrace._async_graph import AsyncGraph, AsyncJob
 from headrace._bodies import GraphColumns
 from headrace._calls import (
     FlowField,
+    GraphFormat,
     Ids,
     MatchingField,
     MatchingOptions,
     PatchOptions,
+    RestoreOptions,
     SolveOptions,
     Terminals,
     Update,
 )
 from headrace._client import Client
 from headrace._errors import (
+    AlreadyExists,
     AmbiguousEdge,
     ApiError,
     Cancelled,
@@ -82,6 +85,7 @@ from headrace._results import (
 )
 
 __all__ = [
+    "AlreadyExists",
     "AmbiguousEdge",
     "Amount",
     "Amounts",
@@ -106,6 +110,7 @@ __all__ = [
     "Forbidden",
     "Graph",
     "GraphColumns",
+    "GraphFormat",
     "GraphInfo",
     "HeadraceError",
     "IdempotencyConflict",
@@ -128,6 +133,7 @@ __all__ = [
     "PatchOptions",
     "PatchResult",
     "RateLimited",
+    "RestoreOptions",
     "Retry",
     "ServiceStatus",
     "Snapshot",

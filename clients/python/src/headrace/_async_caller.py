@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import TypeVar
 
 import httpx
@@ -12,6 +12,7 @@ from headrace import _results as results
 from headrace._calls import Call
 from headrace._errors import TransportError, translated
 from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
+from headrace._files import rewind
 
 T = TypeVar("T")
 
@@ -41,6 +42,9 @@ class AsyncCaller:
     async def command(self, call: Call[T], timeout_s: float | None, on_sent: Callable[[int], None] | None = None) -> T:
         return await self.drive(exchange.command(call, self.retry, Deadline.after(timeout_s)), on_sent)
 
+    async def download(self, call: Call[int], timeout_s: float | None) -> int:
+        return await self.drive(exchange.download(call, self.retry, Deadline.after(timeout_s)))
+
     async def submit(self, call: Call[T]) -> results.JobInfo:
         return await self.drive(exchange.submit(call, self.retry))
 
@@ -60,7 +64,7 @@ class AsyncCaller:
             return None
         try:
             with translated():
-                return await self._http.request(
+                request = self._http.build_request(
                     step.method,
                     step.path,
                     params=step.params,
@@ -68,6 +72,17 @@ class AsyncCaller:
                     content=_content(step, on_sent),
                     timeout=min(self._timeout_s, step.at_most_s) + step.hold_s,
                 )
+                if step.into is None:
+                    return await self._http.send(request)
+                response = await self._http.send(request, stream=True)
+                async with aclosing(response):
+                    if response.is_success:
+                        rewind(step.into)
+                        async for piece in response.aiter_bytes():
+                            step.into.write(piece)
+                    else:
+                        await response.aread()
+                    return response
         except TransportError as error:
             return error
 

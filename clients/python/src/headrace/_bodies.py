@@ -45,6 +45,8 @@ class GraphColumns(TypedDict, total=False):
     """One more than the largest index by default; not needed with labels."""
     undirected: bool | Sequence[bool] | NDArray[np.bool_] | None
     """Whether all edges, or which, carry flow either way."""
+    closed: Sequence[bool] | NDArray[np.bool_] | None
+    """Which edges let nothing through until they are reopened."""
     edge_ids: Sequence[EdgeId] | NDArray[Any] | None
     """Your ids, unique; the row numbers by default."""
     vertex_labels: Sequence[Vertex] | NDArray[Any] | None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar
+from typing import Any, BinaryIO, Generic, Literal, TypeAlias, TypedDict, TypeVar
 from urllib.parse import quote
 
 import numpy as np
@@ -18,6 +18,8 @@ from headrace._results import EdgeId, Vertex
 T = TypeVar("T")
 
 FlowField: TypeAlias = Literal["value", "cut", "flow"]
+GraphFormat: TypeAlias = Literal["npz", "arrow", "dimacs"]
+"""Files that hold a whole graph; DIMACS has neither names nor decimals, undirected or closed edges."""
 MatchingField: TypeAlias = Literal["size", "edges", "cover"]
 Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any]
 Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]
@@ -38,6 +40,8 @@ class Call(Generic[T]):
     body: Body | None = None
     params: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    into: BinaryIO | None = None
+    """Where the answer's body goes, if it is a file; else it is read as JSON."""
 
 
 class SolveOptions(TypedDict, total=False):
@@ -75,6 +79,15 @@ class PatchOptions(TypedDict, total=False):
     """Whether an unknown edge refuses the whole update (default) or is left out."""
     rounding: Literal["exact", "down"]
     """Whether a scaled amount that is no whole number of units is refused (default) or rounded down."""
+    if_version: int
+    """Refuse unless the graph is at this version."""
+    solve: Literal["all", "none"]
+    """Whether flows kept solved are re-solved before the answer (default) or at their next question."""
+
+
+class RestoreOptions(TypedDict, total=False):
+    """Keyword arguments of `restore`, as those of updates."""
+
     if_version: int
     """Refuse unless the graph is at this version."""
     solve: Literal["all", "none"]
@@ -183,6 +196,27 @@ def matching(name: str, left: Ids | None, options: MatchingOptions) -> Call[resu
     return Call("POST", graph_path(name) + "/matching", results.MatchingResult.from_json, json_body(body))
 
 
+def copy(name: str, to: str) -> Call[results.GraphInfo]:
+    return Call("POST", graph_path(name) + ":copy", results.GraphInfo.from_json, json_body({"to": to}))
+
+
+def restore(name: str, version: int, options: RestoreOptions) -> Call[results.PatchResult]:
+    check_options("restore()", options, RestoreOptions.__annotations__, ("timeout_s",))
+    return Call(
+        "POST",
+        graph_path(name) + ":restore",
+        results.PatchResult.from_json,
+        json_body({"version": version}),
+        params={"solve": options["solve"]} if "solve" in options else {},
+        headers={"If-Match": f'"{options["if_version"]}"'} if "if_version" in options else {},
+    )
+
+
+def export(name: str, format: GraphFormat, into: BinaryIO) -> Call[int]:
+    params = {"format": format}
+    return Call("GET", graph_path(name) + "/export", int, params=params, into=into)
+
+
 def write_snapshot(name: str) -> Call[results.Snapshot]:
     return Call("POST", graph_path(name) + "/snapshots", results.Snapshot.from_json)
 
@@ -223,6 +257,7 @@ def parser_of(kind: str) -> Callable[[Any], Any]:
 _RESULTS: Mapping[str, Callable[[Any], Any]] = {
     "load": results.GraphInfo.from_json,
     "patch": results.PatchResult.from_json,
+    "restore": results.PatchResult.from_json,
     "max-flow": results.MaxFlowResult.from_json,
     "matching": results.MatchingResult.from_json,
     "capacities": results.Capacities.from_json,

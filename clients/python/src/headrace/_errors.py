@@ -19,6 +19,7 @@ HeadraceError
       +-- NotBipartite          not_bipartite
       +-- Unbounded             unbounded
       +-- CapacityOverflow      capacity_overflow
+      +-- AlreadyExists         already_exists
       +-- VersionConflict       version_conflict
       +-- VersionUnavailable    version_unavailable
       +-- IdempotencyConflict   idempotency_conflict
@@ -183,6 +184,12 @@ class CapacityOverflow(ApiError):
     """The capacities are too large for exact sums."""
 
     code = "capacity_overflow"
+
+
+class AlreadyExists(ApiError):
+    """There is a graph of the name that a copy was to have."""
+
+    code = "already_exists"
 
 
 class VersionConflict(ApiError):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, BinaryIO, TypeAlias, TypeVar
 from uuid import uuid4
 
 import httpx
@@ -29,6 +29,9 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 
 HOLD_S = 30
 """The service holds a request this long at most before it answers 202; proxies often cut at 60 s."""
+
+LONGEST_HOLD_S = 300
+"""A file is answered in place or not at all; the service holds no request for longer."""
 
 RETRIED_STATUS = frozenset({429, 503})
 
@@ -100,6 +103,8 @@ class Send:
     """How much longer than usual the answer may take."""
     at_most_s: float = math.inf
     """A bound on the usual time."""
+    into: BinaryIO | None = None
+    """Where the body of an answer below 400 goes, from its beginning; what was in it before is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,13 @@ def command(call: Call[T], retry: Retry, deadline: Deadline) -> Steps[T]:
     if response.status_code != httpx.codes.ACCEPTED:
         return parsed(call.parse, read_json(response))
     return (yield from follow(pending_job_id(response), call.parse, retry, deadline))
+
+
+def download(call: Call[int], retry: Retry, deadline: Deadline) -> Steps[int]:
+    """A call whose answer is a file; the version of the graph that it holds."""
+    hold_s = max(1, math.ceil(min(LONGEST_HOLD_S, deadline.remaining_s)))
+    response = yield from _exchange(call, retry, deadline, f"wait={hold_s}", hold_s)
+    return parsed(call.parse, response.headers.get("etag", "").strip('"'))
 
 
 def submit(call: Call[T], retry: Retry) -> Steps[JobInfo]:
@@ -238,7 +250,7 @@ def _exchange(
             headers["Content-Encoding"] = call.body.encoding
     failures, began = 0, time.monotonic()
     while True:
-        outcome = yield Send(call.method, call.path, call.params, headers, call.body, hold_s)
+        outcome = yield Send(call.method, call.path, call.params, headers, call.body, hold_s, into=call.into)
         if isinstance(outcome, httpx.Response) and outcome.is_success:
             return outcome
         error = outcome if isinstance(outcome, TransportError) else error_of(outcome)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from headrace import _calls as calls
@@ -9,9 +10,20 @@ from headrace import _exchange as exchange
 from headrace import _results as results
 from headrace._amounts import Amounts
 from headrace._caller import Caller
-from headrace._calls import Call, Ids, MatchingOptions, PatchOptions, SolveOptions, Terminals, Update
+from headrace._calls import (
+    Call,
+    GraphFormat,
+    Ids,
+    MatchingOptions,
+    PatchOptions,
+    RestoreOptions,
+    SolveOptions,
+    Terminals,
+    Update,
+)
 from headrace._errors import ConnectionFailed, TransportError
 from headrace._exchange import Deadline
+from headrace._files import format_of, whole_file
 from headrace._progress import solve_bar
 from headrace._sse import EventReader
 
@@ -232,6 +244,27 @@ class Graph:
     def capacities(self, offset: int = 0, limit: int = 10_000, timeout_s: float | None = None) -> results.Capacities:
         """A page of edges with their present capacities; `limit` is at most 100,000."""
         return self._caller.command(calls.capacities(self.name, offset, limit), timeout_s)
+
+    def copy(self, to: str, timeout_s: float | None = None) -> "Graph":
+        """A new graph of this name with the present edges of this one, closed ones too. Raises `AlreadyExists`."""
+        return Graph(self._caller, self._caller.command(calls.copy(self.name, to), timeout_s))
+
+    def restore(
+        self, version: int, *, timeout_s: float | None = None, **options: Unpack[RestoreOptions]
+    ) -> results.PatchResult:
+        """A new version with the capacities and closed edges of an earlier one. Raises `VersionUnavailable`."""
+        return self._caller.command(calls.restore(self.name, version, options), timeout_s)
+
+    def export(self, path: str | Path, *, format: GraphFormat | None = None, timeout_s: float | None = None) -> int:
+        """Write the graph as it is now to a file that `put_graph` reads, and give its version.
+
+        The format is told by the suffix (.npz, .arrow, .max) unless it is named. npz and Arrow hold everything: present
+        capacities, closed edges, names, terminals. The file is there whole, or as it was before.
+        """
+        path = Path(path)
+        wanted = format or format_of(path)
+        with whole_file(path) as file:
+            return self._caller.download(calls.export(self.name, wanted, file), timeout_s)
 
     def write_snapshot(self, timeout_s: float | None = None) -> results.Snapshot:
         """Write the present version to the store now."""

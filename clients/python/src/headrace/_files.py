@@ -1,0 +1,44 @@
+"""Graphs as files on this machine: which format a name means, and a file that is there whole or not at all."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+from uuid import uuid4
+
+from headrace._calls import GraphFormat
+from headrace._errors import InvalidInput
+
+FORMATS: dict[str, GraphFormat] = {
+    ".npz": "npz",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".max": "dimacs",
+    ".dimacs": "dimacs",
+}
+
+
+def format_of(path: Path) -> GraphFormat:
+    """The format that a suffix stands for. Raises `InvalidInput`."""
+    if path.suffix not in FORMATS:
+        raise InvalidInput(f"{path.name}: the suffix must be one of {', '.join(FORMATS)}")
+    return FORMATS[path.suffix]
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, which takes its name only if all went well; what had the name before stays until then."""
+    part = path.with_name(f".{path.name}.{uuid4().hex}")
+    try:
+        with part.open("xb") as file:
+            yield file
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def rewind(file: BinaryIO) -> None:
+    """Forget what an attempt that broke off has written."""
+    file.seek(0)
+    file.truncate()

@@ -1,0 +1,91 @@
+"""/v1/graphs/{name}:copy and :restore: a graph once more under another name, or as it was at an earlier version."""
+
+from contextlib import suppress
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from service.api.backend import Context, GraphName, known_graph
+from service.api.bodies.receive import read_body
+from service.api.guards.access import CallerOf
+from service.api.headers import idempotency_key, if_match, require_json
+from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
+from service.api.replies.answers import answer, ask, digest, success
+from service.api.routes.export import read_export
+from service.api.routes.graphs import MAX_SMALL_BODY_BYTES
+from service.errors import ServiceError
+from service.models.body import parse_body
+from service.models.flows import PatchInfo
+from service.models.graphs import CopyBody, RestoreBody
+from service.protocol import ExportArgs, Kind, LoadArgs, RestoreArgs
+from service.store.catalogue import LoadedInfo
+from service.store.connection import AWAY
+
+router = APIRouter(prefix="/v1", tags=["graphs"], responses=PROBLEMS)
+
+
+@router.post(
+    "/graphs/{name}:copy",
+    status_code=201,
+    response_model=LoadedInfo,
+    responses=ACCEPTED,
+    openapi_extra=request_body(CopyBody, {"another name": {"value": {"to": "city-2"}}}, PREFER, IDEMPOTENCY_KEY),
+)
+async def copy_graph(name: GraphName, request: Request, backend: Context, caller: CallerOf) -> Response:
+    """A new graph with the present edges of this one, at version 1: nothing that has the other name is replaced."""
+    require_json(request)
+    async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget, backend.parsers.threads) as raw:
+        to = parse_body(CopyBody, raw.view()).to
+    if not caller.sees(to):
+        raise ServiceError("forbidden", f"the key is good for graphs named {caller.prefix}...")
+    backend.admission.check(to, caller.key_id)
+    key, blob, n_bytes = idempotency_key(request.headers), "", 0
+    if key is None or not await backend.dispatcher.knows(to, key):  # else it was copied then
+        await known_graph(backend, name)
+        if await backend.catalogue.get(to) is not None:
+            raise _already_exists(to)
+        reply = await ask(request, backend, Kind.EXPORT, name, ExportArgs(format="packed"), in_place=True)
+        assert not isinstance(reply, Response)
+        written = read_export(reply)
+        blob, n_bytes = written["blob"], written["bytes"]
+    hashed = None if key is None else digest(Kind.LOAD, b"copy", name.encode())
+    try:
+        loaded = await ask(
+            request, backend, Kind.LOAD, to, LoadArgs(blob=blob, n_bytes=n_bytes, if_match="absent"), hashed
+        )
+    except ServiceError as error:
+        if blob and error.code != "worker_unavailable":  # else it may yet be loaded
+            with suppress(*AWAY):
+                await backend.blobs.delete(blob)
+        if error.code == "version_conflict":  # somebody was faster
+            raise _already_exists(to) from None
+        raise
+    return loaded if isinstance(loaded, Response) else await success(backend, loaded, 201)
+
+
+@router.post(
+    "/graphs/{name}:restore",
+    response_model=PatchInfo,
+    responses=ACCEPTED,
+    openapi_extra=request_body(
+        RestoreBody, {"a version": {"value": {"version": 7}}}, PREFER, IDEMPOTENCY_KEY, IF_MATCH
+    ),
+)
+async def restore_graph(
+    name: GraphName,
+    request: Request,
+    backend: Context,
+    solve: Annotated[Literal["all", "none"], Query(description="Re-solve resident flow states?")] = "all",
+) -> Response:
+    """A new version with the capacities and closed edges of an earlier one; an update like any other."""
+    require_json(request)
+    wanted = if_match(request.headers)
+    async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget, backend.parsers.threads) as raw:
+        version = parse_body(RestoreBody, raw.view()).version
+    args = RestoreArgs(version=version, if_match=wanted, solve=solve)
+    return await answer(request, backend, Kind.RESTORE, name, args)
+
+
+def _already_exists(name: str) -> ServiceError:
+    return ServiceError("already_exists", f"there is a graph {name!r}: delete it first, or choose another name")

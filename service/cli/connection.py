@@ -1,0 +1,70 @@
+"""How commands reach the service: the options they share, and how each failure ends them.
+
+Exit statuses: 1, the service refused, and the line begins with the code of docs/api.md; 2, the command was not written
+as it should be; 3, no service answers; 4, the answer did not come in time.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from headrace import Client
+
+DEFAULT_URL: Final = "http://127.0.0.1:8080"
+REFUSED, MISWRITTEN, NOT_REACHED, TOO_LATE = 1, 2, 3, 4
+ATTEMPTS: Final = 4
+"""At a service that does not answer, within a second: somebody is waiting at a terminal."""
+
+Url: TypeAlias = Annotated[str, typer.Option(envvar="HEADRACE_URL", help="Where the service listens.")]
+Key: TypeAlias = Annotated[
+    str | None, typer.Option(envvar="HEADRACE_API_KEY", show_envvar=True, help="API key, if the service wants one.")
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
+Name: TypeAlias = Annotated[str, typer.Argument(help="The graph's name in the service.")]
+Vertices: TypeAlias = Annotated[list[str] | None, typer.Option(help="Vertex index or label; repeat for several.")]
+
+
+@contextmanager
+def connected(url: str, key: str | None) -> "Iterator[Client]":
+    """The client; its errors end the command with one line and their exit status."""
+    from headrace import Client, ConnectionFailed, HeadraceError, InvalidInput, Retry, TransportError, WaitTimeout
+
+    try:
+        with Client(url, api_key=key, retry=Retry(attempts=ATTEMPTS)) as client:
+            yield client
+    except ConnectionFailed as error:
+        fail(f"no service answers at {url} ({error}). Is it running? `headrace serve` starts one", NOT_REACHED)
+    except TransportError as error:
+        fail(f"what answers at {url} is no Headrace: {error}", NOT_REACHED)
+    except WaitTimeout as error:
+        fail(str(error), TOO_LATE)
+    except InvalidInput as error:
+        fail(str(error), MISWRITTEN)
+    except (HeadraceError, OSError) as error:
+        fail(str(error))
+
+
+def fail(message: str, status: int = REFUSED) -> NoReturn:
+    typer.echo(f"headrace: {message}", err=True)
+    raise typer.Exit(status)
+
+
+def names(given: list[str] | None) -> Any:
+    return None if not given else [name(text) for text in given]
+
+
+def name(text: str) -> int | str:
+    """A vertex or edge as written: a whole number is an index, all else a label."""
+    return int(text) if text.isascii() and text.isdecimal() else text
+
+
+def amount(text: str) -> Decimal | float:
+    """A capacity as written; one that is no number ends the command."""
+    try:
+        return float("inf") if text == "inf" else Decimal(text)
+    except InvalidOperation:
+        fail(f"{text!r} is no capacity", MISWRITTEN)

@@ -1,0 +1,244 @@
+"""`headrace load | list | info | delete | patch | snapshots | estimate`: graphs and what is known of them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+
+from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, amount, connected, fail, name
+from service.cli.show import Columns, say_facts, say_json, say_table, size, text
+
+if TYPE_CHECKING:
+    from headrace import GraphInfo, PatchResult, Update
+
+app = typer.Typer()
+
+OPERATIONS: Final[dict[str, Literal["close", "reopen"]]] = {"close": "close", "reopen": "reopen"}
+
+
+@app.command()
+def load(
+    name: Name,
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help=".npz, .arrow, .max, .mtx, .csv, .json")],
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Load a file as a graph, in place of one of that name."""
+    with connected(url, key) as client:
+        _say_graph(client.put_graph(name, file, progress=True).info, json)
+
+
+@app.command("list")
+def list_(json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
+    """All graphs that the key is good for."""
+    with connected(url, key) as client:
+        found = client.graphs()
+    if json:
+        say_json(found)
+        return
+    columns: Columns = {
+        "name": [graph.name for graph in found],
+        "version": [graph.version for graph in found],
+        "vertices": [graph.n_vertices for graph in found],
+        "edges": [graph.n_edges for graph in found],
+        "memory": [size(graph.bytes + graph.device_bytes) for graph in found],
+        "engine": [graph.engine for graph in found],
+        "worker": [graph.worker for graph in found],
+        "updated": [graph.updated_at for graph in found],
+    }
+    say_table(columns, "there are no graphs")
+
+
+@app.command()
+def info(name: Name, json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
+    """One graph: its size, its version, where it lies."""
+    with connected(url, key) as client:
+        _say_graph(client.graph(name).info, json)
+
+
+@app.command()
+def delete(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Remove a graph with all its updates and snapshots."""
+    with connected(url, key) as client:
+        graph = client.graph(name)
+        question = f"{name} has {graph.info.n_edges} edges and is at version {graph.info.version}. Delete it for good?"
+        if not yes and not typer.confirm(question):
+            fail(f"{name} is kept", MISWRITTEN)
+        graph.delete()
+    typer.echo(f"{name} is deleted", err=True)
+
+
+@app.command()
+def patch(
+    name: Name,
+    changes: Annotated[list[str], typer.Argument(help='EDGE=CAPACITY, EDGE=close or EDGE=reopen; "inf" is unlimited.')],
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Change capacities: all of them or none, re-solved before the answer."""
+    updates = [_update(change) for change in changes]
+    with connected(url, key) as client:
+        done = client.graph(name).apply(updates)
+    if json:
+        say_json(done)
+    else:
+        _say_patch(done)
+
+
+@app.command()
+def export(
+    name: Name,
+    file: Annotated[Path, typer.Argument(dir_okay=False, help=".npz, .arrow or .max, which say the format.")],
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Write a graph as it is now to a file that `load` reads."""
+    with connected(url, key) as client:
+        version = client.graph(name).export(file)
+    typer.echo(f"{name} at version {version} is in {file}", err=True)
+
+
+@app.command()
+def copy(
+    name: Name,
+    to: Annotated[str, typer.Argument(help="The name of the new graph; it must be free.")],
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """A new graph with the edges that this one has now."""
+    with connected(url, key) as client:
+        _say_graph(client.graph(name).copy(to).info, json)
+
+
+@app.command()
+def restore(
+    name: Name,
+    version: Annotated[int, typer.Argument(min=1, help="Whose capacities and closed edges are to be back.")],
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Make a new version that has the capacities of an earlier one."""
+    with connected(url, key) as client:
+        done = client.graph(name).restore(version)
+    if json:
+        say_json(done)
+    else:
+        _say_patch(done)
+
+
+@app.command()
+def snapshots(
+    name: Name,
+    write: Annotated[bool, typer.Option("--write", help="Write one of the present version first.")] = False,
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """The snapshots a restart would begin from, newest first."""
+    with connected(url, key) as client:
+        graph = client.graph(name)
+        if write:
+            graph.write_snapshot()
+        found = graph.snapshots()
+    if json:
+        say_json(found)
+        return
+    columns: Columns = {
+        "version": [snapshot.version for snapshot in found],
+        "size": [size(snapshot.bytes) for snapshot in found],
+        "written": [snapshot.created_at for snapshot in found],
+    }
+    say_table(columns, "there are no snapshots: the edges as loaded and the log hold everything")
+
+
+@app.command()
+def estimate(
+    vertices: Annotated[int, typer.Argument(min=0)],
+    edges: Annotated[int, typer.Argument(min=0)],
+    links: Annotated[int | None, typer.Option(min=0, help="Pairs of vertices that edges join [as many].")] = None,
+    infinite: Annotated[bool, typer.Option("--infinite", help="Some edge has no limit.")] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="Some pair has 2^30 units or more between it.")] = False,
+    name_bytes: Annotated[int, typer.Option(min=0, help="Of edge ids and labels.")] = 0,
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """What a graph of this size would take in memory, and whether a worker has room for it."""
+    known = {"n_links": links, "infinite": infinite, "wide": wide, "name_bytes": name_bytes}
+    with connected(url, key) as client:
+        needs = client.estimate(vertices, edges, **known)  # type: ignore[arg-type]  # each as its option says
+    if json:
+        say_json(needs)
+        return
+    kinds = {"host": needs, "device": needs.device}
+    columns: Columns = {
+        "memory": list(kinds),
+        "graph": [size(kind.bytes) for kind in kinds.values()],
+        "each flow state": [size(kind.bytes_per_flow_state) for kind in kinds.values()],
+        "while solving": [size(kind.scratch_bytes) for kind in kinds.values()],
+        "free": [size(kind.free_bytes) for kind in kinds.values()],
+        "fits": [kind.fits for kind in kinds.values()],
+    }
+    say_table(columns)
+
+
+def _update(change: str) -> "Update":
+    """One change as written."""
+    from headrace import Update
+
+    edge, equals, value = change.rpartition("=")
+    if not equals or not edge:
+        fail(f"{change!r} is not EDGE=CAPACITY", MISWRITTEN)
+    op = OPERATIONS.get(value)
+    return Update(edges=[name(edge)], op=op) if op else Update(edges=[name(edge)], set=[amount(value)])
+
+
+def _say_graph(graph: "GraphInfo", json: bool) -> None:
+    if json:
+        say_json(graph)
+        return
+    states = f"{graph.flow_states} kept solved" if graph.flow_states else "none is kept solved"
+    facts: dict[str, object] = {
+        "name": graph.name,
+        "version": graph.version,
+        "vertices": graph.n_vertices,
+        "edges": graph.n_edges,
+        "decimals": graph.decimals,
+        "source": graph.source,
+        "sink": graph.sink,
+        "flows": states,
+        "memory": size(graph.bytes) + (f", and {size(graph.device_bytes)} on a device" if graph.device_bytes else ""),
+        "engine": f"{graph.engine}, on worker {graph.worker}",
+        "loaded": graph.created_at,
+        "updated": graph.updated_at,
+    }
+    say_facts(facts)
+
+
+def _say_patch(done: "PatchResult") -> None:
+    say_facts({"version": done.version, "changed": done.applied, "as before": done.unchanged})
+    if done.flow_states:
+        typer.echo()
+        columns: Columns = {
+            "flow": [_terminals(state.kind, state.sources, state.sinks) for state in done.flow_states],
+            "before": [state.old_value for state in done.flow_states],
+            "now": [state.value for state in done.flow_states],
+            "found": [state.mode for state in done.flow_states],
+        }
+        say_table(columns)
+
+
+def _terminals(kind: str, sources: tuple[int | str, ...], sinks: tuple[int | str, ...]) -> str:
+    if kind == "matching":
+        return kind
+    sides = [text(some[0]) if len(some) == 1 else f"{len(some)} vertices" for some in (sources, sinks)]
+    return " to ".join(sides)

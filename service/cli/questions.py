@@ -1,0 +1,164 @@
+"""`headrace solve | cut | matching | jobs`: questions to a graph, and the work that answers them."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from service.cli.connection import (
+    DEFAULT_URL,
+    MISWRITTEN,
+    Json,
+    Key,
+    Name,
+    Url,
+    Vertices,
+    connected,
+    fail,
+    names,
+)
+from service.cli.show import Columns, say_facts, say_json, say_table, solved, text
+
+if TYPE_CHECKING:
+    from headrace import FlowField, JobInfo, MaxFlowResult
+
+app = typer.Typer()
+
+
+@app.command()
+def solve(
+    name: Name,
+    source: Vertices = None,
+    sink: Vertices = None,
+    cut: Annotated[bool, typer.Option("--cut", help="Answer with the minimum cut too.")] = False,
+    flow: Annotated[bool, typer.Option("--flow", help="Answer with the edges' flows too.")] = False,
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """The maximum flow; terminals default to the graph's own."""
+    fields: list[FlowField] = ["value"]
+    if cut:
+        fields.append("cut")
+    if flow:
+        fields.append("flow")
+    with connected(url, key) as client:
+        answer = client.graph(name).max_flow(names(source), names(sink), fields=fields)
+    _say_flow(answer, json)
+
+
+@app.command("cut")
+def min_cut(
+    name: Name,
+    source: Vertices = None,
+    sink: Vertices = None,
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """The minimum cut: the edges that bound the flow from the sources to the sinks."""
+    with connected(url, key) as client:
+        answer = client.graph(name).min_cut(names(source), names(sink))
+    _say_flow(answer, json)
+
+
+@app.command()
+def matching(
+    name: Name,
+    left: Annotated[list[str] | None, typer.Option(help="A left vertex; repeat for each. [tails of edges]")] = None,
+    cover: Annotated[bool, typer.Option("--cover", help="Show the vertices that prove it too.")] = False,
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """A maximum matching of the left vertices with the right ones."""
+    with connected(url, key) as client:
+        found = client.graph(name).matching(names(left))
+    if json:
+        say_json(found)
+        return
+    say_facts({"pairs": found.size, **solved(found)})
+    typer.echo()
+    columns: Columns = {"left": found.left or (), "right": found.right or (), "edge": found.edges or ()}
+    say_table(columns, "nobody is matched")
+    if cover and found.cover is not None:
+        typer.echo()
+        sides = ["left"] * len(found.cover.left) + ["right"] * len(found.cover.right)
+        say_table({"cover": [*found.cover.left, *found.cover.right], "side": sides}, "the cover is empty")
+
+
+@app.command()
+def jobs(
+    job_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Show this one alone.")] = None,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel it.")] = False,
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """What is queued, running and done: the latest hundred jobs, or one of them."""
+    if cancel and job_id is None:
+        fail("--cancel needs the ID of a job", MISWRITTEN)
+    with connected(url, key) as client:
+        if job_id is None:
+            found = client.jobs()
+            in_time = None
+        else:
+            job = client.job(job_id)
+            in_time = job.cancel() if cancel else None
+            found = (job.info,)
+    if json:
+        say_json(found if job_id is None else found[0])
+    elif job_id is None:
+        _say_jobs(found)
+    else:
+        _say_job(found[0])
+    if in_time is False:
+        fail(f"it is too late to cancel {job_id}: it is {found[0].status}")
+
+
+def _say_flow(answer: "MaxFlowResult", json: bool) -> None:
+    if json:
+        say_json(answer)
+        return
+    say_facts({"flow": answer.value, **solved(answer)})
+    if answer.cut is not None:
+        typer.echo()
+        unique = {None: "not examined", True: "the only minimum cut", False: "one of several minimum cuts"}
+        sides = f"{len(answer.cut.source_side)} with the sources, {len(answer.cut.sink_side)} with the sinks"
+        say_facts({"cut": answer.cut.capacity, "which is": unique[answer.cut.unique], "vertices": sides})
+        typer.echo()
+        say_table({"edge of the cut": answer.cut.edges}, "no edge is in the cut")
+    if answer.flow is not None:
+        typer.echo()
+        say_table({"edge": answer.flow.edges, "flow": answer.flow.flow}, "no edge carries flow")
+
+
+def _say_jobs(found: "tuple[JobInfo, ...]") -> None:
+    columns: Columns = {
+        "id": [job.id for job in found],
+        "kind": [job.kind for job in found],
+        "graph": [job.graph for job in found],
+        "status": [_status(job) for job in found],
+        "created": [job.created_at for job in found],
+        "finished": [job.finished_at for job in found],
+    }
+    say_table(columns, "there are no jobs")
+
+
+def _say_job(job: "JobInfo") -> None:
+    facts: dict[str, object] = {
+        "id": job.id,
+        "kind": job.kind,
+        "graph": job.graph,
+        "status": _status(job),
+        "before it": job.position,
+        "progress": ", ".join(f"{name} {text(count)}" for name, count in job.progress.items()) or None,
+        "created": job.created_at,
+        "started": job.started_at,
+        "finished": job.finished_at,
+        "error": None if job.error is None else f"{job.error['code']}: {job.error['detail']}",
+    }
+    say_facts(facts)
+
+
+def _status(job: "JobInfo") -> str:
+    return f"{job.status}, cancelling" if job.cancelling and not job.finished else job.status

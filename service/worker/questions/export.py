@@ -1,0 +1,59 @@
+"""The whole graph as a file: all that another load of it needs, as it is at the present version."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from gpu_engine import formats
+from gpu_engine.footprint import Footprint
+from gpu_engine.networks.edgelist import EdgeList
+from service.protocol import Envelope, ExportArgs
+from service.store.jobs.record import Result
+from service.worker.copies import Copies
+from service.worker.graph import Graph
+from service.worker.running.results import WRITING_BYTES, Results
+from service.worker.running.task import Task
+from service.worker.written import unless_cancelled, written
+
+EDGE_BYTES: Final = 48
+"""Memory for each edge while a graph is written: its columns, and what they are made of."""
+
+WRITERS: Final[Mapping[str, Callable[[EdgeList], Iterator[bytes]]]] = MappingProxyType(
+    {
+        "npz": formats.npz_pieces,
+        "arrow": formats.arrow_pieces,
+        "dimacs": formats.dimacs_pieces,
+        "packed": partial(formats.arrow_pieces, packed=True),
+    }
+)
+
+
+class Export:
+    """Answers the command EXPORT: with the name of a blob where the file lies, which goes as long results do. One that
+    is packed may become another graph's, and is let go of."""
+
+    def __init__(self, copies: Copies, results: Results) -> None:
+        self._copies = copies
+        self._results = results
+
+    def __call__(self, task: Task) -> Result:
+        args = ExportArgs.model_validate(task.command.args)
+        graph = self._copies.ensure(task.command.graph)
+        needed = EDGE_BYTES * graph.network.n_edges + WRITING_BYTES
+        self._copies.residents.take(graph.name, Footprint(needed))
+        pieces = WRITERS[args.format](present(graph))
+        blob, n_bytes = self._results.store(unless_cancelled(pieces, task.control), keeps=args.format != "packed")
+        answer = {"graph": graph.name, "version": graph.version, "format": args.format, "bytes": n_bytes, "blob": blob}
+        return written(self._results, answer, Envelope(version=graph.version))
+
+
+def present(graph: Graph) -> EdgeList:
+    """The graph as it is now: the edges' own capacities, and which of them are closed."""
+    edges, closed = graph.network.edge_list(), graph.table.closed
+    if not closed.any():
+        return edges
+    return replace(edges, capacity=graph.table.own(np.arange(edges.n_edges)), closed=closed)

@@ -1,0 +1,167 @@
+"""The `headrace` command against a real service: API process, worker and Redis."""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from headrace import Client
+from typer.testing import CliRunner
+
+from service.cli.connection import MISWRITTEN, REFUSED
+from service.cli.main import app
+from service.host.sandbox import serving
+
+#        3        4
+#   s ------> a ------> t
+#    \                  ^
+# 2.5 \         2      /
+#      +-----> b -----+
+CITY = {
+    "tail": ["s", "s", "a", "b"],
+    "head": ["a", "b", "t", "t"],
+    "capacity": [3, 2.5, 4, 2],
+    "edge_ids": ["s-a", "s-b", "a-t", "b-t"],
+    "source": "s",
+    "sink": "t",
+}
+
+
+@pytest.fixture(scope="module")
+def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("cli")
+    with serving(folder, folder / "serve.log") as url:
+        yield url
+
+
+@pytest.fixture
+def city(service_url: str, tmp_path: Path) -> Path:
+    file = tmp_path / "city.json"
+    file.write_text(json.dumps(CITY))
+    with Client(service_url) as client:
+        client.put_graph("city", file)
+    return file
+
+
+class Shell:
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def __call__(self, *words: str, expect: int = 0, typed: str = "") -> str:
+        """What a command prints."""
+        done = CliRunner(env={"HEADRACE_URL": self.url}).invoke(app, list(words), input=typed)
+        assert done.exit_code == expect, done.output
+        return done.output
+
+    def json(self, *words: str) -> Any:
+        return json.loads(self(*words, "--json"), parse_float=Decimal)
+
+
+@pytest.fixture
+def shell(service_url: str) -> Shell:
+    return Shell(service_url)
+
+
+def test_graphs(shell: Shell, city: Path) -> None:
+    loaded = shell.json("load", "town", str(city))
+    assert (loaded["name"], loaded["version"], loaded["decimals"]) == ("town", 1, 1)
+    assert {"city", "town"} <= {graph["name"] for graph in shell.json("list")}
+    lines = shell("list").splitlines()
+    assert lines[0].split() == ["NAME", "VERSION", "VERTICES", "EDGES", "MEMORY", "ENGINE", "WORKER", "UPDATED"]
+    (town,) = [line.split() for line in lines if line.startswith("town")]
+    assert town[1:4] == ["1", "4", "4"]
+    assert shell.json("info", "town")["n_edges"] == 4
+    assert "vertices  4\n" in shell("info", "town")
+    assert "is kept" in shell("delete", "town", typed="n\n", expect=MISWRITTEN)
+    assert "is at version 1" in shell("delete", "town", typed="y\n")
+    assert shell("info", "town", expect=REFUSED).startswith("headrace: unknown_graph: ")
+    shell("delete", "town", "--yes", expect=REFUSED)
+
+
+def test_questions(shell: Shell, city: Path) -> None:
+    answer = shell.json("solve", "city", "--flow")
+    assert (answer["value"], answer["certificate"]["valid"]) == (5, True)
+    assert answer["flow"]["flow"] == [3, 2, 3, 2]
+    shown = shell("solve", "city", "--source", "s", "--sink", "t", "--flow")
+    assert "flow     5\n" in shown
+    assert "yes: a cut of 5 proves it" in shown
+    assert [line.split() for line in shown.splitlines()[-4:]] == [
+        ["s-a", "3"],
+        ["s-b", "2"],
+        ["a-t", "3"],
+        ["b-t", "2"],
+    ]
+    cut = shell.json("cut", "city")["cut"]
+    assert (cut["capacity"], set(cut["edges"]), cut["unique"]) == (5, {"s-a", "b-t"}, True)
+    shown = shell("cut", "city")
+    assert "the only minimum cut" in shown
+    assert {"s-a", "b-t"} <= set(shown.split())
+    assert "headrace: source_is_sink: " in shell("cut", "city", "--source", "s", "--sink", "s", expect=REFUSED)
+
+
+def test_amounts_are_numbers(shell: Shell, city: Path) -> None:
+    changed = shell.json("patch", "city", "b-t=3.5", "s-a=close")
+    assert changed["version"] == 2
+    assert shell.json("solve", "city")["value"] == Decimal("2.5")
+    assert "flow     2.5\n" in shell("solve", "city")
+    shown = shell("patch", "city", "s-a=reopen", "a-t=inf").splitlines()
+    assert shown[0] == "version    3"
+    assert shown[-2].split() == ["FLOW", "BEFORE", "NOW", "FOUND"]
+    assert shown[-1].split()[:5] == ["s", "to", "t", "2.5", "5.5"]
+    assert "unknown_edge" in shell("patch", "city", "x=1", expect=REFUSED)
+
+
+def test_matching(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "shift.json"
+    pairs = {"tail": ["Ann", "Ann", "Bob"], "head": ["L1", "L2", "L1"], "capacity": [1, 1, 1]}
+    file.write_text(json.dumps(pairs))
+    shell("load", "shift", str(file))
+    assert shell.json("matching", "shift")["size"] == 2
+    shown = shell("matching", "shift", "--cover").splitlines()
+    assert shown[0] == "pairs    2"
+    assert sorted(line.split()[:2] for line in shown[6:8]) == [["Ann", "L2"], ["Bob", "L1"]]
+    assert shown[9].split() == ["COVER", "SIDE"]
+    assert "not_bipartite" in shell("matching", "shift", "--left", "Ann", "--left", "L1", expect=REFUSED)
+
+
+def test_jobs(shell: Shell, city: Path) -> None:
+    shell("solve", "city")
+    listed = shell.json("jobs")
+    newest = listed[0]
+    assert (newest["kind"], newest["graph"], newest["status"]) == ("max-flow", "city", "succeeded")
+    assert shell("jobs").splitlines()[1].split()[:4] == [newest["id"], "max-flow", "city", "succeeded"]
+    assert shell.json("jobs", newest["id"])["result"]["value"] == 5
+    assert "status    succeeded\n" in shell("jobs", newest["id"])
+    assert "too late" in shell("jobs", newest["id"], "--cancel", expect=REFUSED)
+    assert "unknown_job" in shell("jobs", "nobody", expect=REFUSED)
+
+
+def test_snapshots_estimate_and_status(shell: Shell, city: Path) -> None:
+    assert "there are no snapshots" in shell("snapshots", "city")
+    (snapshot,) = shell.json("snapshots", "city", "--write")
+    assert snapshot["version"] == 1
+    assert shell("snapshots", "city").splitlines()[1].split()[0] == "1"
+    needs = shell.json("estimate", "50000", "120000", "--links", "110000")
+    assert needs["fits"] is True
+    assert needs["device"]["fits"] is False
+    assert shell("estimate", "50000", "120000").splitlines()[1].split()[0] == "host"
+    assert shell.json("status")["workers"][0]["ready"] is True
+    assert "yes" in shell("status")
+
+
+def test_a_service_with_keys(tmp_path: Path) -> None:
+    """The key of the option goes before the one of the environment."""
+    data = tmp_path / "keyed"
+    environment = {"HEADRACE_DATA_DIR": str(data), "HEADRACE_REDIS_PREFIX": "keyed:"}
+    made = CliRunner(env=environment).invoke(app, ["keys", "create", "reader", "--scope", "read"])
+    assert made.exit_code == 0, made.output
+    key = made.stdout.strip()
+    with serving(data, tmp_path / "serve.log") as url:
+        shell = Shell(url)
+        assert "headrace: unauthorised: send an API key" in shell("list", expect=REFUSED)
+        assert shell("list", "--key", key) == "there are no graphs\n"
+        keyed = CliRunner(env={"HEADRACE_URL": url, "HEADRACE_API_KEY": key})
+        assert keyed.invoke(app, ["list"]).exit_code == 0
+        assert "unknown or revoked" in keyed.invoke(app, ["list", "--key", "hr_wrong"]).output

@@ -1,0 +1,112 @@
+"""Files of whole graphs on their way out, and copies: what the API process does with what the worker has written."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from service.errors import ServiceError
+from service.protocol import Kind, Status
+from tests.contract.fakes import Api, Sent
+from tests.contract.test_codes import check_problem
+
+FILE = 30 * b"0123456789"
+EXPORT, COPY = "/v1/graphs/city/export", "/v1/graphs/city:copy"
+
+
+@pytest.fixture
+def written(api: Api) -> Api:
+    """A worker that has written the file, and loads what is packed."""
+    api.fakes.blobs.stored["file"] = FILE
+    api.fakes.dispatcher.answer = answer
+    return api
+
+
+def answer(sent: Sent) -> dict[str, Any]:
+    if sent.kind is Kind.LOAD:
+        return {"name": sent.graph, "version": 1, "replaced": False}
+    return {"graph": sent.graph, "version": 7, "format": sent.args.format, "bytes": len(FILE), "blob": "file"}
+
+
+def test_a_file_is_kept_no_longer_than_it_takes_to_send_it(written: Api) -> None:
+    response = written.http.get(EXPORT)
+    assert (response.status_code, response.content, response.headers["etag"]) == (200, FILE, '"7"')
+    assert written.fakes.blobs.deleted == ["file"]
+
+
+def test_one_that_is_not_what_was_written_is_broken_off(written: Api) -> None:
+    written.fakes.blobs.stored["file"] = FILE + b"BROKEN...."
+    with pytest.raises(httpx.RemoteProtocolError):
+        written.http.get(EXPORT)
+    assert written.fakes.blobs.deleted == ["file"]
+
+
+def test_one_that_takes_too_long_is_not_written_on(written: Api) -> None:
+    """Nobody would come for it: there is no 202 whose job has the file."""
+    written.fakes.dispatcher.answer = lambda _: Status.RUNNING
+    check_problem(written.http.get(EXPORT, headers={"Prefer": "wait=1"}), "timeout")
+    (job,) = written.fakes.dispatcher.jobs_by_id.values()
+    assert job.status is Status.CANCELLED
+
+
+def test_a_copy_is_an_export_and_a_load(written: Api) -> None:
+    response = written.http.post(COPY, json={"to": "town"}, headers={"Idempotency-Key": "k"})
+    assert (response.status_code, response.json()["name"], response.headers["etag"]) == (201, "town", '"1"')
+    export, load = written.fakes.dispatcher.sent
+    assert (export.kind, export.graph, export.args.format, export.idempotency_key) == (
+        Kind.EXPORT,
+        "city",
+        "packed",
+        None,
+    )
+    assert (load.kind, load.graph, load.args.blob, load.args.if_match) == (Kind.LOAD, "town", "file", "absent")
+    assert (load.idempotency_key, load.args.n_bytes) == ("k", len(FILE))
+    assert written.fakes.blobs.deleted == [], "it is the copy's"
+
+
+def test_a_copy_that_comes_again_is_not_written_again(written: Api) -> None:
+    for _ in range(2):
+        assert written.http.post(COPY, json={"to": "town"}, headers={"Idempotency-Key": "k"}).status_code == 201
+    assert [sent.kind for sent in written.fakes.dispatcher.sent] == [Kind.EXPORT, Kind.LOAD, Kind.LOAD]
+    one, two = (sent.body_digest for sent in written.fakes.dispatcher.sent if sent.kind is Kind.LOAD)
+    assert one == two
+    written.http.post("/v1/graphs/city:copy", json={"to": "village"}, headers={"Idempotency-Key": "k"})
+    assert written.fakes.dispatcher.sent[-1].graph == "village"
+
+
+@pytest.mark.parametrize(
+    ("code", "becomes", "deleted"),
+    [
+        ("version_conflict", "already_exists", ["file"]),
+        ("out_of_memory", "out_of_memory", ["file"]),
+        ("worker_unavailable", "worker_unavailable", []),
+    ],
+)
+def test_a_copy_that_is_refused(written: Api, code: str, becomes: str, deleted: list[str]) -> None:
+    """Somebody was faster; there is no room; or it may yet be loaded, and then its edges must be there."""
+
+    def refusing(sent: Sent) -> Any:
+        return ServiceError(code, "no") if sent.kind is Kind.LOAD else answer(sent)
+
+    written.fakes.dispatcher.answer = refusing
+    check_problem(written.http.post(COPY, json={"to": "town"}), becomes)
+    assert written.fakes.blobs.deleted == deleted
+
+
+def test_a_copy_is_waited_for_or_followed(written: Api) -> None:
+    """The part that writes the edges is waited for in any case: there is no job yet that could be followed."""
+    response = written.http.post(COPY, json={"to": "town"}, headers={"Prefer": "respond-async"})
+    assert response.status_code == 202
+    assert written.fakes.dispatcher.waited_s == [60], "max_wait_s of these settings"
+    written.fakes.dispatcher.answer = lambda _: Status.RUNNING
+    check_problem(written.http.post(COPY, json={"to": "village"}), "timeout")
+
+
+def test_a_restore_is_an_update(api: Api) -> None:
+    response = api.http.post(
+        "/v1/graphs/city:restore?solve=none", json={"version": 3}, headers={"If-Match": '"7"', "Idempotency-Key": "k"}
+    )
+    assert response.status_code == 200
+    (sent,) = api.fakes.dispatcher.sent
+    assert (sent.kind, sent.args.version, sent.args.if_match, sent.args.solve) == (Kind.RESTORE, 3, 7, "none")
+    assert sent.idempotency_key == "k"

@@ -1,0 +1,127 @@
+"""The `headrace` command as it is typed: what it prints, and how it ends where there is no service."""
+
+import json
+import socket
+from datetime import UTC, datetime
+from decimal import Decimal
+from importlib.metadata import version
+
+import pytest
+from headrace import Capacities
+from typer.testing import CliRunner
+
+from service.cli import show
+from service.cli.connection import MISWRITTEN, NOT_REACHED
+from service.cli.main import app
+
+COMMANDS = (
+    ["list"],
+    ["info", "g"],
+    ["delete", "g", "--yes"],
+    ["solve", "g"],
+    ["cut", "g"],
+    ["matching", "g"],
+    ["patch", "g", "e=1"],
+    ["jobs"],
+    ["jobs", "no-such-job"],
+    ["snapshots", "g"],
+    ["estimate", "4", "5"],
+    ["status"],
+)
+
+
+def run(*words: str, **environment: str) -> tuple[int, str, str]:
+    """Exit status, standard output, standard error."""
+    done = CliRunner(env=environment).invoke(app, list(words))
+    return done.exit_code, done.stdout, done.stderr
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def test_version() -> None:
+    assert run("--version") == (0, f"headrace {version('headrace-server')}\n", "")
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words))
+def test_a_service_that_is_not_there_is_named(words: list[str]) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    status, output, error = run(*words, "--url", url)
+    assert (status, output) == (NOT_REACHED, "")
+    assert error.startswith(f"headrace: no service answers at {url} (")
+    assert error.endswith("Is it running? `headrace serve` starts one\n")
+    assert error.count("\n") == 1
+
+
+def test_the_url_comes_from_the_environment_too() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    assert url in run("list", HEADRACE_URL=url)[2]
+
+
+@pytest.mark.parametrize("key", ["two words", "ключ"])
+def test_a_key_that_no_header_can_hold(key: str) -> None:
+    for status, _, error in (run("list", "--key", key), run("list", HEADRACE_API_KEY=key)):
+        assert (status, error) == (MISWRITTEN, "headrace: an API key is printable ASCII without blanks\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["patch", "g", "e"], "'e' is not EDGE=CAPACITY"),
+        (["patch", "g", "=1"], "'=1' is not EDGE=CAPACITY"),
+        (["patch", "g", "e=much"], "'much' is no capacity"),
+        (["jobs", "--cancel"], "--cancel needs the ID of a job"),
+        (["load", "g", "no-such-file.npz"], "does not exist"),
+        (["estimate", "4"], "Missing argument"),
+        (["estimate", "-4", "2"], "-4"),
+        (["solve"], "Missing argument"),
+        (["soolve", "g"], "soolve"),
+    ],
+)
+def test_what_is_not_written_as_it_should_be(words: list[str], says: str) -> None:
+    """It is refused before anything is sent."""
+    status, output, error = run(*words)
+    assert (status, output) == (MISWRITTEN, "")
+    assert says in error
+
+
+@pytest.mark.parametrize("words", [["list"], ["solve"], ["export"], ["jobs"]])
+def test_help_names_key_and_url(words: list[str]) -> None:
+    status, output, _ = run(*words, "--help", COLUMNS="200")
+    assert status == 0
+    assert "HEADRACE_API_KEY" in output
+    assert "HEADRACE_URL" in output
+
+
+def test_json_is_exact() -> None:
+    """A decimal is a number digit by digit, beyond what a float holds as well; infinity has no number in JSON."""
+    huge = Decimal("1152921504606846975.123456789")
+    page = Capacities(7, ("a", 2), ("s", 0), ("t", 1), (huge, Decimal("Infinity")), (True, False))
+    text = show.as_json({"page": page, "empty": [], "none": None, "at": datetime(2026, 1, 2, tzinfo=UTC), "f": 0.5})
+    assert "1152921504606846975.123456789," in text
+    read = json.loads(text, parse_float=Decimal)
+    assert read["page"]["capacity"] == [huge, "inf"]
+    assert read["page"]["edge_ids"] == ["a", 2]
+    assert (read["empty"], read["none"], read["at"], read["f"]) == ([], None, "2026-01-02T00:00:00Z", Decimal("0.5"))
+
+
+def test_tables_are_aligned_and_bounded(capsys: pytest.CaptureFixture[str]) -> None:
+    show.say_table({"edge": ["a", "long"], "flow": [Decimal("2.5"), 10], "open": [True, None]})
+    assert capsys.readouterr().out == "EDGE  FLOW  OPEN\na      2.5  yes\nlong    10  -\n"
+    show.say_table({"edge": list(range(show.SHOWN + 3))})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == show.SHOWN + 2
+    assert lines[-1] == "... and 3 more: --json has all of them"
+    show.say_table({"edge": ()}, "nothing")
+    assert capsys.readouterr().out == "nothing\n"
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "shown"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (5 << 20, "5.0 MiB"), (3 << 52, "12288.0 TiB")],
+)
+def test_sizes(n_bytes: int, shown: str) -> None:
+    assert show.size(n_bytes) == shown
