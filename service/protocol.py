@@ -10,6 +10,8 @@ from typing import Annotated, Any, Final, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PrivateAttr
 
+from gpu_engine.networks.rounding import Rounding
+
 InOrder: Final = PlainSerializer(sorted, return_type=list[str])
 """Writes a set sorted: the order a process keeps its strings in differs from that of every other process."""
 
@@ -83,7 +85,8 @@ class Operation(Message):
 class PatchArgs(Message):
     batch: list[Operation]
     on_missing: Literal["error", "skip"] = "error"
-    rounding: Literal["exact", "down"] = "exact"
+    rounding: Rounding = "error"
+    """Of results of set, add and scale with more decimals than the graph keeps."""
     if_match: int | list[int] | None = None
     solve: Literal["all", "none"] = "all"
 
@@ -93,6 +96,8 @@ class MaxFlowArgs(Message):
     sinks: list[int] | list[str] | None = None
     supply: list[str] | None = None
     demand: list[str] | None = None
+    rounding: Rounding = "error"
+    """Of caps with more decimals than the graph keeps."""
     fields: Annotated[frozenset[Literal["value", "cut", "flow"]], InOrder] = frozenset({"value"})
     zeros: bool = False
     min_version: int | None = None

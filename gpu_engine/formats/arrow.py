@@ -29,7 +29,7 @@ from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_app
 from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
-from gpu_engine.networks.rounding import AS_WRITTEN, Precision
+from gpu_engine.networks.rounding import AS_WRITTEN, Precision, check_decimals
 from gpu_engine.types import BoolArray
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "pack_into",
     "read_arrow",
     "read_tables",
+    "stated_decimals",
     "unpack",
     "write_arrow",
 ]
@@ -110,6 +111,11 @@ def column(table: pa.Table, name: str) -> pa.Array:
         values = table.column(name).combine_chunks()
         is_plain = not pa.types.is_dictionary(values.type) or is_text_dictionary(values.type)
         return values if is_plain else values.dictionary_decode()
+
+
+def stated_decimals(schema: pa.Schema) -> int | None:
+    """What the metadata says that whole numbers are units of. Raises `InvalidNetwork` if it says so wrongly."""
+    return check_decimals(_Metadata(schema.metadata or {}).count("decimals"))
 
 
 def write_arrow(edges: EdgeList, compression: str | None = None) -> bytes:

@@ -5,7 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from gpu_engine.types import MAX_ARCS, MAX_VERTICES
+from gpu_engine.networks.rounding import Rounding
+from gpu_engine.types import MAX_ARCS, MAX_DECIMALS, MAX_VERTICES
 from service.models.body import Body
 from service.models.columns import Amounts, Ids
 from service.store.catalogue import GraphInfo
@@ -31,6 +32,15 @@ class GraphBody(Body):
     head: Ids
     capacity: Amounts
     undirected: bool | list[bool] = False
+    decimals: int | None = Field(
+        default=None,
+        ge=0,
+        le=MAX_DECIMALS,
+        description="Places amounts are kept to; the fewest that hold all by default.",
+    )
+    rounding: Rounding = Field(
+        default="error", description="What becomes of a capacity with more places; needs `decimals`."
+    )
     edge_ids: Ids | None = None
     vertex_labels: Ids | None = None
     source: int | str | None = None

@@ -71,7 +71,26 @@ def load(name: str, values: list[float], decimals: int | None = None, rounding: 
     return formats.read(write(values), media_type, precision=Precision(decimals, rounding))
 
 
-HARD = [1 / 3, 0.1 + 0.2, 2 / 3, 0.15, 0.25, 0.35, 1.005, 1.015, 2.675, 1e-9, 1e-20, 5e-324, 0.5, 1.5, 2.5, 0.3, 1.1, 7.0]
+HARD = [
+    1 / 3,
+    0.1 + 0.2,
+    2 / 3,
+    0.15,
+    0.25,
+    0.35,
+    1.005,
+    1.015,
+    2.675,
+    1e-9,
+    1e-20,
+    5e-324,
+    0.5,
+    1.5,
+    2.5,
+    0.3,
+    1.1,
+    7.0,
+]
 HARD += [123456789012.34568, 0.1 + 0.7, 4503599627370495.5, 9007199254740991.0, 8.5e14 + 0.0625, 999.9999999999999]
 
 
@@ -131,7 +150,9 @@ def test_rounding_hides_no_mistake(name: str, rounding: Rounding) -> None:
         assert load(name, [1 / 3, math.inf], 2, rounding).capacity[1] == INFINITE
 
 
-@pytest.mark.parametrize("text", ["0.1e-400000", "1e-40", "00000000000000000000000000000000000000000.05", "+.5", "5.", "1e3"])
+@pytest.mark.parametrize(
+    "text", ["0.1e-400000", "1e-40", "00000000000000000000000000000000000000000.05", "+.5", "5.", "1e3"]
+)
 @pytest.mark.parametrize("rounding", MODES)
 def test_text_of_unusual_form_is_rounded_too(text: str, rounding: Rounding) -> None:
     body = f"tail,head,capacity\n0,1,{text}\n".encode()

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpu_engine.errors import InvalidTerminals
 from gpu_engine.networks.network import Network
+from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.units import read_amounts
 from gpu_engine.networks.updates import rows_of
@@ -18,8 +19,8 @@ def read_terminals(network: Network, args: MaxFlowArgs) -> Terminals:
     """Raises `InvalidTerminals`, `SourceIsSink` or InvalidNetwork, naming vertices as the caller does."""
     sources = _side(network, args.sources, network.source, "source")
     sinks = _side(network, args.sinks, network.sink, "sink")
-    supply = _caps(network, args.supply, args.sources, "supply")
-    demand = _caps(network, args.demand, args.sinks, "demand")
+    supply = _caps(network, args.supply, args.sources, "supply", args.rounding)
+    demand = _caps(network, args.demand, args.sinks, "demand", args.rounding)
     return Terminals.of(sources, sinks, supply, demand)
 
 
@@ -43,11 +44,15 @@ def _side(
 
 
 def _caps(
-    network: Network, literals: Sequence[str] | None, vertices: Sequence[int] | Sequence[str] | None, kind: str
+    network: Network,
+    literals: Sequence[str] | None,
+    vertices: Sequence[int] | Sequence[str] | None,
+    kind: str,
+    rounding: Rounding,
 ) -> UnitArray | None:
     if literals is None:
         return None
     if vertices is None or len(vertices) != len(literals):
         raise InvalidTerminals(f"{len(literals)} amounts of {kind} need as many vertices")
     decimals, given = network.decimals, vertices
-    return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [given[i]])[0])
+    return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [given[i]], rounding)[0])
