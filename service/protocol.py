@@ -6,11 +6,12 @@ Headers are JSON; bulk bytes (a packed edge list, a long result) travel beside t
 """
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, Protocol, Self
+from typing import Annotated, Any, Final, Literal, Protocol, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PrivateAttr
 
-from gpu_engine.networks.rounding import Rounding
+Rounding: TypeAlias = Literal["error", "nearest", "down", "up"]
+"""As `gpu_engine.networks.rounding`, which this module may not know."""
 
 InOrder: Final = PlainSerializer(sorted, return_type=list[str])
 """Writes a set sorted: the order a process keeps its strings in differs from that of every other process."""

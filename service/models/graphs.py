@@ -89,6 +89,7 @@ class CapacitiesInfo(BaseModel):
     head: list[int] | list[str]
     capacity: list[Any]
     closed: list[bool]
+    undirected: list[bool]
 
 
 class SnapshotInfo(BaseModel):

@@ -107,7 +107,9 @@ def capacities_to_arrow(page: dict[str, Any], decimals: int, out: BinaryIO) -> N
     columns["capacity"] = pa.array([_units(amount, decimals) for amount in page["capacity"]], pa.int64())
     columns["unlimited"] = pa.array([amount == "inf" for amount in page["capacity"]], pa.bool_())
     columns["edge_id"] = pa.array(page["edge_ids"])
-    columns["closed"] = pa.array(page["closed"], pa.bool_())
+    for name in ("closed", "undirected"):
+        if name in page:  # a worker of an older release leaves out the latter
+            columns[name] = pa.array(page[name], pa.bool_())
     metadata = {"decimals": str(decimals), "version": str(page["version"])}
     table = pa.table(columns).replace_schema_metadata(metadata)
     with pa.ipc.new_stream(pa.PythonFile(out, mode="w"), table.schema) as writer:

@@ -12,18 +12,20 @@ with Client("http://127.0.0.1:8080") as hr:
 from headrace._amounts import Amount, Amounts, Exact
 from headrace._async_client import AsyncClient
 from headrace._async_graph import AsyncGraph, AsyncJob
-from headrace._bodies import GraphColumns
 from headrace._calls import (
+    Caps,
     FlowField,
     Ids,
     MatchingField,
     MatchingOptions,
     PatchOptions,
+    Rounding,
     SolveOptions,
     Terminals,
     Update,
 )
 from headrace._client import Client
+from headrace._columns import GraphColumns
 from headrace._errors import (
     AmbiguousEdge,
     ApiError,
@@ -91,6 +93,7 @@ __all__ = [
     "Cancelled",
     "Capacities",
     "CapacityOverflow",
+    "Caps",
     "Certificate",
     "Client",
     "ConnectionFailed",
@@ -128,6 +131,7 @@ __all__ = [
     "PatchResult",
     "RateLimited",
     "Retry",
+    "Rounding",
     "ServiceStatus",
     "Snapshot",
     "SolveOptions",

@@ -11,7 +11,7 @@ from headrace import _exchange as exchange
 from headrace import _results as results
 from headrace._calls import Call
 from headrace._errors import TransportError, translated
-from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
+from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps, Verify
 
 T = TypeVar("T")
 
@@ -23,14 +23,22 @@ class AsyncCaller:
         self,
         base_url: str,
         timeout_s: float,
+        verify: Verify,
         retry: Retry,
         headers: Mapping[str, str] | None,
         transport: httpx.AsyncBaseTransport | None,
     ) -> None:
         self.retry = retry
         self._timeout_s = timeout_s
-        trust_env = exchange.through_proxy(base_url)
-        self._http = httpx.AsyncClient(base_url=base_url, headers=headers, transport=transport, trust_env=trust_env)
+        url = exchange.full_url(base_url)
+        self._http = httpx.AsyncClient(
+            base_url=url,
+            headers=headers,
+            transport=transport,
+            verify=exchange.trusted(verify),
+            trust_env=exchange.through_proxy(url),
+            limits=exchange.CONNECTIONS,
+        )
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -66,7 +74,7 @@ class AsyncCaller:
                     params=step.params,
                     headers=step.headers,
                     content=_content(step, on_sent),
-                    timeout=min(self._timeout_s, step.at_most_s) + step.hold_s,
+                    timeout=exchange.timeouts(self._timeout_s, step),
                 )
         except TransportError as error:
             return error

@@ -6,6 +6,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from headrace import _calls as calls
 from headrace import _exchange as exchange
+from headrace import _exported as exported
 from headrace import _results as results
 from headrace._amounts import Amounts
 from headrace._caller import Caller
@@ -89,9 +90,9 @@ class Graph:
         self.info = self._caller.ask(calls.graph(self.name))
         return self.info
 
-    def delete(self, timeout_s: float | None = None) -> None:
-        """Remove the graph and all its versions from the service."""
-        self._caller.command(calls.delete_graph(self.name), timeout_s)
+    def delete(self, timeout_s: float | None = None, *, if_version: int | None = None) -> None:
+        """Remove the graph and all its versions from the service; at another version, `VersionConflict`."""
+        self._caller.command(calls.delete_graph(self.name, if_version), timeout_s)
 
     @overload
     def max_flow(
@@ -232,6 +233,19 @@ class Graph:
     def capacities(self, offset: int = 0, limit: int = 10_000, timeout_s: float | None = None) -> results.Capacities:
         """A page of edges with their present capacities; `limit` is at most 100,000."""
         return self._caller.command(calls.capacities(self.name, offset, limit), timeout_s)
+
+    def to_networkx(self, *, page: int = 100_000, timeout_s: float | None = None) -> Any:
+        """The graph with its present capacities for NetworkX, which must be installed; `page` edges at a time.
+
+        A `DiGraph`, or a `Graph` if all edges are undirected, or their multigraphs if there are parallel edges. Edges
+        have `id` and `capacity`, an `int` or `Decimal`; unlimited ones have no `capacity`, as NetworkX means it, closed
+        ones have 0 and ``closed=True``. Beside directed edges an undirected one is two with ``undirected=True``. Raises
+        `VersionConflict` if the graph changes meanwhile. Vertices with a label and without edges are left out.
+        """
+        pages = exported.Pages(self._caller.ask(calls.graph(self.name)))
+        while pages.missing:
+            pages.add(self.capacities(pages.rows, page, timeout_s))
+        return pages.networkx()
 
     def write_snapshot(self, timeout_s: float | None = None) -> results.Snapshot:
         """Write the present version to the store now."""

@@ -43,6 +43,8 @@ class GraphInfo:
     """How many terminal sets are kept solved."""
     device_bytes: int = 0
     """Device memory it takes."""
+    replaced: bool = False
+    """Whether the load that this answers took the place of another graph."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -57,6 +59,7 @@ class GraphInfo:
             sink=body.get("sink"),
             flow_states=body.get("flow_states", 0),
             device_bytes=body.get("device_bytes", 0),
+            replaced=body.get("replaced", False),
         )
 
 
@@ -92,7 +95,11 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Flow per edge, row by row; edges without flow are left out unless `zeros` was asked for."""
+    """Flow per edge, row by row; edges without flow are left out unless `zeros` was asked for.
+
+    The flow of an undirected edge is positive from its `tail` to its `head`, as they were sent, and negative from its
+    head to its tail. That of a directed edge is never negative.
+    """
 
     edges: tuple[EdgeId, ...]
     flow: tuple[Exact, ...]
@@ -261,6 +268,7 @@ class Capacities:
     capacity: tuple[Exact, ...]
     """The edge's own capacity, also while it is closed; infinity where it never limits."""
     closed: tuple[bool, ...]
+    undirected: tuple[bool, ...] = ()
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -271,6 +279,7 @@ class Capacities:
             head=tuple(body["head"]),
             capacity=tuple(map(exact, body["capacity"])),
             closed=tuple(body["closed"]),
+            undirected=tuple(body.get("undirected") or [False] * len(body["closed"])),
         )
 
 
