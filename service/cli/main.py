@@ -67,11 +67,17 @@ def serve(
 
 @app.command()
 def load(
-    name: Name, file: Annotated[Path, typer.Argument(exists=True, dir_okay=False)], url: Url = DEFAULT_URL
+    name: Name,
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False)],
+    decimals: Annotated[int | None, typer.Option(min=0, max=9, help="Places that amounts are kept to.")] = None,
+    rounding: Annotated[
+        str | None, typer.Option(help="What has more places: error, nearest, down or up; needs --decimals.")
+    ] = None,
+    url: Url = DEFAULT_URL,
 ) -> None:
     """Load a file (.npz, .max, .mtx, .csv, .json, .arrow) as a graph."""
     with _client(url) as client:
-        _show(client.put_graph(name, file, progress=True).info)
+        _show(client.put_graph(name, file, decimals=decimals, rounding=rounding, progress=True).info)
 
 
 @app.command()

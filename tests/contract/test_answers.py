@@ -215,6 +215,14 @@ def test_rounding_beside_the_body(api: Api) -> None:
     assert api.http.patch(url, json={"edges": [1], "set": [2], "rounding": "exact"}).status_code == 422
 
 
+def test_the_smallest_amounts_reach_the_worker(api: Api) -> None:
+    """It refuses them as too fine or rounds them: both alike for whatever is below every unit."""
+    for literal, sent in (("1e-99", "0.000000000000000000001"), ("-1e-999999999", "-0.000000000000000000001")):
+        body = f'{{"edges": [1], "add": [{literal}]}}'
+        assert api.http.patch("/v1/graphs/city/capacities", content=body, headers=JSON).status_code == 200
+        assert api.fakes.dispatcher.sent[-1].args.batch[0].amounts == [sent]
+
+
 def test_decimals_and_rounding_of_a_load(api: Api) -> None:
     url, body = "/v1/graphs/city", {"tail": [0], "head": [1], "capacity": [1 / 3]}
     refused = api.http.put(url, json=body).json()

@@ -1,9 +1,9 @@
 """What the client takes beside plain columns: URLs, certificates, conditions, caps by name, deadlines, NetworkX."""
 
+import dataclasses
 import json
 import math
 import ssl
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -145,7 +145,29 @@ def test_a_call_waits_for_a_connection_as_long_as_its_caller() -> None:
     assert (timeout.connect, timeout.read) == (5.0, 5.0)
 
 
-MOMENT = datetime(2026, 1, 31, tzinfo=UTC)
+TYPED: dict[str, type[Any]] = {
+    "LoadedInfo": headrace.GraphInfo,
+    "MaxFlowInfo": headrace.MaxFlowResult,
+    "CutInfo": headrace.Cut,
+    "FlowInfo": headrace.Flow,
+    "CertificateInfo": headrace.Certificate,
+    "MatchingInfo": headrace.MatchingResult,
+    "CoverInfo": headrace.Cover,
+    "PatchInfo": headrace.PatchResult,
+    "FlowStateChange": headrace.FlowState,
+    "CapacitiesInfo": headrace.Capacities,
+    "EstimateInfo": headrace.Estimate,
+    "SnapshotInfo": headrace.Snapshot,
+}
+"""Schemas of answers, and the results they become."""
+
+
+@pytest.mark.parametrize("schema", TYPED)
+def test_typed_results_say_all_that_the_service_says(schema: str) -> None:
+    """So nobody needs the JSON."""
+    document = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text())
+    said = set(document["components"]["schemas"][schema]["properties"])
+    assert said <= {field.name for field in dataclasses.fields(TYPED[schema])}
 
 
 def info(n_vertices: int, n_edges: int) -> GraphInfo:

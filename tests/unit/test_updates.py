@@ -96,6 +96,7 @@ SKIP: dict[str, Any] = {"on_missing": "skip"}
         ({"op": "set", "edges": [0], "amounts": ["1" * 41]}, "invalid_body", [0]),
         ({"op": "set", "edges": [0], "amounts": ["1e999999"]}, "capacity_overflow", [0]),
         ({"op": "set", "edges": [0], "amounts": ["1e-999999"]}, "invalid_body", [0]),
+        ({"op": "set", "edges": [0], "amounts": ["0.000000000000000000001"]}, "invalid_body", [0]),
         ({"op": "set", "edges": [0, 0], "amounts": ["1", "2"]}, "invalid_body", [0]),
         ({"op": "set", "edges": [0, 2], "amounts": ["1"]}, "invalid_body", []),
         ({"op": "set", "edges": [0]}, "invalid_body", []),

@@ -62,23 +62,19 @@ from headrace._errors import (
 )
 from headrace._exchange import Retry
 from headrace._graph import Graph, Job
+from headrace._records import Estimate, JobEvent, JobInfo, ServiceStatus, Snapshot
 from headrace._results import (
     Capacities,
     Certificate,
     Cover,
     Cut,
     EdgeId,
-    Estimate,
     Flow,
     FlowState,
     GraphInfo,
-    JobEvent,
-    JobInfo,
     MatchingResult,
     MaxFlowResult,
     PatchResult,
-    ServiceStatus,
-    Snapshot,
     Vertex,
 )
 

@@ -8,6 +8,7 @@ import httpx
 
 from headrace import _calls as calls
 from headrace import _exchange as exchange
+from headrace import _records as records
 from headrace import _results as results
 from headrace._async_caller import AsyncCaller
 from headrace._async_graph import AsyncGraph, AsyncJob
@@ -104,7 +105,7 @@ class AsyncClient:
         infinite: bool = False,
         wide: bool = False,
         name_bytes: int = 0,
-    ) -> results.Estimate:
+    ) -> records.Estimate:
         """What a graph of this size would need, and whether it fits.
 
         Args:
@@ -121,11 +122,11 @@ class AsyncClient:
         info = await self._caller.ask(calls.job(job_id))
         return AsyncJob(self._caller, info, calls.parser_of(info.kind))
 
-    async def jobs(self) -> tuple[results.JobInfo, ...]:
+    async def jobs(self) -> tuple[records.JobInfo, ...]:
         """The latest jobs of the last hour, a hundred at most."""
         return await self._caller.ask(calls.jobs())
 
-    async def status(self) -> results.ServiceStatus:
+    async def status(self) -> records.ServiceStatus:
         """The service, its workers and its store."""
         return await self._caller.ask(calls.status())
 

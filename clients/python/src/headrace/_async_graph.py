@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 from headrace import _calls as calls
 from headrace import _exchange as exchange
 from headrace import _exported as exported
+from headrace import _records as records
 from headrace import _results as results
 from headrace._amounts import Amounts
 from headrace._async_caller import AsyncCaller
@@ -22,7 +23,7 @@ T = TypeVar("T")
 class AsyncJob(Generic[T]):
     """Work that goes on in the service. `wait` gives what the waiting call would have returned."""
 
-    def __init__(self, caller: AsyncCaller, info: results.JobInfo, parse: Callable[[Any], T]) -> None:
+    def __init__(self, caller: AsyncCaller, info: records.JobInfo, parse: Callable[[Any], T]) -> None:
         self._caller = caller
         self._parse = parse
         self.info = info
@@ -40,7 +41,7 @@ class AsyncJob(Generic[T]):
         """The solver's counters as last heard of."""
         return self.info.progress
 
-    async def refresh(self) -> results.JobInfo:
+    async def refresh(self) -> records.JobInfo:
         """Ask how the job stands."""
         self.info = await self._caller.ask(calls.job(self.id))
         return self.info
@@ -56,7 +57,7 @@ class AsyncJob(Generic[T]):
         self.info = await self._caller.ask(calls.cancel_job(self.id))
         return self.info.cancelling or self.info.status == "cancelled"
 
-    async def events(self, timeout_s: float | None = None) -> AsyncIterator[results.JobEvent]:
+    async def events(self, timeout_s: float | None = None) -> AsyncIterator[records.JobEvent]:
         """Its events as they happen; the last one is named `done`. Raises `ConnectionFailed` when cut off."""
         reader = EventReader()
         deadline = Deadline.after(timeout_s)
@@ -249,11 +250,11 @@ class AsyncGraph:
             pages.add(await self.capacities(pages.rows, page, timeout_s))
         return pages.networkx()
 
-    async def write_snapshot(self, timeout_s: float | None = None) -> results.Snapshot:
+    async def write_snapshot(self, timeout_s: float | None = None) -> records.Snapshot:
         """Write the present version to the store now."""
         return await self._caller.command(calls.write_snapshot(self.name), timeout_s)
 
-    async def snapshots(self) -> tuple[results.Snapshot, ...]:
+    async def snapshots(self) -> tuple[records.Snapshot, ...]:
         """The snapshots the store has."""
         return await self._caller.ask(calls.snapshots(self.name))
 

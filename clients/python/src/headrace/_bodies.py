@@ -134,7 +134,7 @@ def _narrowed(column: Any, *, is_amount: bool) -> Any:
         return column
     values = list(column)
     kinds = set(map(type, values))
-    if kinds == {bool} or (len(kinds) == 1 and issubclass(*kinds, np.number | np.bool_)):
+    if kinds == {bool} or (len(kinds) == 1 and issubclass(next(iter(kinds)), np.number | np.bool_)):
         array = np.asarray(values)
         return array if array.dtype.kind == "b" else _narrowed(array, is_amount=is_amount)
     whole = [kind for kind in kinds if kind is int or issubclass(kind, np.integer)]

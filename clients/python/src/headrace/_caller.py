@@ -8,7 +8,7 @@ from typing import TypeVar
 import httpx
 
 from headrace import _exchange as exchange
-from headrace import _results as results
+from headrace import _records as records
 from headrace._calls import Call
 from headrace._errors import TransportError, translated
 from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps, Verify
@@ -49,7 +49,7 @@ class Caller:
     def command(self, call: Call[T], timeout_s: float | None, on_sent: Callable[[int], None] | None = None) -> T:
         return self.drive(exchange.command(call, self.retry, Deadline.after(timeout_s)), on_sent)
 
-    def submit(self, call: Call[T]) -> results.JobInfo:
+    def submit(self, call: Call[T]) -> records.JobInfo:
         return self.drive(exchange.submit(call, self.retry))
 
     def drive(self, steps: Steps[T], on_sent: Callable[[int], None] | None = None) -> T:

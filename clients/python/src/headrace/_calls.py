@@ -9,6 +9,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from headrace import _records as records
 from headrace import _results as results
 from headrace._amounts import Amount, Amounts, amount_column
 from headrace._bodies import Body, graph_body, graph_params, json_body
@@ -138,9 +139,9 @@ def delete_graph(name: str, if_version: int | None = None) -> Call[None]:
     return Call("DELETE", graph_path(name), _nothing, headers=_if_match(if_version))
 
 
-def estimate(n_vertices: int, n_edges: int, known: Mapping[str, int | bool | None]) -> Call[results.Estimate]:
+def estimate(n_vertices: int, n_edges: int, known: Mapping[str, int | bool | None]) -> Call[records.Estimate]:
     body = json_body({"n_vertices": n_vertices, "n_edges": n_edges, **known})
-    return Call("POST", "/v1/graphs:estimate", results.Estimate.from_json, body)
+    return Call("POST", "/v1/graphs:estimate", records.Estimate.from_json, body)
 
 
 def capacities(name: str, offset: int, limit: int) -> Call[results.Capacities]:
@@ -193,28 +194,28 @@ def matching(name: str, left: Ids | None, options: MatchingOptions) -> Call[resu
     return Call("POST", graph_path(name) + "/matching", results.MatchingResult.from_json, json_body(body))
 
 
-def write_snapshot(name: str) -> Call[results.Snapshot]:
-    return Call("POST", graph_path(name) + "/snapshots", results.Snapshot.from_json)
+def write_snapshot(name: str) -> Call[records.Snapshot]:
+    return Call("POST", graph_path(name) + "/snapshots", records.Snapshot.from_json)
 
 
-def snapshots(name: str) -> Call[tuple[results.Snapshot, ...]]:
-    return Call("GET", graph_path(name) + "/snapshots", _each("snapshots", results.Snapshot.from_json))
+def snapshots(name: str) -> Call[tuple[records.Snapshot, ...]]:
+    return Call("GET", graph_path(name) + "/snapshots", _each("snapshots", records.Snapshot.from_json))
 
 
-def jobs() -> Call[tuple[results.JobInfo, ...]]:
-    return Call("GET", "/v1/jobs", _each("jobs", results.JobInfo.from_json))
+def jobs() -> Call[tuple[records.JobInfo, ...]]:
+    return Call("GET", "/v1/jobs", _each("jobs", records.JobInfo.from_json))
 
 
-def job(job_id: str) -> Call[results.JobInfo]:
-    return Call("GET", job_path(job_id), results.JobInfo.from_json)
+def job(job_id: str) -> Call[records.JobInfo]:
+    return Call("GET", job_path(job_id), records.JobInfo.from_json)
 
 
-def cancel_job(job_id: str) -> Call[results.JobInfo]:
-    return Call("DELETE", job_path(job_id), results.JobInfo.from_json)
+def cancel_job(job_id: str) -> Call[records.JobInfo]:
+    return Call("DELETE", job_path(job_id), records.JobInfo.from_json)
 
 
-def status() -> Call[results.ServiceStatus]:
-    return Call("GET", "/status", results.ServiceStatus.from_json)
+def status() -> Call[records.ServiceStatus]:
+    return Call("GET", "/status", records.ServiceStatus.from_json)
 
 
 def graph_path(name: str) -> str:
@@ -236,7 +237,7 @@ _RESULTS: Mapping[str, Callable[[Any], Any]] = {
     "max-flow": results.MaxFlowResult.from_json,
     "matching": results.MatchingResult.from_json,
     "capacities": results.Capacities.from_json,
-    "snapshot": results.Snapshot.from_json,
+    "snapshot": records.Snapshot.from_json,
 }
 
 

@@ -8,6 +8,7 @@ import httpx
 
 from headrace import _calls as calls
 from headrace import _exchange as exchange
+from headrace import _records as records
 from headrace import _results as results
 from headrace._caller import Caller
 from headrace._columns import GraphColumns
@@ -104,7 +105,7 @@ class Client:
         infinite: bool = False,
         wide: bool = False,
         name_bytes: int = 0,
-    ) -> results.Estimate:
+    ) -> records.Estimate:
         """What a graph of this size would need, and whether it fits.
 
         Args:
@@ -121,11 +122,11 @@ class Client:
         info = self._caller.ask(calls.job(job_id))
         return Job(self._caller, info, calls.parser_of(info.kind))
 
-    def jobs(self) -> tuple[results.JobInfo, ...]:
+    def jobs(self) -> tuple[records.JobInfo, ...]:
         """The latest jobs of the last hour, a hundred at most."""
         return self._caller.ask(calls.jobs())
 
-    def status(self) -> results.ServiceStatus:
+    def status(self) -> records.ServiceStatus:
         """The service, its workers and its store."""
         return self._caller.ask(calls.status())
 

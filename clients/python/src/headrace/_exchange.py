@@ -22,7 +22,7 @@ from headrace._amounts import loads
 from headrace._bodies import Body
 from headrace._calls import Call
 from headrace._errors import ApiError, InvalidInput, TransportError, UnexpectedAnswer, WaitTimeout, api_error
-from headrace._results import JobInfo
+from headrace._records import JobInfo
 
 T = TypeVar("T")
 

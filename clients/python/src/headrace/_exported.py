@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from headrace._amounts import INFINITY
+from headrace._amounts import INFINITY, Exact
 from headrace._errors import InvalidInput, VersionConflict
-from headrace._results import Capacities, EdgeId, Exact, GraphInfo, Vertex
+from headrace._results import Capacities, EdgeId, GraphInfo, Vertex
 
 
 class Pages:

@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 from headrace import _calls as calls
 from headrace import _exchange as exchange
 from headrace import _exported as exported
+from headrace import _records as records
 from headrace import _results as results
 from headrace._amounts import Amounts
 from headrace._caller import Caller
@@ -22,7 +23,7 @@ T = TypeVar("T")
 class Job(Generic[T]):
     """Work that goes on in the service. `wait` gives what the waiting call would have returned."""
 
-    def __init__(self, caller: Caller, info: results.JobInfo, parse: Callable[[Any], T]) -> None:
+    def __init__(self, caller: Caller, info: records.JobInfo, parse: Callable[[Any], T]) -> None:
         self._caller = caller
         self._parse = parse
         self.info = info
@@ -40,7 +41,7 @@ class Job(Generic[T]):
         """The solver's counters as last heard of."""
         return self.info.progress
 
-    def refresh(self) -> results.JobInfo:
+    def refresh(self) -> records.JobInfo:
         """Ask how the job stands."""
         self.info = self._caller.ask(calls.job(self.id))
         return self.info
@@ -56,7 +57,7 @@ class Job(Generic[T]):
         self.info = self._caller.ask(calls.cancel_job(self.id))
         return self.info.cancelling or self.info.status == "cancelled"
 
-    def events(self, timeout_s: float | None = None) -> Iterator[results.JobEvent]:
+    def events(self, timeout_s: float | None = None) -> Iterator[records.JobEvent]:
         """Its events as they happen; the last one is named `done`. Raises `ConnectionFailed` when cut off."""
         reader = EventReader()
         deadline = Deadline.after(timeout_s)
@@ -247,11 +248,11 @@ class Graph:
             pages.add(self.capacities(pages.rows, page, timeout_s))
         return pages.networkx()
 
-    def write_snapshot(self, timeout_s: float | None = None) -> results.Snapshot:
+    def write_snapshot(self, timeout_s: float | None = None) -> records.Snapshot:
         """Write the present version to the store now."""
         return self._caller.command(calls.write_snapshot(self.name), timeout_s)
 
-    def snapshots(self) -> tuple[results.Snapshot, ...]:
+    def snapshots(self) -> tuple[records.Snapshot, ...]:
         """The snapshots the store has."""
         return self._caller.ask(calls.snapshots(self.name))
 
