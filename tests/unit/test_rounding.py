@@ -114,6 +114,7 @@ def test_random_floats_round_as_decimals_do(name: str) -> None:
     values = [rng.random() * 10 ** rng.randint(-12, 8) for _ in range(4000)]
     values += [rng.randint(0, 10**8) / 10 ** rng.randint(0, 12) for _ in range(4000)]
     values += [(2 * rng.randint(0, 10**6) + 1) / 2 / 10 ** rng.randint(0, 6) for _ in range(4000)]  # ties
+    values += [math.nextafter(value, towards) for value in values[-4000:] for towards in (0, math.inf)]
     for decimals in (0, 3, 6):
         for rounding in MODES:
             units = load(name, values, decimals, rounding).capacity.tolist()

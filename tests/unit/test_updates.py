@@ -136,6 +136,7 @@ def test_scale_rounds_down_only_on_request() -> None:
         ({"op": "set", "edges": [0], "amounts": ["1e-30"]}, 0, 0, 1),
         ({"op": "add", "edges": [0], "amounts": ["0.05"]}, 20, 20, 21),  # 2.05: the tie goes to the even 2.0
         ({"op": "add", "edges": [0], "amounts": ["0.15"]}, 22, 21, 22),
+        ({"op": "add", "edges": [2], "amounts": ["0.05"]}, 6, 5, 6),  # 0.55: to the even 0.6
         ({"op": "add", "edges": [0], "amounts": ["-0.15"]}, 18, 18, 19),
         ({"op": "add", "edges": [0], "amounts": ["-1.99"]}, 0, 0, 1),
         ({"op": "add", "edges": [1], "amounts": ["0.05"]}, INFINITE, INFINITE, INFINITE),
