@@ -7,11 +7,13 @@ API has to know about a result is said in its `Envelope`.
 """
 
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, Protocol, Self
+from typing import Annotated, Any, Final, Literal, Protocol, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PrivateAttr
 
 JSON_TYPE: Final = "application/json"
+Rounding: TypeAlias = Literal["error", "nearest", "down", "up"]
+"""As `gpu_engine.networks.rounding`, which this module may not know."""
 
 InOrder: Final = PlainSerializer(sorted, return_type=list[str])
 """Writes a set sorted: the order a process keeps its strings in differs from that of every other process."""
@@ -88,7 +90,8 @@ class Operation(Message):
 class PatchArgs(Message):
     batch: list[Operation]
     on_missing: Literal["error", "skip"] = "error"
-    rounding: Literal["exact", "down"] = "exact"
+    rounding: Rounding = "error"
+    """Of results of set, add and scale with more decimals than the graph keeps."""
     if_match: int | list[int] | None = None
     solve: Literal["all", "none"] = "all"
 
@@ -105,6 +108,8 @@ class MaxFlowArgs(Message):
     sinks: list[int] | list[str] | None = None
     supply: list[str] | None = None
     demand: list[str] | None = None
+    rounding: Rounding = "error"
+    """Of caps with more decimals than the graph keeps."""
     fields: Annotated[frozenset[Literal["value", "cut", "flow"]], InOrder] = frozenset({"value"})
     zeros: bool = False
     min_version: int | None = None

@@ -24,6 +24,7 @@ from gpu_engine.formats.matrix_market import read_matrix_market
 from gpu_engine.formats.npz import npz_pieces, read_npz, write_npz
 from gpu_engine.formats.reading import reading_bytes
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.rounding import AS_WRITTEN, Precision
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -59,7 +60,7 @@ __all__ = [
     "write_npz",
 ]
 
-Reader: TypeAlias = Callable[[Source, Limits], EdgeList]
+Reader: TypeAlias = Callable[[Source, Limits, Precision], EdgeList]
 
 MEDIA_TYPES: Mapping[str, Reader] = MappingProxyType(
     {
@@ -92,17 +93,25 @@ SUFFIXES: Mapping[str, str] = MappingProxyType(
 """File name suffix to media type."""
 
 
-def read(source: Source, media_type: str, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
-    """Read a body of the given media type; parameters after ``;`` are ignored."""
+def read(
+    source: Source, media_type: str, limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN
+) -> EdgeList:
+    """Read a body of the given media type; parameters after ``;`` are ignored.
+
+    `precision` counts for more than what the body says of its own decimals, which then says no more than what its
+    whole numbers are units of.
+    """
     essence = media_type.partition(";")[0].strip().lower()
     if essence not in MEDIA_TYPES:
         raise InvalidNetwork(f"media type {shown(essence)} is not read; known are {', '.join(MEDIA_TYPES)}")
-    return MEDIA_TYPES[essence](source, limits)
+    return MEDIA_TYPES[essence](source, limits, precision)
 
 
-def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+def read_file(
+    path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN
+) -> EdgeList:
     """Read a file by its suffix; `OSError` if it cannot be opened."""
     suffix = PurePath(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise InvalidNetwork(f"suffix {shown(suffix)} is not read; known are {', '.join(SUFFIXES)}")
-    return read(path, SUFFIXES[suffix], limits)
+    return read(path, SUFFIXES[suffix], limits, precision)

@@ -1,7 +1,8 @@
 """Exact fixed-point capacities from whatever a format holds: text, decimals, integers or floats.
 
 Without a stated number of decimals the fewest that hold every capacity exactly are taken, so ``1.50`` and
-``1.5`` both need one. Nothing is ever rounded: a capacity that needs more than `MAX_DECIMALS` is refused.
+``1.5`` both need one. A capacity that needs more than are stated, or than `MAX_DECIMALS`, is refused, unless the
+caller says how it is to be rounded.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,14 +16,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gpu_engine.errors import CapacityOverflow, InvalidNetwork
-from gpu_engine.formats._place import Place, shown
+from gpu_engine.formats._floats import floats_as_units
+from gpu_engine.formats._place import Place
+from gpu_engine.networks.rounding import AS_WRITTEN, OF_ARROW, OF_DECIMAL, Precision, divided
 from gpu_engine.types import INFINITE, MAX_DECIMALS, MAX_TOTAL, BoolArray, UnitArray
 
 INFINITE_TEXT = "inf"
-EXACT_FLOAT = 2.0**53
-"""Below this every integer has its own float64, and so every amount of units."""
 WIDEST = 38
 """Digits of an Arrow decimal128."""
+FINEST = 19
+"""Decimals that text to be rounded is read with, beside as many digits before the point."""
+SHORT = r"^\+?[0-9]{1,18}(\.[0-9]{0,19})?$"
+"""A number that has no more."""
 SLICE_ROWS = 1 << 16
 EXACT = Context(prec=WIDEST)
 """Far more digits than an amount that was not refused has, its trailing zeros aside."""
@@ -35,56 +40,74 @@ class Amounts:
     decimals: int
 
 
-def check_decimals(decimals: object) -> int | None:
-    """The caller's own statement, if there is one."""
-    if decimals is None:
-        return None
-    if type(decimals) is not int or not 0 <= decimals <= MAX_DECIMALS:
-        raise InvalidNetwork(f"decimals must be a whole number 0 .. {MAX_DECIMALS}, not {shown(decimals)}")
-    return decimals
-
-
-def from_text(strings: pa.StringArray, place: Place, decimals: int | None = None) -> Amounts:
+def from_text(strings: pa.StringArray, place: Place, precision: Precision = AS_WRITTEN) -> Amounts:
     """Numbers as written (``7``, ``1.25``, ``1e-3``) or ``inf``; no binary float in between."""
     infinite = pc.equal(strings, INFINITE_TEXT)
-    finite = _plain(pc.if_else(infinite, "0", strings), place)
+    finite = _plain(pc.if_else(infinite, "0", strings), place, precision)
     try:
-        values = pc.cast(finite, pa.decimal128(WIDEST, MAX_DECIMALS))
+        values = pc.cast(finite, pa.decimal128(WIDEST, FINEST if precision.rounds else MAX_DECIMALS))
     except pa.ArrowInvalid:
-        _refuse_text(finite, place)
+        _refuse_text(finite, place, precision)
         raise InvalidNetwork("a capacity has too many digits") from None
-    amounts = from_decimals(values, place, decimals)
+    amounts = from_decimals(values, place, precision)
     amounts.units[infinite.to_numpy(zero_copy_only=False)] = INFINITE
     return amounts
 
 
-def _plain(strings: pa.StringArray, place: Place) -> pa.StringArray:
-    """The strings with numbers of unusual length or exponent written out, or refused.
+def _plain(strings: pa.StringArray, place: Place, precision: Precision) -> pa.StringArray:
+    """The strings with numbers of unusual length or exponent written out, rounded if that is asked for, or refused.
 
     Arrow wraps around, unsaid, where a number has more than `WIDEST` digits or an exponent far from zero.
     """
-    long = pc.greater(pc.binary_length(strings), WIDEST)
-    unusual = pc.or_(long, pc.match_substring_regex(strings, "[eE][+-]?0*[1-9][0-9]"))
+    if precision.rounds:
+        unusual = pc.invert(pc.match_substring_regex(strings, SHORT))
+    else:
+        long = pc.greater(pc.binary_length(strings), WIDEST)
+        unusual = pc.or_(long, pc.match_substring_regex(strings, "[eE][+-]?0*[1-9][0-9]"))
     rows = np.flatnonzero(unusual.to_numpy(zero_copy_only=False))
     if not len(rows):
         return strings
-    _refuse_text(strings, place)
-    written = [f"{Decimal(text).normalize(EXACT):f}" for text in strings.take(rows).to_pylist()]
+    _refuse_text(strings, place, precision)
+    written: list[str] = []
+    for start in range(0, len(rows), SLICE_ROWS):
+        texts = strings.take(rows[start : start + SLICE_ROWS]).to_pylist()
+        written += [_written(Decimal(text), precision) for text in texts]
     return pc.replace_with_mask(strings, unusual, pa.array(written, strings.type))
 
 
-def from_decimals(values: pa.Decimal128Array, place: Place, decimals: int | None = None) -> Amounts:
+def _written(number: Decimal, precision: Precision) -> str:
+    if not precision.rounds:
+        return f"{number.normalize(EXACT):f}"
+    return f"{number.quantize(Decimal(1).scaleb(-precision.allowed), OF_DECIMAL[precision.mode], EXACT):f}"
+
+
+def from_decimals(values: pa.Decimal128Array, place: Place, precision: Precision = AS_WRITTEN) -> Amounts:
     """An Arrow decimal128 column without nulls."""
+    decimals = precision.decimals
+    if precision.rounds:
+        values = _rounded(values, place, precision)
     for tried in range(MAX_DECIMALS + 1) if decimals is None else (decimals,):
         try:
             scaled = pc.cast(values, pa.decimal128(WIDEST, tried))
         except pa.ArrowInvalid:
             continue
         return Amounts(_words(scaled, place), tried)
-    allowed = MAX_DECIMALS if decimals is None else decimals
+    allowed = precision.allowed
     long = np.concatenate([np.zeros(0, np.int8), *_in_slices(values, lambda value: _n_decimals(value) > allowed)])
-    place.refuse(long > 0, f"has more than {allowed} decimals", what="capacity")
+    place.refuse(long > 0, precision.too_fine, what="capacity")
     raise CapacityOverflow("a capacity has too many digits")
+
+
+def _rounded(values: pa.Decimal128Array, place: Place, precision: Precision) -> pa.Decimal128Array:
+    """The same with no more decimals than stated. What is negative is refused before it may become zero."""
+    negative = pc.less(values, pa.scalar(Decimal(0), pa.decimal128(1, 0)))
+    place.refuse(negative.to_numpy(zero_copy_only=False), "is negative", what="capacity")
+    if values.type.scale <= precision.allowed:
+        return values
+    try:
+        return pc.round(values, precision.allowed, OF_ARROW[precision.mode])
+    except pa.ArrowInvalid:
+        raise CapacityOverflow("a capacity has too many digits") from None
 
 
 def from_integers(column: NDArray[np.integer], place: Place) -> UnitArray:
@@ -94,15 +117,31 @@ def from_integers(column: NDArray[np.integer], place: Place) -> UnitArray:
     return column.astype(np.int64)
 
 
-def from_units(column: NDArray[np.integer], place: Place, unlimited: BoolArray | None = None) -> UnitArray:
-    """A column of units; rows that are `unlimited` are so whatever amount stands beside them.
+def from_units(
+    column: NDArray[np.integer],
+    place: Place,
+    own_decimals: int | None = None,
+    precision: Precision = AS_WRITTEN,
+    unlimited: BoolArray | None = None,
+) -> Amounts:
+    """A column of units of the body's own decimals, 0 without any; rows that are `unlimited` are so whatever amount
+    stands beside them.
 
     No number means unlimited: the largest int64, which does inside the engine, is too large as any other.
     """
     units = from_integers(column, place)
     place.refuse(units > MAX_TOTAL, "is too large", CapacityOverflow, what="capacity")
     place.refuse(units < 0, "is negative", what="capacity")
-    return with_unlimited(units, unlimited)
+    own = own_decimals or 0
+    decimals = own if precision.decimals is None else precision.decimals
+    if decimals > own:
+        scale = 10 ** (decimals - own)
+        place.refuse(units > MAX_TOTAL // scale, "is too large", CapacityOverflow, what="capacity")
+        units *= scale
+    elif decimals < own:
+        units, finer = divided(units, 10 ** (own - decimals), precision.mode)
+        place.refuse(finer & (not precision.rounds), precision.too_fine, what="capacity")
+    return Amounts(with_unlimited(units, unlimited), decimals)
 
 
 def with_unlimited(units: UnitArray, unlimited: BoolArray | None) -> UnitArray:
@@ -120,52 +159,17 @@ def split_unlimited(units: UnitArray) -> tuple[UnitArray, BoolArray | None]:
     return (np.where(unlimited, 0, units), unlimited) if unlimited.any() else (units, None)
 
 
-def from_whole(column: NDArray[np.integer], place: Place, decimals: int | None = None) -> Amounts:
+def from_whole(column: NDArray[np.integer], place: Place, precision: Precision = AS_WRITTEN) -> Amounts:
     """Whole amounts of the caller's unit, scaled to the stated decimals."""
-    units = from_integers(column, place)
-    scale = 10 ** (decimals or 0)
-    place.refuse(units > MAX_TOTAL // scale, "is too large", CapacityOverflow, what="capacity")
-    place.refuse(units < 0, "is negative", what="capacity")
-    return Amounts(units * scale, decimals or 0)
+    return from_units(column, place, 0, precision)
 
 
-def from_floats(column: NDArray[np.floating], place: Place, decimals: int | None = None) -> Amounts:
-    """Floats that are the nearest to a decimal number of so many places; infinity is infinite.
+def from_floats(column: NDArray[np.floating], place: Place, precision: Precision = AS_WRITTEN) -> Amounts:
+    """Floats as the shortest decimals that are nearest to them; positive infinity is infinite.
 
-    A float64 stands for the decimal it is nearest to: 0.1 is one tenth. One that is nearest to no decimal of
-    at most nine places, such as ``0.1 + 0.2``, is refused.
+    0.1 is one tenth. ``0.1 + 0.2`` is 0.30000000000000004, which is refused unless it may be rounded.
     """
-    values = column.astype(np.float64)
-    place.refuse(np.isnan(values), "is not a number", what="capacity")
-    place.refuse(values < 0, "is negative", what="capacity")
-    infinite = np.isposinf(values)
-    values = np.where(infinite, 0.0, values)
-    large = values >= EXACT_FLOAT
-    place.refuse(large, "is too large for an exact float", CapacityOverflow, what="capacity")
-    allowed = MAX_DECIMALS if decimals is None else decimals
-    needed, units = _shortest(values, allowed)
-    place.refuse(needed < 0, f"has more than {allowed} decimals", what="capacity")
-    common = int(needed.max(initial=0)) if decimals is None else decimals
-    scale = 10 ** (common - needed)
-    place.refuse(units > MAX_TOTAL // scale, "is too large", CapacityOverflow, what="capacity")
-    return Amounts(np.where(infinite, INFINITE, units * scale), common)
-
-
-def _shortest(values: NDArray[np.float64], allowed: int) -> tuple[NDArray[np.int64], UnitArray]:
-    """For each float the fewest decimals, at most `allowed` (-1: more), it is the nearest float to.
-
-    Dividing two exact floats rounds correctly, so the test below is exact.
-    """
-    needed = np.full(len(values), -1, dtype=np.int64)
-    units = np.zeros(len(values), dtype=np.int64)
-    rest = np.arange(len(values))
-    for tried in range(allowed + 1):
-        scaled = np.rint(values[rest] * 10.0**tried)
-        exact = (scaled / 10.0**tried == values[rest]) & (scaled < EXACT_FLOAT)
-        needed[rest[exact]] = tried
-        units[rest[exact]] = scaled[exact].astype(np.int64)
-        rest = rest[~exact]
-    return needed, units
+    return Amounts(*floats_as_units(column, place, precision))
 
 
 def to_text(units: UnitArray, decimals: int) -> pa.StringArray:
@@ -187,14 +191,16 @@ def _words(scaled: pa.Decimal128Array, place: Place) -> UnitArray:
     return low.copy()
 
 
-def _refuse_text(strings: pa.StringArray, place: Place) -> None:
+def _refuse_text(strings: pa.StringArray, place: Place, precision: Precision) -> None:
     """Name the rows Arrow could not read; slow, but only on the way to an error."""
     faults = [
         ("is not a number or 'inf'", InvalidNetwork),
         ("is negative", InvalidNetwork),
         ("is too large", CapacityOverflow),
-        (f"has more than {MAX_DECIMALS} decimals", InvalidNetwork),
+        (precision.too_fine, InvalidNetwork),
     ]
+    if precision.rounds:
+        del faults[-1]
     found = np.concatenate([np.zeros(0, np.int8), *_in_slices(strings, _fault_of)])
     for fault, (message, error) in enumerate(faults, 1):
         place.refuse(found == fault, message, error, what="capacity", value_of=lambda row: strings[row].as_py())

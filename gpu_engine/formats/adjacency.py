@@ -17,13 +17,15 @@ from gpu_engine.formats._place import Place, refusing
 from gpu_engine.formats._text import SPACE, Fields, as_text, blank_lines, split_lines, words_of_width
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.rounding import AS_WRITTEN, Precision
 
 ENTRIES = Place("entry")
 """Sparse and dense arrays have no rows of edges; the number is that of the non-zero entry, row by row."""
 
 
-def read_adjacency(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+def read_adjacency(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN) -> EdgeList:
     """Read a dense matrix of text; `InvalidNetwork` names the line."""
+    precision = precision.of_body(None)
     text = as_text(load(source))
     text = np.where(text == ord(","), np.uint8(SPACE), text)
     lines = split_lines(text)
@@ -33,22 +35,29 @@ def read_adjacency(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
     if n == 0:
         raise InvalidNetwork("the matrix is empty")
     fields = Fields(text, *words_of_width(text, lines, n))
-    amounts = _capacity.from_text(fields.strings(), Place("line", numbers=np.repeat(lines.number, n)))
+    place = Place("line", numbers=np.repeat(lines.number, n))
+    amounts = _capacity.from_text(fields.strings(), place, precision)
     tail, head = np.divmod(np.flatnonzero(amounts.units), n)
     check_edge_count(len(tail), limits)
     units = amounts.units[amounts.units != 0]
     return assemble(tail, head, units, n_vertices=n, decimals=amounts.decimals, limits=limits)
 
 
-def read_npy(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+def read_npy(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN) -> EdgeList:
     """Read a dense matrix from an ``.npy`` file."""
     data = load(source)
     with refusing("not an npy array", ValueError, EOFError, OSError):
         matrix = read_array(data, "matrix")
-    return from_matrix(matrix, limits=limits)
+    return from_matrix(matrix, limits=limits, precision=precision)
 
 
-def from_matrix(matrix: Any, *, undirected: bool = False, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+def from_matrix(
+    matrix: Any,
+    *,
+    undirected: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    precision: Precision = AS_WRITTEN,
+) -> EdgeList:
     """The network of a 2-D array or of a sparse matrix with ``tocoo()``.
 
     With `undirected` the matrix must be symmetric and each pair of equal entries is one undirected edge.
@@ -64,7 +73,7 @@ def from_matrix(matrix: Any, *, undirected: bool = False, limits: Limits = DEFAU
     if entry.dtype.kind not in "iuf":
         raise InvalidNetwork(f"entries must be integers or floats, not {entry.dtype}")
     convert = _capacity.from_floats if entry.dtype.kind == "f" else _capacity.from_whole
-    amounts = convert(entry, ENTRIES)
+    amounts = convert(entry, ENTRIES, precision.of_body(None))
     units = amounts.units
     if undirected:
         _require_symmetric(n, tail, head, units)

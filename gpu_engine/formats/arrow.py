@@ -30,6 +30,7 @@ from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats._sink import Sink
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.rounding import AS_WRITTEN, Precision, check_decimals
 from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
@@ -45,6 +46,7 @@ __all__ = [
     "pack_into",
     "read_arrow",
     "read_tables",
+    "stated_decimals",
     "unpack",
     "write_arrow",
 ]
@@ -56,12 +58,12 @@ BATCH_ROWS = 1 << 18
 """Written at a time, where a network is written piece by piece."""
 
 
-def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+def read_arrow(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN) -> EdgeList:
     """Read one or two Arrow IPC streams; nothing is decompressed before its declared size was checked."""
-    return _read(source, limits, packed=False)
+    return _read(source, limits, precision, packed=False)
 
 
-def _read(source: Source, limits: Limits, *, packed: bool) -> EdgeList:
+def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool) -> EdgeList:
     """`packed` says that `pack` wrote it, which keeps the engine's own `INFINITE`, and that no name occurs twice:
     looking for repeats takes longer than all else.
     """
@@ -76,7 +78,7 @@ def _read(source: Source, limits: Limits, *, packed: bool) -> EdgeList:
         raise InvalidNetwork("the stream of labels is missing")
     tail, head, labels = _ends(columns, labels)
     unlimited = _flags(columns["unlimited"], "unlimited") if "unlimited" in columns else None
-    amounts = _capacities(columns["capacity"], metadata.count("decimals"), unlimited, packed)
+    amounts = _capacities(columns["capacity"], metadata.count("decimals"), precision, unlimited, packed)
     n_vertices = metadata.count("n_vertices")
     return assemble(
         tail,
@@ -115,6 +117,11 @@ def column(table: pa.Table, name: str) -> pa.Array:
         values = table.column(name).combine_chunks()
         is_plain = not pa.types.is_dictionary(values.type) or is_text_dictionary(values.type)
         return values if is_plain else values.dictionary_decode()
+
+
+def stated_decimals(schema: pa.Schema) -> int | None:
+    """What the metadata says that whole numbers are units of. Raises `InvalidNetwork` if it says so wrongly."""
+    return check_decimals(_Metadata(schema.metadata or {}).count("decimals"))
 
 
 def write_arrow(edges: EdgeList, compression: str | None = None) -> bytes:
@@ -184,7 +191,7 @@ def _tables(edges: EdgeList, *, packed: bool) -> list[pa.Table]:
 
 def unpack(packed: bytes | memoryview, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
     """The network `pack` was given, field by field and bit by bit. Who makes a `Network` of it checks the names."""
-    return _read(packed, limits, packed=True)
+    return _read(packed, limits, AS_WRITTEN, packed=True)
 
 
 class _Metadata:
@@ -280,23 +287,24 @@ def _edge_ids(values: pa.Array) -> Names:
     return from_arrow(values, "edge_id")
 
 
-def _capacities(column: pa.Array, decimals: int | None, unlimited: BoolArray | None, packed: bool) -> _capacity.Amounts:
-    decimals = _capacity.check_decimals(decimals)
+def _capacities(
+    column: pa.Array, own_decimals: int | None, precision: Precision, unlimited: BoolArray | None, packed: bool
+) -> _capacity.Amounts:
+    precision = precision.of_body(own_decimals)
     if pa.types.is_integer(column.type):
         whole = column.to_numpy(zero_copy_only=False)
         if packed:
-            return _capacity.Amounts(_capacity.from_integers(whole, ROWS), decimals or 0)
-        return _capacity.Amounts(_capacity.from_units(whole, ROWS, unlimited), decimals or 0)
-    amounts = _fractions(column, decimals)
+            return _capacity.Amounts(_capacity.from_integers(whole, ROWS), own_decimals or 0)
+        return _capacity.from_units(whole, ROWS, own_decimals, precision, unlimited)
+    amounts = _fractions(column, precision)
     return _capacity.Amounts(_capacity.with_unlimited(amounts.units, unlimited), amounts.decimals)
 
 
-def _fractions(column: pa.Array, decimals: int | None) -> _capacity.Amounts:
+def _fractions(column: pa.Array, precision: Precision) -> _capacity.Amounts:
     if pa.types.is_decimal128(column.type):
-        return _capacity.from_decimals(column, ROWS, decimals)
+        return _capacity.from_decimals(column, ROWS, precision)
     if pa.types.is_floating(column.type):
-        values = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
-        return _capacity.from_floats(values, ROWS, decimals)
+        return _capacity.from_floats(column.to_numpy(zero_copy_only=False), ROWS, precision)
     raise InvalidNetwork(f"capacity must be integer, decimal128 or float64, not {column.type}", field="/capacity")
 
 

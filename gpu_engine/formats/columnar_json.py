@@ -1,8 +1,8 @@
 """Columnar JSON: one array per column, numbers read exactly as they are written.
 
 ``{"tail": [...], "head": [...], "capacity": [...]}`` and optionally ``n_vertices``, ``undirected`` (one boolean or one
-per edge), ``closed`` (a boolean per edge: nothing passes until it is reopened), ``decimals``, ``edge_ids``,
-``vertex_labels``, ``source``, ``sink``.
+per edge), ``closed`` (a boolean per edge: nothing passes until it is reopened), ``decimals``, ``rounding``,
+``edge_ids``, ``vertex_labels``, ``source``, ``sink``.
 
 Capacities are numbers of the caller's unit, strings of such numbers, or ``"inf"``. Tails, heads, source and
 sink are vertex indices if they are integers and there are no ``vertex_labels``; else they are names: those
@@ -27,12 +27,16 @@ from gpu_engine.formats._names import Names, as_arrow, as_list, find_label, look
 from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.rounding import AS_WRITTEN, Precision
 from gpu_engine.text.json_fault import json_fault
 from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
 REQUIRED = ("tail", "head", "capacity")
-OPTIONAL = ("n_vertices", "undirected", "closed", "decimals", "edge_ids", "vertex_labels", "source", "sink")
+OPTIONAL = (
+    *("n_vertices", "undirected", "closed", "decimals", "rounding"),
+    *("edge_ids", "vertex_labels", "source", "sink"),
+)
 AS_COLUMNS: Final = 'a graph is sent as columns, as in {"tail": [0, 1], "head": [1, 2], "capacity": [3, 4]}'
 ALMOST: Final = frozenset({"tails", "heads", "capacities", "from", "to"})
 """Whoever has these has columns, and only calls them otherwise."""
@@ -46,7 +50,7 @@ class Number(str):
     __slots__ = ()
 
 
-def read_json(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+def read_json(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN) -> EdgeList:
     """Read columnar JSON; `InvalidNetwork` names the column and row. About a second for a million edges."""
     data = load(source)
     try:
@@ -62,10 +66,12 @@ def read_json(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
         raise InvalidNetwork(json_fault(error) + (seems_to_be(data, "JSON") if len(data) else "")) from None
     if not isinstance(body, dict):
         raise InvalidNetwork(f"the body is a JSON object; {AS_COLUMNS}")
-    return from_columns(body, limits)
+    return from_columns(body, limits, precision)
 
 
-def from_columns(body: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+def from_columns(
+    body: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN
+) -> EdgeList:
     """The network of a parsed body, whose fields are those of the module docstring as lists and scalars."""
     unknown = sorted(set(body) - {*REQUIRED, *OPTIONAL})
     if unknown:
@@ -76,8 +82,7 @@ def from_columns(body: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> Ed
     for name in REQUIRED:
         _column(body, name)
     check_edge_count(len(body["tail"]), limits)
-    decimals = _capacity.check_decimals(body.get("decimals"))
-    amounts = _capacities(body["capacity"], decimals)
+    amounts = _capacities(body["capacity"], precision.of_body(body.get("decimals"), body.get("rounding")))
     tail, head, labels, terminals = _vertices(body)
     n_vertices = body.get("n_vertices")
     if n_vertices is not None and type(n_vertices) is not int:
@@ -166,7 +171,7 @@ def _integers(column: list[int], what: str) -> NDArray[np.int64]:
         raise
 
 
-def _capacities(column: list[Any], decimals: int | None) -> _capacity.Amounts:
+def _capacities(column: list[Any], precision: Precision) -> _capacity.Amounts:
     _refuse_kinds(column, {int, float, str, Number, Decimal}, "capacity", "is neither a number nor 'inf'")
     if _kinds(column) <= {int}:
         try:
@@ -174,10 +179,10 @@ def _capacities(column: list[Any], decimals: int | None) -> _capacity.Amounts:
         except OverflowError:
             pass  # the exact reader below names the rows
         else:
-            return _capacity.from_whole(whole, ROWS, decimals)
+            return _capacity.from_whole(whole, ROWS, precision)
     with refusing("capacity", UnicodeError):
         text = pa.array([item if isinstance(item, str) else str(item) for item in column], type=pa.large_string())
-    return _capacity.from_text(text, ROWS, decimals)
+    return _capacity.from_text(text, ROWS, precision)
 
 
 def _names(column: Any, what: str) -> Names:

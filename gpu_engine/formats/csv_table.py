@@ -20,6 +20,7 @@ from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_app
 from gpu_engine.formats._place import Place, refusing, shown
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.rounding import AS_WRITTEN, Precision
 from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
@@ -37,14 +38,15 @@ BLOCK_BYTES = 1 << 16
 WHOLE_NUMBER = r"^-?[0-9]{1,18}$"
 
 
-def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN) -> EdgeList:
     """Read a table of edges; `InvalidNetwork` names the line. About half a second for a million edges."""
+    precision = precision.of_body(None)
     table = _table(_trimmed(memoryview(load(source))))
     check_edge_count(table.num_rows, limits)
     columns = {name: table.column(name).combine_chunks() for name in table.column_names}
     for name, column in columns.items():
         LINES.refuse(pc.equal(column, "").to_numpy(zero_copy_only=False), "is empty", what=name)
-    amounts = _capacity.from_text(columns["capacity"], LINES)
+    amounts = _capacity.from_text(columns["capacity"], LINES, precision)
     tail, head, labels = _ends(columns["tail"], columns["head"])
     return assemble(
         tail,

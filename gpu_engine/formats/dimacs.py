@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from gpu_engine.errors import CapacityOverflow, InvalidNetwork
+from gpu_engine.errors import InvalidNetwork
+from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble, check_edge_count, check_vertex_count
 from gpu_engine.formats._text import (
     Bytes,
@@ -23,15 +24,17 @@ from gpu_engine.formats._text import (
 )
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
-from gpu_engine.types import INFINITE, MAX_TOTAL, UnitArray, VertexArray
+from gpu_engine.networks.rounding import AS_WRITTEN, Precision
+from gpu_engine.types import INFINITE, UnitArray, VertexArray
 
 KNOWN = b"cpna"
 STEP = 1 << 16
 """Arcs that are written at a time."""
 
 
-def read_dimacs(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+def read_dimacs(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN) -> EdgeList:
     """Read a ``max`` problem; `InvalidNetwork` names the line. Linear, about a second for a million arcs."""
+    precision = precision.of_body(None)
     text = as_text(load(source))
     lines = split_lines(text)
     kind = first_bytes(text, lines)
@@ -47,12 +50,13 @@ def read_dimacs(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
     columns = split_fields(text, arcs, 3, skip=1)
     names = ("tail", "head", "capacity")
     tail, head, capacity = (column.integers(arcs.place, name) for column, name in zip(columns, names, strict=True))
-    arcs.place.refuse(capacity > MAX_TOTAL, "is too large", CapacityOverflow, what="capacity")
+    amounts = _capacity.from_whole(capacity, arcs.place, precision)
     return assemble(
         tail,
         head,
-        capacity,
+        amounts.units,
         n_vertices=n_vertices,
+        decimals=amounts.decimals,
         source=source_vertex,
         sink=sink_vertex,
         place=arcs.place,

@@ -21,14 +21,16 @@ from gpu_engine.formats._text import (
 )
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.rounding import AS_WRITTEN, Precision
 
 BANNER = ["%%matrixmarket", "matrix", "coordinate"]
 VALUES = ("integer", "real", "pattern")
 SYMMETRIES = ("general", "symmetric")
 
 
-def read_matrix_market(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+def read_matrix_market(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN) -> EdgeList:
     """Read a coordinate matrix; real values become exact decimals, `InvalidNetwork` names the line."""
+    precision = precision.of_body(None)
     text = as_text(load(source))
     lines = split_lines(text)
     value, symmetry = _banner(text, lines)
@@ -41,9 +43,10 @@ def read_matrix_market(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeL
     if len(entries) != size[2]:
         raise InvalidNetwork(f"line {len(lines)}: {len(entries)} of {size[2]} entries", lines=[len(lines)])
     columns = split_fields(text, entries, 2 if value == "pattern" else 3)
-    amounts = _capacity.Amounts(np.ones(len(entries), dtype=np.int64), 0)
-    if value != "pattern":
-        amounts = _capacity.from_text(columns[2].strings(), entries.place)
+    if value == "pattern":
+        amounts = _capacity.from_whole(np.ones(len(entries), dtype=np.int64), entries.place, precision)
+    else:
+        amounts = _capacity.from_text(columns[2].strings(), entries.place, precision)
     return assemble(
         columns[0].integers(entries.place, "row index"),
         columns[1].integers(entries.place, "column index"),

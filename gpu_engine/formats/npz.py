@@ -2,9 +2,9 @@
 
 Two sets of field names. Our own: ``tail, head, capacity`` and optionally ``n_vertices, decimals, undirected`` (one flag
 or one per edge), ``unlimited`` and ``closed`` (a flag per edge: its capacity never limits; nothing passes until it is
-reopened), ``edge_ids, vertex_labels, source, sink``; whole capacities count units. And that of the research data sets:
-``n, src, dst, cap, s, t, undirected``, where a true ``undirected`` says that arcs 2k and 2k+1 are the two directions of
-one edge of equal capacity.
+reopened), ``edge_ids, vertex_labels, source, sink``; whole capacities count units of ``decimals`` (without it: of the
+caller's unit). And that of the research data sets: ``n, src, dst, cap, s, t, undirected``, where a true ``undirected``
+says that arcs 2k and 2k+1 are the two directions of one edge of equal capacity.
 """
 
 import struct
@@ -27,6 +27,7 @@ from gpu_engine.formats._sink import Sink
 from gpu_engine.formats._zip import Archive
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.rounding import AS_WRITTEN, Precision
 from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
@@ -42,15 +43,15 @@ MALFORMED = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, stru
 """zipfile and NumPy raise these for archives that are cut, broken, encrypted or of unknown compression."""
 
 
-def read_npz(source: Source, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
+def read_npz(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN) -> EdgeList:
     """Read an archive with either set of field names; linear in its bytes."""
     data = load(source)
     with refusing("not an npz archive" + seems_to_be(data, "npz"), *MALFORMED):
         arrays = _arrays(data, limits)
     if set(OWN) <= set(arrays):
-        return _own(arrays, limits)
+        return _own(arrays, limits, precision)
     if set(RESEARCH) == set(arrays):
-        return _research(arrays, limits)
+        return _research(arrays, limits, precision)
     sets = (OWN, RESEARCH)
     wanted = max(sets, key=lambda names: len(set(names) & set(arrays)))
     missing = next(name for name in wanted if name not in arrays)
@@ -115,14 +116,14 @@ def _unknown(name: str, there: Iterable[str]) -> InvalidNetwork:
     return InvalidNetwork(f"unknown array {shown(name)}{did_you_mean(name, others)}", field=pointer(name))
 
 
-def _own(arrays: Arrays, limits: Limits) -> EdgeList:
+def _own(arrays: Arrays, limits: Limits, precision: Precision) -> EdgeList:
     unknown = sorted(set(arrays) - {*OWN, *OWN_OPTIONAL})
     if unknown:
         raise _unknown(unknown[0], arrays)
     tail, head = _column(arrays, "tail", "iu"), _column(arrays, "head", "iu")
     check_edge_count(len(tail), limits)
-    decimals = _capacity.check_decimals(_scalar(arrays, "decimals"))
-    amounts = _capacities(_column(arrays, "capacity", "iuf"), decimals, _flags(arrays, "unlimited"))
+    own = _scalar(arrays, "decimals")
+    amounts = _capacities(_column(arrays, "capacity", "iuf"), own, precision, _flags(arrays, "unlimited"))
     labels = _names(arrays, "vertex_labels")
     n_vertices = _scalar(arrays, "n_vertices")
     return assemble(
@@ -141,9 +142,9 @@ def _own(arrays: Arrays, limits: Limits) -> EdgeList:
     )
 
 
-def _research(arrays: Arrays, limits: Limits) -> EdgeList:
+def _research(arrays: Arrays, limits: Limits, precision: Precision) -> EdgeList:
     tail, head = _column(arrays, "src", "iu"), _column(arrays, "dst", "iu")
-    amounts = _capacities(_column(arrays, "cap", "iuf"), None, None)
+    amounts = _capacities(_column(arrays, "cap", "iuf"), None, precision, None)
     units = amounts.units
     undirected = _undirected(arrays)
     if not isinstance(undirected, bool):
@@ -180,11 +181,14 @@ def _column(arrays: Arrays, name: str, kinds: str) -> NDArray[Any]:
     return _capacity.from_integers(column, ROWS) if column.dtype.kind == "u" else column
 
 
-def _capacities(column: NDArray[Any], decimals: int | None, unlimited: BoolArray | None) -> _capacity.Amounts:
+def _capacities(
+    column: NDArray[Any], own_decimals: int | None, precision: Precision, unlimited: BoolArray | None
+) -> _capacity.Amounts:
+    precision = precision.of_body(own_decimals)
     if column.dtype.kind == "f":
-        amounts = _capacity.from_floats(column, ROWS, decimals)
+        amounts = _capacity.from_floats(column, ROWS, precision)
         return _capacity.Amounts(_capacity.with_unlimited(amounts.units, unlimited), amounts.decimals)
-    return _capacity.Amounts(_capacity.from_units(column, ROWS, unlimited), decimals or 0)
+    return _capacity.from_units(column, ROWS, own_decimals, precision, unlimited)
 
 
 def _scalar(arrays: Arrays, name: str) -> int | None:

@@ -27,8 +27,8 @@ BLOCK_BYTES: Final = 1 << 20
 
 NUMBER_BYTES: Final = 22
 """For each number of a binary column."""
-FLOAT_BYTES: Final = 40
-"""More if it is a float: the decimals it stands for are looked for."""
+FLOAT_BYTES: Final = 70
+"""More if it is a float: the decimals it stands for are looked for, and it may be rounded."""
 NAME_BYTES: Final = 130
 """For each name, beside `NAME_COPIES` of its text."""
 NAME_COPIES: Final = 4

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation, localcontext
 
 from gpu_engine.errors import CapacityOverflow, InvalidNetwork
+from gpu_engine.networks.rounding import OF_DECIMAL, Rounding, more_decimals
 from gpu_engine.types import INFINITE, MAX_TOTAL
 
 EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
@@ -12,12 +13,16 @@ EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
 MAX_LITERAL = 40
 """Longest literal read, in characters."""
 
+MAX_ROUNDED = 128
+"""Longest literal of an amount that may be rounded: a float of 17 digits may stand behind many zeros."""
+WIDE = Context(prec=200, traps=[Inexact, InvalidOperation])
 
-def read_decimal(literal: str, row: object = None) -> Decimal:
+
+def read_decimal(literal: str, row: object = None, longest: int = MAX_LITERAL) -> Decimal:
     """The exact finite value of a literal such as "4", "-1.5" or "2e3"; raises `InvalidNetwork` naming `row`."""
-    if len(literal) <= MAX_LITERAL:
+    if len(literal) <= longest:
         try:
-            number = EXACT.create_decimal(literal)
+            number = WIDE.create_decimal(literal)
         except (InvalidOperation, Inexact):
             number = Decimal("nan")
         if number.is_finite() and "_" not in literal:
@@ -25,37 +30,55 @@ def read_decimal(literal: str, row: object = None) -> Decimal:
     raise InvalidNetwork(f"{literal[:MAX_LITERAL]!r} is no finite amount", [row])
 
 
-def to_units(number: Decimal, decimals: int, row: object = None) -> int:
-    """Whole units of ``10 ** -decimals``; raises rather than rounds, and beyond `MAX_TOTAL` either way."""
+def read_amount(literal: str, rounding: Rounding, row: object = None) -> Decimal:
+    """As `read_decimal`, with more digits where they may be rounded away."""
+    return read_decimal(literal, row, MAX_LITERAL if rounding == "error" else MAX_ROUNDED)
+
+
+def to_units(number: Decimal, decimals: int, row: object = None, rounding: Rounding = "error") -> int:
+    """Whole units of ``10 ** -decimals``; raises beyond `MAX_TOTAL` either way."""
     if number and number.adjusted() + decimals > 19:
         raise CapacityOverflow(f"{number} is beyond the limit of {MAX_TOTAL} units", [row])
-    units = number.scaleb(decimals, EXACT)
+    units = _whole(number.scaleb(decimals, WIDE), rounding)
     whole = int(units)
     if whole != units:
-        raise InvalidNetwork(
-            f"{number} has more than {decimals} decimals, which were fixed when the graph was loaded", [row]
-        )
+        raise InvalidNetwork(f"{number} {more_decimals(decimals)}, which were fixed when the graph was loaded", [row])
     if abs(whole) > MAX_TOTAL:
         raise CapacityOverflow(f"{number} is beyond the limit of {MAX_TOTAL} units", [row])
     return whole
 
 
-def read_amounts(literals: Sequence[str], decimals: int, rows: Sequence[object]) -> list[int]:
+def to_add(number: Decimal, own: int, decimals: int, row: object = None, rounding: Rounding = "error") -> int:
+    """Whole units that bring `own` units to the rounded sum of both; to one below zero if the exact sum is."""
+    more = to_units(number, decimals, row, "down" if rounding != "error" else "error")
+    if own == INFINITE or own + more < 0 or rounding == "error":
+        return more
+    with localcontext(WIDE):
+        return int(_whole(own + number.scaleb(decimals), rounding)) - own
+
+
+def _whole(units: Decimal, rounding: Rounding) -> Decimal:
+    return units if rounding == "error" else units.to_integral_value(OF_DECIMAL[rounding], WIDE)
+
+
+def read_amounts(
+    literals: Sequence[str], decimals: int, rows: Sequence[object], rounding: Rounding = "error"
+) -> list[int]:
     """Units of each literal; ``"inf"`` is `INFINITE`. Raises for negative amounts. O(k)."""
     amounts = []
     for literal, row in zip(literals, rows, strict=True):
         if literal == "inf":
             amounts.append(INFINITE)
             continue
-        units = to_units(read_decimal(literal, row), decimals, row)
-        if units < 0:
+        number = read_amount(literal, rounding, row)
+        if number < 0:  # before it may be rounded to zero
             raise InvalidNetwork(f"{literal} is negative", [row])
-        amounts.append(units)
+        amounts.append(to_units(number, decimals, row, rounding))
     return amounts
 
 
-def scale_units(units: int, factor: Decimal, *, down: bool, row: object = None) -> int:
-    """``units * factor`` in whole units, rounded down only if `down`. `INFINITE` stays so unless times zero."""
+def scale_units(units: int, factor: Decimal, *, rounding: Rounding = "error", row: object = None) -> int:
+    """``units * factor`` in whole units, rounded if that is asked for. `INFINITE` stays so unless times zero."""
     if units == INFINITE:
         if factor == 0:
             raise InvalidNetwork("an unlimited capacity cannot be scaled by zero", [row])
@@ -64,9 +87,10 @@ def scale_units(units: int, factor: Decimal, *, down: bool, row: object = None) 
         raise CapacityOverflow(f"scaled by {factor} the capacity is beyond {MAX_TOTAL} units", [row])
     with localcontext(EXACT):
         product = units * factor
-        whole = int(product)
-        if whole != product and not down:
-            raise InvalidNetwork(f"scaled by {factor} the capacity is no whole number of units", [row])
+        whole = int(_whole(product, rounding))
+        if whole != product and rounding == "error":
+            ask = "rounding=nearest (or down, up) rounds it"
+            raise InvalidNetwork(f"scaled by {factor} the capacity is no whole number of units; {ask}", [row])
     if whole > MAX_TOTAL:
         raise CapacityOverflow(f"scaled by {factor} the capacity is beyond {MAX_TOTAL} units", [row])
     return whole

@@ -18,7 +18,8 @@ from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.ends import EndIndex
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import Ids, OperationLike, complete, unknown_edges
-from gpu_engine.networks.units import read_amounts, read_decimal, scale_units, to_units
+from gpu_engine.networks.rounding import Rounding
+from gpu_engine.networks.units import read_amount, read_amounts, read_decimal, scale_units, to_add
 from gpu_engine.text.literals import read_literals
 from gpu_engine.text.names import Names
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray
@@ -79,7 +80,7 @@ class CapacityTable:
         batch: Sequence[OperationLike],
         *,
         on_missing: Literal["error", "skip"] = "error",
-        rounding: Literal["exact", "down"] = "exact",
+        rounding: Rounding = "error",
     ) -> Change:
         """Run the operations in order on copies of the edges they name; the table stays as it is.
 
@@ -103,7 +104,7 @@ class CapacityTable:
                 known = np.flatnonzero(rows >= 0)
                 self._refuse_twice(rows[known])
                 at = np.searchsorted(touched, rows[known])
-                self._run(batch[place], known, at, own, closed, rounding == "down")
+                self._run(batch[place], known, at, own, closed, rounding)
         except EngineError as error:
             error.where = complete(self.network, batch, place, found, error.where)
             raise
@@ -125,7 +126,7 @@ class CapacityTable:
         at: NDArray[np.int64],
         own: UnitArray,
         closed: BoolArray,
-        down: bool,
+        rounding: Rounding,
     ) -> None:
         """One operation on the touched edges; ``at`` are their places, ``known`` those of their amounts."""
         if operation.op in ("close", "reopen"):
@@ -139,21 +140,21 @@ class CapacityTable:
             raise InvalidNetwork(f"{operation.op} has {count} amounts for {0 if names is None else len(names)} edges")
         literals, ids = _chosen(operation.amounts, known), known
         if operation.op == "set":
-            own[at] = self._set(literals, ids)
+            own[at] = self._set(literals, ids, rounding)
         elif operation.op == "add":
-            own[at] = self._added(own[at], literals, ids)
+            own[at] = self._added(own[at], literals, ids, rounding)
         else:
-            own[at] = _scaled(own[at].tolist(), literals, ids, down)
+            own[at] = _scaled(own[at].tolist(), literals, ids, rounding)
 
-    def _set(self, literals: Sequence[str], ids: Ids) -> UnitArray:
+    def _set(self, literals: Sequence[str], ids: Ids, rounding: Rounding) -> UnitArray:
         decimals = self.network.decimals
-        return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [ids[i]])[0])
+        return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [ids[i]], rounding)[0])
 
-    def _added(self, own: UnitArray, literals: Sequence[str], ids: Ids) -> UnitArray:
+    def _added(self, own: UnitArray, literals: Sequence[str], ids: Ids, rounding: Rounding) -> UnitArray:
         decimals = self.network.decimals
 
         def one(i: int) -> int:
-            return to_units(read_decimal(literals[i], ids[i]), decimals, ids[i])
+            return to_add(read_amount(literals[i], rounding, ids[i]), int(own[i]), decimals, ids[i], rounding)
 
         more = read_literals(literals, decimals, one, signed=True)
         unlimited = own == INFINITE
@@ -221,11 +222,11 @@ def _chosen(column: Sequence[Any] | NDArray[np.int64], rows: NDArray[np.int64]) 
     return column if len(rows) == len(column) else [column[i] for i in rows.tolist()]
 
 
-def _scaled(own: list[int], literals: Sequence[str], ids: Ids, down: bool) -> list[int]:
+def _scaled(own: list[int], literals: Sequence[str], ids: Ids, rounding: Rounding) -> list[int]:
     scaled = []
     for units, literal, name in zip(own, literals, ids, strict=True):
         factor = read_decimal(literal, name)
         if factor < 0:
             raise InvalidNetwork(f"the factor {literal} is negative", [name])
-        scaled.append(scale_units(units, factor, down=down, row=name))
+        scaled.append(scale_units(units, factor, rounding=rounding, row=name))
     return scaled

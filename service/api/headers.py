@@ -93,6 +93,12 @@ def must_be_new(headers: Headers) -> bool:
     return True
 
 
+def refuse_if_none_match(headers: Headers) -> None:
+    """Raise invalid_request for a condition of a change that only a load can have: it would not be looked at."""
+    if "if-none-match" in headers:
+        raise ServiceError("invalid_request", 'If-None-Match is for PUT; here If-Match: "7" names the version')
+
+
 def _etags(value: str) -> list[tuple[bool, str]]:
     """Each ETag of a list: whether it is weak, and what stands between its quotes."""
     found: list[tuple[bool, str]] = []

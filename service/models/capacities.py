@@ -5,6 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from gpu_engine.networks.rounding import Rounding
 from service.errors import ServiceError
 from service.models.body import Body
 from service.models.columns import Amounts, Ids, refuse_infinite, refuse_negative
@@ -102,8 +103,8 @@ class PatchBody(OperationBody):
 
     batch: list[OperationBody] | None = Field(default=None, max_length=MAX_OPERATIONS)
     on_missing: Literal["error", "skip"] = "error"
-    rounding: Literal["exact", "down"] = Field(
-        default="exact", description="How `scale` treats a result that is no whole number of units."
+    rounding: Rounding = Field(
+        default="error", description="What becomes of a result of more decimals than the graph's."
     )
 
     def check_operation(self) -> None:
@@ -127,8 +128,18 @@ class PatchBody(OperationBody):
     def _operations(self) -> Iterator[OperationBody]:
         yield from (self,) if self.batch is None else self.batch
 
-    def args(self, *, if_match: int | list[int] | None, solve: Literal["all", "none"], max_rows: int) -> PatchArgs:
-        """What the worker gets; raises too_large when the batch has more than `max_rows` rows in all."""
+    def args(
+        self,
+        *,
+        if_match: int | list[int] | None,
+        solve: Literal["all", "none"],
+        max_rows: int,
+        rounding: Rounding | None = None,
+    ) -> PatchArgs:
+        """What the worker gets; raises too_large when the batch has more than `max_rows` rows in all.
+
+        A `rounding` that stands beside the body counts for more than the body's own.
+        """
         n_rows = sum(operation.n_rows for operation in self._operations())
         if n_rows > max_rows:
             raise ServiceError(
@@ -138,7 +149,7 @@ class PatchBody(OperationBody):
         return PatchArgs.model_construct(
             batch=[operation.operation() for operation in self._operations()],
             on_missing=self.on_missing,
-            rounding=self.rounding,
+            rounding=self.rounding if rounding is None else rounding,
             if_match=if_match,
             solve=solve,
         )

@@ -13,6 +13,9 @@ from service.models.numbers import Number
 MAX_EXPONENT: Final = 40
 """Amounts are below 10**40 and have at most 40 places: far outside int64 units, and cheap to write out."""
 
+TINY: Final = Decimal("1e-21")
+"""Less than half a unit of any graph, also after it was multiplied with the largest capacity."""
+
 MAX_LITERAL_CHARS: Final = 128
 SHOWN_CHARS: Final = 60
 """Of a value in an error."""
@@ -87,8 +90,8 @@ def _plain(literal: str, row: int) -> str:
         return "0"
     if number.adjusted() > MAX_EXPONENT:
         raise ColumnFault(f"row {row}: {literal} is over every limit", [row], code="capacity_overflow")
-    if number.adjusted() < -MAX_EXPONENT:
-        raise ColumnFault(f"row {row}: {literal} has more decimals than any graph", [row])
+    if number.adjusted() < -MAX_EXPONENT:  # below every unit: refused or rounded alike, however small it is
+        number = TINY.copy_sign(number)
     return format(number, "f")
 
 

@@ -4,6 +4,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
+from gpu_engine.networks.rounding import Rounding
 from service.models.body import Body
 from service.models.columns import Amounts, Ids, Seconds, refuse_negative
 from service.models.faults import ColumnFault
@@ -34,6 +35,7 @@ class MaxFlowBody(Body):
     sinks: Ids | None = None
     supply: Amounts | None = Field(default=None, description="A cap for each source.")
     demand: Amounts | None = Field(default=None, description="A cap for each sink.")
+    rounding: Rounding = Field(default="error", description="What becomes of caps with more decimals than the graph's.")
     fields: list[FlowField] | None = Field(default=None, max_length=3)
     min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
     flow: FlowOptions = FlowOptions()
@@ -61,6 +63,7 @@ class MaxFlowBody(Body):
             sinks=self.sinks,
             supply=self.supply,
             demand=self.demand,
+            rounding=self.rounding,
             fields=default_fields if self.fields is None else frozenset(self.fields),
             zeros=self.flow.zeros,
             min_version=self.min_version,

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
-from gpu_engine.types import MAX_ARCS, MAX_VERTICES
+from gpu_engine.networks.rounding import Rounding
+from gpu_engine.types import MAX_ARCS, MAX_DECIMALS, MAX_VERTICES
 from service.models.body import Body
 from service.models.columns import Amounts, Ids
 from service.store.catalogue import GraphInfo
@@ -36,6 +37,15 @@ class GraphBody(Body):
     undirected: bool | list[bool] = False
     closed: list[bool] | None = None
     """Edges that let nothing through until a PATCH reopens them."""
+    decimals: int | None = Field(
+        default=None,
+        ge=0,
+        le=MAX_DECIMALS,
+        description="Places amounts are kept to; the fewest that hold all by default.",
+    )
+    rounding: Rounding = Field(
+        default="error", description="What becomes of a capacity with more places; needs `decimals`."
+    )
     edge_ids: Ids | None = None
     vertex_labels: Ids | None = None
     source: int | str | None = None
@@ -94,6 +104,7 @@ class CapacitiesInfo(BaseModel):
     head: list[int] | list[str]
     capacity: list[Any]
     closed: list[bool]
+    undirected: list[bool]
 
 
 class SnapshotInfo(BaseModel):

@@ -159,6 +159,7 @@ def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
         "head": labels(network.vertex_labels, listed(network.edge_head(rows))),
         "capacity": amounts(network, own, listed(np.arange(len(own)))),
         "closed": graph.table.closed[rows].tolist(),
+        "undirected": network.is_undirected(rows).tolist(),
     }
 
 

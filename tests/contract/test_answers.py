@@ -15,6 +15,7 @@ import pytest
 from gpu_engine import formats
 from gpu_engine.types import INFINITE
 from service.protocol import Kind, PatchArgs, Problem, Status
+from tests import bombs
 from tests.contract.fakes import CITY, Api
 
 JSON = {"Content-Type": "application/json"}
@@ -162,6 +163,89 @@ def test_patch_as_arrow(api: Api, columns: dict[str, Any], op: str, amounts: lis
     assert response.status_code == 200, response.text
     operation = api.fakes.dispatcher.sent[0].args.batch[0]
     assert (operation.op, operation.amounts) == (op, amounts)
+
+
+@pytest.mark.parametrize(
+    ("column", "verb", "amounts"),
+    [
+        (pa.array([150, 7, 2**60], pa.int64()), "set", ["1.50", "0.07", "11529215046068469.76"]),
+        (pa.array([150, 2**63 - 1], pa.int64()), "set", ["1.50", "92233720368547758.07"]),
+        (pa.array([-150, 1], pa.int16()), "add", ["-1.50", "0.01"]),
+        (pa.array([2**64 - 1], pa.uint64()), "add", ["184467440737095516.15"]),
+        (pa.array([150, 7]), "scale", ["150", "7"]),
+        (pa.array([150.0, 0.1], pa.float32()), "set", ["150.0", "0.1"]),
+        (pa.array([1, 2], pa.decimal128(4, 0)), "set", ["1", "2"]),
+    ],
+)
+def test_whole_numbers_of_an_arrow_patch_are_units_of_its_decimals(
+    api: Api, column: pa.Array, verb: str, amounts: list[str]
+) -> None:
+    """As in a load, so that a page of capacities can be sent back as it came."""
+    content = bombs.stream({"edge": list(range(len(column))), verb: column}, metadata={"decimals": "2", "version": "7"})
+    response = api.http.patch("/v1/graphs/city/capacities", content=content, headers={"Content-Type": ARROW})
+    assert response.status_code == 200, response.text
+    assert api.fakes.dispatcher.sent[0].args.batch[0].amounts == amounts
+
+
+@pytest.mark.parametrize("decimals", ["10", "-1", "two", ""])
+def test_decimals_of_an_arrow_patch_are_checked(api: Api, decimals: str) -> None:
+    content = bombs.stream({"edge": [0], "set": [1]}, metadata={"decimals": decimals})
+    response = api.http.patch("/v1/graphs/city/capacities", content=content, headers={"Content-Type": ARROW})
+    assert (response.status_code, response.json()["code"]) == (422, "invalid_body")
+
+
+def test_rounding_beside_the_body(api: Api) -> None:
+    """It counts for more than the body's own, and Arrow has no other."""
+    url = "/v1/graphs/city/capacities"
+    for query, body, meant in (
+        ("", {}, "error"),
+        ("", {"rounding": "up"}, "up"),
+        ("?rounding=down", {"rounding": "up"}, "down"),
+        ("?rounding=error", {"rounding": "up"}, "error"),
+    ):
+        assert api.http.patch(url + query, json={"edges": [1], "set": [2], **body}).status_code == 200
+        assert api.fakes.dispatcher.sent[-1].args.rounding == meant
+    content = arrow(edge=[5], set=[1 / 3])
+    assert (
+        api.http.patch(f"{url}?rounding=nearest", content=content, headers={"Content-Type": ARROW}).status_code == 200
+    )
+    assert api.fakes.dispatcher.sent[-1].args.rounding == "nearest"
+    for query in ("?rounding=exact", "?rounding="):
+        assert api.http.patch(url + query, json={"edges": [1], "set": [2]}).status_code == 400
+    assert api.http.patch(url, json={"edges": [1], "set": [2], "rounding": "exact"}).status_code == 422
+
+
+def test_the_smallest_amounts_reach_the_worker(api: Api) -> None:
+    """It refuses them as too fine or rounds them: both alike for whatever is below every unit."""
+    for literal, sent in (("1e-99", "0.000000000000000000001"), ("-1e-999999999", "-0.000000000000000000001")):
+        body = f'{{"edges": [1], "add": [{literal}]}}'
+        assert api.http.patch("/v1/graphs/city/capacities", content=body, headers=JSON).status_code == 200
+        assert api.fakes.dispatcher.sent[-1].args.batch[0].amounts == [sent]
+
+
+def test_decimals_and_rounding_of_a_load(api: Api) -> None:
+    url, body = "/v1/graphs/city", {"tail": [0], "head": [1], "capacity": [1 / 3]}
+    refused = api.http.put(url, json=body).json()
+    assert (refused["code"], refused["rows"]) == ("invalid_body", [0])
+    assert "decimals=6 and rounding=nearest" in refused["detail"]
+    for query in ("?rounding=nearest", "?decimals=6", "?decimals=6&rounding=error"):
+        assert api.http.put(url + query, json=body).json()["code"] == "invalid_body"
+    for query in ("?decimals=10", "?decimals=-1", "?decimals=a", "?decimals=1&rounding=exact"):
+        assert api.http.put(url + query, json=body).json()["code"] == "invalid_request"
+    digests = []
+    for query in ("?decimals=6&rounding=nearest", "?decimals=6&rounding=up", "?decimals=5&rounding=nearest"):
+        assert api.http.put(url + query, json=body, headers={"Idempotency-Key": "k"}).status_code == 201
+        digests.append(api.fakes.dispatcher.sent[-1].body_digest)
+    assert len(set(digests)) == 3
+
+
+@pytest.mark.parametrize("tag", ["*", '"7"'])
+def test_a_condition_that_would_not_be_looked_at_is_refused(api: Api, tag: str) -> None:
+    headers = {"If-None-Match": tag}
+    patched = api.http.patch("/v1/graphs/city/capacities", json={"edges": [1], "set": [2]}, headers=headers)
+    for response in (patched, api.http.delete("/v1/graphs/city", headers=headers)):
+        assert (response.status_code, response.json()["code"]) == (400, "invalid_request")
+    assert not api.fakes.dispatcher.sent
 
 
 @pytest.mark.parametrize(

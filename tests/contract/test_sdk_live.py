@@ -3,8 +3,10 @@
 import asyncio
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import headrace
 import networkx as nx
@@ -165,6 +167,117 @@ def test_every_kind_of_graph_gives_the_same_value(client: Client, tmp_path: Path
         assert graph.max_flow(0, 3).value == (4 if columns["capacity"].dtype.kind == "i" else 5)
     for source in (drawn, tmp_path / "g.max", tmp_path / "g.npz", tmp_path / "g.csv"):
         assert client.put_graph("g", source).max_flow(0, 3).value == 4
+
+
+def test_floats_are_rounded_on_request(client: Client, tmp_path: Path) -> None:
+    """One third and the like: by every road, on load, in updates and in caps."""
+    drawn = nx.DiGraph()
+    drawn.add_edge(0, 1, capacity=1 / 3)
+    drawn.add_edge(0, 2, capacity=0.1 + 0.2)
+    drawn.add_edge(1, 2, capacity=math.inf)
+    matrix = np.array([[0, 1 / 3, 0.1 + 0.2], [0, 0, 1e15], [0, 0, 0]])
+    np.savez(tmp_path / "g.npz", tail=[0, 0], head=[1, 2], capacity=[1 / 3, 0.1 + 0.2])
+    (tmp_path / "g.csv").write_text(f"tail,head,capacity\n0,1,{1 / 3!r}\n0,2,{0.1 + 0.2!r}\n")
+    labelled = nx.relabel_nodes(drawn, str)
+    for graph in (drawn, sp.coo_array(matrix), matrix, tmp_path / "g.npz", str(tmp_path / "g.csv"), labelled):
+        with pytest.raises(headrace.InvalidBody, match="decimals=6 and rounding=nearest"):
+            client.put_graph("thirds", graph)
+        for rounding, expected in (("nearest", "0.333 0.3"), ("down", "0.333 0.3"), ("up", "0.334 0.301")):
+            loaded = client.put_graph("thirds", graph, decimals=3, rounding=rounding)
+            assert loaded.info.decimals == 3
+            assert loaded.capacities().capacity[:2] == tuple(map(Decimal, expected.split()))
+    assert loaded.capacities().capacity[2] == math.inf
+    with pytest.raises(headrace.InvalidBody, match="rounding=nearest"):
+        loaded.patch(edges=[0], set=[2 / 3])
+    assert loaded.patch(edges=[0], set=[2 / 3], rounding="nearest").version == 2
+    assert loaded.patch(edges=[0], add=[1 / 3], rounding="down").version == 3
+    assert loaded.patch(edges=[1], scale=[1 / 3], rounding="up").version == 4
+    assert loaded.capacities(limit=2).capacity == (1, Decimal("0.101"))
+    with pytest.raises(headrace.InvalidBody, match="rounding=nearest"):
+        loaded.max_flow("0", "2", supply={"0": 1 / 3})
+    assert loaded.max_flow("0", "2", supply={"0": 1 / 3}, rounding="down").value == Decimal("0.333")
+    for wrong in (math.nan, -0.1, -math.inf):
+        with pytest.raises(headrace.InvalidBody):
+            client.put_graph("thirds", tail=[0], head=[1], capacity=[wrong], decimals=0, rounding="nearest")
+    with pytest.raises(headrace.CapacityOverflow):
+        client.put_graph("thirds", tail=[0], head=[1], capacity=[1e15], decimals=6, rounding="nearest")
+    with pytest.raises(headrace.InvalidInput, match="needs decimals="):
+        client.put_graph("thirds", drawn, rounding="nearest")
+    loaded.delete()
+
+
+def test_the_sign_of_the_flow_of_undirected_edges(client: Client) -> None:
+    graph = client.put_graph("sign", tail=[0, 2], head=[1, 1], capacity=[5, 3], undirected=True)
+    flow = graph.max_flow(0, 2, fields=["flow"]).flow
+    assert flow is not None
+    assert dict(zip(flow.edges, flow.flow, strict=True)) == {0: 3, 1: -3}
+    client.delete_graph("sign")
+
+
+def test_a_load_replaces_what_its_caller_means(client: Client) -> None:
+    columns: dict[str, Any] = {"tail": [0], "head": [1], "capacity": [1]}
+    first = client.put_graph("meant", **columns, must_be_new=True)
+    assert not first.info.replaced
+    with pytest.raises(headrace.VersionConflict):
+        client.put_graph("meant", **columns, must_be_new=True)
+    first.patch(edges=[0], set=2)
+    with pytest.raises(headrace.VersionConflict):
+        client.put_graph("meant", **columns, if_version=1)
+    assert client.put_graph("meant", **columns, if_version=2).info.replaced
+    with pytest.raises(headrace.VersionConflict):
+        client.delete_graph("meant", if_version=2)
+    client.delete_graph("meant", if_version=1)
+    with pytest.raises(headrace.UnknownGraph):
+        client.delete_graph("meant")
+
+
+def test_a_graph_goes_to_networkx_and_back(client: Client, small: Graph) -> None:
+    small.close(["s-b"])
+    small.patch(edges=["a-t"], set=math.inf)
+    drawn = small.to_networkx(page=3)
+    assert type(drawn) is nx.DiGraph
+    assert nx.maximum_flow_value(drawn, "s", "t") == small.max_flow().value == 3
+    back = client.put_graph("back", drawn)
+    assert back.max_flow("s", "t").value == 3
+    drawn = nx.karate_club_graph()
+    there = client.put_graph("back", drawn, capacity="weight")
+    again = there.to_networkx(page=10)
+    assert type(again) is nx.Graph
+    assert nx.maximum_flow_value(again, 0, 33) == nx.maximum_flow_value(drawn, 0, 33, capacity="weight")
+    there.delete()
+
+
+N_AT_ONCE = 100
+SIDE = 160
+"""Of a grid: about 100,000 edges."""
+
+
+def grid(client: Client) -> Graph:
+    rng = np.random.default_rng(7)
+    cells = np.arange(SIDE * SIDE).reshape(SIDE, SIDE)
+    pairs = [(cells[:, :-1], cells[:, 1:]), (cells[:-1], cells[1:])]
+    tail = np.concatenate([end.ravel() for pair in pairs for end in pair])
+    head = np.concatenate([end.ravel() for pair in pairs for end in pair[::-1]])
+    return client.put_graph("grid", tail=tail, head=head, capacity=rng.integers(1, 1000, len(tail)))
+
+
+def test_a_hundred_questions_at_once_are_all_answered(client: Client, service_url: str) -> None:
+    """Of one client, each for other terminals: none is refused to its caller, by threads or by tasks."""
+    graph = grid(client)
+    assert graph.info.n_edges > 100_000
+    ends = [(corner, SIDE * SIDE - 1 - corner) for corner in range(N_AT_ONCE)]
+    with ThreadPoolExecutor(N_AT_ONCE) as threads:
+        flows = list(threads.map(lambda pair: graph.max_flow(*pair), ends))
+
+    async def session() -> list[headrace.MaxFlowResult]:
+        async with AsyncClient(service_url) as other:
+            named = await other.graph("grid")
+            return await asyncio.gather(*(named.max_flow(sink, source) for source, sink in ends))
+
+    back = asyncio.run(session())
+    assert len(flows) == len(back) == N_AT_ONCE
+    assert all(flow.certificate.valid and flow.value > 0 for flow in [*flows, *back])
+    graph.delete()
 
 
 def test_jobs(client: Client, small: Graph) -> None:

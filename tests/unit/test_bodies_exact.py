@@ -60,7 +60,6 @@ def test_amounts_are_literals() -> None:
         ('{"edges": [0, 1], "add": [1, "inf"]}', "invalid_body", [1]),
         ('{"edges": [0, 1], "scale": ["inf", 2]}', "invalid_body", [0]),
         ('{"edges": [0, 1], "set": [1, 1e999999999]}', "capacity_overflow", [1]),
-        ('{"edges": [0, 1], "set": [1, 1e-999999999]}', "invalid_body", [1]),
         ('{"edges": [0, true], "set": [1, 2]}', "invalid_body", [1]),
         ('{"edges": [0, 1.0], "set": [1, 2]}', "invalid_body", [1]),
         ('{"edges": [0, -1], "set": [1, 2]}', "invalid_body", [1]),

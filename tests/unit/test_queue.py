@@ -71,6 +71,7 @@ def test_amounts_are_exact_and_named_as_the_caller_does(caller: Caller, start_wo
         "head": ["a", "b"],
         "capacity": ["inf", 2.5],
         "closed": [False, False],
+        "undirected": [False, False],
     }
 
 

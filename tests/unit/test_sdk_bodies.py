@@ -11,8 +11,9 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from headrace import InvalidInput
-from headrace._bodies import CHUNK_BYTES, Body, graph_body
+from headrace import GraphColumns, InvalidInput, Update
+from headrace._amounts import dumps
+from headrace._bodies import CHUNK_BYTES, Body, graph_body, graph_params
 
 
 def as_json(body: Body) -> dict[str, Any]:
@@ -47,21 +48,48 @@ def test_whole_columns_travel_as_npz(column: Any) -> None:
 @pytest.mark.parametrize(
     "special",
     [
-        {"capacity": [3, 2.5]},
         {"capacity": [Decimal("0.1"), 1]},
-        {"capacity": np.array([1.0, math.inf])},
         {"capacity": [2**70, 1]},
+        {"capacity": [2**53 + 1, 0.5]},
+        {"capacity": np.array([2.0**60, 0.5])},
         {"edge_ids": ["a", "b"]},
         {"tail": ["A", "A"], "head": ["B", "C"]},
         {"vertex_labels": [10, 20, 30], "tail": [10, 10], "head": [20, 30]},
-        {"decimals": 2},
     ],
 )
-def test_labels_decimals_and_inf_travel_as_json(special: dict[str, Any]) -> None:
+def test_labels_and_what_no_float_holds_travel_as_json(special: dict[str, Any]) -> None:
     columns = {"tail": [0, 0], "head": [1, 2], "capacity": [3, 4], **special}
     fields = as_json(graph_body(None, columns))  # type: ignore[arg-type]
     assert set(fields) >= set(columns)
     assert ("n_vertices" in fields) == ("vertex_labels" not in special and "tail" not in special)
+
+
+@pytest.mark.parametrize(
+    "capacity",
+    [
+        [3, 2.5, math.inf],
+        [np.int32(3), np.float64(2.5), math.inf],
+        np.array([3, 2.5, math.inf]),
+        np.array([3, 2.5, math.inf], object),
+        np.array([3, 2.5, math.inf], np.float32),
+        [np.float32(3), np.float32(2.5), np.float32(math.inf)],
+    ],
+)
+def test_floats_travel_as_npz(capacity: Any) -> None:
+    """The service reads each as its shortest decimal, as it reads JSON."""
+    body = graph_body(None, {"tail": [0, 0, 0], "head": [1, 2, 3], "capacity": capacity})
+    assert as_npz(body)["capacity"] == [3, 2.5, math.inf]
+
+
+def test_decimals_and_rounding_stand_beside_any_body(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").touch()
+    options: GraphColumns = {"decimals": 6, "rounding": "nearest"}
+    assert graph_params(options) == {"decimals": "6", "rounding": "nearest"}
+    assert graph_params({"decimals": 0}) == {"decimals": "0"}
+    assert "decimals" not in as_npz(graph_body(None, {"tail": [0], "head": [1], "capacity": [3], **options}))
+    assert graph_body(tmp_path / "a.csv", options).data == tmp_path / "a.csv"
+    with pytest.raises(InvalidInput, match="needs decimals="):
+        graph_params({"rounding": "up"})
 
 
 def test_booleans_are_not_made_numbers() -> None:
@@ -98,8 +126,28 @@ def test_networkx_by_label_and_unlimited_edges() -> None:
     }
 
 
+def test_a_networkx_graph_without_the_attribute_is_refused() -> None:
+    graph = nx.DiGraph()
+    graph.add_edge("s", "t", weight=3, km=4)
+    for capacity in ({}, {"capacity": "capacty"}):
+        with pytest.raises(InvalidInput, match=r"no edge has the attribute .*: use capacity= with one of km, weight"):
+            graph_body(graph, capacity)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="no attributes at all"):
+        graph_body(nx.path_graph(3), {})
+    assert as_npz(graph_body(nx.empty_graph(3), {}))["n_vertices"] == 3
+
+
+def test_networkx_floats() -> None:
+    graph = nx.DiGraph()
+    graph.add_edge(0, 1, capacity=1 / 3)
+    graph.add_edge(0, 2, capacity=0.1 + 0.2)
+    graph.add_edge(0, 3, capacity=1)
+    assert as_npz(graph_body(graph, {}))["capacity"] == [1 / 3, 0.1 + 0.2, 1]
+
+
 def test_networkx_nodes_of_other_kinds_go_by_their_text() -> None:
     graph = nx.grid_2d_graph(1, 2)
+    nx.set_edge_attributes(graph, 1, "capacity")
     fields = as_json(graph_body(graph, {"source": (0, 0)}))  # type: ignore[typeddict-item]
     assert fields["vertex_labels"] == ["(0, 0)", "(0, 1)"]
     assert fields["source"] == "(0, 0)"
@@ -109,7 +157,7 @@ def test_networkx_nodes_of_other_kinds_go_by_their_text() -> None:
 
 
 def test_networkx_integers_with_gaps_are_labels() -> None:
-    fields = as_json(graph_body(nx.DiGraph([(10, 30)]), {}))
+    fields = as_json(graph_body(nx.DiGraph([(10, 30, {"capacity": 1})]), {}))
     assert (fields["tail"], fields["head"], fields["vertex_labels"]) == ([10], [30], [10, 30])
 
 
@@ -119,6 +167,98 @@ def test_scipy(kind: Any) -> None:
     assert as_npz(body) == {"tail": [0], "head": [1], "capacity": [3], "n_vertices": 2, "sink": 1}
     with pytest.raises(InvalidInput, match="square"):
         graph_body(sp.csr_matrix(np.zeros((2, 3))), {})
+
+
+@pytest.mark.parametrize("kind", [int, float, bool, np.uint64])
+def test_dense_arrays(kind: Any) -> None:
+    body = graph_body(np.array([[0, 3, 0], [0, 0, 2], [0, 0, 0]], kind), {"source": 0})
+    capacity = [1, 1] if kind is bool else [3, 2]
+    assert as_npz(body) == {"tail": [0, 1], "head": [1, 2], "capacity": capacity, "n_vertices": 3, "source": 0}
+    for shape in ((2, 3), (4,), (1, 1, 1)):
+        with pytest.raises(InvalidInput, match="square"):
+            graph_body(np.zeros(shape), {})
+
+
+class Series:
+    """What pandas and Polars have in common."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def to_numpy(self) -> Any:
+        kind = None if all(isinstance(value, int | float) for value in self.values) else object
+        return np.array(self.values, kind)
+
+
+class Table(dict[str, Series]):
+    """A frame that is no mapping to callers of `columns`."""
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self)
+
+
+def frames() -> list[Any]:
+    kinds: list[Any] = [lambda data: Table({name: Series(column) for name, column in data.items()})]
+    try:
+        import pandas as pd
+    except ImportError:
+        return kinds
+    return [*kinds, pd.DataFrame]
+
+
+def series_kinds() -> list[Any]:
+    try:
+        import pandas as pd
+    except ImportError:
+        return [Series]
+    return [Series, pd.Series]
+
+
+@pytest.mark.parametrize("frame", [dict, *frames()])
+def test_tables(frame: Any) -> None:
+    table = frame({"tail": [0, 0], "head": [1, 2], "capacity": [1.5, math.inf], "name": ["x", "y"]})
+    assert as_npz(graph_body(table, {})) == {
+        "tail": [0, 0],
+        "head": [1, 2],
+        "capacity": [1.5, math.inf],
+        "n_vertices": 3,
+    }
+    table = frame(
+        {"from": ["A", "A"], "to": ["B", "C"], "km": [3, 4], "edge_ids": ["x", "y"], "undirected": [True, False]}
+    )
+    fields = as_json(graph_body(table, {"tail": "from", "head": "to", "capacity": "km", "source": "A"}))
+    assert fields == {
+        "tail": ["A", "A"],
+        "head": ["B", "C"],
+        "capacity": [3, 4],
+        "edge_ids": ["x", "y"],
+        "undirected": [True, False],
+        "source": "A",
+    }
+    fields = as_json(graph_body(table, {"tail": "from", "head": "to", "capacity": [1, 2], "edge_ids": "km"}))
+    assert (fields["capacity"], fields["edge_ids"]) == ([1, 2], [3, 4])
+    with pytest.raises(InvalidInput, match="no column 'tail' for tail=; its columns are from, to"):
+        graph_body(table, {"head": "to", "capacity": "km"})
+
+
+@pytest.mark.parametrize("series", series_kinds())
+def test_series_are_columns(series: Any) -> None:
+    body = graph_body(None, {"tail": series([0, 0]), "head": series([1, 2]), "capacity": series([1.5, 2])})
+    assert as_npz(body)["capacity"] == [1.5, 2]
+    update = Update(edges=series(["a", "b"]), set=series([0.1, 2.5]))
+    assert json.loads(dumps(update.as_json())) == {"edges": ["a", "b"], "set": [0.1, 2.5]}
+    with pytest.raises(InvalidInput, match="set has 1 amounts for 2 edges"):
+        Update(edges=series([1, 2]), set=series([1])).as_json()
+
+
+@pytest.mark.parametrize("wrong", ["from", 3, {"a": 1}])
+def test_a_column_is_no_scalar(wrong: Any) -> None:
+    with pytest.raises(InvalidInput, match="tail is a column"):
+        graph_body(None, {"tail": wrong, "head": [1], "capacity": [1]})
 
 
 @pytest.mark.parametrize(
@@ -134,7 +274,8 @@ def test_scipy(kind: Any) -> None:
 def test_files_go_by_their_suffix(tmp_path: Path, name: str, media_type: str, encoding: str | None) -> None:
     path = tmp_path / name
     path.write_bytes(b"x" * (CHUNK_BYTES + 5))
-    body = graph_body(path, {})
+    body = graph_body(str(path), {})
+    assert body == graph_body(path, {})
     sent: list[int] = []
     assert (body.media_type, body.encoding, body.n_bytes) == (media_type, encoding, CHUNK_BYTES + 5)
     assert b"".join(body.chunks(sent.append)) == path.read_bytes()

@@ -70,8 +70,8 @@ class Script:
             raise answer
         return answer
 
-    def client(self, attempts: int = 3, longest_s: float = 5) -> Client:
-        retry = Retry(attempts=attempts, base_s=0.001, longest_s=longest_s)
+    def client(self, attempts: int = 3, longest_s: float = 5, patience_s: float = 30) -> Client:
+        retry = Retry(attempts=attempts, base_s=0.001, longest_s=longest_s, patience_s=patience_s)
         return Client("http://service", retry=retry, transport=httpx.MockTransport(self))
 
 
@@ -212,13 +212,14 @@ def test_a_retry_after_beyond_patience_is_raised_at_once() -> None:
 
 def test_a_busy_service_is_asked_again_until_patience_ends() -> None:
     """As often as it takes, when it says, and not all callers at the same moment."""
-    retry = Retry(attempts=2, base_s=0.001, longest_s=5, patience_s=60)
-    pauses = [retry.pause_s(failures, 2.0, spent_s=10.0) for failures in range(1, 100)]
-    assert all(pause is not None and 2.0 <= pause <= 3.0 for pause in pauses)
+    retry = Retry(attempts=2, base_s=0.001, longest_s=5)
+    pauses = [retry.pause_s(failures, 20.0, left_s=50.0) for failures in range(1, 100)]
+    assert all(pause is not None and 20.0 <= pause <= 30.0 for pause in pauses)
     assert len(set(pauses)) > 90
-    assert retry.pause_s(1, 2.0, spent_s=58.5) is None
-    assert retry.pause_s(1, 5.1) is None
+    assert retry.pause_s(1, 2.0, left_s=2.0) == 2.0
+    assert retry.pause_s(1, 2.0, left_s=1.5) is None
     assert retry.pause_s(2, None) is None
+    assert retry.pause_s(1, None, left_s=0.0) is None
     busy = problem(429, "rate_limited", **{"Retry-After": "0"})
     script = Script(*(busy for _ in range(20)), ok())
     with script.client(attempts=2) as client:

@@ -96,6 +96,7 @@ SKIP: dict[str, Any] = {"on_missing": "skip"}
         ({"op": "set", "edges": [0], "amounts": ["1" * 41]}, "invalid_body", [0], [0]),
         ({"op": "set", "edges": [0], "amounts": ["1e999999"]}, "capacity_overflow", [0], [0]),
         ({"op": "set", "edges": [0], "amounts": ["1e-999999"]}, "invalid_body", [0], [0]),
+        ({"op": "set", "edges": [0], "amounts": ["0.000000000000000000001"]}, "invalid_body", [0], [0]),
         ({"op": "set", "edges": [0, 0], "amounts": ["1", "2"]}, "invalid_body", [], [0]),
         ({"op": "set", "edges": [0, 2], "amounts": ["1"]}, "invalid_body", [], []),
         ({"op": "set", "edges": [0]}, "invalid_body", [], []),
@@ -124,6 +125,55 @@ def test_refusals(operation: dict[str, Any], code: str, rows: list[int], edges: 
 def test_scale_rounds_down_only_on_request() -> None:
     change = run(table(), {"op": "scale", "edges": [0, 2], "amounts": ["0.33", "0.5"]}, rounding="down")
     assert change.own.tolist() == [6, 2]
+
+
+@pytest.mark.parametrize(
+    ("operation", "nearest", "down", "up"),
+    [
+        ({"op": "set", "edges": [0], "amounts": ["0.25"]}, 2, 2, 3),
+        ({"op": "set", "edges": [0], "amounts": ["0.35"]}, 4, 3, 4),
+        ({"op": "set", "edges": [0], "amounts": ["0.30000000000000004"]}, 3, 3, 4),
+        ({"op": "set", "edges": [0], "amounts": ["0." + "0" * 100 + "12345678901234567"]}, 0, 0, 1),
+        ({"op": "set", "edges": [0], "amounts": ["1e-30"]}, 0, 0, 1),
+        ({"op": "add", "edges": [0], "amounts": ["0.05"]}, 20, 20, 21),  # 2.05: the tie goes to the even 2.0
+        ({"op": "add", "edges": [0], "amounts": ["0.15"]}, 22, 21, 22),
+        ({"op": "add", "edges": [2], "amounts": ["0.05"]}, 6, 5, 6),  # 0.55: to the even 0.6
+        ({"op": "add", "edges": [0], "amounts": ["-0.15"]}, 18, 18, 19),
+        ({"op": "add", "edges": [0], "amounts": ["-1.99"]}, 0, 0, 1),
+        ({"op": "add", "edges": [1], "amounts": ["0.05"]}, INFINITE, INFINITE, INFINITE),
+        ({"op": "scale", "edges": [0], "amounts": ["0.33"]}, 7, 6, 7),
+        ({"op": "scale", "edges": [0], "amounts": ["0.025"]}, 0, 0, 1),
+    ],
+)
+def test_results_are_rounded_only_on_request(operation: dict[str, Any], nearest: int, down: int, up: int) -> None:
+    """Edge 0 has 2.0, with one decimal. What is added is not rounded itself: the sum is."""
+    found = [table().resolve([Operation(**operation)], rounding=mode) for mode in ("nearest", "down", "up")]
+    own = [(change.own.tolist() or table().own(np.array(operation["edges"])).tolist())[0] for change in found]
+    assert own == [nearest, down, up]
+    if operation["edges"] == [0]:
+        with pytest.raises(EngineError) as refused:
+            run(table(), operation)
+        assert (refused.value.code, refused.value.rows) == ("invalid_body", [0])
+        assert ("rounding=nearest" in str(refused.value)) or len(operation["amounts"][0]) > 40
+
+
+@pytest.mark.parametrize("rounding", ["nearest", "down", "up"])
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        ({"op": "set", "edges": [0], "amounts": ["-0.01"]}, "invalid_body"),
+        ({"op": "add", "edges": [0], "amounts": ["-2.01"]}, "invalid_body"),
+        ({"op": "set", "edges": [0], "amounts": ["nan"]}, "invalid_body"),
+        ({"op": "set", "edges": [0], "amounts": ["1e40"]}, "capacity_overflow"),
+        ({"op": "add", "edges": [0], "amounts": ["1e18"]}, "capacity_overflow"),
+        ({"op": "scale", "edges": [0], "amounts": ["1e18"]}, "capacity_overflow"),
+        ({"op": "scale", "edges": [1], "amounts": ["0"]}, "invalid_body"),
+    ],
+)
+def test_rounding_hides_no_mistake(operation: dict[str, Any], code: str, rounding: Any) -> None:
+    with pytest.raises(EngineError) as refused:
+        run(table(), operation, rounding=rounding)
+    assert (refused.value.code, refused.value.rows) == (code, operation["edges"])
 
 
 def test_at_most_ten_rows_are_shown() -> None:

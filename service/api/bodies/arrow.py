@@ -18,6 +18,7 @@ from gpu_engine.formats.arrow import (
     is_text_dictionary,
     measure_tables,
     read_tables,
+    stated_decimals,
 )
 from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import MAX_TOTAL
@@ -36,6 +37,10 @@ MAX_WORDS_BYTES: Final = 64 << 20
 """A dictionary's words, each as often as it is used: they are written out for the worker."""
 WORD_BYTES: Final = 4096
 """The longest id, 1,024 characters, has no more."""
+
+FLOAT64_BITS: Final = 64
+INT_DIGITS: Final = 20
+"""Of the largest integer of 64 bits."""
 
 ROW_BYTES: Final = 500
 TEXT_COPIES: Final = 6
@@ -65,12 +70,14 @@ def patch_bytes(limits: PatchLimits, body: memoryview) -> int:
 def patch_from_arrow(limits: PatchLimits, body: memoryview) -> PatchBody:
     """A batch of one operation: the columns `edge`, or `tail` and `head`, and one of `set`, `add`, `scale`.
 
-    Amounts are integer, decimal128 or float64 columns in the graph's own unit; positive infinity is "inf", and so is a
-    row of `set` whose boolean `unlimited` is true, whatever amount stands there.
+    Amounts are decimal128 or float columns in the graph's own unit, or integers: units of the `decimals` in the
+    schema's metadata, 0 without, as in a load. A factor is a number as it stands. Positive infinity is "inf", and so is
+    a row of `set` whose boolean `unlimited` is true, whatever amount stands there.
     Raises invalid_body, too_large.
     """
     (table,) = read_tables(body, limits.of_stream, [limits.max_rows])
     _check_columns(table.column_names)
+    decimals = stated_decimals(table.schema) or 0
     members: dict[str, Any] = {}
     for name in table.column_names:
         values = column(table, name)
@@ -79,7 +86,7 @@ def patch_from_arrow(limits: PatchLimits, body: memoryview) -> PatchBody:
             raise ServiceError("invalid_body", f"row {nulls[0]}: {name} is null", nulls.tolist(), field=pointer(name))
         try:
             if name in AMOUNT_COLUMNS:
-                members[name] = _amounts(name, values)
+                members[name] = _amounts(name, values, 0 if name == "scale" else decimals)
             elif name != UNLIMITED:
                 members[END_COLUMNS[name]] = check_ids(_ids(name, values))
         except ColumnFault as fault:
@@ -116,7 +123,9 @@ def capacities_to_arrow(page: dict[str, Any], decimals: int, out: BinaryIO) -> N
     columns["capacity"] = pa.array([_units(amount, decimals) for amount in page["capacity"]], pa.int64())
     columns["unlimited"] = pa.array([amount == "inf" for amount in page["capacity"]], pa.bool_())
     columns["edge_id"] = pa.array(page["edge_ids"])
-    columns["closed"] = pa.array(page["closed"], pa.bool_())
+    for name in ("closed", "undirected"):
+        if name in page:  # a worker of an older release leaves out the latter
+            columns[name] = pa.array(page[name], pa.bool_())
     metadata = {"decimals": str(decimals), "version": str(page["version"])}
     table = pa.table(columns).replace_schema_metadata(metadata)
     with pa.ipc.new_stream(pa.PythonFile(out, mode="w"), table.schema) as writer:
@@ -145,15 +154,25 @@ def _words(name: str, values: pa.DictionaryArray) -> list[str]:
     return [words[index] for index in values.indices.to_pylist()]
 
 
-def _amounts(name: str, column: pa.ChunkedArray) -> list[str]:
+def _amounts(name: str, column: pa.Array, decimals: int) -> list[str]:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal128(kind)):
         raise ColumnFault(f"holds integers, decimals or floats, not {kind}")
-    literals: list[str] = list(map(str, column.to_pylist()))  # a float64 stands for its shortest decimal
+    if pa.types.is_integer(kind) and decimals:
+        column = _of_units(column, decimals)
+    elif pa.types.is_floating(kind) and kind.bit_width < FLOAT64_BITS:
+        column = pc.cast(pa.array(column.to_numpy().astype(str)), pa.float64())
+    literals: list[str] = list(map(str, column.to_pylist()))  # a float stands for its shortest decimal
     wrong = [row for row, text in enumerate(literals) if text in ("nan", "-inf")]
     if wrong:
         raise ColumnFault("is not a number", wrong)
     return plain_decimals(literals)
+
+
+def _of_units(column: pa.Array, decimals: int) -> pa.Decimal128Array:
+    """The amounts that so many units are. The largest integer is one as any other."""
+    whole = pc.cast(column, pa.decimal128(INT_DIGITS, 0))
+    return pa.Array.from_buffers(pa.decimal128(INT_DIGITS, decimals), len(whole), whole.buffers(), offset=whole.offset)
 
 
 def _flags(values: pa.Array) -> list[bool]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gpu_engine import formats
 from gpu_engine.formats.reading import json_bytes
+from gpu_engine.networks.rounding import AS_WRITTEN, Precision, Rounding
 from gpu_engine.networks.validate import check
 from service.api.bodies.arrow import ARROW_STREAM, PatchLimits, capacities_to_arrow, patch_bytes, patch_from_arrow
 from service.errors import ServiceError
@@ -57,12 +58,13 @@ class GraphTask:
 
     media_type: str
     limits: formats.Limits
+    precision: Precision = AS_WRITTEN
 
     def needed_bytes(self, body: memoryview) -> int:
         return formats.reading_bytes(body, self.media_type, self.limits)
 
     def run(self, body: memoryview, out: BinaryIO) -> None:
-        edges = formats.read(body, self.media_type, self.limits)
+        edges = formats.read(body, self.media_type, self.limits, self.precision)
         check(edges)
         for names in (edges.vertex_labels, edges.edge_ids):
             _check_names(names)
@@ -96,12 +98,16 @@ def matching_task() -> ArgsTask:
 
 
 def patch_task(
-    media_type: str, limits: PatchLimits, if_match: int | list[int] | None, solve: Literal["all", "none"]
+    media_type: str,
+    limits: PatchLimits,
+    if_match: int | list[int] | None,
+    solve: Literal["all", "none"],
+    rounding: Rounding | None = None,
 ) -> ArgsTask:
     """A batch of changes; what it refuses with more than `limits` is counted where it is read."""
     is_arrow = media_type == ARROW_STREAM
     read = partial(patch_from_arrow, limits) if is_arrow else partial(parse_body, PatchBody)
-    args = partial(_patch_args, read, limits.max_rows, if_match, solve)
+    args = partial(_patch_args, read, limits.max_rows, if_match, solve, rounding)
     return ArgsTask(args, partial(patch_bytes, limits) if is_arrow else _json_bytes, may_be_read_here=not is_arrow)
 
 
@@ -118,9 +124,10 @@ def _patch_args(
     max_rows: int,
     if_match: int | list[int] | None,
     solve: Literal["all", "none"],
+    rounding: Rounding | None,
     body: memoryview,
 ) -> PatchArgs:
-    return read(body).args(if_match=if_match, solve=solve, max_rows=max_rows)
+    return read(body).args(if_match=if_match, solve=solve, max_rows=max_rows, rounding=rounding)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from gpu_engine.networks.rounding import Rounding
 from service.api.backend import Backend, Context, GraphName, known_graph
 from service.api.bodies.arrow import ARROW_STREAM, PatchLimits
 from service.api.bodies.budget import Hold
 from service.api.bodies.parsing import advice_of, limit_of
 from service.api.bodies.receive import Body
 from service.api.bodies.tasks import JSON, PageTask, patch_task
-from service.api.headers import accepts, if_match, require_media_type
+from service.api.headers import accepts, if_match, refuse_if_none_match, require_media_type
 from service.api.openapi import (
     ACCEPTED,
     BINARY,
@@ -97,12 +98,16 @@ async def patch_capacities(
     request: Request,
     backend: Context,
     solve: Annotated[Literal["all", "none"], Query(description="Re-solve resident flow states?")] = "all",
+    rounding: Annotated[
+        Rounding | None, Query(description="What becomes of a result of more decimals than the graph's.")
+    ] = None,
 ) -> Response:
     """A batch of changes, all or nothing, durable when answered."""
+    refuse_if_none_match(request.headers)
     kind = require_media_type(request.headers, MEDIA)
     settings, version = backend.settings, if_match(request.headers)
     limits = PatchLimits(settings.max_patch_rows, limit_of(JSON, settings))
-    task = patch_task(kind, limits, version, solve)
+    task = patch_task(kind, limits, version, solve, rounding)
     advice = advice_of(JSON, settings, "send several batches, or an Arrow stream")
     async with body_for(request, backend, name, limits.max_bytes, advice) as body:
         return await answer_body(request, backend, Kind.PATCH, name, body, task)

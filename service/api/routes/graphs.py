@@ -1,20 +1,29 @@
 """/v1/graphs: load, list, describe, delete, estimate."""
 
 from contextlib import suppress
-from typing import Final, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 import anyio.to_thread
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from gpu_engine import formats
+from gpu_engine.networks.rounding import Precision, Rounding
+from gpu_engine.types import MAX_DECIMALS
 from service.api.backend import Backend, Context, GraphName, known_graph
 from service.api.bodies.encodings import MAX_EXPANSION
 from service.api.bodies.parsing import advice_of, limit_of
 from service.api.bodies.receive import read_body
 from service.api.bodies.tasks import GraphTask
 from service.api.guards.access import CallerOf
-from service.api.headers import idempotency_key, if_match, must_be_new, require_json, require_media_type
+from service.api.headers import (
+    idempotency_key,
+    if_match,
+    must_be_new,
+    refuse_if_none_match,
+    require_json,
+    require_media_type,
+)
 from service.api.openapi import (
     ACCEPTED,
     GRAPH_MEDIA,
@@ -60,7 +69,15 @@ async def list_graphs(backend: Context, caller: CallerOf) -> Response:
         media=GRAPH_MEDIA,
     ),
 )
-async def put_graph(name: GraphName, request: Request, backend: Context) -> Response:
+async def put_graph(
+    name: GraphName,
+    request: Request,
+    backend: Context,
+    decimals: Annotated[int | None, Query(ge=0, le=MAX_DECIMALS, description="Places amounts are kept to.")] = None,
+    rounding: Annotated[
+        Rounding | None, Query(description="What becomes of a capacity with more places; needs `decimals`.")
+    ] = None,
+) -> Response:
     """Create or replace a graph; nothing changes unless the whole body is well-formed."""
     absent = must_be_new(request.headers)
     wanted = (
@@ -72,12 +89,13 @@ async def put_graph(name: GraphName, request: Request, backend: Context) -> Resp
     key = idempotency_key(request.headers)
     kind_of_body = require_media_type(request.headers, formats.MEDIA_TYPES)
     settings, hashed = backend.settings, None
-    task = GraphTask(kind_of_body, _limits(settings))
+    precision = Precision(decimals, rounding)
+    task = GraphTask(kind_of_body, _limits(settings), precision)
     limit_bytes = limit_of(kind_of_body, settings)
     advice = advice_of(kind_of_body, settings, "an npz or Arrow body is several times smaller")
     async with read_body(request, limit_bytes, backend.budget, backend.parsers.threads, advice) as body:
         if key is not None:
-            parts = (Kind.LOAD, kind_of_body.encode(), body.view())
+            parts = (Kind.LOAD, kind_of_body.encode(), repr(precision).encode(), body.view())
             hashed = await anyio.to_thread.run_sync(digest, *parts, limiter=backend.parsers.threads)
         await backend.parsers.convert(body, task)
         repeated = key is not None and await backend.dispatcher.knows(name, key)  # then its edges are there already
@@ -109,6 +127,7 @@ async def get_graph(name: GraphName, backend: Context) -> Response:
 )
 async def delete_graph(name: GraphName, request: Request, backend: Context) -> Response:
     """Forget the graph, its updates and its snapshots."""
+    refuse_if_none_match(request.headers)
     wanted = await _check_version(request, backend, name)
     reply = await ask(request, backend, Kind.DELETE, name, DeleteArgs(if_match=wanted))
     return reply if isinstance(reply, Response) else Response(status_code=204)

@@ -8,6 +8,7 @@ import numpy as np
 from gpu_engine.errors import ROWS_SHOWN, EngineError, InvalidTerminals
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import unknown_vertices
+from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.units import read_amounts
 from gpu_engine.networks.updates import rows_of
@@ -20,8 +21,8 @@ def read_terminals(network: Network, args: MaxFlowArgs) -> Terminals:
     """Raises `InvalidTerminals`, `SourceIsSink` or InvalidNetwork, naming vertices as the caller does."""
     sources = _side(network, args.sources, network.source, "source")
     sinks = _side(network, args.sinks, network.sink, "sink")
-    supply = _caps(network, args.supply, args.sources, "supply")
-    demand = _caps(network, args.demand, args.sinks, "demand")
+    supply = _caps(network, args.supply, args.sources, "supply", args.rounding)
+    demand = _caps(network, args.demand, args.sinks, "demand", args.rounding)
     try:
         return Terminals.of(sources, sinks, supply, demand)
     except EngineError as error:  # it knows indices only
@@ -53,7 +54,11 @@ def _side(
 
 
 def _caps(
-    network: Network, literals: Sequence[str] | None, vertices: Sequence[int] | Sequence[str] | None, kind: str
+    network: Network,
+    literals: Sequence[str] | None,
+    vertices: Sequence[int] | Sequence[str] | None,
+    kind: str,
+    rounding: Rounding,
 ) -> UnitArray | None:
     if literals is None:
         return None
@@ -61,7 +66,7 @@ def _caps(
         raise InvalidTerminals(f"{len(literals)} amounts of {kind} need as many vertices", field=f"/{kind}")
     decimals, given = network.decimals, vertices
     try:
-        return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [i])[0])
+        return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [i], rounding)[0])
     except EngineError as error:
         at = [row for row in error.rows if isinstance(row, int)]
         error.where = replace(error.where, vertices=[given[row] for row in at], field=f"/{kind}")

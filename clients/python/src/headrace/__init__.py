@@ -12,8 +12,8 @@ with Client("http://127.0.0.1:8080") as hr:
 from headrace._amounts import Amount, Amounts, Exact
 from headrace._async_client import AsyncClient
 from headrace._async_graph import AsyncGraph, AsyncJob
-from headrace._bodies import GraphColumns
 from headrace._calls import (
+    Caps,
     FlowField,
     GraphFormat,
     Ids,
@@ -21,11 +21,13 @@ from headrace._calls import (
     MatchingOptions,
     PatchOptions,
     RestoreOptions,
+    Rounding,
     SolveOptions,
     Terminals,
     Update,
 )
 from headrace._client import Client
+from headrace._columns import GraphColumns
 from headrace._errors import (
     AlreadyExists,
     AmbiguousEdge,
@@ -64,23 +66,19 @@ from headrace._errors import (
 )
 from headrace._exchange import Retry
 from headrace._graph import Graph, Job
+from headrace._records import Estimate, JobEvent, JobInfo, ServiceStatus, Snapshot
 from headrace._results import (
     Capacities,
     Certificate,
     Cover,
     Cut,
     EdgeId,
-    Estimate,
     Flow,
     FlowState,
     GraphInfo,
-    JobEvent,
-    JobInfo,
     MatchingResult,
     MaxFlowResult,
     PatchResult,
-    ServiceStatus,
-    Snapshot,
     Vertex,
 )
 
@@ -96,6 +94,7 @@ __all__ = [
     "Cancelled",
     "Capacities",
     "CapacityOverflow",
+    "Caps",
     "Certificate",
     "Client",
     "ConnectionFailed",
@@ -135,6 +134,7 @@ __all__ = [
     "RateLimited",
     "RestoreOptions",
     "Retry",
+    "Rounding",
     "ServiceStatus",
     "Snapshot",
     "SolveOptions",

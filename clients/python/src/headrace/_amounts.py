@@ -6,7 +6,8 @@ Received: a whole number is an int, any other a Decimal, "inf" is `Decimal("Infi
 
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -25,6 +26,9 @@ Amounts: TypeAlias = Amount | Sequence[Amount] | NDArray[Any]
 """One amount for all rows, or one for each."""
 
 INFINITY = Decimal("Infinity")
+NARROW = (np.dtype(np.float16), np.dtype(np.float32))
+PLAIN = re.compile(r"[^a-zA-Z]*")
+"""JSON of numbers of which none has an exponent, is infinite or is none."""
 
 
 def literal(amount: float | Decimal) -> str:
@@ -42,13 +46,15 @@ def dumps(value: object) -> str:
     match value:
         case dict():
             return "{" + ",".join(f"{json.dumps(key)}:{dumps(part)}" for key, part in value.items()) + "}"
-        case np.ndarray() if value.dtype == np.float32:
+        case np.ndarray() | np.floating() if value.dtype in NARROW:
             # 0.1 in float32 is meant as 0.1, not as 0.10000000149011612.
-            return dumps([float(text) for text in value.astype(str)])
+            return dumps(np.asarray(value).astype(str).astype(np.float64).tolist())
         case np.ndarray() | np.generic():
             return dumps(value.tolist())
         case list() | tuple() if set(map(type, value)) <= {int, str}:
             return json.dumps(value, separators=(",", ":"))
+        case list() | tuple() if set(map(type, value)) <= {int, float} and PLAIN.fullmatch(text := json.dumps(value)):
+            return text.replace(" ", "")
         case list() | tuple():
             return "[" + ",".join(map(dumps, value)) + "]"
         case float() | Decimal():
@@ -77,6 +83,8 @@ def amount_column(amounts: Amounts, n_rows: int, name: str) -> Sequence[Amount] 
     """One amount per row. Raises `InvalidInput` when the column has another length."""
     if isinstance(amounts, int | float | Decimal | np.generic):
         return [amounts] * n_rows
+    if isinstance(amounts, Mapping):
+        raise InvalidInput(f"{name} is one amount or a column of them, not a mapping")
     if len(amounts) != n_rows:
         raise InvalidInput(f"{name} has {len(amounts)} amounts for {n_rows} edges")
     return amounts

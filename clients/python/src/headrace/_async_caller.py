@@ -8,10 +8,10 @@ from typing import TypeVar
 import httpx
 
 from headrace import _exchange as exchange
-from headrace import _results as results
+from headrace import _records as records
 from headrace._calls import Call
 from headrace._errors import TransportError, translated
-from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
+from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps, Verify
 from headrace._files import rewind
 
 T = TypeVar("T")
@@ -24,14 +24,22 @@ class AsyncCaller:
         self,
         base_url: str,
         timeout_s: float,
+        verify: Verify,
         retry: Retry,
         headers: Mapping[str, str] | None,
         transport: httpx.AsyncBaseTransport | None,
     ) -> None:
         self.retry = retry
         self._timeout_s = timeout_s
-        trust_env = exchange.through_proxy(base_url)
-        self._http = httpx.AsyncClient(base_url=base_url, headers=headers, transport=transport, trust_env=trust_env)
+        url = exchange.full_url(base_url)
+        self._http = httpx.AsyncClient(
+            base_url=url,
+            headers=headers,
+            transport=transport,
+            verify=exchange.trusted(verify),
+            trust_env=exchange.through_proxy(url),
+            limits=exchange.CONNECTIONS,
+        )
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -45,7 +53,7 @@ class AsyncCaller:
     async def download(self, call: Call[int], timeout_s: float | None) -> int:
         return await self.drive(exchange.download(call, self.retry, Deadline.after(timeout_s)))
 
-    async def submit(self, call: Call[T]) -> results.JobInfo:
+    async def submit(self, call: Call[T]) -> records.JobInfo:
         return await self.drive(exchange.submit(call, self.retry))
 
     async def drive(self, steps: Steps[T], on_sent: Callable[[int], None] | None = None) -> T:
@@ -70,7 +78,7 @@ class AsyncCaller:
                     params=step.params,
                     headers=step.headers,
                     content=_content(step, on_sent),
-                    timeout=min(self._timeout_s, step.at_most_s) + step.hold_s,
+                    timeout=exchange.timeouts(self._timeout_s, step),
                 )
                 if step.into is None:
                     return await self._http.send(request)

@@ -7,6 +7,8 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 from headrace import _calls as calls
 from headrace import _exchange as exchange
+from headrace import _exported as exported
+from headrace import _records as records
 from headrace import _results as results
 from headrace._amounts import Amounts
 from headrace._async_caller import AsyncCaller
@@ -33,7 +35,7 @@ T = TypeVar("T")
 class AsyncJob(Generic[T]):
     """Work that goes on in the service. `wait` gives what the waiting call would have returned."""
 
-    def __init__(self, caller: AsyncCaller, info: results.JobInfo, parse: Callable[[Any], T]) -> None:
+    def __init__(self, caller: AsyncCaller, info: records.JobInfo, parse: Callable[[Any], T]) -> None:
         self._caller = caller
         self._parse = parse
         self.info = info
@@ -51,7 +53,7 @@ class AsyncJob(Generic[T]):
         """The solver's counters as last heard of."""
         return self.info.progress
 
-    async def refresh(self) -> results.JobInfo:
+    async def refresh(self) -> records.JobInfo:
         """Ask how the job stands."""
         self.info = await self._caller.ask(calls.job(self.id))
         return self.info
@@ -67,7 +69,7 @@ class AsyncJob(Generic[T]):
         self.info = await self._caller.ask(calls.cancel_job(self.id))
         return self.info.cancelling or self.info.status == "cancelled"
 
-    async def events(self, timeout_s: float | None = None) -> AsyncIterator[results.JobEvent]:
+    async def events(self, timeout_s: float | None = None) -> AsyncIterator[records.JobEvent]:
         """Its events as they happen; the last one is named `done`. Raises `ConnectionFailed` when cut off."""
         reader = EventReader()
         deadline = Deadline.after(timeout_s)
@@ -101,9 +103,9 @@ class AsyncGraph:
         self.info = await self._caller.ask(calls.graph(self.name))
         return self.info
 
-    async def delete(self, timeout_s: float | None = None) -> None:
-        """Remove the graph and all its versions from the service."""
-        await self._caller.command(calls.delete_graph(self.name), timeout_s)
+    async def delete(self, timeout_s: float | None = None, *, if_version: int | None = None) -> None:
+        """Remove the graph and all its versions from the service; at another version, `VersionConflict`."""
+        await self._caller.command(calls.delete_graph(self.name, if_version), timeout_s)
 
     @overload
     async def max_flow(
@@ -270,11 +272,24 @@ class AsyncGraph:
         with whole_file(path) as file:
             return await self._caller.download(calls.export(self.name, wanted, file), timeout_s)
 
-    async def write_snapshot(self, timeout_s: float | None = None) -> results.Snapshot:
+    async def to_networkx(self, *, page: int = 100_000, timeout_s: float | None = None) -> Any:
+        """The graph with its present capacities for NetworkX, which must be installed; `page` edges at a time.
+
+        A `DiGraph`, or a `Graph` if all edges are undirected, or their multigraphs if there are parallel edges. Edges
+        have `id` and `capacity`, an `int` or `Decimal`; unlimited ones have no `capacity`, as NetworkX means it, closed
+        ones have 0 and ``closed=True``. Beside directed edges an undirected one is two with ``undirected=True``. Raises
+        `VersionConflict` if the graph changes meanwhile. Vertices with a label and without edges are left out.
+        """
+        pages = exported.Pages(await self._caller.ask(calls.graph(self.name)))
+        while pages.missing:
+            pages.add(await self.capacities(pages.rows, page, timeout_s))
+        return pages.networkx()
+
+    async def write_snapshot(self, timeout_s: float | None = None) -> records.Snapshot:
         """Write the present version to the store now."""
         return await self._caller.command(calls.write_snapshot(self.name), timeout_s)
 
-    async def snapshots(self) -> tuple[results.Snapshot, ...]:
+    async def snapshots(self) -> tuple[records.Snapshot, ...]:
         """The snapshots the store has."""
         return await self._caller.ask(calls.snapshots(self.name))
 

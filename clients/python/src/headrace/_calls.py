@@ -1,5 +1,6 @@
 """Requests without I/O: one function per operation of the API, each a `Call` that knows how to read its answer."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Generic, Literal, TypeAlias, TypedDict, TypeVar
@@ -8,9 +9,11 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from headrace import _records as records
 from headrace import _results as results
-from headrace._amounts import Amounts, amount_column
-from headrace._bodies import Body, json_body
+from headrace._amounts import Amount, Amounts, amount_column
+from headrace._bodies import Body, graph_body, graph_params, json_body
+from headrace._columns import GraphColumns, as_column
 from headrace._errors import InvalidInput
 from headrace._options import check_options
 from headrace._results import EdgeId, Vertex
@@ -24,6 +27,9 @@ MatchingField: TypeAlias = Literal["size", "edges", "cover"]
 Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any]
 Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]
 """One vertex or many."""
+Caps: TypeAlias = Amounts | Mapping[Vertex, Amount]
+"""One amount for all terminals, a column with one for each, or amounts by vertex."""
+Rounding: TypeAlias = Literal["error", "nearest", "down", "up"]
 
 WAITING = ("wait", "timeout_s", "progress")
 """Parameters of the questions that do not travel in the body."""
@@ -47,10 +53,12 @@ class Call(Generic[T]):
 class SolveOptions(TypedDict, total=False):
     """Keyword arguments of `max_flow` and `min_cut`."""
 
-    supply: Amounts
-    """At most this much out of each source."""
-    demand: Amounts
-    """At most this much into each sink."""
+    supply: Caps
+    """At most this much out of each source; as a mapping, of the sources it names, which need not be named again."""
+    demand: Caps
+    """At most this much into each sink; or a mapping, as for `supply`."""
+    rounding: Rounding
+    """What becomes of supply and demand with more decimals than the graph's: refused by default."""
     fields: Sequence[FlowField]
     """What to answer beside the certificate: "value", "cut", "flow"."""
     zeros: bool
@@ -77,8 +85,9 @@ class PatchOptions(TypedDict, total=False):
 
     on_missing: Literal["error", "skip"]
     """Whether an unknown edge refuses the whole update (default) or is left out."""
-    rounding: Literal["exact", "down"]
-    """Whether a scaled amount that is no whole number of units is refused (default) or rounded down."""
+    rounding: Rounding
+    """What becomes of a result with more decimals than the graph's: refused ("error", the default), or rounded to the
+    "nearest" (a tie to the even one), "down" or "up"."""
     if_version: int
     """Refuse unless the graph is at this version."""
     solve: Literal["all", "none"]
@@ -111,18 +120,24 @@ class Update:
 
     def as_json(self) -> dict[str, object]:
         named = {"edges": self.edges, "tail": self.tail, "head": self.head}
-        operation: dict[str, object] = {name: ids for name, ids in named.items() if ids is not None}
-        ids = self.edges if self.edges is not None else self.tail
+        operation: dict[str, Any] = {name: as_column(ids) for name, ids in named.items() if ids is not None}
+        ids = operation.get("edges", operation.get("tail"))
         if ids is None:
             raise InvalidInput("an update names its edges by `edges`, or by `tail` and `head`")
         for name, amounts in (("set", self.set), ("add", self.add), ("scale", self.scale)):
             if amounts is not None:
-                operation[name] = amount_column(amounts, len(ids), name)
+                operation[name] = amount_column(as_column(amounts), len(ids), name)
         return operation if self.op is None else operation | {"op": self.op}
 
 
-def put_graph(name: str, body: Body) -> Call[results.GraphInfo]:
-    return Call("PUT", graph_path(name), results.GraphInfo.from_json, body)
+def put_graph(
+    name: str, graph: object, columns: GraphColumns, if_version: int | None, must_be_new: bool
+) -> Call[results.GraphInfo]:
+    if must_be_new and if_version is not None:
+        raise InvalidInput("if_version= wants a graph that is there, must_be_new=True wants none")
+    headers = {"If-None-Match": "*"} if must_be_new else _if_match(if_version)
+    body, params = graph_body(graph, columns), graph_params(columns)
+    return Call("PUT", graph_path(name), results.GraphInfo.from_json, body, params, headers)
 
 
 def graph(name: str) -> Call[results.GraphInfo]:
@@ -133,13 +148,13 @@ def graphs() -> Call[tuple[results.GraphInfo, ...]]:
     return Call("GET", "/v1/graphs", _each("graphs", results.GraphInfo.from_json))
 
 
-def delete_graph(name: str) -> Call[None]:
-    return Call("DELETE", graph_path(name), _nothing)
+def delete_graph(name: str, if_version: int | None = None) -> Call[None]:
+    return Call("DELETE", graph_path(name), _nothing, headers=_if_match(if_version))
 
 
-def estimate(n_vertices: int, n_edges: int, known: Mapping[str, int | bool | None]) -> Call[results.Estimate]:
+def estimate(n_vertices: int, n_edges: int, known: Mapping[str, int | bool | None]) -> Call[records.Estimate]:
     body = json_body({"n_vertices": n_vertices, "n_edges": n_edges, **known})
-    return Call("POST", "/v1/graphs:estimate", results.Estimate.from_json, body)
+    return Call("POST", "/v1/graphs:estimate", records.Estimate.from_json, body)
 
 
 def capacities(name: str, offset: int, limit: int) -> Call[results.Capacities]:
@@ -161,7 +176,7 @@ def patch(name: str, updates: Sequence[Update], options: PatchOptions) -> Call[r
         results.PatchResult.from_json,
         json_body(body),
         params={"solve": options["solve"]} if "solve" in options else {},
-        headers={"If-Match": f'"{options["if_version"]}"'} if "if_version" in options else {},
+        headers=_if_match(options.get("if_version")),
     )
 
 
@@ -173,16 +188,12 @@ def solve(
     options: SolveOptions,
 ) -> Call[results.MaxFlowResult]:
     check_options(kind.replace("-", "_") + "()", options, SolveOptions.__annotations__, WAITING)
-    sources, sinks = _terminals(source), _terminals(sink)
+    sides = (("sources", "supply", source, options.get("supply")), ("sinks", "demand", sink, options.get("demand")))
     body: dict[str, object] = {}
-    for key, terminals in (("sources", sources), ("sinks", sinks)):
-        if terminals is not None:
-            body[key] = terminals
-    if "supply" in options:
-        body["supply"] = amount_column(options["supply"], len(_named(sources, "supply")), "supply")
-    if "demand" in options:
-        body["demand"] = amount_column(options["demand"], len(_named(sinks, "demand")), "demand")
-    for key in ("fields", "min_version", "time_limit_s"):
+    for key, cap, given, caps in sides:
+        terminals, amounts = _capped(_terminals(given), caps, cap)
+        body |= {name: column for name, column in ((key, terminals), (cap, amounts)) if column is not None}
+    for key in ("fields", "min_version", "time_limit_s", "rounding"):
         if key in options:
             body[key] = options[key]  # type: ignore[literal-required]
     if "zeros" in options:
@@ -192,7 +203,7 @@ def solve(
 
 def matching(name: str, left: Ids | None, options: MatchingOptions) -> Call[results.MatchingResult]:
     check_options("matching()", options, MatchingOptions.__annotations__, ("left", *WAITING))
-    body: dict[str, object] = {**options} if left is None else {"left": left, **options}
+    body: dict[str, object] = {**options} if left is None else {"left": as_column(left), **options}
     return Call("POST", graph_path(name) + "/matching", results.MatchingResult.from_json, json_body(body))
 
 
@@ -217,28 +228,28 @@ def export(name: str, format: GraphFormat, into: BinaryIO) -> Call[int]:
     return Call("GET", graph_path(name) + "/export", int, params=params, into=into)
 
 
-def write_snapshot(name: str) -> Call[results.Snapshot]:
-    return Call("POST", graph_path(name) + "/snapshots", results.Snapshot.from_json)
+def write_snapshot(name: str) -> Call[records.Snapshot]:
+    return Call("POST", graph_path(name) + "/snapshots", records.Snapshot.from_json)
 
 
-def snapshots(name: str) -> Call[tuple[results.Snapshot, ...]]:
-    return Call("GET", graph_path(name) + "/snapshots", _each("snapshots", results.Snapshot.from_json))
+def snapshots(name: str) -> Call[tuple[records.Snapshot, ...]]:
+    return Call("GET", graph_path(name) + "/snapshots", _each("snapshots", records.Snapshot.from_json))
 
 
-def jobs() -> Call[tuple[results.JobInfo, ...]]:
-    return Call("GET", "/v1/jobs", _each("jobs", results.JobInfo.from_json))
+def jobs() -> Call[tuple[records.JobInfo, ...]]:
+    return Call("GET", "/v1/jobs", _each("jobs", records.JobInfo.from_json))
 
 
-def job(job_id: str) -> Call[results.JobInfo]:
-    return Call("GET", job_path(job_id), results.JobInfo.from_json)
+def job(job_id: str) -> Call[records.JobInfo]:
+    return Call("GET", job_path(job_id), records.JobInfo.from_json)
 
 
-def cancel_job(job_id: str) -> Call[results.JobInfo]:
-    return Call("DELETE", job_path(job_id), results.JobInfo.from_json)
+def cancel_job(job_id: str) -> Call[records.JobInfo]:
+    return Call("DELETE", job_path(job_id), records.JobInfo.from_json)
 
 
-def status() -> Call[results.ServiceStatus]:
-    return Call("GET", "/status", results.ServiceStatus.from_json)
+def status() -> Call[records.ServiceStatus]:
+    return Call("GET", "/status", records.ServiceStatus.from_json)
 
 
 def graph_path(name: str) -> str:
@@ -261,20 +272,37 @@ _RESULTS: Mapping[str, Callable[[Any], Any]] = {
     "max-flow": results.MaxFlowResult.from_json,
     "matching": results.MatchingResult.from_json,
     "capacities": results.Capacities.from_json,
-    "snapshot": results.Snapshot.from_json,
+    "snapshot": records.Snapshot.from_json,
 }
 
 
 def _terminals(given: Terminals | None) -> Sequence[Vertex] | NDArray[Any] | None:
-    if given is None or (isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)):
-        return given
-    return [given]
+    column: Sequence[Vertex] | NDArray[Any] | Vertex | None = as_column(given)
+    if column is None or (isinstance(column, Sequence | np.ndarray) and not isinstance(column, str)):
+        return column
+    return [column]
 
 
-def _named(terminals: Sequence[Vertex] | NDArray[Any] | None, cap: str) -> Sequence[Vertex] | NDArray[Any]:
+def _capped(
+    terminals: Sequence[Vertex] | NDArray[Any] | None, caps: Caps | None, name: str
+) -> tuple[Sequence[Vertex] | NDArray[Any] | None, Any]:
+    """The terminals with one cap for each; without caps, or with those of a mapping, unlimited."""
+    if isinstance(caps, Mapping):
+        vertices = list(caps) if terminals is None else np.asarray(terminals, object).tolist()
+        known = set(vertices)
+        unknown = [vertex for vertex in caps if vertex not in known]
+        if unknown:
+            raise InvalidInput(f"{name} names {unknown[0]!r}, which is not among the terminals given beside it")
+        return vertices, [caps.get(vertex, math.inf) for vertex in vertices]
+    if caps is None:
+        return terminals, None
     if terminals is None:
-        raise InvalidInput(f"{cap} needs its terminals named")
-    return terminals
+        raise InvalidInput(f"{name} needs its terminals named: beside it, or in a mapping of vertices to amounts")
+    return terminals, amount_column(as_column(caps), len(terminals), name)
+
+
+def _if_match(version: int | None) -> dict[str, str]:
+    return {} if version is None else {"If-Match": f'"{version}"'}
 
 
 def _each(key: str, parse: Callable[[Any], T]) -> Callable[[Any], tuple[T, ...]]:

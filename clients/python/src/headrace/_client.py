@@ -8,10 +8,11 @@ import httpx
 
 from headrace import _calls as calls
 from headrace import _exchange as exchange
+from headrace import _records as records
 from headrace import _results as results
-from headrace._bodies import GraphColumns, graph_body
 from headrace._caller import Caller
-from headrace._exchange import DEFAULT_URL, Deadline, Retry
+from headrace._columns import GraphColumns
+from headrace._exchange import DEFAULT_URL, Deadline, Retry, Verify
 from headrace._graph import Graph, Job
 from headrace._progress import upload_bar
 
@@ -20,10 +21,11 @@ class Client:
     """A connection to a Headrace service; a context manager. Safe to share between threads.
 
     Args:
-        base_url: where the service listens.
+        base_url: where the service listens; "host:port" is http.
         api_key: shown with each request; without it `HEADRACE_API_KEY` of the environment is, if set.
         timeout_s: how long the service may be silent, beyond the time it was asked to wait.
-        retry: how calls are repeated when the connection is lost or the service is busy.
+        verify: False to trust any certificate, or a file of those to trust, or an `ssl.SSLContext`.
+        retry: how calls are repeated when the connection is lost or the service is busy, and for how long.
         headers: sent with each request.
         transport: an httpx transport in place of the network.
     """
@@ -34,11 +36,14 @@ class Client:
         *,
         api_key: str | None = None,
         timeout_s: float = 60.0,
+        verify: Verify = True,
         retry: Retry | None = None,
         headers: Mapping[str, str] | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._caller = Caller(base_url, timeout_s, retry or Retry(), exchange.with_key(headers, api_key), transport)
+        self._caller = Caller(
+            base_url, timeout_s, verify, retry or Retry(), exchange.with_key(headers, api_key), transport
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -60,24 +65,32 @@ class Client:
         name: str,
         graph: object = None,
         *,
+        if_version: int | None = None,
+        must_be_new: bool = False,
         timeout_s: float | None = None,
         progress: bool = False,
         **columns: Unpack[GraphColumns],
     ) -> Graph:
-        """Create or replace a graph: from columns, a NetworkX graph, a square SciPy matrix, or a file (`Path`).
+        """Create or replace a graph: from columns, a NetworkX graph, a square SciPy matrix or array, a
+        table (a pandas DataFrame) or the path of a file.
 
-        See `GraphColumns` for the columns. Integer columns travel as npz; labels, decimals and `inf` as JSON.
+        See `GraphColumns` for columns, `decimals` and `rounding`. Numbers travel as npz, labels and `Decimal` as JSON.
+        `if_version` replaces this version of the graph alone, `must_be_new` replaces none: else `VersionConflict`.
         """
-        body = graph_body(graph, columns)
-        call = calls.put_graph(name, body)
+        call = calls.put_graph(name, graph, columns, if_version, must_be_new)
         if not progress:
             return Graph(self._caller, self._caller.command(call, timeout_s))
-        with upload_bar(f"upload {name}", body.n_bytes) as on_sent:
+        n_bytes = 0 if call.body is None else call.body.n_bytes
+        with upload_bar(f"upload {name}", n_bytes) as on_sent:
             return Graph(self._caller, self._caller.command(call, timeout_s, on_sent))
 
     def graph(self, name: str) -> Graph:
         """A graph the service has. Raises `UnknownGraph`."""
         return Graph(self._caller, self._caller.ask(calls.graph(name)))
+
+    def delete_graph(self, name: str, *, if_version: int | None = None, timeout_s: float | None = None) -> None:
+        """Remove a graph and all its versions. Raises `UnknownGraph`, and `VersionConflict` at another version."""
+        self._caller.command(calls.delete_graph(name, if_version), timeout_s)
 
     def graphs(self) -> tuple[results.GraphInfo, ...]:
         """All graphs."""
@@ -92,7 +105,7 @@ class Client:
         infinite: bool = False,
         wide: bool = False,
         name_bytes: int = 0,
-    ) -> results.Estimate:
+    ) -> records.Estimate:
         """What a graph of this size would need, and whether it fits.
 
         Args:
@@ -109,11 +122,11 @@ class Client:
         info = self._caller.ask(calls.job(job_id))
         return Job(self._caller, info, calls.parser_of(info.kind))
 
-    def jobs(self) -> tuple[results.JobInfo, ...]:
+    def jobs(self) -> tuple[records.JobInfo, ...]:
         """The latest jobs of the last hour, a hundred at most."""
         return self._caller.ask(calls.jobs())
 
-    def status(self) -> results.ServiceStatus:
+    def status(self) -> records.ServiceStatus:
         """The service, its workers and its store."""
         return self._caller.ask(calls.status())
 

@@ -7,6 +7,7 @@ the result; `Client` and `AsyncClient` only carry the steps out. (The pattern of
 import math
 import os
 import random
+import ssl
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
@@ -21,9 +22,14 @@ from headrace._amounts import loads
 from headrace._bodies import Body
 from headrace._calls import Call
 from headrace._errors import ApiError, InvalidInput, TransportError, UnexpectedAnswer, WaitTimeout, api_error
-from headrace._results import JobInfo
+from headrace._records import JobInfo
 
 T = TypeVar("T")
+
+Verify: TypeAlias = bool | str | os.PathLike[str] | ssl.SSLContext
+
+CONNECTIONS = httpx.Limits(max_connections=100, max_keepalive_connections=100)
+"""Of one client, all kept. A call that finds none free waits for one, as long as its caller waits."""
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 
@@ -49,25 +55,25 @@ class Retry:
     """How a call is tried again after a lost connection, a 429 or a 503.
 
     Every call may be: those that change something carry an Idempotency-Key. What the service says in Retry-After is
-    heeded for `patience_s` in all, up to half as much more at random so that callers do not come back together; if it
-    is more than `longest_s`, the error is raised at once. Without it there are `attempts`, and the n-th pause is
-    ``base_s * 2**n``, half of it at random.
+    heeded, with up to half as much more at random so that callers do not come back together, until the `timeout_s` of
+    the call, or without one for `patience_s` in all. Where it does not say when, there are `attempts`, and the n-th
+    pause is ``base_s * 2**n``, `longest_s` at most, half of it at random.
     """
 
     attempts: int = 6
     base_s: float = 0.1
     longest_s: float = 10.0
-    patience_s: float = 60.0
+    patience_s: float = 180.0
 
-    def pause_s(self, failures: int, retry_after_s: float | None, spent_s: float = 0.0) -> float | None:
-        """Seconds until the next attempt after so many failed ones in so much time; None to give up."""
+    def pause_s(self, failures: int, retry_after_s: float | None, left_s: float = math.inf) -> float | None:
+        """Seconds until the next attempt after so many failed ones; None to give up, also for want of time."""
         if retry_after_s is not None:
-            pause_s = max(retry_after_s, self.base_s) * random.uniform(1, 1.5)
-            return None if retry_after_s > self.longest_s or spent_s + pause_s > self.patience_s else pause_s
+            least_s = max(retry_after_s, self.base_s)
+            return None if least_s > left_s else min(least_s * random.uniform(1, 1.5), left_s)
         if failures >= self.attempts:
             return None
-        backoff_s: float = min(self.base_s * 2 ** (failures - 1), self.longest_s)
-        return backoff_s * random.uniform(0.5, 1)
+        pause_s: float = min(self.base_s * 2 ** (failures - 1), self.longest_s) * random.uniform(0.5, 1)
+        return None if pause_s > left_s else pause_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,8 @@ class Send:
     """A bound on the usual time."""
     into: BinaryIO | None = None
     """Where the body of an answer below 400 goes, from its beginning; what was in it before is gone."""
+    connection_s: float = PROBE_S
+    """How long to wait for one of this client's connections, which other calls may hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +208,32 @@ def through_proxy(base_url: str) -> bool:
         return host != "localhost"
 
 
+def full_url(base_url: str) -> str:
+    """The URL with its scheme, http by default. Raises `InvalidInput` for another scheme and for what is no URL."""
+    url = base_url if "://" in base_url else f"http://{base_url}"
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise InvalidInput(f"{base_url!r} is no URL: {error}") from error
+    if parts.scheme not in ("http", "https") or not parts.host:
+        raise InvalidInput(f"{base_url!r} is no http:// or https:// URL of a host")
+    return url
+
+
+def trusted(verify: Verify) -> bool | ssl.SSLContext:
+    """Which certificates of servers are accepted, as httpx takes it. Raises `InvalidInput` for a file that is none."""
+    if isinstance(verify, bool | ssl.SSLContext):
+        return verify
+    try:
+        return ssl.create_default_context(cafile=str(verify))
+    except OSError as error:  # SSLError is one
+        raise InvalidInput(f"verify={str(verify)!r} is no file of certificates: {error}") from error
+
+
+def timeouts(silent_s: float, step: Send) -> httpx.Timeout:
+    return httpx.Timeout(min(silent_s, step.at_most_s) + step.hold_s, pool=step.connection_s)
+
+
 def parsed(parse: Callable[[Any], T], body: Any) -> T:
     """The typed answer; `UnexpectedAnswer` if the JSON is not what the API describes."""
     try:
@@ -248,16 +282,25 @@ def _exchange(
         headers["Content-Length"] = str(call.body.n_bytes)
         if call.body.encoding:
             headers["Content-Encoding"] = call.body.encoding
-    failures, began = 0, time.monotonic()
+    failures = 0
+    until = deadline if deadline.ends_at < math.inf else Deadline.after(retry.patience_s)
     while True:
-        outcome = yield Send(call.method, call.path, call.params, headers, call.body, hold_s, into=call.into)
+        outcome = yield Send(
+            call.method,
+            call.path,
+            call.params,
+            headers,
+            call.body,
+            hold_s,
+            into=call.into,
+            connection_s=until.remaining_s,
+        )
         if isinstance(outcome, httpx.Response) and outcome.is_success:
             return outcome
         error = outcome if isinstance(outcome, TransportError) else error_of(outcome)
         failures += 1
-        spent_s = time.monotonic() - began
-        pause_s = retry.pause_s(failures, _retry_after_s(error), spent_s) if _may_retry(error) else None
-        if pause_s is None or pause_s > deadline.remaining_s:
+        pause_s = retry.pause_s(failures, _retry_after_s(error), until.remaining_s) if _may_retry(error) else None
+        if pause_s is None:
             raise error
         yield Pause(pause_s)
 

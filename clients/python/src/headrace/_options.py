@@ -15,6 +15,9 @@ ELSEWHERE: Mapping[str, str] = {
     "labels": "use vertex_labels=",
     "directed": "use undirected=False, or leave it out",
     "weight": "use capacity=",
+    "decimals": "a graph's decimals are fixed when it is loaded: put_graph(decimals=...); rounding= is for each update",
+    "if_none_match": "use must_be_new=True",
+    "replace": "use must_be_new=True to replace no graph",
 }
 """Names of the REST API and of other libraries, and what this client has for them."""
 

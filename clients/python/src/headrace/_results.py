@@ -1,7 +1,7 @@
 """What the service answers, as frozen dataclasses. Fields a newer service adds are ignored."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self, TypeAlias
 
@@ -14,9 +14,6 @@ EdgeId: TypeAlias = int | str
 """The caller's edge id, or the row number in the order sent."""
 
 Json: TypeAlias = Mapping[str, Any]
-
-FINISHED = frozenset({"succeeded", "failed", "cancelled"})
-"""The states a job does not leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +40,8 @@ class GraphInfo:
     """How many terminal sets are kept solved."""
     device_bytes: int = 0
     """Device memory it takes."""
+    replaced: bool = False
+    """Whether the load that this answers took the place of another graph."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -57,6 +56,7 @@ class GraphInfo:
             sink=body.get("sink"),
             flow_states=body.get("flow_states", 0),
             device_bytes=body.get("device_bytes", 0),
+            replaced=body.get("replaced", False),
         )
 
 
@@ -94,7 +94,11 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Flow per edge, row by row; edges without flow are left out unless `zeros` was asked for."""
+    """Flow per edge, row by row; edges without flow are left out unless `zeros` was asked for.
+
+    The flow of an undirected edge is positive from its `tail` to its `head`, as they were sent, and negative from its
+    head to its tail. That of a directed edge is never negative.
+    """
 
     edges: tuple[EdgeId, ...]
     flow: tuple[Exact, ...]
@@ -263,6 +267,7 @@ class Capacities:
     capacity: tuple[Exact, ...]
     """The edge's own capacity, also while it is closed; infinity where it never limits."""
     closed: tuple[bool, ...]
+    undirected: tuple[bool, ...] = ()
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -273,116 +278,9 @@ class Capacities:
             head=tuple(body["head"]),
             capacity=tuple(map(exact, body["capacity"])),
             closed=tuple(body["closed"]),
+            undirected=tuple(body.get("undirected") or [False] * len(body["closed"])),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """What a graph would take of one kind of memory, and what the worker with most room has left of it."""
-
-    bytes: int
-    """Of the graph at rest, without flow states."""
-    bytes_per_flow_state: int
-    scratch_bytes: int
-    """While a flow state is solved."""
-    fits: bool
-    free_bytes: int
-
-    @classmethod
-    def from_json(cls, body: Json) -> Self:
-        return cls(**{field.name: body[field.name] for field in fields(Memory)})
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate(Memory):
-    """What a graph would need, before it is sent: of host memory on the CPU engine, and of a device's memory."""
-
-    device: Memory
-
-    @classmethod
-    def from_json(cls, body: Json) -> Self:
-        host = {field.name: body[field.name] for field in fields(Memory)}
-        return cls(**host, device=Memory.from_json(body["device"]))
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A graph as written to the store, to restart from."""
-
-    version: int
-    bytes: int
-    created_at: datetime | None
-
-    @classmethod
-    def from_json(cls, body: Json) -> Self:
-        return cls(body["version"], body["bytes"], _moment(body.get("created_at")))
-
-
-@dataclass(frozen=True, slots=True)
-class JobInfo:
-    """A piece of work, at the moment it was asked about."""
-
-    id: str
-    kind: str
-    graph: str
-    status: str
-    """queued, running, succeeded, failed or cancelled."""
-    cancelling: bool
-    """It was cancelled in time: nothing of it is or will be applied, and it is about to end."""
-    position: int | None
-    """How many wait before it in the queue."""
-    progress: Json
-    created_at: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    result: Json | None
-    """The body the waiting call would have got."""
-    error: Json | None
-
-    @property
-    def finished(self) -> bool:
-        return self.status in FINISHED
-
-    @classmethod
-    def from_json(cls, body: Json) -> Self:
-        return cls(
-            **{name: body[name] for name in ("id", "kind", "graph", "status")},
-            cancelling=bool(body.get("cancelling")),
-            position=body.get("position"),
-            progress=dict(body.get("progress") or {}),
-            created_at=_moment(body.get("created_at")),
-            started_at=_moment(body.get("started_at")),
-            finished_at=_moment(body.get("finished_at")),
-            result=body.get("result"),
-            error=body.get("error"),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class JobEvent:
-    """One event of a job: `progress` with counters, or `done`."""
-
-    id: str | None
-    name: str
-    data: Json
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceStatus:
-    """The service at a glance; `details` is the whole answer, also what this client does not know by name."""
-
-    version: str
-    workers: tuple[Json, ...]
-    details: Json
-
-    @classmethod
-    def from_json(cls, body: Json) -> Self:
-        return cls(body["version"], tuple(body["workers"]), body)
 
 
 def _timings(body: Json) -> Mapping[str, float]:
     return {name: float(value) for name, value in (body.get("timings_ms") or {}).items() if value is not None}
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)

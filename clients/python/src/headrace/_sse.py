@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from headrace._amounts import loads
-from headrace._results import JobEvent
+from headrace._records import JobEvent
 
 
 @dataclass(slots=True)

@@ -1,0 +1,159 @@
+"""What callers have, as columns: NetworkX graphs, SciPy matrices, arrays and tables. None of their libraries is needed.
+
+They are told by their methods, so that pandas, Polars and whatever else looks alike are read without being imported.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace._amounts import Amount
+from headrace._errors import InvalidInput
+from headrace._results import EdgeId, Vertex
+
+Column: TypeAlias = Sequence[Any] | NDArray[Any]
+
+SHOWN = 8
+"""Names in an error message."""
+
+
+class GraphColumns(TypedDict, total=False):
+    """A graph as columns, one row per edge; the keyword arguments of `put_graph`. None is as if left out.
+
+    With a table (a pandas DataFrame), `tail`, `head`, `capacity`, `edge_ids` and `undirected` may name its columns; by
+    default they have these names, the last two only if they are there.
+    """
+
+    tail: Sequence[Vertex] | NDArray[Any] | str
+    """Vertex indices or labels, m rows."""
+    head: Sequence[Vertex] | NDArray[Any] | str
+    capacity: Sequence[Amount] | NDArray[Any] | str
+    """m amounts; `math.inf` never limits. With a NetworkX graph: the edge attribute, "capacity" by default."""
+    n_vertices: int | None
+    """One more than the largest index by default; not needed with labels."""
+    undirected: bool | Sequence[bool] | NDArray[np.bool_] | str | None
+    """Whether all edges, or which, carry flow either way."""
+    closed: Sequence[bool] | NDArray[np.bool_] | None
+    """Which edges let nothing through until they are reopened."""
+    edge_ids: Sequence[EdgeId] | NDArray[Any] | str | None
+    """Your ids, unique; the row numbers by default."""
+    vertex_labels: Sequence[Vertex] | NDArray[Any] | None
+    """Your names of all vertices, integers or strings; tail and head then hold names."""
+    decimals: int | None
+    """Places all amounts are kept to; by default the fewest that hold every capacity exactly."""
+    rounding: str | None
+    """What becomes of a capacity with more places: "error" (default), "nearest", "down" or "up"; needs `decimals`."""
+    source: Vertex | None
+    """Default terminals of `max_flow`."""
+    sink: Vertex | None
+
+
+def as_column(given: Any) -> Any:
+    """A pandas or Polars Series, or an Arrow array, as NumPy; sets and views as lists; anything else as it is."""
+    if hasattr(given, "to_numpy"):
+        return np.asarray(given.to_numpy())
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Sequence | np.ndarray | Mapping):
+        return list(given)
+    return given
+
+
+def columns_of(graph: object, columns: GraphColumns) -> GraphColumns:
+    """The columns of whatever describes a graph. Raises `InvalidInput` for what is none."""
+    if graph is None:
+        return columns
+    if hasattr(graph, "is_directed") and hasattr(graph, "nodes"):
+        return _of_networkx(graph, columns)
+    if hasattr(graph, "tocoo"):
+        return _of_matrix(graph.tocoo(), columns)
+    if isinstance(graph, Mapping) or (hasattr(graph, "columns") and hasattr(graph, "__getitem__")):
+        return _of_table(graph, columns)
+    if isinstance(graph, np.ndarray):
+        return _of_dense(graph, columns)
+    what = "columns, a NetworkX graph, a SciPy matrix, a square array, a DataFrame, or the path of a file"
+    raise InvalidInput(f"no graph: {type(graph).__name__}; send {what}")
+
+
+def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
+    """Nodes 0 .. n-1 are vertices by index, other integers and strings by label, anything else by `str(node)`.
+
+    An edge without the attribute is unlimited, as in NetworkX; a graph none of whose edges has it is refused.
+    """
+    attribute = columns.get("capacity", "capacity")
+    if not isinstance(attribute, str):
+        raise InvalidInput("with a NetworkX graph, capacity names an edge attribute")
+    nodes = list(graph.nodes)
+    kinds = set(map(type, nodes))
+    as_label: Callable[[Any], Vertex] = int if kinds <= {int} else str
+    name = {node: as_label(node) for node in nodes}
+    if len(set(name.values())) != len(nodes):
+        raise InvalidInput("two nodes have the same str(); they become vertex labels")
+    edges = list(graph.edges(data=True))
+    if edges and not any(attribute in data for _, _, data in edges):
+        raise InvalidInput(f"no edge has the attribute {attribute!r}: {_others(edges)}")
+    described: GraphColumns = {
+        "tail": [name[tail] for tail, _, _ in edges],
+        "head": [name[head] for _, head, _ in edges],
+        "capacity": [data.get(attribute, np.inf) for _, _, data in edges],
+        "undirected": not graph.is_directed(),
+    }
+    if kinds <= {int} and set(nodes) == set(range(len(nodes))):
+        described["n_vertices"] = len(nodes)
+    else:
+        described["vertex_labels"] = list(name.values())
+    merged = columns | described
+    for terminal in ("source", "sink"):
+        if columns.get(terminal) is not None:
+            merged[terminal] = name.get(columns[terminal], columns[terminal])
+    return merged
+
+
+def _others(edges: Sequence[tuple[Any, Any, Mapping[Any, Any]]]) -> str:
+    """Which attributes there are, for a caller who named another one."""
+    found = sorted({str(key) for _, _, data in edges for key in data})
+    return f"use capacity= with one of {', '.join(found[:SHOWN])}" if found else "edges have no attributes at all"
+
+
+def _of_matrix(matrix: Any, columns: GraphColumns) -> GraphColumns:
+    """Entry (i, j) of a square sparse matrix or array is the capacity of an edge from i to j."""
+    n_vertices = _order(matrix.shape)
+    return _entries(matrix.row, matrix.col, matrix.data, n_vertices, columns)
+
+
+def _of_dense(matrix: NDArray[Any], columns: GraphColumns) -> GraphColumns:
+    """As a sparse matrix; an entry of zero is no edge."""
+    n_vertices = _order(matrix.shape)
+    row, column = np.nonzero(matrix)
+    return _entries(row, column, np.asarray(matrix[row, column]).ravel(), n_vertices, columns)
+
+
+def _entries(
+    row: NDArray[Any], column: NDArray[Any], data: NDArray[Any], n_vertices: int, columns: GraphColumns
+) -> GraphColumns:
+    capacity = data.astype(np.int8) if data.dtype.kind == "b" else data
+    described: GraphColumns = {"tail": row, "head": column, "capacity": capacity, "n_vertices": n_vertices}
+    return described | columns
+
+
+def _order(shape: tuple[int, ...]) -> int:
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise InvalidInput(f"a matrix of shape {' x '.join(map(str, shape))} is no graph; it must be square")
+    return int(shape[0])
+
+
+def _of_table(table: Any, columns: GraphColumns) -> GraphColumns:
+    """The columns that are named, or have the names of ours; others of the table are left alone."""
+    names = list(table) if isinstance(table, Mapping) else list(getattr(table, "column_names", table.columns))
+    found: dict[str, Any] = dict(columns)
+    for field in ("tail", "head", "capacity", "edge_ids", "undirected"):
+        given = columns.get(field)
+        if given is not None and not isinstance(given, str):
+            continue  # beside the table
+        name = field if given is None else given
+        if name in names:
+            found[field] = table[name]
+        elif given is not None or field in ("tail", "head", "capacity"):
+            shown = ", ".join(map(str, names[:SHOWN]))
+            raise InvalidInput(f"the table has no column {name!r} for {field}=; its columns are {shown}")
+    return found  # type: ignore[return-value]  # with columns in place of their names

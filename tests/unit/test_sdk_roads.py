@@ -1,0 +1,219 @@
+"""What the client takes beside plain columns: URLs, certificates, conditions, caps by name, deadlines, NetworkX."""
+
+import dataclasses
+import json
+import math
+import ssl
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import headrace
+import httpx
+import networkx as nx
+import numpy as np
+import pytest
+from headrace import Client, InvalidInput, Retry
+from headrace import _exchange as exchange
+from headrace._exported import Pages
+from headrace._results import Capacities, GraphInfo
+
+from tests.unit.test_sdk_client import GRAPH, PATCH, Script, ok, problem
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("localhost:8080", "http://localhost:8080"),
+        ("127.0.0.1:8080/base", "http://127.0.0.1:8080/base"),
+        ("flows.example.org", "http://flows.example.org"),
+        ("https://flows.example.org", "https://flows.example.org"),
+    ],
+)
+def test_a_url_without_scheme_is_http(given: str, url: str) -> None:
+    assert exchange.full_url(given) == url
+    assert exchange.through_proxy(exchange.full_url(given)) == ("example.org" in given)
+    seen: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(str(request.url))
+        return httpx.Response(200, json={"graphs": []})
+
+    with Client(given, transport=httpx.MockTransport(answer)) as client:
+        client.graphs()
+    assert seen == [f"{url}/v1/graphs"]
+
+
+@pytest.mark.parametrize("given", ["", "http://", "ftp://host", "redis://host:1", "http://host:port"])
+def test_what_is_no_url_is_refused(given: str) -> None:
+    with pytest.raises(InvalidInput):
+        Client(given)
+
+
+def test_which_certificates_are_trusted(tmp_path: Path) -> None:
+    context = ssl.create_default_context()
+    assert exchange.trusted(context) is context
+    assert (exchange.trusted(True), exchange.trusted(False)) == (True, False)
+    (tmp_path / "ca.pem").write_text("no certificate")
+    for wrong in (tmp_path / "ca.pem", str(tmp_path / "missing.pem")):
+        with pytest.raises(InvalidInput, match="no file of certificates"):
+            Client("https://localhost", verify=wrong)
+    with Client("https://localhost", verify=False):
+        pass
+
+
+def test_conditions_of_loads_and_deletes() -> None:
+    script = Script(*(ok() for _ in range(3)), httpx.Response(204), httpx.Response(204), httpx.Response(204))
+    columns: dict[str, Any] = {"tail": [0], "head": [1], "capacity": [1 / 3], "decimals": 2, "rounding": "up"}
+    with script.client() as client:
+        city = client.put_graph("city", **columns)
+        client.put_graph("city", **columns, if_version=7)
+        client.put_graph("city", **columns, must_be_new=True)
+        client.delete_graph("city")
+        client.delete_graph("city", if_version=7)
+        city.delete(if_version=8)
+        with pytest.raises(InvalidInput, match="wants none"):
+            client.put_graph("city", **columns, must_be_new=True, if_version=7)
+    put, at_7, new, *deletes = script.requests
+    assert dict(put.url.params) == {"decimals": "2", "rounding": "up"}
+    assert "If-Match" not in put.headers
+    assert (at_7.headers["If-Match"], new.headers["If-None-Match"]) == ('"7"', "*")
+    assert [request.headers.get("If-Match") for request in deletes] == [None, '"7"', '"8"']
+    assert {(request.method, request.url.path) for request in deletes} == {("DELETE", "/v1/graphs/city")}
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent"),
+    [
+        ({"supply": {"w1": 3000, "w2": 0.5}}, {"sources": ["w1", "w2"], "supply": [3000, 0.5]}),
+        ({"source": ["w2", "w1"], "supply": {"w1": 3}}, {"sources": ["w2", "w1"], "supply": ["inf", 3]}),
+        ({"source": "w1", "supply": {"w1": math.inf}}, {"sources": ["w1"], "supply": ["inf"]}),
+        ({"sink": np.array([4, 5]), "demand": {5: 1}}, {"sinks": [4, 5], "demand": ["inf", 1]}),
+        ({"source": [1, 2], "supply": 3}, {"sources": [1, 2], "supply": [3, 3]}),
+        ({"source": {"a": 1}.keys(), "supply": [Decimal("1.50")]}, {"sources": ["a"], "supply": [1.5]}),
+        ({"source": np.int64(3), "rounding": "down"}, {"sources": [3], "rounding": "down"}),
+    ],
+)
+def test_caps_by_vertex(asked: dict[str, Any], sent: dict[str, Any]) -> None:
+    script = Script(ok(), problem(422, "invalid_body"))
+    with script.client() as client, pytest.raises(headrace.InvalidBody):
+        client.graph("city").max_flow(**asked)
+    assert json.loads(script.requests[-1].content) == sent
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"source": ["w1"], "supply": {"w1": 1, "w3": 2}}, "supply names 'w3'"),
+        ({"demand": [1]}, "demand needs its terminals"),
+        ({"source": ["w1"], "supply": [1, 2]}, "supply has 2 amounts for 1"),
+    ],
+)
+def test_caps_that_fit_no_terminals(asked: dict[str, Any], message: str) -> None:
+    script = Script(ok())
+    with script.client() as client:
+        city = client.graph("city")
+        with pytest.raises(InvalidInput, match=message):
+            city.max_flow(**asked)
+        with pytest.raises(InvalidInput, match="not a mapping"):
+            city.patch(edges=[1], set={1: 2})  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="fixed when it is loaded"):
+            city.patch(edges=[1], set=[2], decimals=3)  # type: ignore[call-arg]
+
+
+def test_the_deadline_of_a_call_counts_for_more_than_patience() -> None:
+    """It is followed as long as the caller says, and no longer."""
+    busy = problem(429, "rate_limited", **{"Retry-After": "0.2"})
+    for timeout_s, patience_s, asked in ((30.0, 0.1, 3), (0.1, 30.0, 1), (None, 0.1, 1)):
+        script = Script(ok(), busy, busy, ok(PATCH))
+        with script.client(patience_s=patience_s) as client:
+            city = client.graph("city")
+            if asked == 3:
+                city.close([1], timeout_s=timeout_s)
+            else:
+                with pytest.raises(headrace.RateLimited) as refused:
+                    city.close([1], timeout_s=timeout_s)
+                assert refused.value.retry_after_s == 0.2
+        assert len(script.requests) == 1 + asked
+
+
+def test_a_call_waits_for_a_connection_as_long_as_its_caller() -> None:
+    step = next(exchange.ask(headrace._calls.graphs(), Retry(patience_s=77)))
+    assert isinstance(step, exchange.Send)
+    timeout = exchange.timeouts(5.0, step)
+    assert 70 < timeout.pool <= 77  # type: ignore[operator]
+    assert (timeout.connect, timeout.read) == (5.0, 5.0)
+
+
+TYPED: dict[str, type[Any]] = {
+    "LoadedInfo": headrace.GraphInfo,
+    "MaxFlowInfo": headrace.MaxFlowResult,
+    "CutInfo": headrace.Cut,
+    "FlowInfo": headrace.Flow,
+    "CertificateInfo": headrace.Certificate,
+    "MatchingInfo": headrace.MatchingResult,
+    "CoverInfo": headrace.Cover,
+    "PatchInfo": headrace.PatchResult,
+    "FlowStateChange": headrace.FlowState,
+    "CapacitiesInfo": headrace.Capacities,
+    "EstimateInfo": headrace.Estimate,
+    "SnapshotInfo": headrace.Snapshot,
+}
+"""Schemas of answers, and the results they become."""
+
+
+@pytest.mark.parametrize("schema", TYPED)
+def test_typed_results_say_all_that_the_service_says(schema: str) -> None:
+    """So nobody needs the JSON."""
+    document = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text())
+    said = set(document["components"]["schemas"][schema]["properties"])
+    assert said <= {field.name for field in dataclasses.fields(TYPED[schema])}
+
+
+def info(n_vertices: int, n_edges: int) -> GraphInfo:
+    known = {**GRAPH, "n_vertices": n_vertices, "n_edges": n_edges, "version": 3}
+    return GraphInfo.from_json(known)
+
+
+def page(rows: list[tuple[Any, Any, Any, Any, bool, bool]], version: int = 3) -> Capacities:
+    tail, head, ids, capacity, closed, undirected = zip(*rows, strict=True)
+    return Capacities(version, ids, tail, head, capacity, closed, undirected)
+
+
+def drawn(rows: list[Any], n_vertices: int, size: int = 2) -> Any:
+    pages = Pages(info(n_vertices, len(rows)))
+    while pages.missing:
+        pages.add(page(rows[pages.rows : pages.rows + size]))
+    return pages.networkx()
+
+
+INF = Decimal("Infinity")
+
+
+def test_networkx_gets_what_it_means() -> None:
+    graph = drawn([(0, 1, "a", 3, False, False), (1, 2, "b", INF, False, False), (1, 0, "c", 4, True, False)], 4)
+    assert type(graph) is nx.DiGraph
+    assert sorted(graph.nodes) == [0, 1, 2, 3]
+    assert graph.edges[0, 1] == {"id": "a", "capacity": 3}
+    assert graph.edges[1, 2] == {"id": "b"}
+    assert graph.edges[1, 0] == {"id": "c", "capacity": 0, "closed": True}
+    assert nx.maximum_flow_value(graph, 0, 2) == 3
+
+
+def test_networkx_kinds() -> None:
+    undirected = [("x", "y", 0, Decimal("1.5"), False, True), ("y", "z", 1, 2, False, True)]
+    assert type(drawn(undirected, 3)) is nx.Graph
+    assert type(drawn([*undirected, ("y", "x", 2, 1, False, True)], 3)) is nx.MultiGraph
+    assert type(drawn([(0, 1, 0, 1, False, False), (0, 1, 1, 1, False, False)], 2)) is nx.MultiDiGraph
+    mixed = drawn([("x", "y", 0, 3, False, False), ("z", "y", 1, 2, False, True)], 3)
+    assert type(mixed) is nx.DiGraph
+    assert mixed.edges["y", "z"] == mixed.edges["z", "y"] == {"id": 1, "capacity": 2, "undirected": True}
+    assert nx.maximum_flow_value(mixed, "x", "z") == 2
+    assert list(drawn([], 2).nodes) == [0, 1]
+
+
+def test_a_graph_that_changes_between_pages_is_refused() -> None:
+    pages = Pages(info(2, 2))
+    pages.add(page([(0, 1, 0, 1, False, False)]))
+    with pytest.raises(headrace.VersionConflict):
+        pages.add(page([(0, 1, 1, 1, False, False)], version=4))
