@@ -93,7 +93,7 @@ class MaxFlowArgs(Message):
     sinks: list[int] | list[str] | None = None
     supply: list[str] | None = None
     demand: list[str] | None = None
-    fields: Annotated[frozenset[Literal["value", "cut", "flow"]], InOrder] = frozenset({"value"})
+    fields: Annotated[frozenset[Literal["value", "cut", "flow", "terminals"]], InOrder] = frozenset({"value"})
     zeros: bool = False
     min_version: int | None = None
     time_limit_s: float | None = None

@@ -8,7 +8,7 @@ from service.models.body import Body
 from service.models.columns import Amounts, Ids, Seconds, refuse_negative
 from service.protocol import MaxFlowArgs
 
-FlowField = Literal["value", "cut", "flow"]
+FlowField = Literal["value", "cut", "flow", "terminals"]
 
 MAX_TERMINALS: Final = 1_000_000
 """Sources, and sinks, of one question."""
@@ -33,7 +33,7 @@ class MaxFlowBody(Body):
     sinks: Ids | None = None
     supply: Amounts | None = Field(default=None, description="A cap for each source.")
     demand: Amounts | None = Field(default=None, description="A cap for each sink.")
-    fields: list[FlowField] | None = Field(default=None, max_length=3)
+    fields: list[FlowField] | None = Field(default=None, max_length=4)
     min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
     flow: FlowOptions = FlowOptions()
     time_limit_s: Seconds | None = None
@@ -75,8 +75,18 @@ class CertificateInfo(BaseModel):
 
 
 class CutInfo(BaseModel):
+    """A minimum cut: `pays`, `source_pays` and `sink_pays` add up to `capacity`."""
+
     capacity: Any
     edges: list[int] | list[str]
+    pays: list[Any]
+    """The capacity of each of `edges`."""
+    sources: list[int] | list[str]
+    """Capped sources beyond the cut, which pays their whole supply."""
+    source_pays: list[Any]
+    sinks: list[int] | list[str]
+    """Capped sinks before the cut, which pays their whole demand."""
+    sink_pays: list[Any]
     source_side: list[int] | list[str]
     sink_side: list[int] | list[str]
     unique: bool | None = None
@@ -85,6 +95,15 @@ class CutInfo(BaseModel):
 class FlowInfo(BaseModel):
     edges: list[int] | list[str]
     flow: list[Any]
+
+
+class TerminalsInfo(BaseModel):
+    """What the flow takes from sources and brings to sinks; those without a cap are left out where that is nothing."""
+
+    sources: list[int] | list[str]
+    supplied: list[Any]
+    sinks: list[int] | list[str]
+    delivered: list[Any]
 
 
 class SolvedInfo(BaseModel):
@@ -106,6 +125,8 @@ class MaxFlowInfo(SolvedInfo):
     value: Any
     cut: CutInfo | None = None
     flow: FlowInfo | None = None
+    terminals: TerminalsInfo | None = None
+    """Comes with `flow` too."""
 
 
 class FlowStateChange(BaseModel):

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gpu_engine.checks import prove_flow
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
 from gpu_engine.networks.bipartite import one_each
@@ -61,8 +62,10 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
     table.resolve([Columns("set", by_name["edges"], None, None, amounts)])
     table.resolve([Columns("close", None, by_ends["tail"], by_ends["head"], None)])
     for state in states:
-        flow = answers.flow(network, engine.flow(state), zeros=True)
-        json_writer.dumps({"flow": flow, "cut": answers.cut(network, engine.cut(state))})
+        flow, cut = engine.flow(state), engine.cut(state)
+        carried = answers.terminals(network, state.terminals, prove_flow(network, state.terminals, flow))
+        paid = answers.cut(network, cut, state.terminals.paid_by(cut.source_side))
+        json_writer.dumps({"flow": answers.flow(network, flow, zeros=True), "terminals": carried, "cut": paid})
         engine.certificate(state)
         engine.close(state)
 

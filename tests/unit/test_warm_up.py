@@ -12,6 +12,7 @@ from dataclasses import replace
 from gpu_engine.networks.bipartite import one_each
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.checks import prove_flow
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
 from gpu_engine.networks.network import Network
@@ -66,8 +67,11 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
                     engine.solve(state)
                     engine.certificate(state)
             for state in states:
-                json_writer.dumps(answers.flow(network, engine.flow(state), zeros=False))
-                json_writer.dumps(answers.cut(network, engine.cut(state)))
+                flow, cut = engine.flow(state), engine.cut(state)
+                json_writer.dumps(answers.flow(network, flow, zeros=False))
+                proof = prove_flow(network, state.terminals, flow)
+                json_writer.dumps(answers.terminals(network, state.terminals, proof))
+                json_writer.dumps(answers.cut(network, cut, state.terminals.paid_by(cut.source_side)))
             json_writer.dumps(answers.capacities(graph, CapacitiesArgs()))
 pairs = replace(edges, tail=np.array([0, 0, 1, 1, 0], np.int32), head=np.array([2, 3, 2, 3, 2], np.int32),
                 capacity=np.full(5, 10), undirected=False)

@@ -5,11 +5,14 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.checks import FlowProof
 from gpu_engine.engine import Control
+from gpu_engine.types import UnitArray
 from service.protocol import MaxFlowArgs
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.graph import Graph, Solved, time_limit
+from service.worker.questions import flows
 from service.worker.questions.terminals import read_terminals
 from service.worker.running.results import Result, Results
 from service.worker.running.task import Task
@@ -47,11 +50,18 @@ class MaxFlow:
         columns: list[NDArray[np.generic]] = []
         if "cut" in args.fields:
             cut = self._solver.giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
-            columns += [cut.source_side, cut.edges]
-            parts["cut"] = answers.cut(graph.network, cut)
-        if "flow" in args.fields:
-            flow = self._solver.giving_way(graph, lambda: graph.engine.flow(solved.state, control), but=solved)
-            columns += [flow]
-            parts["flow"] = answers.flow(graph.network, flow, zeros=args.zeros)
+            paid = solved.terminals.paid_by(cut.source_side)
+            columns += [cut.source_side, cut.edges, paid.sources, paid.supply, paid.sinks, paid.demand]
+            parts["cut"] = answers.cut(graph.network, cut, paid)
+        if args.fields & {"flow", "terminals"}:
+            self._copies.residents.take(graph.name, flows.working_memory(graph.network, solved.terminals))
+            flow, proof = self._solver.giving_way(graph, lambda: self._proven(graph, solved, control), but=solved)
+            columns += [flow, proof.supplied, proof.delivered]
+            parts["terminals"] = answers.terminals(graph.network, solved.terminals, proof)
+            if "flow" in args.fields:
+                parts["flow"] = answers.flow(graph.network, flow, zeros=args.zeros)
         self._solver.hold(graph, sum(column.nbytes for column in columns))
         return parts
+
+    def _proven(self, graph: Graph, solved: Solved, control: Control) -> tuple[UnitArray, FlowProof]:
+        return flows.read_proven(graph, solved, control, self._solver.count_failure)

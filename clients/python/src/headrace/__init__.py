@@ -77,6 +77,7 @@ from headrace._results import (
     PatchResult,
     ServiceStatus,
     Snapshot,
+    TerminalAmounts,
     Vertex,
 )
 
@@ -132,6 +133,7 @@ __all__ = [
     "Snapshot",
     "SolveOptions",
     "SourceIsSink",
+    "TerminalAmounts",
     "Terminals",
     "TimedOut",
     "TooLarge",

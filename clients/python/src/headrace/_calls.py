@@ -17,7 +17,7 @@ from headrace._results import EdgeId, Vertex
 
 T = TypeVar("T")
 
-FlowField: TypeAlias = Literal["value", "cut", "flow"]
+FlowField: TypeAlias = Literal["value", "cut", "flow", "terminals"]
 MatchingField: TypeAlias = Literal["size", "edges", "cover"]
 Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any]
 Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]
@@ -48,7 +48,7 @@ class SolveOptions(TypedDict, total=False):
     demand: Amounts
     """At most this much into each sink."""
     fields: Sequence[FlowField]
-    """What to answer beside the certificate: "value", "cut", "flow"."""
+    """What to answer beside the certificate: "value", "cut", "flow", "terminals"."""
     zeros: bool
     """List edges without flow too."""
     min_version: int

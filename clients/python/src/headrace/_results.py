@@ -83,11 +83,26 @@ class Cut:
     sink_side: tuple[Vertex, ...]
     unique: bool | None
     """Whether no other minimum cut exists; None if not examined."""
+    pays: tuple[Exact, ...] = ()
+    """The capacity of each of `edges`; with `source_pays` and `sink_pays` they add up to `capacity`."""
+    sources: tuple[Vertex, ...] = ()
+    """Capped sources beyond the cut, which pays their whole supply."""
+    source_pays: tuple[Exact, ...] = ()
+    sinks: tuple[Vertex, ...] = ()
+    """Capped sinks before the cut, which pays their whole demand."""
+    sink_pays: tuple[Exact, ...] = ()
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
         sides = tuple(body.get("source_side") or ()), tuple(body.get("sink_side") or ())
-        return cls(exact(body["capacity"]), tuple(body["edges"]), *sides, body.get("unique"))
+        return cls(
+            exact(body["capacity"]),
+            tuple(body["edges"]),
+            *sides,
+            body.get("unique"),
+            **{name: tuple(body.get(name) or ()) for name in ("sources", "sinks")},
+            **{name: tuple(map(exact, body.get(name) or ())) for name in ("pays", "source_pays", "sink_pays")},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +115,21 @@ class Flow:
     @classmethod
     def from_json(cls, body: Json) -> Self:
         return cls(tuple(body["edges"]), tuple(map(exact, body["flow"])))
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalAmounts:
+    """What a flow takes from sources and brings to sinks; those without a cap are left out where that is nothing."""
+
+    sources: tuple[Vertex, ...]
+    supplied: tuple[Exact, ...]
+    sinks: tuple[Vertex, ...]
+    delivered: tuple[Exact, ...]
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        supplied, delivered = (tuple(map(exact, body[name])) for name in ("supplied", "delivered"))
+        return cls(tuple(body["sources"]), supplied, tuple(body["sinks"]), delivered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +149,12 @@ class MaxFlowResult:
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     cut: Cut | None = None
     flow: Flow | None = None
+    terminals: TerminalAmounts | None = None
+    """Comes with `flow` too."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        cut, flow = body.get("cut"), body.get("flow")
+        cut, flow, terminals = body.get("cut"), body.get("flow"), body.get("terminals")
         return cls(
             graph=body["graph"],
             version=body["version"],
@@ -135,6 +167,7 @@ class MaxFlowResult:
             timings_ms=_timings(body),
             cut=Cut.from_json(cut) if cut else None,
             flow=Flow.from_json(flow) if flow else None,
+            terminals=TerminalAmounts.from_json(terminals) if terminals else None,
         )
 
 
