@@ -93,8 +93,11 @@ class MaxFlowArgs(Message):
     sinks: list[int] | list[str] | None = None
     supply: list[str] | None = None
     demand: list[str] | None = None
-    fields: Annotated[frozenset[Literal["value", "cut", "flow", "terminals"]], InOrder] = frozenset({"value"})
+    fields: Annotated[frozenset[Literal["value", "cut", "flow", "terminals", "paths"]], InOrder] = frozenset({"value"})
     zeros: bool = False
+    acyclic: bool = True
+    top: int = 100
+    """Paths that are listed at most."""
     min_version: int | None = None
     time_limit_s: float | None = None
 

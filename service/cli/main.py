@@ -81,12 +81,14 @@ def solve(
     sink: Vertices = None,
     cut: Annotated[bool, typer.Option("--cut", help="Answer with the minimum cut too.")] = False,
     flow: Annotated[bool, typer.Option("--flow", help="Answer with the edges' flows too.")] = False,
+    paths: Annotated[int, typer.Option(min=0, help="Answer with so many of its largest paths too.")] = 0,
     url: Url = DEFAULT_URL,
 ) -> None:
     """The maximum flow; terminals default to the graph's own."""
-    fields: list[Any] = ["value", *(["cut"] if cut else []), *(["flow"] if flow else [])]
+    wanted = {"cut": cut, "flow": flow, "paths": paths > 0}
+    fields: list[Any] = ["value", *(name for name, is_wanted in wanted.items() if is_wanted)]
     with _client(url) as client:
-        _show(client.graph(name).max_flow(_names(source), _names(sink), fields=fields))
+        _show(client.graph(name).max_flow(_names(source), _names(sink), fields=fields, top=max(1, paths)))
 
 
 @app.command()

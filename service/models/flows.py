@@ -8,14 +8,18 @@ from service.models.body import Body
 from service.models.columns import Amounts, Ids, Seconds, refuse_negative
 from service.protocol import MaxFlowArgs
 
-FlowField = Literal["value", "cut", "flow", "terminals"]
+FlowField = Literal["value", "cut", "flow", "terminals", "paths"]
 
 MAX_TERMINALS: Final = 1_000_000
 """Sources, and sinks, of one question."""
 
+MAX_PATHS: Final = 1_000_000
+"""Paths in one answer; what they take in memory is asked for before."""
+
 EXAMPLES: dict[str, Any] = {
     "the graph's own terminals": {"value": {}},
     "one pair, with the cut": {"value": {"sources": [0], "sinks": [3], "fields": ["value", "cut"]}},
+    "the ten largest paths": {"value": {"fields": ["paths"], "paths": {"top": 10}}},
     "many, with caps": {"value": {"sources": ["A", "B"], "sinks": ["T"], "supply": [10, 2.5], "demand": ["inf"]}},
 }
 
@@ -24,6 +28,13 @@ class FlowOptions(Body):
     """How flows are listed."""
 
     zeros: bool = Field(default=False, description="List edges without flow too.")
+    acyclic: bool = Field(default=True, description="False: as it was found, with its cycles and detours.")
+
+
+class PathOptions(Body):
+    """Which paths are listed."""
+
+    top: int = Field(default=100, ge=1, le=MAX_PATHS, description="So many at most, those that carry most first.")
 
 
 class MaxFlowBody(Body):
@@ -33,9 +44,10 @@ class MaxFlowBody(Body):
     sinks: Ids | None = None
     supply: Amounts | None = Field(default=None, description="A cap for each source.")
     demand: Amounts | None = Field(default=None, description="A cap for each sink.")
-    fields: list[FlowField] | None = Field(default=None, max_length=4)
+    fields: list[FlowField] | None = Field(default=None, max_length=5)
     min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
     flow: FlowOptions = FlowOptions()
+    paths: PathOptions = PathOptions()
     time_limit_s: Seconds | None = None
 
     @model_validator(mode="after")
@@ -51,6 +63,8 @@ class MaxFlowBody(Body):
             if terminals is None or len(caps) != len(terminals):
                 raise ValueError(f"`{names[0]}` has one cap for each of `{names[1]}`")
             refuse_negative(caps, "a cap")
+        if "paths" in (self.fields or ()) and not self.flow.acyclic:
+            raise ValueError("`paths` are those of an acyclic flow: leave `flow.acyclic` out")
         return self
 
     def args(self, default_fields: frozenset[FlowField]) -> MaxFlowArgs:
@@ -61,6 +75,8 @@ class MaxFlowBody(Body):
             demand=self.demand,
             fields=default_fields if self.fields is None else frozenset(self.fields),
             zeros=self.flow.zeros,
+            acyclic=self.flow.acyclic,
+            top=self.paths.top,
             min_version=self.min_version,
             time_limit_s=self.time_limit_s,
         )
@@ -95,6 +111,23 @@ class CutInfo(BaseModel):
 class FlowInfo(BaseModel):
     edges: list[int] | list[str]
     flow: list[Any]
+    """Negative: an undirected edge used from head to tail."""
+    acyclic: bool
+
+
+class PathsInfo(BaseModel):
+    """Paths that the flow consists of, the largest amount first, each between one source and one sink."""
+
+    source: list[int] | list[str]
+    sink: list[int] | list[str]
+    amount: list[Any]
+    offsets: list[int]
+    """Path i has the edges from `offsets[i]` up to `offsets[i + 1]`."""
+    edges: list[int] | list[str]
+    of: int
+    """How many paths the whole flow consists of."""
+    rest: Any
+    """What those that are not listed carry."""
 
 
 class TerminalsInfo(BaseModel):
@@ -126,7 +159,8 @@ class MaxFlowInfo(SolvedInfo):
     cut: CutInfo | None = None
     flow: FlowInfo | None = None
     terminals: TerminalsInfo | None = None
-    """Comes with `flow` too."""
+    """Comes with `flow` and `paths` too."""
+    paths: PathsInfo | None = None
 
 
 class FlowStateChange(BaseModel):

@@ -8,14 +8,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.checks import Certificate, FlowProof
+from gpu_engine.checks import Certificate
 from gpu_engine.engine import Cut, SolveReport
+from gpu_engine.flow_checks import FlowProof
 from gpu_engine.matching import Matching
 from gpu_engine.networks.bipartite import unit
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.units import write_units
-from gpu_engine.text.json_text import write_amounts
+from gpu_engine.paths import Paths
+from gpu_engine.text.json_text import write_amounts, write_integers
 from gpu_engine.text.names import Names
 from gpu_engine.types import INFINITE, BoolArray, EdgeArray, UnitArray, VertexArray
 from service.protocol import CapacitiesArgs, Kind
@@ -91,9 +93,24 @@ def cut(network: Network, found: Cut, paid: Terminals) -> dict[str, object]:
     }
 
 
-def flow(network: Network, units: UnitArray, *, zeros: bool) -> dict[str, object]:
+def flow(network: Network, units: UnitArray, *, zeros: bool, acyclic: bool) -> dict[str, object]:
     rows = each(units) if zeros else where(units, lambda some: some)
-    return {"edges": labels(network.edge_ids, rows), "flow": amounts(network, units, rows)}
+    edges, carried = labels(network.edge_ids, rows), amounts(network, units, rows)
+    return {"edges": edges, "flow": carried, "acyclic": acyclic}
+
+
+def paths(network: Network, found: Paths) -> dict[str, object]:
+    """By path, and the edges of all of them in one column."""
+    offsets = found.offsets
+    return {
+        "source": labels(network.vertex_labels, listed(found.sources)),
+        "sink": labels(network.vertex_labels, listed(found.sinks)),
+        "amount": amounts(network, found.amounts, each(found.amounts)),
+        "offsets": Column(lambda: (write_integers(offsets[at : at + STEP]) for at in range(0, len(offsets), STEP))),
+        "edges": labels(network.edge_ids, listed(found.edges)),
+        "of": found.count,
+        "rest": amount(network, found.rest),
+    }
 
 
 def terminals(network: Network, ends: Terminals, proof: FlowProof) -> dict[str, object]:

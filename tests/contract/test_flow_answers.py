@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import httpx
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -145,6 +146,46 @@ def net_outflow(asked: Asked, flow: Any, at: str) -> Counter[Any]:
     return net
 
 
+def carrying(asked: Asked, flow: Any) -> list[tuple[Any, Any]]:
+    """From where to where each edge that is listed carries its flow."""
+    found = []
+    for edge, amount in column(flow, "edges", "flow").items():
+        ends = asked.tail[asked.row[edge]], asked.head[asked.row[edge]]
+        found.append(ends if amount > 0 else ends[::-1])
+    return found
+
+
+def check_paths(asked: Asked, answer: Any, at: str) -> None:
+    """All paths are listed: each leads from its source to its sink, and together they are the flow."""
+    paths, carried = answer["paths"], column(answer["flow"], "edges", "flow")
+    offsets = list(map(int, paths["offsets"]))
+    edges = names(paths["edges"])
+    used: Counter[Any] = Counter()
+    given: Counter[Any] = Counter()
+    got: Counter[Any] = Counter()
+    assert len(offsets) == len(paths["amount"]) + 1, at
+    for i, (source, sink, amount) in enumerate(
+        zip(names(paths["source"]), names(paths["sink"]), paths["amount"], strict=True)
+    ):
+        place = source
+        assert amount > 0, at
+        for edge in edges[offsets[i] : offsets[i + 1]]:
+            tail, head = asked.tail[asked.row[edge]], asked.head[asked.row[edge]]
+            begin, end, sign = (tail, head, 1) if carried[edge] > 0 else (head, tail, -1)
+            assert begin == place, at
+            used[edge] += sign * amount
+            place = end
+        assert place == sink, at
+        given[source] += amount
+        got[sink] += amount
+    assert used == Counter(carried), at
+    assert (paths["of"], paths["rest"]) == (len(paths["amount"]), 0), at
+    assert paths["of"] <= len(carried), f"{at}: more paths than edges"
+    assert list(paths["amount"]) == sorted(paths["amount"], reverse=True), at
+    for found, listed in ((given, ("sources", "supplied")), (got, ("sinks", "delivered"))):
+        assert +found == +Counter(column(answer["terminals"], *listed)), at
+
+
 def check_terminals(asked: Asked, answer: Any, at: str) -> None:
     net = net_outflow(asked, answer["flow"], at)
     supplied = column(answer["terminals"], "sources", "supplied")
@@ -170,6 +211,56 @@ def test_what_terminals_give_and_get_is_what_the_edges_carry(http: httpx.Client,
     for seed in range(first, first + SEEDS_A_CASE):
         asked = random_case(seed)
         check_terminals(asked, ask(http, asked, ["value", "flow"]), f"seed {seed}")
+
+
+@pytest.mark.parametrize("first", range(2000, 2060, SEEDS_A_CASE))
+def test_flows_are_acyclic_and_made_of_their_paths(http: httpx.Client, first: int) -> None:
+    for seed in range(first, first + SEEDS_A_CASE):
+        asked = random_case(seed)
+        answer = ask(http, asked, ["value", "flow", "paths"], paths={"top": 1000})
+        check_terminals(asked, answer, f"seed {seed}")
+        assert answer["flow"]["acyclic"] is True
+        graph = nx.DiGraph(carrying(asked, answer["flow"]))
+        assert nx.is_directed_acyclic_graph(graph), f"seed {seed}"
+        check_paths(asked, answer, f"seed {seed}")
+        raw = ask(http, asked, ["value", "flow"], flow={"acyclic": False})
+        assert raw["flow"]["acyclic"] is False
+        check_terminals(asked, raw, f"seed {seed}")
+
+
+def test_the_largest_paths_and_what_the_others_carry(http: httpx.Client) -> None:
+    """
+    ::
+
+        s --4--> a --9--> t      s --1--> t
+        s --2--> b --3--> t
+    """
+    asked = Asked(
+        tail=["s", "a", "s", "b", "s"],
+        head=["a", "t", "b", "t", "t"],
+        capacity=[Decimal(4), Decimal(9), Decimal(2), Decimal(3), Decimal("0.5")],
+        undirected=[False] * 5,
+        ids=["s-a", "a-t", "s-b", "b-t", "s-t"],
+        supply={"s": None},
+        demand={"t": None},
+        vertices=["s", "a", "b", "t"],
+    )
+    answer = ask(http, asked, ["paths"], paths={"top": 2})
+    assert answer["paths"] == {
+        "source": ["s", "s"],
+        "sink": ["t", "t"],
+        "amount": [4, 2],
+        "offsets": [0, 2, 4],
+        "edges": ["s-a", "a-t", "s-b", "b-t"],
+        "of": 3,
+        "rest": Decimal("0.5"),
+    }
+    assert "flow" not in answer
+    refused = http.post("/v1/graphs/random/max-flow", json=asked.question(["paths"], flow={"acyclic": False}))
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_body")
+    for top in (0, 1_000_001, True, "2"):
+        refused = http.post("/v1/graphs/random/max-flow", json=asked.question(["paths"], paths={"top": top}))
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid_body"), top
 
 
 def test_the_amounts_of_terminals_alone(http: httpx.Client) -> None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from gpu_engine.checks import Certificate, certify, own_supply, prove_flow, verdict
+from gpu_engine.checks import Certificate, certify, own_supply, verdict
+from gpu_engine.flow_checks import prove_flow
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -184,3 +185,17 @@ def test_caps_bound_a_flow_by_edge() -> None:
     capped = Terminals.of([0], [3], supply=[1], demand=[1])
     assert prove_flow(path(), capped, np.array([1, 1, 1])).failures == ()
     assert prove_flow(path(), capped, np.array([2, 2, 2])).failures == ("flow is not conserved at vertex 0: net -2",)
+
+
+@pytest.mark.parametrize("opposite", [0, 1])
+def test_flow_that_leads_round_is_told_where_it_is_to_be_acyclic(opposite: int) -> None:
+    """
+    ::
+
+        0 --3--> 1 --2--> 2 --4--> 3      and 2 --1--> 1
+    """
+    network = Network(drawn(4, [(0, 1, 3), (1, 2, 2), (2, 3, 4), (2, 1, 1)]))
+    flow = np.array([1, 1 + opposite, 1, opposite])
+    wrong = ("flow leads round in a cycle",) if opposite else ()
+    assert prove_flow(network, ENDS, flow, acyclic=True).failures == wrong
+    assert prove_flow(network, ENDS, flow).failures == ()

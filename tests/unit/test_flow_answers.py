@@ -30,7 +30,7 @@ def test_one_that_does_not_hold_is_never_answered(
         "delivered": [5],
     }
     with monkeypatch.context() as broken:
-        broken.setattr(CpuEngine, "flow", lambda *_: np.array(flow))
+        broken.setattr(CpuEngine, "flow", lambda *_, **__: np.array(flow))
         assert code_of(lambda: caller.reply(Kind.MAX_FLOW, "g", FLOW)) == "engine_error"
     assert worker.graphs.counters["certificate_failures"] == 1
     answer = caller.ask(Kind.MAX_FLOW, "g", FLOW)

@@ -1,13 +1,12 @@
 """Maximum flow and minimum cut between terminals."""
 
 import time
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.checks import FlowProof
 from gpu_engine.engine import Control
-from gpu_engine.types import UnitArray
 from service.protocol import MaxFlowArgs
 from service.worker import answers
 from service.worker.copies import Copies
@@ -47,21 +46,31 @@ class MaxFlow:
     def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
         """The cut and the flow by edge, where they are asked for. About as much work as a solve."""
         parts: Parts = {}
+        room = partial(self._copies.residents.take, graph.name)
+        on_failure = self._solver.count_failure
         columns: list[NDArray[np.generic]] = []
         if "cut" in args.fields:
             cut = self._solver.giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
             paid = solved.terminals.paid_by(cut.source_side)
             columns += [cut.source_side, cut.edges, paid.sources, paid.supply, paid.sinks, paid.demand]
             parts["cut"] = answers.cut(graph.network, cut, paid)
-        if args.fields & {"flow", "terminals"}:
-            self._copies.residents.take(graph.name, flows.working_memory(graph.network, solved.terminals))
-            flow, proof = self._solver.giving_way(graph, lambda: self._proven(graph, solved, control), but=solved)
+        if args.fields & {"flow", "terminals", "paths"}:
+            flow, proof = self._solver.giving_way(
+                graph,
+                lambda: flows.read_proven(graph, solved, control, room, on_failure, acyclic=args.acyclic),
+                but=solved,
+            )
             columns += [flow, proof.supplied, proof.delivered]
             parts["terminals"] = answers.terminals(graph.network, solved.terminals, proof)
             if "flow" in args.fields:
-                parts["flow"] = answers.flow(graph.network, flow, zeros=args.zeros)
+                parts["flow"] = answers.flow(graph.network, flow, zeros=args.zeros, acyclic=args.acyclic)
+            if "paths" in args.fields:
+                paths = self._solver.giving_way(
+                    graph,
+                    lambda: flows.read_paths(graph, solved, flow, proof, args.top, control, room, on_failure),
+                    but=solved,
+                )
+                columns += [paths.sources, paths.sinks, paths.amounts, paths.offsets, paths.edges]
+                parts["paths"] = answers.paths(graph.network, paths)
         self._solver.hold(graph, sum(column.nbytes for column in columns))
         return parts
-
-    def _proven(self, graph: Graph, solved: Solved, control: Control) -> tuple[UnitArray, FlowProof]:
-        return flows.read_proven(graph, solved, control, self._solver.count_failure)

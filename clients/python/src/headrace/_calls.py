@@ -17,7 +17,7 @@ from headrace._results import EdgeId, Vertex
 
 T = TypeVar("T")
 
-FlowField: TypeAlias = Literal["value", "cut", "flow", "terminals"]
+FlowField: TypeAlias = Literal["value", "cut", "flow", "terminals", "paths"]
 MatchingField: TypeAlias = Literal["size", "edges", "cover"]
 Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any]
 Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]
@@ -48,9 +48,13 @@ class SolveOptions(TypedDict, total=False):
     demand: Amounts
     """At most this much into each sink."""
     fields: Sequence[FlowField]
-    """What to answer beside the certificate: "value", "cut", "flow", "terminals"."""
+    """What to answer beside the certificate: "value", "cut", "flow", "terminals", "paths"."""
     zeros: bool
     """List edges without flow too."""
+    acyclic: bool
+    """False: the flow as it was found, with its cycles and detours, a little sooner."""
+    top: int
+    """How many paths are listed at most, those that carry most first; 100 by default."""
     min_version: int
     """Refuse to answer for an older version of the graph."""
     time_limit_s: float
@@ -172,8 +176,11 @@ def solve(
     for key in ("fields", "min_version", "time_limit_s"):
         if key in options:
             body[key] = options[key]  # type: ignore[literal-required]
-    if "zeros" in options:
-        body["flow"] = {"zeros": options["zeros"]}
+    how = {key: options[key] for key in ("zeros", "acyclic") if key in options}
+    if how:
+        body["flow"] = how
+    if "top" in options:
+        body["paths"] = {"top": options["top"]}
     return Call("POST", f"{graph_path(name)}/{kind}", results.MaxFlowResult.from_json, json_body(body))
 
 

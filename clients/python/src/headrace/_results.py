@@ -1,9 +1,9 @@
 """What the service answers, as frozen dataclasses. Fields a newer service adds are ignored."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, overload
 
 from headrace._amounts import Exact, exact
 
@@ -94,14 +94,23 @@ class Cut:
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        sides = tuple(body.get("source_side") or ()), tuple(body.get("sink_side") or ())
+        source_side, sink_side, sources, sinks = (
+            tuple(body.get(name) or ()) for name in ("source_side", "sink_side", "sources", "sinks")
+        )
+        pays, source_pays, sink_pays = (
+            tuple(map(exact, body.get(name) or ())) for name in ("pays", "source_pays", "sink_pays")
+        )
         return cls(
-            exact(body["capacity"]),
-            tuple(body["edges"]),
-            *sides,
-            body.get("unique"),
-            **{name: tuple(body.get(name) or ()) for name in ("sources", "sinks")},
-            **{name: tuple(map(exact, body.get(name) or ())) for name in ("pays", "source_pays", "sink_pays")},
+            capacity=exact(body["capacity"]),
+            edges=tuple(body["edges"]),
+            source_side=source_side,
+            sink_side=sink_side,
+            unique=body.get("unique"),
+            pays=pays,
+            sources=sources,
+            source_pays=source_pays,
+            sinks=sinks,
+            sink_pays=sink_pays,
         )
 
 
@@ -111,10 +120,13 @@ class Flow:
 
     edges: tuple[EdgeId, ...]
     flow: tuple[Exact, ...]
+    """Negative: an undirected edge used from head to tail."""
+    acyclic: bool = False
+    """Nothing of it goes round in a cycle."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        return cls(tuple(body["edges"]), tuple(map(exact, body["flow"])))
+        return cls(tuple(body["edges"]), tuple(map(exact, body["flow"])), body.get("acyclic", False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +142,54 @@ class TerminalAmounts:
     def from_json(cls, body: Json) -> Self:
         supplied, delivered = (tuple(map(exact, body[name])) for name in ("supplied", "delivered"))
         return cls(tuple(body["sources"]), supplied, tuple(body["sinks"]), delivered)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """What goes one way from one source to one sink."""
+
+    source: Vertex
+    sink: Vertex
+    amount: Exact
+    edges: tuple[EdgeId, ...]
+    """In order, from the source to the sink."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths(Sequence[Path]):
+    """The paths of a flow that carry most, the largest amount first: a sequence of `Path`, kept as columns."""
+
+    source: tuple[Vertex, ...]
+    sink: tuple[Vertex, ...]
+    amount: tuple[Exact, ...]
+    offsets: tuple[int, ...]
+    """Path i has `edges[offsets[i]:offsets[i + 1]]`."""
+    edges: tuple[EdgeId, ...]
+    of: int
+    """How many paths the whole flow consists of."""
+    rest: Exact
+    """What those that are not listed carry."""
+
+    def __len__(self) -> int:
+        return len(self.amount)
+
+    @overload
+    def __getitem__(self, i: int) -> Path: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> Sequence[Path]: ...
+
+    def __getitem__(self, i: int | slice) -> Path | Sequence[Path]:
+        if isinstance(i, slice):
+            return [self[at] for at in range(*i.indices(len(self)))]
+        at = range(len(self))[i]
+        edges = self.edges[self.offsets[at] : self.offsets[at + 1]]
+        return Path(self.source[at], self.sink[at], self.amount[at], edges)
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        columns = {name: tuple(body[name]) for name in ("source", "sink", "offsets", "edges")}
+        return cls(**columns, amount=tuple(map(exact, body["amount"])), of=body["of"], rest=exact(body["rest"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +210,12 @@ class MaxFlowResult:
     cut: Cut | None = None
     flow: Flow | None = None
     terminals: TerminalAmounts | None = None
-    """Comes with `flow` too."""
+    """Comes with `flow` and `paths` too."""
+    paths: Paths | None = None
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        cut, flow, terminals = body.get("cut"), body.get("flow"), body.get("terminals")
+        cut, flow, terminals, paths = (body.get(name) for name in ("cut", "flow", "terminals", "paths"))
         return cls(
             graph=body["graph"],
             version=body["version"],
@@ -168,6 +229,7 @@ class MaxFlowResult:
             cut=Cut.from_json(cut) if cut else None,
             flow=Flow.from_json(flow) if flow else None,
             terminals=TerminalAmounts.from_json(terminals) if terminals else None,
+            paths=Paths.from_json(paths) if paths else None,
         )
 
 
