@@ -95,8 +95,8 @@ def on_cpu(counts: Counts) -> Needs:
     some edge has no limit, also for the search of what it makes free: per arc a flag 1, per vertex a tree arc 4.
 
     Flow: per arc residual and what goes back 16; per vertex excess and caps 16, roles, sides and tree 20; per
-    edge its flow and whether it is undirected 9; for a shorter one `ROAD_BYTES` of each road that it may use. Cut: per
-    vertex a queue 4 and five marks; per edge 8, if all are cut.
+    edge its flow and whether it is undirected 9, and for its proof a row and an end 12; for a shorter flow `ROAD_BYTES`
+    of each road that it may use. Cut: per vertex a queue 4 and five marks; per edge 8, if all are cut.
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = 9 * arcs + 14 * n if counts.infinite else 8 * arcs + 10 * n
@@ -104,7 +104,7 @@ def on_cpu(counts: Counts) -> Needs:
         network=Footprint(network_bytes(counts) + 8 * arcs),
         state=Footprint(8 * arcs + 10 * n),
         scratch=Footprint(proof + WORKING_BYTES * n),
-        flow=Footprint(16 * arcs + (WORKING_BYTES + 36) * n + 9 * m + ROAD_BYTES * most_roads(n, arcs)),
+        flow=Footprint(16 * arcs + (WORKING_BYTES + 36) * n + 21 * m + ROAD_BYTES * most_roads(n, arcs)),
         cut=Footprint(9 * n + 8 * m),
     )
 

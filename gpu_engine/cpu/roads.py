@@ -61,12 +61,13 @@ def find_roads(
             junctions += 1
     first, tail, end = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
     length, ahead, back = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    found = np.zeros(len(flow), np.bool_)
     count = 0
     for v in range(n):
         if number[v] == NOWHERE:
             continue
         for a in range(row_offsets[v], row_offsets[v + 1]):
-            if flow[a] == 0:
+            if flow[a] == 0 or found[a]:
                 continue
             links, there, here = 1, capacity[a], capacity[reverse_arc[a]]
             b = a
@@ -74,7 +75,8 @@ def find_roads(
                 b = next_arc(row_offsets, head, reverse_arc, flow, b)
                 links += 1
                 there, here = min(there, capacity[b]), min(here, capacity[reverse_arc[b]])
-            if head[b] == v or a > reverse_arc[b]:  # it is found from both ends
+            found[reverse_arc[b]] = True  # from its other end
+            if head[b] == v:
                 continue
             if count == most:
                 return Roads(first[:0], tail[:0], end[:0], length[:0], ahead[:0], back[:0], number, junctions, False)
@@ -82,8 +84,8 @@ def find_roads(
             length[count], ahead[count], back[count] = links, there, here
             count += 1
             arcs -= 2 * links
-    found = first[:count], tail[:count], end[:count], length[:count], ahead[:count], back[:count]
-    return Roads(*found, number, junctions, arcs == 0)
+    by_road = first[:count], tail[:count], end[:count], length[:count], ahead[:count], back[:count]
+    return Roads(*by_road, number, junctions, arcs == 0)
 
 
 @njit(cache=True, nogil=True)

@@ -5,28 +5,19 @@ from collections.abc import Callable, Sequence
 from gpu_engine.engine import Control
 from gpu_engine.flow_checks import FlowProof, prove_flow, prove_paths
 from gpu_engine.footprint import Footprint, Room
-from gpu_engine.networks.network import Network
-from gpu_engine.networks.terminals import Terminals
 from gpu_engine.paths import Paths, decompose
 from gpu_engine.types import UnitArray
 from service.worker.graph import Graph, NotProven, Solved
 
 
-def working_memory(network: Network, terminals: Terminals) -> Footprint:
-    """Beside the engine's own, while a flow is proven: per vertex what flows in and its place in an order, per edge its
-    end, per terminal its amount."""
-    n_terminals = len(terminals.sources) + len(terminals.sinks)
-    return Footprint(16 * network.n_vertices + 4 * network.n_edges + 16 * n_terminals)
-
-
 def read_proven(
-    graph: Graph, solved: Solved, control: Control, room: Room, on_failure: Callable[[], None], *, acyclic: bool
+    graph: Graph, solved: Solved, control: Control, on_failure: Callable[[], None], *, acyclic: bool
 ) -> tuple[UnitArray, FlowProof]:
     """The flow of each edge, int64[m], and what it carries from and to the terminals. Raises `Cancelled`.
 
-    One that fails its check is not answered: raises `NotProven`, and the next question solves it from zero.
+    One that fails its check is not answered: raises `NotProven`, and the next question solves it from zero. The room
+    that the engine asks for is enough for the proof as well.
     """
-    room(working_memory(graph.network, solved.terminals))
     flow = graph.engine.flow(solved.state, control, acyclic=acyclic)
     proof = prove_flow(graph.network, solved.terminals, flow, acyclic=acyclic)
     failures = [*proof.failures]

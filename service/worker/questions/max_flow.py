@@ -57,7 +57,7 @@ class MaxFlow:
         if args.fields & {"flow", "terminals", "paths"}:
             flow, proof = self._solver.giving_way(
                 graph,
-                lambda: flows.read_proven(graph, solved, control, room, on_failure, acyclic=args.acyclic),
+                lambda: flows.read_proven(graph, solved, control, on_failure, acyclic=args.acyclic),
                 but=solved,
             )
             columns += [flow, proof.supplied, proof.delivered]
