@@ -155,37 +155,3 @@ def _scan(
         if (source_side[v] and excess[v] < 0) or (not source_side[v] and excess[v] > 0):
             first[4] = v if first[4] < 0 else first[4]
     return across, cut_capacity
-
-
-def is_flow(network: Network, terminals: Terminals, flow: UnitArray) -> list[str]:
-    """The faults of an edge flow (int64[m] along each edge), at most one line a kind; [] for a feasible flow.
-
-    Checks bounds and conservation; supply and demand caps included. O(n + m), for tests and on request.
-    """
-    wrong = []
-    rows = np.arange(network.n_edges)
-    low = np.where(network.is_undirected(rows), -network.capacity, 0)
-    bad = np.flatnonzero((flow < low) | (flow > network.capacity))
-    if len(bad):
-        wrong.append(f"flow outside its bounds on edge {bad[0]}")
-    net = np.zeros(network.n_vertices, np.int64)
-    np.subtract.at(net, network.edge_tail(rows), flow)
-    np.add.at(net, network.edge_head(rows), flow)
-    allowed_low = np.zeros(network.n_vertices, np.int64)
-    allowed_high = np.zeros(network.n_vertices, np.int64)
-    allowed_low[terminals.sources] = -terminals.supply
-    allowed_high[terminals.sinks] = terminals.demand
-    bad = np.flatnonzero((net < allowed_low) | (net > allowed_high))
-    if len(bad):
-        wrong.append(f"flow is not conserved at vertex {bad[0]}: net {net[bad[0]]}")
-    return wrong
-
-
-def flow_value(network: Network, terminals: Terminals, flow: UnitArray) -> int:
-    """The amount of an edge flow int64[m] that arrives at the sinks, in units."""
-    rows = np.arange(network.n_edges)
-    is_sink = np.zeros(network.n_vertices, np.bool_)
-    is_sink[terminals.sinks] = True
-    into = flow[is_sink[network.edge_head(rows)]].sum()
-    out = flow[is_sink[network.edge_tail(rows)]].sum()
-    return int(into) - int(out)

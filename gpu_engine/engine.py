@@ -133,10 +133,11 @@ class Engine(ABC):
         """The cut of the last solve, with uniqueness. O(n + m). Raises `Cancelled`."""
 
     @abstractmethod
-    def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
+    def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
         """int64[m]: the flow of each edge along its direction (negative: an undirected edge used backwards).
 
-        The net flow of a link is given to its edges that can carry it in that direction, in row order, each
+        Unless ``acyclic`` is False it has no cycles, and is short where `gpu_engine.cpu.routes` finds how with little
+        work. The net flow of a link is given to its edges that can carry it in that direction, in row order, each
         filled before the next. The warm state is not disturbed. Cost: about a solve. Raises `Cancelled`.
         """
 

@@ -72,6 +72,14 @@ WORKING_BYTES: Final = 60
 """Working memory a vertex in `gpu_engine.cpu.scratch`; each solving thread keeps it for its largest network."""
 
 
+def most_roads(n_vertices: int, n_arcs: int) -> int:
+    """A flow on more roads than these (`gpu_engine.cpu.roads`) is not made shorter: it would take too long.
+
+    With its share of a search a road takes 192 bytes, which is less than what is given back before.
+    """
+    return min(n_arcs // 2, 256 + (n_vertices + n_arcs) // 64)
+
+
 def network_bytes(counts: Counts) -> int:
     """`Network.nbytes` on the host without names, edges all directed or all undirected.
 
@@ -88,7 +96,10 @@ def on_cpu(counts: Counts) -> Needs:
     some edge has no limit, also for the search of what it makes free: per arc a flag 1, per vertex a tree arc 4.
 
     Flow: per arc residual and what goes back 16; per vertex excess and caps 16, roles, sides and tree 20; per
-    edge its flow and whether it is undirected 9. Cut: per vertex a queue 4 and five marks; per edge 8, if all are cut.
+    edge its flow and whether it is undirected 9. What is given back is enough for a shorter flow, and unless there are
+    many parallel edges for its proof: per edge a row and an end 12.
+
+    Cut: per vertex a queue 4 and five marks; per edge 8, if all are cut.
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = 9 * arcs + 14 * n if counts.infinite else 8 * arcs + 10 * n
@@ -96,7 +107,7 @@ def on_cpu(counts: Counts) -> Needs:
         network=Footprint(network_bytes(counts) + 8 * arcs),
         state=Footprint(8 * arcs + 20 * n),
         scratch=Footprint(proof + WORKING_BYTES * n),
-        flow=Footprint(16 * arcs + (WORKING_BYTES + 36) * n + 9 * m),
+        flow=Footprint(max(16 * arcs + (WORKING_BYTES + 36) * n, 12 * m) + 9 * m),
         cut=Footprint(9 * n + 8 * m),
     )
 

@@ -91,7 +91,7 @@ def read_matching(engine: Engine, state: FlowState, control: Control | None = No
     network = engine.network
     tails, heads = edge_ends(network)
     cover_left, cover_right = _cover(engine, state, tails, heads, control)
-    flow = engine.flow(state, control)
+    flow = engine.flow(state, control, acyclic=False)  # from left to right there is no cycle
     edges = np.flatnonzero(flow)
     if (flow[edges] != unit(network)).any():
         # A capacity of 1.5 can split a unit. No edge carries more than the one of its ends, so the same flow fits

@@ -118,8 +118,8 @@ class TrialEngine(Engine):
     def cut(self, state: FlowState, control: Control | None = None) -> Cut:
         return self._engine.cut(_inner(state), control)
 
-    def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
-        return self._engine.flow(_inner(state), control)
+    def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
+        return self._engine.flow(_inner(state), control, acyclic=acyclic)
 
     def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
         return self._engine.certificate(_inner(state), complete=complete)

@@ -110,8 +110,11 @@ class MaxFlowArgs(Message):
     demand: list[str] | None = None
     rounding: Rounding = "error"
     """Of caps with more decimals than the graph keeps."""
-    fields: Annotated[frozenset[Literal["value", "cut", "flow"]], InOrder] = frozenset({"value"})
+    fields: Annotated[frozenset[Literal["value", "cut", "flow", "terminals", "paths"]], InOrder] = frozenset({"value"})
     zeros: bool = False
+    acyclic: bool = True
+    top: int = 100
+    """Paths that are listed at most."""
     min_version: int | None = None
     time_limit_s: float | None = None
 

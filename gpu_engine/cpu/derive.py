@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from gpu_engine.cpu import cuts, sides
 from gpu_engine.cpu.decompose import add_returned, distribute, flow_residual
 from gpu_engine.cpu.drain import drain
+from gpu_engine.cpu.routes import straighten
 from gpu_engine.cpu.scratch import SCRATCH
 from gpu_engine.engine import Control, Cut
 from gpu_engine.errors import Cancelled
@@ -66,7 +67,9 @@ def _pays_the_same(terminals: Terminals, least: BoolArray, greatest: BoolArray) 
     return all(bool((least[v] == greatest[v])[(cap != INFINITE) & (cap > 0)].all()) for v, cap in ends)
 
 
-def flow(network: Network, state: Solved, capacity: UnitArray, control: Control | None = None) -> UnitArray:
+def flow(
+    network: Network, state: Solved, capacity: UnitArray, control: Control | None = None, *, acyclic: bool = True
+) -> UnitArray:
     """int64[m]: see `gpu_engine.engine.Engine.flow`. ``capacity`` int64[arcs]. About a solve. Raises `Cancelled`."""
     control = control or Control()
     free = free_vertices(network, state.terminals)
@@ -76,7 +79,9 @@ def flow(network: Network, state: Solved, capacity: UnitArray, control: Control 
     route_free_flow(network, free, residual, excess)
     go_on(control)
     np.subtract(capacity, residual, out=residual)
-    del excess
+    del excess, free
+    if acyclic:
+        straighten(network, state.terminals, capacity, residual, state.value, control)
     return distribute(network, residual)
 
 

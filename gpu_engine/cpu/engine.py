@@ -234,9 +234,9 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
         self._room(self.needs.cut)
         return derive.cut(self.network, self._own(state), control)
 
-    def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
+    def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
         self._room(self.needs.flow)
-        return derive.flow(self.network, self._own(state), self._capacity, control)
+        return derive.flow(self.network, self._own(state), self._capacity, control, acyclic=acyclic)
 
     def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
         own = self._own(state)

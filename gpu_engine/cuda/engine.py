@@ -288,10 +288,10 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         return derive.cut(self.network, host_copy(self.network, self._topology, self._own(state)), control)
 
     @device_call
-    def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
+    def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
         self._room(self.needs.flow)
         copy = host_copy(self.network, self._topology, self._own(state))
-        return derive.flow(self.network, copy, self.network.arc_capacity(), control)
+        return derive.flow(self.network, copy, self.network.arc_capacity(), control, acyclic=acyclic)
 
     @device_call
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:

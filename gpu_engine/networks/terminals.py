@@ -7,7 +7,7 @@ import numpy as np
 
 from gpu_engine.errors import CapacityOverflow, InvalidTerminals, SourceIsSink, UnknownVertex
 from gpu_engine.networks.validate import exact_total
-from gpu_engine.types import INFINITE, MAX_TOTAL, UnitArray, VertexArray
+from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, UnitArray, VertexArray
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,6 +43,15 @@ class Terminals:
         """Equal for equal terminal sets, whatever the order they were given in."""
         parts = (self.sources, self.supply, self.sinks, self.demand)
         return b"|".join(part.tobytes() for part in parts)
+
+    def paid_by(self, source_side: BoolArray) -> "Terminals":
+        """The terminals whose caps belong to a cut: sources on its sink side and sinks on its source side, in order.
+
+        ``source_side`` bool[n]. Caps of 0 are left out, and either side may be empty. O(terminals).
+        """
+        sources = ~source_side[self.sources] & (self.supply > 0)
+        sinks = source_side[self.sinks] & (self.demand > 0)
+        return Terminals(self.sources[sources], self.supply[sources], self.sinks[sinks], self.demand[sinks])
 
     def check(self, n_vertices: int) -> None:
         """Raises `UnknownVertex` for a vertex the network does not have."""

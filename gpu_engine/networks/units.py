@@ -42,7 +42,7 @@ def to_units(number: Decimal, decimals: int, row: object = None, rounding: Round
     units = _whole(number.scaleb(decimals, WIDE), rounding)
     whole = int(units)
     if whole != units:
-        raise InvalidNetwork(f"{number} {more_decimals(decimals)}, which were fixed when the graph was loaded", [row])
+        raise InvalidNetwork(f"{number} {more_decimals(decimals)}; they were fixed when the graph was loaded", [row])
     if abs(whole) > MAX_TOTAL:
         raise CapacityOverflow(f"{number} is beyond the limit of {MAX_TOTAL} units", [row])
     return whole

@@ -10,14 +10,18 @@ from service.models.columns import Amounts, Ids, Seconds, refuse_negative
 from service.models.faults import ColumnFault
 from service.protocol import MaxFlowArgs
 
-FlowField = Literal["value", "cut", "flow"]
+FlowField = Literal["value", "cut", "flow", "terminals", "paths"]
 
 MAX_TERMINALS: Final = 1_000_000
 """Sources, and sinks, of one question."""
 
+MAX_PATHS: Final = 1_000_000
+"""Paths in one answer; what they take in memory is asked for before."""
+
 EXAMPLES: dict[str, Any] = {
     "the graph's own terminals": {"value": {}},
     "one pair, with the cut": {"value": {"sources": [0], "sinks": [3], "fields": ["value", "cut"]}},
+    "the ten largest paths": {"value": {"fields": ["paths"], "paths": {"top": 10}}},
     "many, with caps": {"value": {"sources": ["A", "B"], "sinks": ["T"], "supply": [10, 2.5], "demand": ["inf"]}},
 }
 
@@ -26,6 +30,13 @@ class FlowOptions(Body):
     """How flows are listed."""
 
     zeros: bool = Field(default=False, description="List edges without flow too.")
+    acyclic: bool = Field(default=True, description="False: as it was found, with its cycles and detours.")
+
+
+class PathOptions(Body):
+    """Which paths are listed."""
+
+    top: int = Field(default=100, ge=1, le=MAX_PATHS, description="So many at most, those that carry most first.")
 
 
 class MaxFlowBody(Body):
@@ -36,9 +47,10 @@ class MaxFlowBody(Body):
     supply: Amounts | None = Field(default=None, description="A cap for each source.")
     demand: Amounts | None = Field(default=None, description="A cap for each sink.")
     rounding: Rounding = Field(default="error", description="What becomes of caps with more decimals than the graph's.")
-    fields: list[FlowField] | None = Field(default=None, max_length=3)
+    fields: list[FlowField] | None = Field(default=None, max_length=5)
     min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
     flow: FlowOptions = FlowOptions()
+    paths: PathOptions = PathOptions()
     time_limit_s: Seconds | None = None
 
     @model_validator(mode="after")
@@ -55,6 +67,8 @@ class MaxFlowBody(Body):
                 count = "which are missing" if terminals is None else f"not {len(caps)} for {len(terminals)}"
                 raise ColumnFault(f"there is one cap for each of `{names[1]}`, {count}", field=names[0])
             refuse_negative(caps, "a cap", names[0])
+        if "paths" in (self.fields or ()) and not self.flow.acyclic:
+            raise ColumnFault("`paths` are those of an acyclic flow: leave `flow.acyclic` out", field="flow")
         return self
 
     def args(self, default_fields: frozenset[FlowField]) -> MaxFlowArgs:
@@ -66,6 +80,8 @@ class MaxFlowBody(Body):
             rounding=self.rounding,
             fields=default_fields if self.fields is None else frozenset(self.fields),
             zeros=self.flow.zeros,
+            acyclic=self.flow.acyclic,
+            top=self.paths.top,
             min_version=self.min_version,
             time_limit_s=self.time_limit_s,
         )
@@ -82,8 +98,18 @@ class CertificateInfo(BaseModel):
 
 
 class CutInfo(BaseModel):
+    """A minimum cut: `pays`, `source_pays` and `sink_pays` add up to `capacity`."""
+
     capacity: Any
     edges: list[int] | list[str]
+    pays: list[Any]
+    """The capacity of each of `edges`."""
+    sources: list[int] | list[str]
+    """Capped sources beyond the cut, which pays their whole supply."""
+    source_pays: list[Any]
+    sinks: list[int] | list[str]
+    """Capped sinks before the cut, which pays their whole demand."""
+    sink_pays: list[Any]
     source_side: list[int] | list[str]
     sink_side: list[int] | list[str]
     unique: bool | None = None
@@ -92,6 +118,32 @@ class CutInfo(BaseModel):
 class FlowInfo(BaseModel):
     edges: list[int] | list[str]
     flow: list[Any]
+    """Negative: an undirected edge used from head to tail."""
+    acyclic: bool
+
+
+class PathsInfo(BaseModel):
+    """Paths that the flow consists of, the largest amount first, each between one source and one sink."""
+
+    source: list[int] | list[str]
+    sink: list[int] | list[str]
+    amount: list[Any]
+    offsets: list[int]
+    """Path i has the edges from `offsets[i]` up to `offsets[i + 1]`."""
+    edges: list[int] | list[str]
+    of: int
+    """How many paths the whole flow consists of."""
+    rest: Any
+    """What those that are not listed carry."""
+
+
+class TerminalsInfo(BaseModel):
+    """What the flow takes from sources and brings to sinks; those without a cap are left out where that is nothing."""
+
+    sources: list[int] | list[str]
+    supplied: list[Any]
+    sinks: list[int] | list[str]
+    delivered: list[Any]
 
 
 class SolvedInfo(BaseModel):
@@ -113,6 +165,9 @@ class MaxFlowInfo(SolvedInfo):
     value: Any
     cut: CutInfo | None = None
     flow: FlowInfo | None = None
+    terminals: TerminalsInfo | None = None
+    """Comes with `flow` and `paths` too."""
+    paths: PathsInfo | None = None
 
 
 class FlowStateChange(BaseModel):

@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 
 from gpu_engine.checks import Certificate
 from gpu_engine.engine import Cut, SolveReport
+from gpu_engine.flow_checks import FlowProof
 from gpu_engine.matching import Matching
 from gpu_engine.networks.bipartite import unit
 from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.units import write_units
-from gpu_engine.text.json_text import write_amounts
+from gpu_engine.paths import Paths
+from gpu_engine.text.json_text import write_amounts, write_integers
 from gpu_engine.text.names import Names
-from gpu_engine.types import BoolArray, EdgeArray, UnitArray, VertexArray
+from gpu_engine.types import INFINITE, BoolArray, EdgeArray, UnitArray, VertexArray
 from service.protocol import CapacitiesArgs, Kind
 from service.store.catalogue import GraphInfo
 from service.store.snapshots import SnapshotInfo
@@ -47,6 +50,11 @@ def listed(rows: EdgeArray | VertexArray) -> Rows:
     return lambda: (rows[at : at + STEP].astype(np.int64) for at in range(0, len(rows), STEP))
 
 
+def each(column: NDArray[np.generic]) -> Rows:
+    """Every row of the column."""
+    return where(column, np.ones_like)
+
+
 def where(column: NDArray[np.generic], holds: Callable[[NDArray[np.generic]], NDArray[np.generic]]) -> Rows:
     """The rows in which something ``holds`` of the column, looked for as they are written: no list of them is made."""
     return lambda: (at + np.flatnonzero(holds(column[at : at + STEP])) for at in range(0, len(column), STEP))
@@ -69,23 +77,57 @@ def certificate(network: Network, proof: Certificate) -> dict[str, object]:
     }
 
 
-def cut(network: Network, found: Cut) -> dict[str, object]:
+def cut(network: Network, found: Cut, paid: Terminals) -> dict[str, object]:
+    """``paid``: the terminals whose caps belong to the cut. All that is paid adds up to the capacity."""
+    edges = listed(found.edges)
     return {
         "capacity": amount(network, found.capacity),
-        "edges": labels(network.edge_ids, listed(found.edges)),
+        "edges": labels(network.edge_ids, edges),
+        "pays": amounts(network, network.capacity, edges),
+        "sources": labels(network.vertex_labels, listed(paid.sources)),
+        "source_pays": amounts(network, paid.supply, each(paid.supply)),
+        "sinks": labels(network.vertex_labels, listed(paid.sinks)),
+        "sink_pays": amounts(network, paid.demand, each(paid.demand)),
         "source_side": labels(network.vertex_labels, marked(found.source_side)),
         "sink_side": labels(network.vertex_labels, unmarked(found.source_side)),
         "unique": found.unique,
     }
 
 
-def flow(network: Network, units: UnitArray, *, zeros: bool) -> dict[str, object]:
-    rows = where(units, np.ones_like if zeros else lambda some: some)
-    return {"edges": labels(network.edge_ids, rows), "flow": amounts(network, units, rows)}
+def flow(network: Network, units: UnitArray, *, zeros: bool, acyclic: bool) -> dict[str, object]:
+    rows = each(units) if zeros else where(units, lambda some: some)
+    edges, carried = labels(network.edge_ids, rows), amounts(network, units, rows)
+    return {"edges": edges, "flow": carried, "acyclic": acyclic}
+
+
+def paths(network: Network, found: Paths) -> dict[str, object]:
+    """By path, and the edges of all of them in one column."""
+    offsets = found.offsets
+    return {
+        "source": labels(network.vertex_labels, listed(found.sources)),
+        "sink": labels(network.vertex_labels, listed(found.sinks)),
+        "amount": amounts(network, found.amounts, each(found.amounts)),
+        "offsets": Column(lambda: (write_integers(offsets[at : at + STEP]) for at in range(0, len(offsets), STEP))),
+        "edges": labels(network.edge_ids, listed(found.edges)),
+        "of": found.count,
+        "rest": amount(network, found.rest),
+    }
+
+
+def terminals(network: Network, ends: Terminals, proof: FlowProof) -> dict[str, object]:
+    """What leaves each source and arrives at each sink; those without a cap are left out where that is nothing."""
+    sources = np.flatnonzero((proof.supplied != 0) | (ends.supply != INFINITE))
+    sinks = np.flatnonzero((proof.delivered != 0) | (ends.demand != INFINITE))
+    return {
+        "sources": labels(network.vertex_labels, listed(ends.sources[sources])),
+        "supplied": amounts(network, proof.supplied, listed(sources)),
+        "sinks": labels(network.vertex_labels, listed(ends.sinks[sinks])),
+        "delivered": amounts(network, proof.delivered, listed(sinks)),
+    }
 
 
 def max_flow(graph: Graph, answer: Answer, timings_ms: Mapping[str, float]) -> dict[str, object]:
-    """All but `cut` and `flow`."""
+    """All but the fields that were asked for by name."""
     return _solved(graph, {"value": amount(graph.network, answer.report.value)}, answer, timings_ms)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gpu_engine.flow_checks import prove_flow, prove_paths
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
 from gpu_engine.networks.bipartite import one_each
@@ -16,6 +17,7 @@ from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable
+from gpu_engine.paths import decompose
 from gpu_engine.types import INFINITE
 from service import packed
 from service.packed import Columns
@@ -46,7 +48,8 @@ def warm_up(open_engine: OpenEngine) -> None:
 def _question(network: Network, open_engine: OpenEngine) -> None:
     engine, table = open_engine(network), CapacityTable(network)
     args = MaxFlowArgs(sources=["s"], sinks=["t"], supply=["9"], demand=["9"])
-    states = [engine.open(Terminals.of([0], [3])), engine.open(read_terminals(network, args))]
+    pairs = Terminals.of([0], [3]), read_terminals(network, args), Terminals.of([3], [0])  # the last have no flow
+    states = [engine.open(terminals) for terminals in pairs]
     for state in states:
         engine.solve(state)
     for capacity in (1, 5, INFINITE, 2):
@@ -61,8 +64,16 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
     table.resolve([Columns("set", by_name["edges"], None, None, amounts)])
     table.resolve([Columns("close", None, by_ends["tail"], by_ends["head"], None)])
     for state in states:
-        flow = answers.flow(network, engine.flow(state), zeros=True)
-        json_writer.dumps({"flow": flow, "cut": answers.cut(network, engine.cut(state))})
+        flow, cut = engine.flow(state), engine.cut(state)
+        proof = prove_flow(network, state.terminals, flow, acyclic=True)
+        carried = answers.terminals(network, state.terminals, proof)
+        paths = decompose(network, state.terminals, flow, proof, top=9)
+        prove_paths(network, flow, proof.value, paths)
+        json_writer.dumps(answers.paths(network, paths))
+        paid = answers.cut(network, cut, state.terminals.paid_by(cut.source_side))
+        json_writer.dumps(
+            {"flow": answers.flow(network, flow, zeros=True, acyclic=True), "terminals": carried, "cut": paid}
+        )
         engine.certificate(state)
         engine.close(state)
 

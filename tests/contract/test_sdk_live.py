@@ -331,3 +331,15 @@ def test_a_connection_refused_is_an_error_of_ours() -> None:
     with Client("http://127.0.0.1:9", retry=retry) as client, pytest.raises(headrace.ConnectionFailed) as refused:
         client.graphs()
     assert "no connection to http://127.0.0.1:9: is it running?" in str(refused.value)
+
+
+def test_the_paths_of_a_flow(small: Graph) -> None:
+    flow = small.max_flow(fields=["flow", "paths"], top=1)
+    assert flow.paths is not None
+    assert list(flow.paths) == [headrace.Path("s", "t", 3, ("s-a", "a-t"))]
+    assert (flow.paths.of, flow.paths.rest) == (2, 2)
+    assert flow.flow is not None
+    assert flow.flow.acyclic
+    raw = small.max_flow(fields=["flow"], acyclic=False).flow
+    assert raw is not None
+    assert not raw.acyclic

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from gpu_engine.checks import Certificate, certify, is_flow, own_supply, verdict
+from gpu_engine.checks import Certificate, certify, own_supply, verdict
+from gpu_engine.flow_checks import prove_flow
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import BoolArray, UnitArray
+from tests.graphs import drawn
 
 CAPACITY = (3, 2, 4)
 ENDS = Terminals.of([0], [3])
@@ -153,11 +155,47 @@ def test_the_flow_over_the_cut_is_compared_with_its_capacity(across: int, valid:
     ],
 )
 def test_what_is_wrong_with_a_flow_by_edge(flow: list[int], wrong: list[str]) -> None:
-    found = is_flow(path(), ENDS, np.array(flow))
-    assert found == wrong
+    found = prove_flow(path(), ENDS, np.array(flow))
+    assert list(found.failures) == wrong
+
+
+def test_undirected_edges_carry_flow_both_ways_within_their_capacity() -> None:
+    network = Network(drawn(3, [(1, 0, 2), (1, 2, 2), (1, 1, 5)], [True, False, False]))
+    terminals = Terminals.of([0], [2])
+    assert prove_flow(network, terminals, np.array([-2, 2, 0])).failures == ()
+    assert prove_flow(network, terminals, np.array([-3, 3, 0])).failures[0] == "flow outside its bounds on edge 0"
+    assert prove_flow(network, terminals, np.array([0, -1, 0])).failures[0] == "flow outside its bounds on edge 1"
+
+
+def test_what_each_terminal_gives_and_gets() -> None:
+    r"""0 and 1 are sources, 3 and 4 sinks; 1 passes on what comes from 0, and 3 passes 2 on to 4.
+
+    0 --2--> 1 --5--> 3 --2--> 4
+    """
+    network = Network(drawn(5, [(0, 1, 2), (1, 3, 5), (3, 4, 2)]))
+    found = prove_flow(network, Terminals.of([0, 1], [3, 4], demand=[3, 2]), np.array([2, 5, 2]))
+    assert (found.failures, found.value) == ((), 5)
+    assert found.supplied.tolist() == [2, 3]
+    assert found.delivered.tolist() == [3, 2]
+    turned = prove_flow(network, Terminals.of([3, 4], [0, 1]), np.array([2, 5, 2]))
+    assert turned.failures == ("flow is not conserved at vertex 0: net -2",)
 
 
 def test_caps_bound_a_flow_by_edge() -> None:
     capped = Terminals.of([0], [3], supply=[1], demand=[1])
-    assert is_flow(path(), capped, np.array([1, 1, 1])) == []
-    assert is_flow(path(), capped, np.array([2, 2, 2])) == ["flow is not conserved at vertex 0: net -2"]
+    assert prove_flow(path(), capped, np.array([1, 1, 1])).failures == ()
+    assert prove_flow(path(), capped, np.array([2, 2, 2])).failures == ("flow is not conserved at vertex 0: net -2",)
+
+
+@pytest.mark.parametrize("opposite", [0, 1])
+def test_flow_that_leads_round_is_told_where_it_is_to_be_acyclic(opposite: int) -> None:
+    """
+    ::
+
+        0 --3--> 1 --2--> 2 --4--> 3      and 2 --1--> 1
+    """
+    network = Network(drawn(4, [(0, 1, 3), (1, 2, 2), (2, 3, 4), (2, 1, 1)]))
+    flow = np.array([1, 1 + opposite, 1, opposite])
+    wrong = ("flow leads round in a cycle",) if opposite else ()
+    assert prove_flow(network, ENDS, flow, acyclic=True).failures == wrong
+    assert prove_flow(network, ENDS, flow).failures == ()

@@ -120,7 +120,7 @@ def test_a_split_unit_is_made_whole() -> None:
     network = Network(EdgeList(4, left, right, np.full(4, 15, np.int64), decimals=1))
 
     class Halves(CpuEngine):
-        def flow(self, state: FlowState, control: Control | None = None) -> UnitArray:
+        def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
             return np.full(4, 5, np.int64)
 
     engine = Halves(network)

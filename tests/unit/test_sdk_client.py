@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,11 @@ CERTIFICATE = {"valid": True, "value": 5.5, "flow_across_cut": 5.5}
 FLOW = """{"graph": "city", "version": 2, "value": 5.5, "mode": "warm", "engine": "cpu", "reason": null,
  "certificate": {"valid": true, "value": 5.5, "flow_across_cut": 5.5},
  "counters": {"pushes": 12}, "timings_ms": {"solve": 0.4, "total": 1},
- "cut": {"capacity": 5.5, "edges": ["a"], "source_side": [0], "sink_side": [1, 2], "unique": true},
+ "cut": {"capacity": 5.5, "edges": ["a"], "pays": [1.5], "sources": ["w"], "source_pays": [4], "sinks": [],
+ "sink_pays": [], "source_side": [0], "sink_side": [1, 2], "unique": true},
+ "paths": {"source": ["w", "x"], "sink": ["t", "t"], "amount": [4, 0.5], "offsets": [0, 2, 3], "edges": ["a", "b", "c"],
+ "of": 3, "rest": 1},
+ "terminals": {"sources": ["w", "x"], "supplied": [4, 1.5], "sinks": ["t"], "delivered": [5.5]},
  "flow": {"edges": ["a", "b"], "flow": [4, 1.5]}}"""
 PATCH = {
     "version": 2,
@@ -96,7 +101,7 @@ def test_put_graph_and_solve() -> None:
     script = Script(ok(), ok(FLOW))
     with script.client() as client:
         graph = client.put_graph("a/b", tail=[0], head=[1], capacity=[0.5])
-        result = graph.max_flow(0, [2, 3], supply=7, demand=[1, 2.5], fields=("value", "cut"), zeros=True)
+        result = graph.max_flow(0, [2, 3], supply=7, demand=[1, 2.5], fields=("value", "cut"), zeros=True, top=2)
     put, solve = script.requests
     assert (put.method, put.url.raw_path) == ("PUT", b"/v1/graphs/a%2Fb")
     assert put.headers["Prefer"] == "wait=30"
@@ -108,12 +113,25 @@ def test_put_graph_and_solve() -> None:
         "demand": [1, 2.5],
         "fields": ["value", "cut"],
         "flow": {"zeros": True},
+        "paths": {"top": 2},
     }
     assert graph.info.created_at.year == 2026
     assert (result.value, str(result.value), result.mode) == (5.5, "5.5", "warm")
     assert result.certificate.valid
     assert result.cut is not None
     assert result.cut.edges == ("a",)
+    assert sum((*result.cut.pays, *result.cut.source_pays, *result.cut.sink_pays)) == result.cut.capacity
+    assert (result.cut.sources, result.cut.sinks) == (("w",), ())
+    assert result.terminals is not None
+    assert str(result.terminals.supplied[1]) == "1.5"
+    assert result.terminals.delivered == (5.5,)
+    assert result.paths is not None
+    assert list(result.paths) == [
+        headrace.Path("w", "t", 4, ("a", "b")),
+        headrace.Path("x", "t", Decimal("0.5"), ("c",)),
+    ]
+    assert (result.paths[-1], result.paths[:1]) == (result.paths[1], [result.paths[0]])
+    assert (result.paths.of, result.paths.rest) == (3, 1)
     assert result.flow is not None
     assert list(map(str, result.flow.flow)) == ["4", "1.5"]
     assert result.timings_ms == {"solve": 0.4, "total": 1.0}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpu_engine import paths
 from gpu_engine.formats import FREE_BYTES
 from gpu_engine.formats import _arrow_check as arrow_check
 from service.api import headers, questions
@@ -39,6 +40,8 @@ FIXED = {
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
     "sources, sinks, left vertices of one question": models.MAX_TERMINALS,
+    "paths in one answer": models.MAX_PATHS,
+    "edges of all paths in one answer, if the graph has no more": paths.MOST_EDGES,
     "members of a JSON object": numbers.MAX_MEMBERS,
     "zstd window": encodings.MAX_WINDOW_BYTES,
     "bytes for each byte of a compressed body, beyond the first 8 MiB": encodings.MAX_EXPANSION,

@@ -5,10 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from gpu_engine.checks import certify, flow_value, is_flow
+from gpu_engine.checks import certify
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control, Mode
 from gpu_engine.errors import Cancelled, CapacityOverflow, InvalidNetwork, InvalidTerminals, SourceIsSink, Unbounded
+from gpu_engine.flow_checks import prove_flow
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -26,8 +27,8 @@ def test_value_cut_flow_and_certificate(graph: Callable[[], graphs.Drawn]) -> No
     assert (report.mode, report.value) == (Mode.COLD, case.value)
     assert engine.certificate(state).valid
     flow = engine.flow(state)
-    assert is_flow(engine.network, terminals, flow) == []
-    assert flow_value(engine.network, terminals, flow) == case.value
+    proof = prove_flow(engine.network, terminals, flow)
+    assert (proof.failures, proof.value) == ((), case.value)
     cut = engine.cut(state)
     assert cut.unique is (case.cut_edges is not None)
     if case.cut_edges is not None:
@@ -187,3 +188,17 @@ def test_a_cancelled_repair_can_be_finished() -> None:
     report = engine.solve(state)
     assert report.value == 7
     assert engine.certificate(state).valid
+
+
+def test_a_cut_pays_the_caps_of_terminals_on_the_other_side() -> None:
+    """
+    ::
+
+        0 (4) --9--> 1 --9--> 2 (5)      3 (0) --9--> 1
+    """
+    engine = CpuEngine(Network(graphs.drawn(4, [(0, 1, 9), (1, 2, 9), (3, 1, 9)])))
+    for supply, demand, paid in (([4, 0], [5], ([0], [4], [], [])), ([6, 0], [5], ([], [], [2], [5]))):
+        state = engine.open(Terminals.of([0, 3], [2], supply, demand))
+        engine.solve(state)
+        found = state.terminals.paid_by(engine.cut(state).source_side)
+        assert tuple(c.tolist() for c in (found.sources, found.supply, found.sinks, found.demand)) == paid

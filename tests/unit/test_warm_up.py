@@ -12,6 +12,10 @@ from dataclasses import replace
 from gpu_engine.networks.bipartite import one_each
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.cpu.cycles import cancel_cycles
+from gpu_engine.paths import decompose
+from gpu_engine.engine import Control
+from gpu_engine.flow_checks import prove_flow, prove_paths
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
 from gpu_engine.networks.network import Network
@@ -66,8 +70,16 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
                     engine.solve(state)
                     engine.certificate(state)
             for state in states:
-                json_writer.dumps(answers.flow(network, engine.flow(state), zeros=False))
-                json_writer.dumps(answers.cut(network, engine.cut(state)))
+                flow, cut = engine.flow(state), engine.cut(state)
+                json_writer.dumps(answers.flow(network, flow, zeros=False, acyclic=True))
+                proof = prove_flow(network, state.terminals, flow, acyclic=True)
+                paths = decompose(network, state.terminals, flow, proof, 3)
+                assert not prove_paths(network, flow, proof.value, paths)
+                json_writer.dumps(answers.paths(network, paths))
+                cancel_cycles(network.row_offsets, network.head, network.reverse_arc,
+                              np.zeros(network.n_arcs, np.int64), Control().slots)
+                json_writer.dumps(answers.terminals(network, state.terminals, proof))
+                json_writer.dumps(answers.cut(network, cut, state.terminals.paid_by(cut.source_side)))
             json_writer.dumps(answers.capacities(graph, CapacitiesArgs()))
 pairs = replace(edges, tail=np.array([0, 0, 1, 1, 0], np.int32), head=np.array([2, 3, 2, 3, 2], np.int32),
                 capacity=np.full(5, 10), undirected=False)

@@ -1,6 +1,7 @@
 """Maximum flow and minimum cut between terminals."""
 
 import time
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.graph import Graph, Solved, time_limit
+from service.worker.questions import flows
 from service.worker.questions.terminals import read_terminals
 from service.worker.running.results import Results
 from service.worker.running.task import Task
@@ -47,14 +49,31 @@ class MaxFlow:
     def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
         """The cut and the flow by edge, where they are asked for. About as much work as a solve."""
         parts: Parts = {}
+        room = partial(self._copies.residents.take, graph.name)
+        on_failure = self._solver.count_failure
         columns: list[NDArray[np.generic]] = []
         if "cut" in args.fields:
             cut = self._solver.giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
-            columns += [cut.source_side, cut.edges]
-            parts["cut"] = answers.cut(graph.network, cut)
-        if "flow" in args.fields:
-            flow = self._solver.giving_way(graph, lambda: graph.engine.flow(solved.state, control), but=solved)
-            columns += [flow]
-            parts["flow"] = answers.flow(graph.network, flow, zeros=args.zeros)
+            paid = solved.terminals.paid_by(cut.source_side)
+            columns += [cut.source_side, cut.edges, paid.sources, paid.supply, paid.sinks, paid.demand]
+            parts["cut"] = answers.cut(graph.network, cut, paid)
+        if args.fields & {"flow", "terminals", "paths"}:
+            flow, proof = self._solver.giving_way(
+                graph,
+                lambda: flows.read_proven(graph, solved, control, on_failure, acyclic=args.acyclic),
+                but=solved,
+            )
+            columns += [flow, proof.supplied, proof.delivered]
+            parts["terminals"] = answers.terminals(graph.network, solved.terminals, proof)
+            if "flow" in args.fields:
+                parts["flow"] = answers.flow(graph.network, flow, zeros=args.zeros, acyclic=args.acyclic)
+            if "paths" in args.fields:
+                paths = self._solver.giving_way(
+                    graph,
+                    lambda: flows.read_paths(graph, solved, flow, proof, args.top, control, room, on_failure),
+                    but=solved,
+                )
+                columns += [paths.sources, paths.sinks, paths.amounts, paths.offsets, paths.edges]
+                parts["paths"] = answers.paths(graph.network, paths)
         self._solver.hold(graph, sum(column.nbytes for column in columns))
         return parts

@@ -79,6 +79,9 @@ from headrace._results import (
     MatchingResult,
     MaxFlowResult,
     PatchResult,
+    Path,
+    Paths,
+    TerminalAmounts,
     Vertex,
 )
 
@@ -131,6 +134,8 @@ __all__ = [
     "OutOfMemory",
     "PatchOptions",
     "PatchResult",
+    "Path",
+    "Paths",
     "RateLimited",
     "RestoreOptions",
     "Retry",
@@ -139,6 +144,7 @@ __all__ = [
     "Snapshot",
     "SolveOptions",
     "SourceIsSink",
+    "TerminalAmounts",
     "Terminals",
     "TimedOut",
     "TooLarge",

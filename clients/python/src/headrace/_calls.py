@@ -20,7 +20,7 @@ from headrace._results import EdgeId, Vertex
 
 T = TypeVar("T")
 
-FlowField: TypeAlias = Literal["value", "cut", "flow"]
+FlowField: TypeAlias = Literal["value", "cut", "flow", "terminals", "paths"]
 GraphFormat: TypeAlias = Literal["npz", "arrow", "dimacs"]
 """Files that hold a whole graph; DIMACS has neither names nor decimals, undirected or closed edges."""
 MatchingField: TypeAlias = Literal["size", "edges", "cover"]
@@ -60,9 +60,13 @@ class SolveOptions(TypedDict, total=False):
     rounding: Rounding
     """What becomes of supply and demand with more decimals than the graph's: refused by default."""
     fields: Sequence[FlowField]
-    """What to answer beside the certificate: "value", "cut", "flow"."""
+    """What to answer beside the certificate: "value", "cut", "flow", "terminals", "paths"."""
     zeros: bool
     """List edges without flow too."""
+    acyclic: bool
+    """False: the flow as it was found, with its cycles and detours, a little sooner."""
+    top: int
+    """How many paths are listed at most, those that carry most first; 100 by default."""
     min_version: int
     """Refuse to answer for an older version of the graph."""
     time_limit_s: float
@@ -196,8 +200,11 @@ def solve(
     for key in ("fields", "min_version", "time_limit_s", "rounding"):
         if key in options:
             body[key] = options[key]  # type: ignore[literal-required]
-    if "zeros" in options:
-        body["flow"] = {"zeros": options["zeros"]}
+    how = {key: options[key] for key in ("zeros", "acyclic") if key in options}
+    if how:
+        body["flow"] = how
+    if "top" in options:
+        body["paths"] = {"top": options["top"]}
     return Call("POST", f"{graph_path(name)}/{kind}", results.MaxFlowResult.from_json, json_body(body))
 
 

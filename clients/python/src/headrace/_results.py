@@ -1,9 +1,9 @@
 """What the service answers, as frozen dataclasses. Fields a newer service adds are ignored."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, overload
 
 from headrace._amounts import Exact, exact
 
@@ -85,11 +85,35 @@ class Cut:
     sink_side: tuple[Vertex, ...]
     unique: bool | None
     """Whether no other minimum cut exists; None if not examined."""
+    pays: tuple[Exact, ...] = ()
+    """The capacity of each of `edges`; with `source_pays` and `sink_pays` they add up to `capacity`."""
+    sources: tuple[Vertex, ...] = ()
+    """Capped sources beyond the cut, which pays their whole supply."""
+    source_pays: tuple[Exact, ...] = ()
+    sinks: tuple[Vertex, ...] = ()
+    """Capped sinks before the cut, which pays their whole demand."""
+    sink_pays: tuple[Exact, ...] = ()
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        sides = tuple(body.get("source_side") or ()), tuple(body.get("sink_side") or ())
-        return cls(exact(body["capacity"]), tuple(body["edges"]), *sides, body.get("unique"))
+        source_side, sink_side, sources, sinks = (
+            tuple(body.get(name) or ()) for name in ("source_side", "sink_side", "sources", "sinks")
+        )
+        pays, source_pays, sink_pays = (
+            tuple(map(exact, body.get(name) or ())) for name in ("pays", "source_pays", "sink_pays")
+        )
+        return cls(
+            capacity=exact(body["capacity"]),
+            edges=tuple(body["edges"]),
+            source_side=source_side,
+            sink_side=sink_side,
+            unique=body.get("unique"),
+            pays=pays,
+            sources=sources,
+            source_pays=source_pays,
+            sinks=sinks,
+            sink_pays=sink_pays,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +126,76 @@ class Flow:
 
     edges: tuple[EdgeId, ...]
     flow: tuple[Exact, ...]
+    """Negative: an undirected edge used from head to tail."""
+    acyclic: bool = False
+    """Nothing of it goes round in a cycle."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        return cls(tuple(body["edges"]), tuple(map(exact, body["flow"])))
+        return cls(tuple(body["edges"]), tuple(map(exact, body["flow"])), body.get("acyclic", False))
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalAmounts:
+    """What a flow takes from sources and brings to sinks; those without a cap are left out where that is nothing."""
+
+    sources: tuple[Vertex, ...]
+    supplied: tuple[Exact, ...]
+    sinks: tuple[Vertex, ...]
+    delivered: tuple[Exact, ...]
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        supplied, delivered = (tuple(map(exact, body[name])) for name in ("supplied", "delivered"))
+        return cls(tuple(body["sources"]), supplied, tuple(body["sinks"]), delivered)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """What goes one way from one source to one sink."""
+
+    source: Vertex
+    sink: Vertex
+    amount: Exact
+    edges: tuple[EdgeId, ...]
+    """In order, from the source to the sink."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths(Sequence[Path]):
+    """The paths of a flow that carry most, the largest amount first: a sequence of `Path`, kept as columns."""
+
+    source: tuple[Vertex, ...]
+    sink: tuple[Vertex, ...]
+    amount: tuple[Exact, ...]
+    offsets: tuple[int, ...]
+    """Path i has `edges[offsets[i]:offsets[i + 1]]`."""
+    edges: tuple[EdgeId, ...]
+    of: int
+    """How many paths the whole flow consists of."""
+    rest: Exact
+    """What those that are not listed carry."""
+
+    def __len__(self) -> int:
+        return len(self.amount)
+
+    @overload
+    def __getitem__(self, i: int) -> Path: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> Sequence[Path]: ...
+
+    def __getitem__(self, i: int | slice) -> Path | Sequence[Path]:
+        if isinstance(i, slice):
+            return [self[at] for at in range(*i.indices(len(self)))]
+        at = range(len(self))[i]
+        edges = self.edges[self.offsets[at] : self.offsets[at + 1]]
+        return Path(self.source[at], self.sink[at], self.amount[at], edges)
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        columns = {name: tuple(body[name]) for name in ("source", "sink", "offsets", "edges")}
+        return cls(**columns, amount=tuple(map(exact, body["amount"])), of=body["of"], rest=exact(body["rest"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +215,13 @@ class MaxFlowResult:
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     cut: Cut | None = None
     flow: Flow | None = None
+    terminals: TerminalAmounts | None = None
+    """Comes with `flow` and `paths` too."""
+    paths: Paths | None = None
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        cut, flow = body.get("cut"), body.get("flow")
+        cut, flow, terminals, paths = (body.get(name) for name in ("cut", "flow", "terminals", "paths"))
         return cls(
             graph=body["graph"],
             version=body["version"],
@@ -141,6 +234,8 @@ class MaxFlowResult:
             timings_ms=_timings(body),
             cut=Cut.from_json(cut) if cut else None,
             flow=Flow.from_json(flow) if flow else None,
+            terminals=TerminalAmounts.from_json(terminals) if terminals else None,
+            paths=Paths.from_json(paths) if paths else None,
         )
 
 
