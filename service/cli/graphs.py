@@ -20,13 +20,18 @@ OPERATIONS: Final[dict[str, Literal["close", "reopen"]]] = {"close": "close", "r
 def load(
     name: Name,
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help=".npz, .arrow, .max, .mtx, .csv, .json")],
+    decimals: Annotated[int | None, typer.Option(min=0, max=9, help="Places that amounts are kept to.")] = None,
+    rounding: Annotated[
+        str | None, typer.Option(help="What has more places: error, nearest, down or up; needs --decimals.")
+    ] = None,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Load a file as a graph, in place of one of that name."""
     with connected(url, key) as client:
-        _say_graph(client.put_graph(name, file, progress=True).info, json)
+        loaded = client.put_graph(name, file, decimals=decimals, rounding=rounding, progress=True)
+        _say_graph(loaded.info, json)
 
 
 @app.command("list")

@@ -31,6 +31,7 @@ def solve(
     sink: Vertices = None,
     cut: Annotated[bool, typer.Option("--cut", help="Answer with the minimum cut too.")] = False,
     flow: Annotated[bool, typer.Option("--flow", help="Answer with the edges' flows too.")] = False,
+    paths: Annotated[int, typer.Option(min=0, help="Answer with so many of its largest paths too.")] = 0,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
@@ -41,8 +42,10 @@ def solve(
         fields.append("cut")
     if flow:
         fields.append("flow")
+    if paths:
+        fields.append("paths")
     with connected(url, key) as client:
-        answer = client.graph(name).max_flow(names(source), names(sink), fields=fields)
+        answer = client.graph(name).max_flow(names(source), names(sink), fields=fields, top=max(1, paths))
     _say_flow(answer, json)
 
 
@@ -130,6 +133,15 @@ def _say_flow(answer: "MaxFlowResult", json: bool) -> None:
     if answer.flow is not None:
         typer.echo()
         say_table({"edge": answer.flow.edges, "flow": answer.flow.flow}, "no edge carries flow")
+    if answer.paths is not None:
+        typer.echo()
+        columns: Columns = {
+            "from": [path.source for path in answer.paths],
+            "to": [path.sink for path in answer.paths],
+            "amount": [path.amount for path in answer.paths],
+            "edges": [" ".join(map(str, path.edges)) for path in answer.paths],
+        }
+        say_table(columns, "no path carries flow")
 
 
 def _say_jobs(found: "tuple[JobInfo, ...]") -> None:

@@ -97,6 +97,8 @@ class FakeDispatcher:
     answer: Answer = version_one
     sent: list[Sent] = field(default_factory=list)
     jobs_by_id: dict[str, JobInfo] = field(default_factory=dict)
+    forgets: bool = False
+    """Redis has lost all jobs."""
     envelopes: dict[str, Envelope] = field(default_factory=dict)
     known_workers: list[WorkerInfo] = field(default_factory=lambda: [WORKER])
     metrics_by_worker: dict[str, bytes] = field(default_factory=dict)
@@ -158,7 +160,7 @@ class FakeDispatcher:
         return reply_of(job, self.envelopes.get(job_id, Envelope()))
 
     async def job(self, job_id: str) -> JobInfo | None:
-        return self.jobs_by_id.get(job_id)
+        return None if self.forgets else self.jobs_by_id.get(job_id)
 
     async def jobs(self, limit: int, sees: Sees, after: Mark | None) -> JobPage:
         seen = [job for job in self.jobs_by_id.values() if sees(job.graph)][::-1]

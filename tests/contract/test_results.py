@@ -61,6 +61,15 @@ def test_a_result_that_is_gone_is_said_to_be(stored: Api) -> None:
     assert (job["result"], job["error"]["code"]) == (None, "unknown_job")
 
 
+def test_a_result_that_redis_lost_with_its_job_may_be_asked_for_again(stored: Api) -> None:
+    """Found by seed 20040 of the fault bench."""
+    stored.fakes.blobs.stored.clear()
+    stored.fakes.dispatcher.forgets = True
+    response = stored.http.post("/v1/graphs/city/max-flow")
+    check_problem(response, "worker_unavailable")
+    assert response.headers["retry-after"]
+
+
 def test_an_answer_that_is_not_what_was_written_is_broken_off(stored: Api) -> None:
     stored.fakes.blobs.stored["long"] = 30 * b"1234567890" + b"BROKEN...."
     with pytest.raises(httpx.RemoteProtocolError):

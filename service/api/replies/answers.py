@@ -11,9 +11,10 @@ from starlette.responses import Response
 
 from service.api.backend import Backend
 from service.api.headers import Waiting, idempotency_key, waiting
-from service.api.replies.results import open_result, result_response
+from service.api.replies.results import Result, open_result, result_response
 from service.errors import STATUS, ServiceError
 from service.protocol import Arguments, Envelope, Kind, Message, Problem, Reply, Status
+from service.store.jobs.events import LOST, RETRY_AFTER_S
 
 NEVER_CUT_OFF: Final = frozenset({Kind.LOAD, Kind.DELETE})
 """A load has been uploaded by then, and a delete makes room: they do not stand in a line that may be cut."""
@@ -102,7 +103,21 @@ async def success(backend: Backend, reply: Reply, status: int = 200) -> Response
     headers, media_type = version_of(reply.envelope), reply.envelope.media_type
     if reply.result_blob is None:
         return Response(reply.result_json or "{}", status, headers, media_type)
-    return result_response(await open_result(backend.blobs, reply.result_blob), media_type, headers)
+    return result_response(await long_result(backend, reply.id, reply.result_blob), media_type, headers)
+
+
+async def long_result(backend: Backend, job_id: str, blob: str) -> Result:
+    """The result of a job, which lies in a blob.
+
+    Raises unknown_job if it has been dropped, and worker_unavailable if Redis has lost it together with the job: then
+    the command can be sent again.
+    """
+    try:
+        return await open_result(backend.blobs, blob)
+    except ServiceError:
+        if await backend.dispatcher.job(job_id) is not None:
+            raise
+        raise ServiceError("worker_unavailable", LOST, retry_after_s=RETRY_AFTER_S) from None
 
 
 def version_of(envelope: Envelope) -> dict[str, str]:

@@ -24,8 +24,8 @@ from service.api.openapi import (
     request_body,
 )
 from service.api.questions import answer_body, body_for
-from service.api.replies.answers import ask, success, version_of
-from service.api.replies.results import HeldResponse, open_result
+from service.api.replies.answers import ask, long_result, success, version_of
+from service.api.replies.results import HeldResponse
 from service.models.capacities import EXAMPLES, PatchBody
 from service.models.flows import PatchInfo
 from service.models.graphs import CapacitiesInfo
@@ -77,7 +77,7 @@ async def _fill(page: Body, backend: Backend, reply: Reply) -> None:
     if reply.result_blob is None:
         page.write((reply.result_json or "{}").encode())
         return
-    result = await open_result(backend.blobs, reply.result_blob)
+    result = await long_result(backend, reply.id, reply.result_blob)
     async for piece in result.pieces():
         page.write(piece)
 

@@ -14,8 +14,8 @@ from starlette.responses import Response
 from service.api.backend import Backend, Context, GraphName
 from service.api.headers import waiting
 from service.api.openapi import BINARY, PREFER, PROBLEMS, TEXT
-from service.api.replies.answers import ask, etag
-from service.api.replies.results import HeldResponse, Result, open_result
+from service.api.replies.answers import ask, etag, long_result
+from service.api.replies.results import HeldResponse, Result
 from service.errors import ServiceError
 from service.protocol import ExportArgs, Kind, Reply
 from service.store.connection import AWAY
@@ -51,7 +51,7 @@ async def export_graph(
         await backend.dispatcher.cancel(request.state.job_id)
         raise ServiceError("timeout", "the file was not written in time: ask with Prefer: wait=SECONDS for more of it")
     written = read_export(reply)
-    result = await open_result(backend.blobs, written["blob"])
+    result = await long_result(backend, reply.id, written["blob"])
     media_type, suffix = FILES[format]
     headers = {
         **etag(written["version"]),
