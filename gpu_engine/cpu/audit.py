@@ -59,8 +59,9 @@ class Audit:
         return cls(free_vertices(network, terminals).role, excess.copy(), source_side.copy(), proven.value)
 
     @property
-    def nbytes(self) -> int:
-        return self.role.nbytes + self.excess.nbytes + self.source_side.nbytes + 8 * self.n_noted
+    def noted_nbytes(self) -> int:
+        """Beyond what it has as long as it lasts."""
+        return 8 * self.n_noted
 
     @property
     def is_full(self) -> bool:

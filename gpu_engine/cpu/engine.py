@@ -50,8 +50,10 @@ class CpuFlowState(IncrementalState):
 
     @property
     def nbytes(self) -> int:
-        at_rest = self.role.nbytes + self.residual.nbytes + self.excess.nbytes + self.source_side.nbytes
-        return at_rest + self.touched_nbytes + (self.audit.nbytes if self.audit else 0)
+        """An audit counts before it is there, as its first proof may come when nobody asks for memory."""
+        audited = self.role.nbytes + self.excess.nbytes + self.source_side.nbytes
+        noted = self.audit.noted_nbytes if self.audit else 0
+        return self.residual.nbytes + 2 * audited + self.touched_nbytes + noted
 
     def touch(self, rows: EdgeArray) -> None:
         self.touched.append(rows)

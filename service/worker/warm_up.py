@@ -26,9 +26,11 @@ from service.worker import answers, json_writer
 from service.worker.graph import OpenEngine
 from service.worker.questions.terminals import read_terminals
 
-NAMES = ("s", "a", "b", "t")
+NAMES = ("s", "a", "b", "t", *map(str, range(252)))
+"""So many that an update is proven where it has changed something."""
+
 EDGES = EdgeList(
-    4,
+    len(NAMES),
     np.array([0, 0, 1, 2], np.int32),
     np.array([1, 2, 3, 3], np.int32),
     np.array([3, 2, 2, 3], np.int64),
@@ -52,10 +54,12 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
     states = [engine.open(terminals) for terminals in pairs]
     for state in states:
         engine.solve(state)
+        engine.certificate(state)
     for capacity in (1, 5, INFINITE, 2):
         engine.update(np.array([0, 3]), np.array([capacity, 3]))
         for state in states:
             engine.solve(state)
+            engine.certificate(state, complete=False)
     named = {"edges": network.edge_ids.of(np.arange(2)), "amounts": ["1", "2"]}
     ends: dict[str, Sequence[str]] = {"tail": ["s"], "head": ["a"]}
     by_name, by_ends = (packed.unpack(packed.pack(OrderedDict(columns))) for columns in (named, ends))

@@ -19,6 +19,8 @@ BODIES = {
     "{name}": {"tail": [0], "head": [1], "capacity": [3]},
     "capacities": {"edges": [0], "set": [1]},
     "graphs:estimate": {"n_vertices": 2, "n_edges": 1},
+    "{name}:copy": {"to": "h"},
+    "{name}:restore": {"version": 1},
 }
 TELLING = ("sock", "headrace:", "connect", "Error", "errno", "Command #", "pipeline", "closed")
 

@@ -126,7 +126,7 @@ def test_rows_of_a_batch_are_counted_together() -> None:
         '{"sources": [0], "supply": [-1]}',
         '{"sources": 0}',
         '{"sources": [1.5]}',
-        '{"fields": ["paths"]}',
+        '{"fields": ["roads"]}',
         '{"fields": "value"}',
         '{"min_version": true}',
         '{"min_version": 0}',

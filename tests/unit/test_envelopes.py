@@ -75,6 +75,7 @@ def test_api_processes_of_the_release_before_can_read_the_reply(
 ) -> None:
     """They know these members and no others. What is said of the result stands beside them, in the job as well."""
     said = Envelope(version=2, replaced=True)
+    client.hset(keys.job("job"), "status", "running")
     Endings(client, keys, "w0", settings).succeed(task, Result(b"{}", envelope=said))
     ((_, sent),) = client.xrange(keys.replies("api"))
     kept = client.hgetall(keys.job("job"))

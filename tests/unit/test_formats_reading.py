@@ -102,7 +102,7 @@ def test_streams_are_counted() -> None:
     refused(edges + labels + labels, "something follows")
     refused(edges + labels, "3 rows are more than the limit of 2", limits=Limits(max_vertices=2))
     refused(edges, "3 rows are more than the limit of 2", limits=Limits(max_edges=2))
-    refused(b"", "starts with a schema")
+    refused(b"", "it is empty")
     refused(edges[8 + struct.unpack_from("<i", edges, 4)[0] :], "starts with a schema|not an Arrow")
 
 

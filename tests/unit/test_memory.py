@@ -302,7 +302,7 @@ def test_solves_that_were_cancelled_leave_no_promises(
     (graph,) = worker.graphs.residents.all()
     worker.graphs.residents.budget = graph.footprint + NEEDS.scratch + Footprint(5_000)
 
-    def cancelled(*_: object) -> None:
+    def cancelled(*_: object, **__: object) -> None:
         worker.graphs.residents.take("g", NEEDS.scratch)
         raise Cancelled("just now")
 

@@ -126,7 +126,7 @@ def test_random_floats_round_as_decimals_do(name: str) -> None:
 def test_what_does_not_fit_says_how_it_would(name: str) -> None:
     with pytest.raises(InvalidNetwork, match="more than 9 decimals; decimals=6 and rounding=nearest") as refused:
         load(name, [1.0, 1 / 3])
-    assert refused.value.rows
+    assert refused.value.rows or refused.value.where.lines
     with pytest.raises(InvalidNetwork, match="more than 1 decimals; rounding=nearest"):
         load(name, [0.25], 1)
     with pytest.raises(InvalidNetwork, match="more than 1 decimals; rounding=nearest"):

@@ -173,7 +173,7 @@ def test_results_are_rounded_only_on_request(operation: dict[str, Any], nearest:
 def test_rounding_hides_no_mistake(operation: dict[str, Any], code: str, rounding: Any) -> None:
     with pytest.raises(EngineError) as refused:
         run(table(), operation, rounding=rounding)
-    assert (refused.value.code, refused.value.rows) == (code, operation["edges"])
+    assert (refused.value.code, refused.value.where.edges) == (code, operation["edges"])
 
 
 def test_at_most_ten_rows_are_shown() -> None:

@@ -1,6 +1,5 @@
 """What to say to a request for a path or with a method that there is not: the one that was probably meant."""
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -39,12 +38,26 @@ def not_allowed(app: FastAPI, method: str, path: str) -> tuple[str, list[str]]:
     """What to say about a method that a path does not have, and the methods that it has."""
     paths = app.openapi()["paths"]
     for template, operations in paths.items():
-        if re.fullmatch(re.sub(r"\{[^}]*\}", "[^/]+", template), path):
+        if _fits(path, template):
             methods = sorted(operation.upper() for operation in operations)
             instead = INSTEAD.get((method, template))
             detail = f"{method} is not for {template}, which takes {' and '.join(methods)}"
             return detail + (f": {instead}" if instead else ""), methods
     return f"{method} is not for {_shown(path)}", []
+
+
+def _fits(path: str, template: str) -> bool:
+    """Whether the path is one of the template's: each ``{name}`` stands for one character or more, none of them "/"."""
+    given, known = path.split("/"), template.split("/")
+    return len(given) == len(known) and all(map(_fits_segment, given, known))
+
+
+def _fits_segment(given: str, known: str) -> bool:
+    start, brace, rest = known.partition("{")
+    if not brace:
+        return given == known
+    end = rest.partition("}")[2]
+    return len(given) > len(start) + len(end) and given.startswith(start) and given.endswith(end)
 
 
 def query_parameters(app: FastAPI, method: str, template: str) -> list[str]:
