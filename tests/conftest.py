@@ -1,5 +1,7 @@
 """Fixtures for all tests."""
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +22,17 @@ def pytest_configure() -> None:
     rich is installed, one takes seconds, and a service that runs in a thread of the tests answers nobody meanwhile."""
     renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[*structlog.get_config()["processors"][:-1], renderer])
+
+
+@pytest.fixture(autouse=True)
+def log_as_before() -> Iterator[None]:
+    """A command that a test runs within its own process sets up the log of that process: it is put back."""
+    root, config = logging.getLogger(), structlog.get_config()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.configure(**config)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
