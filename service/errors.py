@@ -9,6 +9,9 @@ from typing import Any, Final
 
 from gpu_engine.errors import Where
 
+RETRY_AFTER_S: Final = 1.0
+"""How soon a caller may try again what Redis or a worker was away for."""
+
 STATUS: Final[Mapping[str, int]] = {
     "invalid_body": 422,
     "unsupported_media_type": 415,

@@ -91,10 +91,7 @@ def patch(
     updates = [_update(change) for change in changes]
     with connected(url, key) as client:
         done = client.graph(name).apply(updates)
-    if json:
-        say_json(done)
-    else:
-        _say_patch(done)
+    _say_patch(done, json)
 
 
 @app.command()
@@ -134,10 +131,7 @@ def restore(
     """Make a new version that has the capacities of an earlier one."""
     with connected(url, key) as client:
         done = client.graph(name).restore(version)
-    if json:
-        say_json(done)
-    else:
-        _say_patch(done)
+    _say_patch(done, json)
 
 
 @app.command()
@@ -229,7 +223,10 @@ def _say_graph(graph: "GraphInfo", json: bool) -> None:
     say_facts(facts)
 
 
-def _say_patch(done: "PatchResult") -> None:
+def _say_patch(done: "PatchResult", json: bool) -> None:
+    if json:
+        say_json(done)
+        return
     say_facts({"version": done.version, "changed": done.applied, "as before": done.unchanged})
     if done.flow_states:
         typer.echo()

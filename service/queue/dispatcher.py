@@ -4,7 +4,6 @@ One per API process. Replies come by one task (`service.queue.replies`), and job
 """
 
 import asyncio
-import hashlib
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -178,8 +177,3 @@ class Dispatcher:
         """Forget the oldest ended jobs beyond `JOBS_KEPT`."""
         with suppress(redis.RedisError):  # the next one will
             await self._job_list.trim(JOBS_KEPT, 4 * TRIM_EVERY)
-
-
-def digest_of(body: bytes) -> str:
-    """SHA-256 of a body, as `submit` takes it."""
-    return hashlib.sha256(body).hexdigest()

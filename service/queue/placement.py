@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from service.errors import ServiceError
+from service.errors import RETRY_AFTER_S, ServiceError
 from service.protocol import Command, Kind
 from service.queue.models import WorkerInfo
-from service.queue.watch import RETRY_AFTER_S, Watch
+from service.queue.watch import Watch
 from service.store.keys import Keys
 from service.store.watched import Read, watched_async
 

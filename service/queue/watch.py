@@ -2,19 +2,17 @@
 
 import time
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 import redis
 import redis.asyncio
 import structlog
 
-from service.errors import ServiceError
+from service.errors import RETRY_AFTER_S, ServiceError
 from service.queue.models import RedisInfo, WorkerInfo, WorkerReport
 from service.store.connection import AWAY
 from service.store.jobs.record import oldest_waiting
 from service.store.keys import Keys
-
-RETRY_AFTER_S: Final = 1.0
 
 log = structlog.get_logger("headrace.api")
 

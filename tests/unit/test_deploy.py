@@ -224,7 +224,7 @@ def test_a_misspelt_name_of_the_operator_reaches_the_container_too(name: str) ->
 
 def test_the_store_of_the_file_is_the_one_that_counts() -> None:
     """REDIS_URL of a `.env` would go to the containers, and another store would be split between them."""
-    settings = Settings(_env_file=None, HEADRACE_REDIS_URL=STORE_URL, REDIS_URL="redis://elsewhere/0")  # type: ignore[call-arg]
+    settings = Settings(_env_file=None, HEADRACE_REDIS_URL=STORE_URL, REDIS_URL="redis://elsewhere/0")  # type: ignore[call-arg]  # names of the environment
     assert settings.redis_location == STORE_URL
 
 

@@ -50,7 +50,7 @@ def same(one: EdgeList, other: EdgeList) -> bool:
 
 
 def _plain(column: object) -> object:
-    return None if column is None else np.array(column if isinstance(column, bool) else list(column))  # type: ignore[call-overload]
+    return None if column is None else np.array(column if isinstance(column, bool) else list(column))  # type: ignore[call-overload]  # a column of any kind
 
 
 def test_every_format_has_an_example() -> None:

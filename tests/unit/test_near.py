@@ -63,7 +63,7 @@ def test_only_the_first_names_are_looked_at() -> None:
             looked.append(at)
             yield f"street-{at}"
 
-    assert nearest("stret-5", names()) == "street-5"  # type: ignore[arg-type]
+    assert nearest("stret-5", names()) == "street-5"  # type: ignore[arg-type]  # it looks through a generator as well
     assert len(looked) <= MAX_CANDIDATES + 1
 
 

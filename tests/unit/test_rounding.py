@@ -197,7 +197,7 @@ def test_whole_numbers_are_units_of_the_bodys_own_decimals() -> None:
 
 def test_decimal_columns_of_arrow_are_rounded() -> None:
     column = [Decimal("0.3333333333333333333333"), Decimal("0.25"), Decimal("12345678901.999")]
-    body = as_arrow(column, pa.decimal128(38, 22))  # type: ignore[arg-type]
+    body = as_arrow(column, pa.decimal128(38, 22))  # type: ignore[arg-type]  # the stubs know one type of column
     for rounding in MODES:
         edges = formats.read(body, "application/vnd.apache.arrow.stream", precision=Precision(1, rounding))
         assert edges.capacity.tolist() == [expected(str(amount), 1, rounding) for amount in column]

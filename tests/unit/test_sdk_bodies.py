@@ -131,7 +131,7 @@ def test_a_networkx_graph_without_the_attribute_is_refused() -> None:
     graph.add_edge("s", "t", weight=3, km=4)
     for capacity in ({}, {"capacity": "capacty"}):
         with pytest.raises(InvalidInput, match=r"no edge has the attribute .*: use capacity= with one of km, weight"):
-            graph_body(graph, capacity)  # type: ignore[arg-type]
+            graph_body(graph, capacity)  # type: ignore[arg-type]  # what a caller must not send
     with pytest.raises(InvalidInput, match="no attributes at all"):
         graph_body(nx.path_graph(3), {})
     assert as_npz(graph_body(nx.empty_graph(3), {}))["n_vertices"] == 3

@@ -116,9 +116,9 @@ def test_caps_that_fit_no_terminals(asked: dict[str, Any], message: str) -> None
         with pytest.raises(InvalidInput, match=message):
             city.max_flow(**asked)
         with pytest.raises(InvalidInput, match="not a mapping"):
-            city.patch(edges=[1], set={1: 2})  # type: ignore[arg-type]
+            city.patch(edges=[1], set={1: 2})  # type: ignore[arg-type]  # what a caller must not send
         with pytest.raises(TypeError, match="fixed when it is loaded"):
-            city.patch(edges=[1], set=[2], decimals=3)  # type: ignore[call-arg]
+            city.patch(edges=[1], set=[2], decimals=3)  # type: ignore[call-arg]  # there is no such option
 
 
 def test_the_deadline_of_a_call_counts_for_more_than_patience() -> None:
@@ -141,7 +141,7 @@ def test_a_call_waits_for_a_connection_as_long_as_its_caller() -> None:
     step = next(exchange.ask(headrace._calls.graphs(), Retry(patience_s=77)))
     assert isinstance(step, exchange.Send)
     timeout = exchange.timeouts(5.0, step)
-    assert 70 < timeout.pool <= 77  # type: ignore[operator]
+    assert 70 < timeout.pool <= 77  # type: ignore[operator]  # it is not None
     assert (timeout.connect, timeout.read) == (5.0, 5.0)
 
 

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from service.api.backend import Backend
 from service.api.headers import Waiting, idempotency_key, waiting
 from service.api.replies.results import Result, open_result, result_response
-from service.errors import STATUS, ServiceError
+from service.errors import RETRY_AFTER_S, STATUS, ServiceError
 from service.protocol import Arguments, Envelope, Kind, Message, Problem, Reply, Status
-from service.store.jobs.events import LOST, RETRY_AFTER_S
+from service.store.jobs.events import LOST
 
 NEVER_CUT_OFF: Final = frozenset({Kind.LOAD, Kind.DELETE})
 """A load has been uploaded by then, and a delete makes room: they do not stand in a line that may be cut."""

@@ -12,11 +12,10 @@ from starlette.responses import Response
 
 from gpu_engine.errors import EngineError
 from service.api.replies import signposts
-from service.errors import STATUS, TITLES, ServiceError
+from service.errors import RETRY_AFTER_S, STATUS, TITLES, ServiceError
 from service.models.faults import text_of
 from service.store.connection import AWAY, RedisError
 
-RETRY_AFTER_S = 1.0
 PROBLEM_JSON = "application/problem+json"
 FORMS: Final = {
     ("path", "name"): "is no graph name: that is 1 to 128 of a-z, A-Z, 0-9, '.', '_' and '-', first a letter or digit",

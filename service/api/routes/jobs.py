@@ -46,7 +46,7 @@ def _unknown(job_id: str) -> ServiceError:
 
 
 def view(job: JobInfo) -> dict[str, Any]:
-    """The job for a caller; its error is the problem the waiting call would have got."""
+    """The job for a caller, without its result; its error is the problem the waiting call would have got."""
     shown = job.model_dump(mode="json", exclude={"result_json", "result_blob"})
     if job.error is not None:
         shown["error"] = problem_content(refusal(job.id, job.status, job.error))
@@ -61,7 +61,7 @@ async def _answer(job: JobInfo, backend: Backend, headers: dict[str, str] | None
             result = await open_result(backend.blobs, job.result_blob)
         except ServiceError as error:  # it has been dropped
             job = job.model_copy(update={"error": Problem(code=error.code, detail=error.detail)})
-    others = (to_json(name) + b":" + to_json(value) for name, value in view(job).items() if name != "result")
+    others = (to_json(name) + b":" + to_json(value) for name, value in view(job).items())
     before, after = b"{" + b",".join([*others, b'"result":']), b"}"
     if result is not None:
         return result_response(result, JSON_TYPE, headers, before, after)
@@ -80,7 +80,9 @@ async def list_jobs(
 ) -> Response:
     """The latest jobs on graphs the key is good for, newest first, a page at a time."""
     page = await backend.dispatcher.jobs(limit, caller.sees, None if after is None else Mark.parse(after))
-    return json_response({"jobs": [view(job) for job in page.jobs], "next": page.next and str(page.next)})
+    return json_response(
+        {"jobs": [view(job) | {"result": None} for job in page.jobs], "next": page.next and str(page.next)}
+    )
 
 
 @router.get("/{job_id}", response_model=JobView, operation_id="get_job", openapi_extra={"parameters": [PREFER]})

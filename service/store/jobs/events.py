@@ -7,13 +7,12 @@ from typing import Any, Final
 import redis.asyncio
 from pydantic import BaseModel
 
-from service.errors import ServiceError
+from service.errors import RETRY_AFTER_S, ServiceError
 from service.protocol import TERMINAL_STATUSES, Status
 from service.store.keys import Keys
 
 BLOCK_MS: Final = 2000
 LOST: Final = "Redis lost the command; send it again"
-RETRY_AFTER_S: Final = 1.0
 SUBSCRIPTIONS_KEPT: Final = 1000
 
 FROM_THE_BEGINNING: Final = "0"

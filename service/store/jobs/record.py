@@ -44,11 +44,11 @@ class JobInfo(BaseModel):
     created_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    result: dict[str, Any] | None = None
-    """Not filled in here: `result_json` is the text to pass on, or `result_blob` names the blob where it lies."""
     error: Problem | None = None
     result_json: str | None = None
+    """The result as text, to be passed on."""
     result_blob: str | None = None
+    """Or the blob where it lies."""
 
 
 @dataclass(frozen=True, slots=True)

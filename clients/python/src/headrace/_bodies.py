@@ -68,7 +68,7 @@ def graph_body(graph: object, columns: GraphColumns) -> Body:
     check_options("put_graph()", columns, GraphColumns.__annotations__, PUT_OPTIONS)
     described = {name: value for name, value in columns.items() if name not in NOT_COLUMNS}
     if not isinstance(graph, str | Path):
-        return _columns_body(columns_of(graph, described))  # type: ignore[arg-type]
+        return _columns_body(columns_of(graph, described))  # type: ignore[arg-type]  # a dict of its keys
     if described:
         raise InvalidInput(f"a file describes the whole graph; remove {', '.join(described)}")
     return file_body(Path(graph))
