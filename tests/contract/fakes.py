@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import redis
@@ -97,8 +97,8 @@ class FakeDispatcher:
     answer: Answer = version_one
     sent: list[Sent] = field(default_factory=list)
     jobs_by_id: dict[str, JobInfo] = field(default_factory=dict)
-    forgets: bool = False
-    """Redis has lost all jobs."""
+    lost: Literal["", "jobs", "ends of jobs"] = ""
+    """What Redis has lost: what was written last, and perhaps what was written before that."""
     envelopes: dict[str, Envelope] = field(default_factory=dict)
     known_workers: list[WorkerInfo] = field(default_factory=lambda: [WORKER])
     metrics_by_worker: dict[str, bytes] = field(default_factory=dict)
@@ -160,7 +160,11 @@ class FakeDispatcher:
         return reply_of(job, self.envelopes.get(job_id, Envelope()))
 
     async def job(self, job_id: str) -> JobInfo | None:
-        return None if self.forgets else self.jobs_by_id.get(job_id)
+        job = self.jobs_by_id.get(job_id)
+        if job is None or self.lost == "jobs":
+            return None
+        put_back = {"status": Status.QUEUED, "result_json": None, "result_blob": None}
+        return job.model_copy(update=put_back) if self.lost else job
 
     async def jobs(self, limit: int, sees: Sees, after: Mark | None) -> JobPage:
         seen = [job for job in self.jobs_by_id.values() if sees(job.graph)][::-1]

@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Literal
 
 import httpx
 import pytest
@@ -61,10 +62,11 @@ def test_a_result_that_is_gone_is_said_to_be(stored: Api) -> None:
     assert (job["result"], job["error"]["code"]) == (None, "unknown_job")
 
 
-def test_a_result_that_redis_lost_with_its_job_may_be_asked_for_again(stored: Api) -> None:
-    """Found by seed 20040 of the fault bench."""
+@pytest.mark.parametrize("lost", ["jobs", "ends of jobs"])
+def test_a_result_that_redis_lost_may_be_asked_for_again(stored: Api, lost: Literal["jobs", "ends of jobs"]) -> None:
+    """Found by seeds 20040 and 50150 of the fault bench: the caller waits for an answer that Redis then loses."""
     stored.fakes.blobs.stored.clear()
-    stored.fakes.dispatcher.forgets = True
+    stored.fakes.dispatcher.lost = lost
     response = stored.http.post("/v1/graphs/city/max-flow")
     check_problem(response, "worker_unavailable")
     assert response.headers["retry-after"]

@@ -109,13 +109,14 @@ async def success(backend: Backend, reply: Reply, status: int = 200) -> Response
 async def long_result(backend: Backend, job_id: str, blob: str) -> Result:
     """The result of a job, which lies in a blob.
 
-    Raises unknown_job if it has been dropped, and worker_unavailable if Redis has lost it together with the job: then
-    the command can be sent again.
+    Raises unknown_job if it has been dropped. Raises worker_unavailable if the job does not name it any more, because
+    Redis has lost the end of the job, or all of it: then the command can be sent again.
     """
     try:
         return await open_result(backend.blobs, blob)
     except ServiceError:
-        if await backend.dispatcher.job(job_id) is not None:
+        job = await backend.dispatcher.job(job_id)
+        if job is not None and (job.result_blob == blob or blob in (job.result_json or "")):
             raise
         raise ServiceError("worker_unavailable", LOST, retry_after_s=RETRY_AFTER_S) from None
 

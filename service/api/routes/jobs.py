@@ -15,9 +15,9 @@ from service.api.guards.access import CallerOf, authorise
 from service.api.guards.admission import stream_room
 from service.api.headers import waiting
 from service.api.openapi import PREFER, PROBLEMS
-from service.api.replies.answers import json_response, refusal
+from service.api.replies.answers import json_response, long_result, refusal
 from service.api.replies.problems import problem_content
-from service.api.replies.results import open_result, result_response
+from service.api.replies.results import result_response
 from service.api.replies.streams import while_allowed
 from service.errors import ServiceError
 from service.models.jobs import JobList, JobView
@@ -58,8 +58,10 @@ async def _answer(job: JobInfo, backend: Backend, headers: dict[str, str] | None
     result = None
     if job.result_blob is not None:
         try:
-            result = await open_result(backend.blobs, job.result_blob)
-        except ServiceError as error:  # it has been dropped
+            result = await long_result(backend, job.id, job.result_blob)
+        except ServiceError as error:
+            if error.code != "unknown_job":
+                raise
             job = job.model_copy(update={"error": Problem(code=error.code, detail=error.detail)})
     others = (to_json(name) + b":" + to_json(value) for name, value in view(job).items())
     before, after = b"{" + b",".join([*others, b'"result":']), b"}"
