@@ -64,9 +64,9 @@ class Copies:
         """Names of the graphs this worker is to serve."""
         return self.registry.owned_by(self.worker)
 
-    def sizes(self) -> dict[str, int]:
-        """What these take at rest, in bytes of host memory."""
-        return self.registry.sizes(self.owned())
+    def sizes(self, names: list[str] | None = None) -> dict[str, int]:
+        """What these graphs take at rest, in bytes of host memory; without names all that this worker is to serve."""
+        return self.registry.sizes(self.owned() if names is None else names)
 
     def arcs(self, name: str) -> int | None:
         """How many arcs a graph in memory has."""
@@ -106,8 +106,7 @@ class Copies:
         return graph
 
     def _restore(self, name: str, held: Held) -> Graph:
-        graph = self._restorer.restore(name, held)
-        graph.to_reopen = unpack_states(self.registry.states(held.graph_id))
+        graph = self._restorer.restore(name, held, unpack_states(self.registry.states(held.graph_id)))
         self.residents.keep(graph)
         self.note(graph)
         return graph

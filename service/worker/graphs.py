@@ -122,17 +122,18 @@ class Graphs:
         """What was wrong with graphs that were restored."""
         return [f"{name}: {text}" for name, text in self._copies.notes.items()]
 
-    def sizes(self) -> dict[str, int]:
-        """The graphs this worker is to serve, and what each takes at rest, in bytes of host memory."""
-        return self._copies.sizes()
+    def sizes(self, names: list[str] | None = None) -> dict[str, int]:
+        """What these graphs take at rest, in bytes of host memory; without names all that this worker is to serve."""
+        return self._copies.sizes(names)
 
     def arcs(self, name: str) -> int | None:
         """How many arcs a graph in memory has."""
         return self._copies.arcs(name)
 
-    def restore(self, name: str) -> None:
-        """Bring a graph into memory, outside of any command; its flow states follow. Raises as `Copies.ensure`."""
-        with self.residents.at_work(name):
+    def restore(self, name: str, *, displaces: bool = True) -> None:
+        """Bring a graph into memory, outside of any command; its flow states follow. Raises as `Copies.ensure`, and
+        `OutOfMemory` where it would displace others and is not to."""
+        with self.residents.at_work(name, displaces=displaces):
             self._copies.ensure(name)
         self._reopener.begin(name)
 

@@ -27,7 +27,7 @@ class Residents:
     """
 
     def __init__(self, budget: Footprint, spill: Callable[[Graph], None]) -> None:
-        self.budget = budget
+        self._budget = budget
         self._spill = spill
         self._graphs: OrderedDict[str, Graph] = OrderedDict()
         self._held: dict[str, Footprint] = {}
@@ -40,6 +40,17 @@ class Residents:
         self._modest: set[str] = set()
         """At work, but nobody gives way or is waited for."""
         self._changed = threading.Condition()
+
+    @property
+    def budget(self) -> Footprint:
+        """What all graphs together may take."""
+        return self._budget
+
+    def resize(self, budget: Footprint) -> None:
+        """Set another budget, such as that of a device which has been found. Nobody gives way before more is taken."""
+        with self._changed:
+            self._budget = budget
+            self._wake()
 
     def get(self, name: str) -> Graph | None:
         return self._graphs.get(name)

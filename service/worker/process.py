@@ -95,7 +95,7 @@ class Worker:
             self.graphs.expect,
         )
         self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
-        self._takeover = Takeover(self._redis, keys, name, settings.lease_s)
+        self._takeover = Takeover(self._redis, keys, name, settings.lease_s, self._on_taken_over)
         self._hand_back = HandBack(self._redis, keys, name, settings.lease_s, self._lanes.is_idle, self._give_back)
         self._engine_name = "unknown"
         self._ready = False
@@ -114,7 +114,7 @@ class Worker:
         self._engine_name = prepare(self._settings.engine)
         self._metrics.engine_is(self._engine_name)
         self._on_warm()
-        self.graphs.residents.budget = self._budget()
+        self.graphs.residents.resize(self._budget())
         self._restore_all()
         log.info("started", worker=self.name, engine=self._engine_name)
         self._consumer.run()
@@ -154,6 +154,11 @@ class Worker:
             self._defer(name, partial(self._restore, name), RESTORE_S_PER_BYTE * n_bytes)
         self._one_restored()
 
+    def _on_taken_over(self, names: list[str]) -> None:
+        """Restore the graphs of a worker that is away, in their own lanes, where they displace no others."""
+        for name, n_bytes in self.graphs.sizes(names).items():
+            self._defer(name, partial(self._try_restore, name, displaces=False), RESTORE_S_PER_BYTE * n_bytes)
+
     def _defer(self, graph: str, work: Callable[[], None], expected_s: float) -> None:
         self._lanes.put(graph, work, lambda: expected_s)
 
@@ -161,9 +166,9 @@ class Worker:
         self._try_restore(name)
         self._one_restored()
 
-    def _try_restore(self, name: str) -> None:
+    def _try_restore(self, name: str, *, displaces: bool = True) -> None:
         try:
-            self.graphs.restore(name)
+            self.graphs.restore(name, displaces=displaces)
         except (redis.RedisError, EngineError, ServiceError, Forward) as error:
             log.warning("not_restored", graph=name, error=str(error))  # tried again when it is used
         except Exception:

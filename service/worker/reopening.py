@@ -1,4 +1,4 @@
-"""After a restart: flow states that were there before are solved again, before anybody asks.
+"""Flow states that were there before a restart, a takeover or the way back are solved again, before anybody asks.
 
 One after the other in the graph's own lane, the one asked for last first. A command of the graph goes before them: it
 waits for none, and cancels the one that is being solved. They displace neither other graphs nor states that are used.

@@ -15,6 +15,7 @@ from service.store.blobs import Blobs, BrokenBlob
 from service.store.catalogue import Held
 from service.store.log import BrokenLog, Log
 from service.store.snapshots import BrokenSnapshot, Capacities, SnapshotInfo, Snapshots
+from service.store.states import Noted
 from service.worker.graph import Graph
 
 FIRST_VERSION: Final = 1
@@ -44,8 +45,8 @@ class Restorer:
         self.notes: dict[str, str] = {}
         """Graph name -> what was wrong when it was restored last."""
 
-    def restore(self, name: str, held: Held) -> Graph:
-        """The graph at the version the catalogue says. It has no flow states yet.
+    def restore(self, name: str, held: Held, noted: list[Noted]) -> Graph:
+        """The graph at the version the catalogue says. It has no flow states yet, and is to get those that are noted.
 
         A broken snapshot falls back to the one before it, and in the end to the graph as loaded. Raises
         worker_unavailable if no way leads to that version: nothing is answered from less, and nothing is removed, as
@@ -56,7 +57,7 @@ class Restorer:
         listed = [s for s in self._snapshots.listed(held.graph_id) if s.version <= held.version]
         for snapshot in [*listed, None]:
             try:
-                graph = self._restore_from(name, held, snapshot)
+                graph = self._restore_from(name, held, snapshot, noted)
             except (BrokenBlob, BrokenLog) as error:
                 log.error("restore_failed", graph=name, snapshot=snapshot and snapshot.version, error=str(error))
                 failures.append(str(error))
@@ -72,7 +73,7 @@ class Restorer:
         self._note(name, failures)
         raise ServiceError("worker_unavailable", f"graph {name!r} cannot be restored: {'; '.join(failures)}")
 
-    def _restore_from(self, name: str, held: Held, snapshot: SnapshotInfo | None) -> Graph:
+    def _restore_from(self, name: str, held: Held, snapshot: SnapshotInfo | None, noted: list[Noted]) -> Graph:
         capacities = None if snapshot is None else self._snapshots.read(snapshot)
         edges = unpack(self._blobs.get(held.base))
         network = self._build(edges)
@@ -91,10 +92,19 @@ class Restorer:
             version = entry.version
         if version < held.version:
             raise BrokenLog(f"the log ends at version {version}; the graph is at {held.version}")
-        graph = Graph(name, held.graph_id, held.epoch, version, network, self._open_engine(name, network), table)
+        graph = Graph(
+            name,
+            held.graph_id,
+            held.epoch,
+            version,
+            network,
+            self._open_engine(name, network),
+            table,
+            unsaved=version - start,
+            to_reopen=noted,
+        )
         for known_version, applied in graph_known:
             graph.remember(known_version, applied)
-        graph.unsaved = version - start
         return graph
 
     def _note(self, name: str, failures: list[str]) -> None:

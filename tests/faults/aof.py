@@ -37,6 +37,8 @@ class Commit:
     closed: list[bool]
     job: str = ""
     """The job whose outcome was written with it."""
+    order: int = 0
+    """Place of its transaction in the file."""
 
 
 @dataclass(slots=True)
@@ -51,6 +53,10 @@ class Load:
     commits: list[Commit] = field(default_factory=list)
     deleted: bool = False
     """By a DELETE; a graph may also end by being replaced."""
+    order: int = 0
+    """Place of its transaction in the file."""
+    reach: int = 1
+    """The oldest version that its log and its snapshots have led to at all times: two snapshots trim the log."""
 
 
 @dataclass(slots=True)
@@ -63,6 +69,8 @@ class Committed:
     """Jobs whose cancel was accepted."""
     endings: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     """By job: how it ended, each time that was written."""
+    requests: dict[str, str] = field(default_factory=dict)
+    """By job: the request that asked for it."""
 
     def by_job(self) -> Iterator[tuple[str, str]]:
         """Each change with the job that made it, and what it was."""
@@ -141,8 +149,10 @@ class _Reader:
         self._blobs: dict[str, dict[bytes, bytes]] = defaultdict(dict)
         self._named: dict[str, Load] = {}
         self._by_id: dict[str, Load] = {}
+        self._order = 0
 
     def read(self, transaction: list[Words]) -> None:
+        self._order += 1
         outcomes: dict[str, bytes] = {}
         changes: list[Commit | Load | str] = []
         for words in transaction:
@@ -154,14 +164,20 @@ class _Reader:
             kind, _, name = key.removeprefix(self._prefix).partition(":")
             if verb == b"SET" and kind == "outcome":
                 outcomes[name] = words[2]
+            elif verb == b"SET" and kind == "snapshots":
+                self._snapshots(name, json.loads(words[2]))
             elif verb in (b"HSET", b"HMSET"):
                 changes += self._hash(kind, name, _pairs(words[2:]))
             elif verb == b"HDEL" and kind == "names":
                 changes += [word.decode() for word in words[2:]]
             elif verb == b"XADD" and kind == "log":
                 commit = read_entry(words)
+                commit.order = self._order
                 self._by_id[name].commits.append(commit)
                 changes.append(commit)
+            elif verb == b"XADD" and kind == "commands" and b"command" in words:
+                command = json.loads(words[words.index(b"command") + 1])
+                self.found.requests[command["id"]] = command["request_id"]
             elif verb in (b"DEL", b"UNLINK"):
                 self._drop_blobs(words[1:])
         # Of a job that is over a cancel is refused, and what it wrote is removed at once.
@@ -193,12 +209,19 @@ class _Reader:
         elif kind == "job" and fields.get(b"status", b"").decode() in ENDED:
             self.found.endings[name].append(fields[b"status"].decode())
         elif kind == "names":
-            loads = [Load(graph.decode(), graph_id.decode(), 0) for graph, graph_id in fields.items()]
+            loads = [
+                Load(graph.decode(), graph_id.decode(), 0, order=self._order) for graph, graph_id in fields.items()
+            ]
             for load in loads:
                 self._named[load.graph] = self._by_id[load.graph_id] = load
             self.found.loads += loads
             return loads
         return []
+
+    def _snapshots(self, graph_id: str, listed: list[dict[str, Any]]) -> None:
+        if len(listed) > 1 and graph_id in self._by_id:
+            load = self._by_id[graph_id]
+            load.reach = max(load.reach, min(snapshot["version"] for snapshot in listed))
 
     def _drop_blobs(self, keys: Words) -> None:
         for key in keys:
@@ -219,13 +242,17 @@ def _pairs(words: Words) -> dict[bytes, bytes]:
 
 
 def read_edges(data: bytes) -> Edges:
-    """The graph as it was loaded: an Arrow stream with three columns. The histories have no names and no fractions."""
+    """The graph as it was loaded: an Arrow stream with three columns, and a fourth if edges were closed then.
+
+    The histories have no names and no fractions.
+    """
     table: Any = pa.ipc.open_stream(data).read_all()
     metadata = table.schema.metadata
     if metadata[b"decimals"] != b"0" or metadata.get(b"undirected", b"false") != b"false":
         raise ValueError(f"nobody loaded such a graph: {metadata}")
     tail, head, capacity = (table.column(name).to_pylist() for name in ("tail", "head", "capacity"))
-    edges = Edges(int(metadata[b"n_vertices"]), tail, head, capacity)
+    closed = table.column("closed").to_pylist() if "closed" in table.column_names else None
+    edges = Edges(int(metadata[b"n_vertices"]), tail, head, capacity, closed)
     if (metadata[b"source"], metadata[b"sink"]) != (b"0", b"%d" % edges.sink):
         raise ValueError(f"nobody loaded a graph with these ends: {metadata}")
     return edges

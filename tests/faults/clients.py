@@ -1,4 +1,4 @@
-"""Clients that load, change, ask, snapshot, cancel, delete and load again, each through a replica picked by chance.
+"""Clients that load, change, ask, export, copy, restore, cancel, delete, each through a replica picked by chance.
 
 A request that fails is sent again to the other replica. What has been answered under a key is often asked again at
 the other one, and must be answered the same.
@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import httpx
 
+from tests.faults.exports import READERS, read_export
 from tests.faults.history import History, Look, Op
-from tests.faults.questions import KINDS, LIMITS_S, even_vertices, random_batch, random_edges
+from tests.faults.questions import COPIES, KINDS, LIMITS_S, earlier_version, even_vertices, random_batch, random_edges
 
 CLIENTS: Final = 4
 QUESTIONS: Final = 14
@@ -39,7 +40,7 @@ class Client:
 
     def __init__(self, history: History, urls: list[str], number: int) -> None:
         self._history, self._urls, self._number = history, urls, number
-        self._graphs = list(history.shapes)
+        self._graphs = list(history.shapes)[: len(history.shapes) // 2]
         self._rng = random.Random(f"{history.seed} client {number}")
         self._http = httpx.Client(trust_env=False, timeout=REQUEST_S)
         self._versions: dict[str, int] = {}
@@ -49,6 +50,8 @@ class Client:
             time.sleep(self._rng.uniform(0, MOMENT_S))
             kind = self._rng.choices(list(KINDS), list(KINDS.values()))[0]
             graph = self._rng.choice(self._graphs)
+            if self._rng.random() < COPIES:
+                graph = self._history.twins[graph]
             if kind.startswith("matching") and self._history.shapes[graph].kind == "any":
                 kind = kind.replace("matching", "max-flow")
             self.ask(kind, graph)
@@ -63,6 +66,10 @@ class Client:
             op = self._load(graph, how)
         elif name == "patch":
             op = self._patch(graph, how)
+        elif name == "restore":
+            op = self._restore(graph, how)
+        elif name == "copy":
+            op = self._copy(graph, self._history.twins[graph], how)
         elif name == "delete":
             op = self._send(self._begin("delete", graph, keyed=keyed), "DELETE", "", how=how)
         elif name == "snapshot":
@@ -72,8 +79,14 @@ class Client:
         if op.acknowledged and isinstance(op.body, dict) and "version" in op.body:
             self._versions[graph] = op.body["version"]
         if op.code == "unknown_graph" and self._rng.random() < 0.7:
-            return self._load(graph, "")
+            return self._make(op.source or graph)
         return op
+
+    def _make(self, graph: str) -> Op:
+        """Load the graph that is not there, or copy it from its twin."""
+        if self._rng.random() < 0.5:
+            return self._copy(self._history.twins[graph], graph, "")
+        return self._load(graph, "")
 
     def _begin(self, kind: str, graph: str, *, keyed: bool, **fields: Any) -> Op:
         key = uuid.UUID(int=self._rng.getrandbits(128)).hex if keyed else None
@@ -92,16 +105,30 @@ class Client:
         op = self._begin("patch", graph, keyed=how != "unkeyed", number=number, batch=batch, if_match=if_match)
         return self._send(op, "PATCH", "/capacities", {"batch": batch}, how)
 
+    def _restore(self, graph: str, how: str) -> Op:
+        known = self._versions.get(graph, 1)
+        if_match = known if how == "if-match" else None
+        number, target = self._history.number(), earlier_version(self._rng, known)
+        op = self._begin("restore", graph, keyed=how != "unkeyed", number=number, target=target, if_match=if_match)
+        return self._send(op, "POST", ":restore", {"version": target}, how)
+
+    def _copy(self, source: str, graph: str, how: str) -> Op:
+        op = self._begin("copy", graph, keyed=how != "unkeyed", number=self._history.number(), source=source)
+        return self._send(op, "POST", ":copy", {"to": graph}, how)
+
     def _read(self, kind: str, graph: str, how: str) -> Op:
         """Asked again, as a new question, until there is an answer."""
         deadline = time.monotonic() + PATIENCE_S
         version = self._versions.get(graph) if how == "min-version" else None
         limit_s = self._rng.choice(LIMITS_S) if how == "limited" else None
+        form = how if kind == "export" else None
         keyed = how == "keyed" or (how in AS_JOBS and self._rng.random() < 0.5)
         while True:
-            op = self._begin(kind, graph, keyed=keyed, min_version=version, limit_s=limit_s)
+            op = self._begin(kind, graph, keyed=keyed, min_version=version, limit_s=limit_s, format=form)
             if kind == "capacities":
                 self._send(op, "GET", "/capacities?limit=100000")
+            elif kind == "export":
+                self._send(op, "GET", f"/export?format={form}")
             else:
                 self._send(op, "POST", f"/{kind}", self._question(op), how)
             if not op.unknown or time.monotonic() > deadline:
@@ -121,10 +148,12 @@ class Client:
     def _send(self, op: Op, method: str, path: str, body: object = None, how: str = "") -> Op:
         """With a key: until there is an answer. Without: once. As a job, it is followed to its end."""
         deadline = time.monotonic() + PATIENCE_S
-        headers = {} if op.key is None else {"Idempotency-Key": op.key}
+        headers = {"X-Request-Id": op.request}
+        if op.key is not None:
+            headers["Idempotency-Key"] = op.key
         if op.if_match is not None:
             headers["If-Match"] = f'"{op.if_match}"'
-        request = (method, f"/v1/graphs/{op.graph}{path}", body, headers)
+        request = (method, f"/v1/graphs/{op.source or op.graph}{path}", body, headers)
         as_job = (method, request[1], body, headers | {"Prefer": "respond-async"})
         place = self._rng.randrange(len(self._urls))
         while True:
@@ -152,9 +181,12 @@ class Client:
         url = self._urls[place % len(self._urls)]
         try:
             answer = self._http.request(method, url + path, json=body, headers=headers)
-            content = answer.json() if answer.content else None
+            is_file = answer.headers.get("content-type", "").partition(";")[0] in READERS
+            content: Any = answer.json() if answer.content and not is_file else None
         except httpx.TransportError:
             return None, None
+        if is_file:
+            content = read_export(answer.headers, answer.content)
         self._history.answered(answer.status_code)
         return answer.status_code, content
 

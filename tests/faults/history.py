@@ -4,6 +4,7 @@ import itertools
 import json
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -27,13 +28,16 @@ class Edges:
     tail: list[int]
     head: list[int]
     capacity: list[int]
+    closed: list[bool] | None = None
+    """Edges that let nothing through, which only a copy begins with."""
 
     @property
     def sink(self) -> int:
         return self.n_vertices - 1
 
     def body(self) -> dict[str, Any]:
-        return asdict(self) | {"source": SOURCE, "sink": self.sink}
+        members = {name: value for name, value in asdict(self).items() if value is not None}
+        return members | {"source": SOURCE, "sink": self.sink}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +70,20 @@ class Op:
     client: int
     kind: str
     graph: str
+    """What it asks about; what a copy makes."""
     invoked_at: float
     number: int = 0
-    """Of the load or the batch; 0 for a question that changes nothing."""
+    """Of the load, copy, batch or restore; 0 for a question that changes nothing."""
+    request: str = ""
+    """The request id of all its tries, which no other question has."""
     edges: Edges | None = None
     batch: list[dict[str, Any]] | None = None
+    source: str | None = None
+    """The graph that a copy is made of."""
+    target: int | None = None
+    """The version that a restore leads back to."""
+    format: str | None = None
+    """Of an export."""
     key: str | None = None
     if_match: int | None = None
     min_version: int | None = None
@@ -129,6 +142,8 @@ class History:
     cuts: list[Cut] = field(default_factory=list)
     shapes: dict[str, Shape] = field(default_factory=dict)
     """By graph."""
+    twins: dict[str, str] = field(default_factory=dict)
+    """By graph: the name of its copies. A copy's twin is the graph that it was made of."""
     statuses: Counter[int] = field(default_factory=Counter)
     """Of every answer, retries included."""
     certificate_failures: int = 0
@@ -140,7 +155,7 @@ class History:
         self._lock = threading.Lock()
 
     def number(self) -> int:
-        """A number no other load or batch of this history has."""
+        """A number that no other change of this history has."""
         with self._lock:
             return next(self._numbers)
 
@@ -149,11 +164,15 @@ class History:
             self.statuses[status] += 1
 
     def begin(self, **fields: Any) -> Op:
-        op = Op(invoked_at=time.monotonic(), **fields)
+        op = Op(invoked_at=time.monotonic(), request=uuid.uuid4().hex, **fields)
         with self._lock:
             self.ops.append(op)
         self.started.release()
         return op
+
+    def survives(self, op: Op) -> bool:
+        """Whether what was acknowledged must still be there: no cut of the log came after."""
+        return all(op.invoked_at > cut.ended_at for cut in self.cuts)
 
     def outages(self) -> Iterator[tuple[str, float]]:
         """Each fault, and seconds from its beginning to the first answer to a question asked since."""

@@ -6,17 +6,21 @@ Shares no code with the service: operations are applied one by one to plain arra
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from ortools.graph.python import max_flow
 
-from tests.faults.aof import Committed, Load
-from tests.faults.history import BATCH_UNIT, SOURCE, Cut, Edges, History, Op
+from tests.faults.aof import Commit, Committed, Load
+from tests.faults.history import BATCH_UNIT, LOAD_UNIT, SOURCE, Cut, Edges, History, Op
 
 Own: TypeAlias = NDArray[np.int64]
 Closed: TypeAlias = NDArray[np.bool_]
+Marks: TypeAlias = tuple[int, int, int]
+"""Load, batch and version that an answer names."""
+
+UNMARKED: Final = ("copy", "restore")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +34,13 @@ class State:
     own: Own
     closed: Closed
     put: Op
-    patch: Op | None = None
-    """The batch that made it."""
+    """The PUT or the copy that made its load."""
+    update: Op | None = None
+    """The batch or the restore that made it."""
+    order: int = 0
+    """Place of its commit in the log."""
+    n_changed: int = 0
+    """Edges that are not as they were at the version before."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -40,7 +49,12 @@ class State:
 
     @property
     def possible_from(self) -> float:
-        return self.put.invoked_at if self.patch is None else max(self.put.invoked_at, self.patch.invoked_at)
+        return self.put.invoked_at if self.update is None else max(self.put.invoked_at, self.update.invoked_at)
+
+    @property
+    def marks(self) -> Marks:
+        """States of one name with equal marks have equal capacities: each batch has a mark of its own."""
+        return int(self.own[0]) // LOAD_UNIT, int(self.own[1]) // BATCH_UNIT, self.version
 
     @property
     def effective(self) -> Own:
@@ -75,75 +89,133 @@ class Model:
     states: dict[str, list[State]] = field(default_factory=lambda: defaultdict(list))
     absences: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Loads that a DELETE ended."""
-    of_batch: dict[int, State] = field(default_factory=dict)
-    of_load: dict[int, State] = field(default_factory=dict)
+    made: dict[int, State] = field(default_factory=dict)
+    """By number of the load, copy, batch or restore: the state that it made."""
+    copied: dict[int, list[State]] = field(default_factory=dict)
+    """By number of the copy: states of its source, committed before it, with the edges that it has."""
+    reach: dict[str, int] = field(default_factory=lambda: defaultdict(lambda: 1))
+    """By graph name: a restore of an older version may be refused."""
     faults: list[str] = field(default_factory=list)
     """"doubled ..." or "wrong ..."."""
 
 
 def build(history: History, committed: Committed) -> Model:
-    """Replay what was committed, each batch as its client asked for it."""
-    model = Model()
-    puts = {op.number: op for op in history.ops if op.kind == "put"}
-    patches = {op.number: op for op in history.ops if op.kind == "patch"}
+    """Replay what was committed, each change as its client asked for it."""
+    builder = _Builder(history, committed)
     graphs = {op.graph for op in history.ops}
-    place: dict[str, int] = defaultdict(int)
     for load in committed.loads:
-        if load.graph not in graphs:
-            continue
-        put = puts.get(load.number)
-        if put is None or put.graph != load.graph:
-            model.faults.append(f"wrong: load {load.number} of {load.graph} is nobody's")
-            continue
-        _replay(model, load, place[load.graph], put, patches, history.cuts)
-        place[load.graph] += 1
+        if load.graph in graphs:
+            builder.replay(load)
     if len(committed.removals) != len(set(committed.removals)):
-        model.faults.append("doubled: one DELETE removed two graphs")
-    return model
+        builder.model.faults.append("doubled: one DELETE removed two graphs")
+    return builder.model
 
 
-def _replay(model: Model, load: Load, place: int, put: Op, patches: dict[int, Op], cuts: list[Cut]) -> None:
-    assert put.edges is not None
-    if load.edges is not None and load.edges != put.edges:
-        model.faults.append(f"wrong: load {load.number} of {load.graph} is not what was sent")
-    own, closed = np.array(put.edges.capacity, np.int64), np.zeros(len(put.edges.tail), np.bool_)
-    state = State(place, 1, put.edges, own, closed, put)
-    if load.number in model.of_load:
-        model.faults.append(f"doubled: load {load.number}")
-    model.of_load[load.number] = state
-    model.states[load.graph].append(state)
-    for i, commit in enumerate(load.commits):
-        if commit.version != i + 2:
-            model.faults.append(f"wrong: version {commit.version} of load {load.number} follows {i + 1}")
-        number = dict(zip(commit.rows, commit.own, strict=True)).get(1, -1) // BATCH_UNIT
-        patch = patches.get(number)
-        if patch is None or patch.graph != load.graph or patch.batch is None:
-            model.faults.append(f"wrong: batch {number} in load {load.number} is nobody's")
+class _Builder:
+    """Loads and batches are known by their marks, copies and restores by the request that their job was made for."""
+
+    def __init__(self, history: History, committed: Committed) -> None:
+        self.model = Model()
+        self._history = history
+        self._committed = committed
+        self._by_number = {op.number: op for op in history.ops if op.number}
+        self._by_request = {op.request: op for op in history.ops if op.kind in UNMARKED}
+
+    def replay(self, load: Load) -> None:
+        """All versions of one load. The graphs that copies were made of have been replayed by then."""
+        assert load.edges is not None
+        op = self._asked(load.graph_id) or self._by_number.get(load.number)
+        if op is None or op.kind not in ("put", "copy") or op.graph != load.graph:
+            self._fault(f"wrong: load {load.number} of {load.graph} is nobody's")
             return
-        if number in model.of_batch:
-            model.faults.append(f"doubled: batch {number}")
-        if patch.key is not None and patch.key != commit.key:
-            model.faults.append(f"wrong: batch {number} is logged under another key")
-        if patch.jobs and commit.job not in patch.jobs and not _was_asked_again_after(cuts, patch):
-            model.faults.append(f"wrong: batch {number} was done by job {commit.job}, not by {patch.jobs}")
-        if patch.if_match is not None and patch.if_match != commit.version - 1:
-            model.faults.append(f"wrong: batch {number} asked for version {patch.if_match}, made {commit.version}")
-        own, closed = apply(own, closed, patch.batch)
-        logged = zip(commit.rows, commit.own, commit.closed, strict=True)
-        rows = np.flatnonzero((own != state.own) | (closed != state.closed))
-        if list(zip(rows.tolist(), own[rows].tolist(), closed[rows].tolist(), strict=True)) != list(logged):
-            model.faults.append(f"wrong: version {commit.version} of load {load.number} is not what was asked for")
-        state = State(place, commit.version, put.edges, own, closed, put, patch)
-        model.of_batch[number] = state
-        model.states[load.graph].append(state)
-    if load.deleted:
-        model.absences[load.graph].append(place)
+        if op.kind == "put" and load.edges != op.edges:
+            self._fault(f"wrong: load {load.number} of {load.graph} is not what was sent")
+        states = self.model.states[load.graph]
+        place = 0 if not states else states[-1].load + 1
+        edges = load.edges if op.edges is None else op.edges
+        own, closed = np.array(edges.capacity, np.int64), np.array(edges.closed or [False] * len(edges.tail))
+        state = State(place, 1, edges, own, closed, op, order=load.order)
+        if op.kind == "copy":
+            self._copied(op, state)
+        self._made(op, state, f"load {op.number}")
+        for commit in load.commits:
+            change = self._change(load, commit, state)
+            if change is None:
+                return
+            op, own, closed = change
+            state = self._committed_as(load, commit, op, own, closed)
+        if load.deleted:
+            self.model.absences[load.graph].append(place)
+        self.model.reach[load.graph] = max(self.model.reach[load.graph], load.reach)
+
+    def _fault(self, text: str) -> None:
+        self.model.faults.append(text)
+
+    def _asked(self, job: str) -> Op | None:
+        return self._by_request.get(self._committed.requests.get(job, ""))
+
+    def _made(self, op: Op, state: State, what: str) -> None:
+        if op.number in self.model.made:
+            self._fault(f"doubled: {what}")
+        self.model.made[op.number] = state
+        self.model.states[op.graph].append(state)
+
+    def _copied(self, op: Op, state: State) -> None:
+        """Find what was copied among the versions that its source had had by then."""
+        assert op.source is not None
+        found = [past for past in self.model.states[op.source] if past.order <= state.order and _equal(past, state)]
+        self.model.copied[op.number] = found
+        if not found and self._history.survives(op):  # else what was copied may have been cut off
+            self._fault(f"wrong: copy {op.number} is no version of {op.source}")
+
+    def _change(self, load: Load, commit: Commit, state: State) -> tuple[Op, Own, Closed] | None:
+        """Who asked for a commit, and what the graph is to be after it; None if nobody did."""
+        if commit.version != state.version + 1:
+            self._fault(f"wrong: version {commit.version} of load {load.number} follows {state.version}")
+        op = self._asked(commit.job)
+        number = dict(zip(commit.rows, commit.own, strict=True)).get(1, -1) // BATCH_UNIT
+        if op is None:
+            op = self._by_number.get(number)
+        if op is None or op.graph != load.graph or op.kind not in ("patch", "restore"):
+            self._fault(f"wrong: batch {number} in load {load.number} is nobody's")
+            return None
+        if op.kind == "patch":
+            assert op.batch is not None
+            return op, *apply(state.own, state.closed, op.batch)
+        found = [past for past in self.model.states[load.graph] if (past.load, past.version) == (state.load, op.target)]
+        if not found:
+            self._fault(f"wrong: {op.number} of {load.graph} led back to version {op.target}, which there was not")
+            return None
+        return op, found[0].own, found[0].closed
+
+    def _committed_as(self, load: Load, commit: Commit, op: Op, own: Own, closed: Closed) -> State:
+        """The state after a commit, which must say what it does, and be done by the right job."""
+        before, what = self.model.states[load.graph][-1], f"batch {op.number}" if op.batch else f"restore {op.number}"
+        if op.key is not None and op.key != commit.key:
+            self._fault(f"wrong: {what} is logged under another key")
+        if op.jobs and commit.job not in op.jobs and not _was_asked_again_after(self._history.cuts, op):
+            self._fault(f"wrong: {what} was done by job {commit.job}, not by {op.jobs}")
+        if op.if_match is not None and op.if_match != commit.version - 1:
+            self._fault(f"wrong: {what} asked for version {op.if_match}, made {commit.version}")
+        rows = np.flatnonzero((own != before.own) | (closed != before.closed))
+        logged = list(zip(commit.rows, commit.own, commit.closed, strict=True))
+        if list(zip(rows.tolist(), own[rows].tolist(), closed[rows].tolist(), strict=True)) != logged:
+            self._fault(f"wrong: version {commit.version} of load {load.number} is not what was asked for")
+        state = State(before.load, commit.version, before.edges, own, closed, before.put, op, commit.order, len(rows))
+        self._made(op, state, what)
+        return state
 
 
-def _was_asked_again_after(cuts: list[Cut], patch: Op) -> bool:
+def _equal(one: State, other: State) -> bool:
+    same_ends = (one.edges.tail, one.edges.head) == (other.edges.tail, other.edges.head)
+    same_size = one.edges.n_vertices == other.edges.n_vertices
+    return same_ends and same_size and np.array_equal(one.own, other.own) and np.array_equal(one.closed, other.closed)
+
+
+def _was_asked_again_after(cuts: list[Cut], op: Op) -> bool:
     """A cut may have taken the batch with its key: whoever asked again then has had it done by another job."""
-    taking = [cut for cut in cuts if patch.invoked_at <= cut.ended_at]
-    return any(look.asked_at >= cut.began_at for cut in taking for look in patch.again)
+    taking = [cut for cut in cuts if op.invoked_at <= cut.ended_at]
+    return any(look.asked_at >= cut.began_at for cut in taking for look in op.again)
 
 
 def apply(own: Own, closed: Closed, batch: list[dict[str, Any]]) -> tuple[Own, Closed]:

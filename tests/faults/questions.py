@@ -26,6 +26,18 @@ KINDS: Final = {
     "capacities": 7,
     "snapshot": 4,
     "snapshot job": 2,
+    "export npz": 3,
+    "export arrow": 3,
+    "export dimacs": 2,
+    "restore": 4,
+    "restore unkeyed": 2,
+    "restore if-match": 2,
+    "restore job": 2,
+    "restore cancelled": 2,
+    "copy": 3,
+    "copy unkeyed": 1,
+    "copy job": 2,
+    "copy cancelled": 1,
     "put": 3,
     "put unkeyed": 1,
     "put job": 1,
@@ -36,6 +48,12 @@ KINDS: Final = {
     "delete cancelled": 1,
 }
 """What is asked, and how often."""
+
+COPIES: Final = 0.25
+"""Of the questions about a graph, how many go to its copy."""
+
+BEYOND: Final = 2
+"""A restore may name so many versions more than its client knows of."""
 
 LARGE: Final = 100_000
 LARGE_EVERY: Final = 10
@@ -61,6 +79,11 @@ def draw_shapes(rng: random.Random, seed: int) -> list[Shape]:
     if seed % LARGE_EVERY:
         return [Shape(), sided]
     return [Shape(n_edges=LARGE), sided] if rng.random() < 0.5 else [Shape(), Shape(sided.kind, LARGE)]
+
+
+def earlier_version(rng: random.Random, known: int) -> int:
+    """A version to restore, when the graph was at version `known`; now and then one that there is not."""
+    return rng.randint(1, known if rng.random() < 0.9 else known + BEYOND)
 
 
 def even_vertices(shape: Shape) -> list[int]:

@@ -50,12 +50,14 @@ def run_history(house: House, seed: int, faults: list[str] | None = None) -> Out
     history = History(seed)
     # Names of their own: a history repeated at once has the same keys, and would be given its last answers.
     shapes = draw_shapes(random.Random(f"{seed} shapes"), seed)
-    history.shapes = {f"s{seed}-{time.monotonic_ns()}-{i}": shape for i, shape in enumerate(shapes)}
-    graphs = list(history.shapes)
+    loaded = {f"s{seed}-{time.monotonic_ns()}-{i}": shape for i, shape in enumerate(shapes)}
+    history.shapes = loaded | {f"{graph}-copy": shape for graph, shape in loaded.items()}
+    for graph in loaded:
+        history.twins |= {graph: f"{graph}-copy", f"{graph}-copy": graph}
     clients = [Client(history, house.urls, number) for number in range(CLIENTS)]
-    for graph in graphs:
+    for graph in loaded:
         clients[0].ask("put", graph)
-    injector = Injector(house, history, rng, graphs)
+    injector = Injector(house, history, rng, list(history.shapes))
     work: list[tuple[Any, tuple[Any, ...]]] = [(client.run, ()) for client in clients]
     errors = _side_by_side([*work, (injector.run, (names, after))])
     _settle(house)

@@ -110,10 +110,10 @@ def test_an_answer_without_room_is_refused_with_the_numbers(
     ask = MaxFlowArgs.model_validate({"sources": [0], "sinks": [3599], "fields": ["value", field]})
     value = caller.ask(Kind.MAX_FLOW, "g", ask)["value"]
     held, residents = worker.graphs.residents.held, worker.graphs.residents
-    residents.budget = held + needed - Footprint(1)
+    residents.resize(held + needed - Footprint(1))
     assert problem(caller, Kind.MAX_FLOW, "g", ask).startswith(f"{needed.host} more bytes of host memory are needed")
     assert caller.value("g", sources=[0], sinks=[3599]) == value
-    residents.budget = held + needed
+    residents.resize(held + needed)
     assert caller.ask(Kind.MAX_FLOW, "g", ask)["value"] == value
     assert residents.held == held
 
@@ -183,10 +183,10 @@ def test_an_update_is_kept_even_if_its_solve_has_no_room(caller: Caller, start_w
     rows = list(range(0, GRID.n_edges, 7))
     before = caller.value("g", sources=[0], sinks=[3599])
     held = worker.graphs.residents.held
-    worker.graphs.residents.budget = held + Footprint(2_000 + 16 * len(rows))
+    worker.graphs.residents.resize(held + Footprint(2_000 + 16 * len(rows)))
     (state,) = caller.set("g", rows, ["0"] * len(rows))["flow_states"]
     assert (state["mode"], state["value"]) == ("pending", None)
-    worker.graphs.residents.budget = Footprint(1 << 30)
+    worker.graphs.residents.resize(Footprint(1 << 30))
     assert caller.value("g", sources=[0], sinks=[3599]) < before
 
 
@@ -219,7 +219,7 @@ def test_graphs_give_way_on_the_device(caller: Caller, start_worker: StartWorker
     one = 1000 + (NEEDS.state + NEEDS.scratch).host
     worker = start_worker(open_engine=open_on_device, device_budget_bytes=one + 500)
     caller.wait_ready()
-    worker.graphs.residents.budget = Footprint(1 << 30, one + 500)
+    worker.graphs.residents.resize(Footprint(1 << 30, one + 500))
     values = []
     for name in ("a", "b", "a"):
         if len(values) < 2:
@@ -228,7 +228,7 @@ def test_graphs_give_way_on_the_device(caller: Caller, start_worker: StartWorker
         assert worker.graphs.residents.held.device <= one
     assert values[0] == values[1] == values[2]
     assert worker.graphs.counters["graphs_spilled"] == 2
-    worker.graphs.residents.budget = Footprint(1 << 30, one - 500)
+    worker.graphs.residents.resize(Footprint(1 << 30, one - 500))
     detail = problem(caller, Kind.MAX_FLOW, "b", MaxFlowArgs(sources=[1], sinks=[3599]))
     assert "bytes of device memory are needed" in detail
 
@@ -251,7 +251,7 @@ def test_a_network_too_large_for_the_device_stays_on_the_host(caller: Caller, st
     worker = start_worker(open_engine=try_both)
     caller.wait_ready()
     caller.load("g", GRID)
-    worker.graphs.residents.budget = Footprint(1 << 30, 2000)
+    worker.graphs.residents.resize(Footprint(1 << 30, 2000))
     answer = caller.ask(Kind.MAX_FLOW, "g", MaxFlowArgs(sources=[0], sinks=[3599]))
     assert answer["engine"] == "cpu"
     assert "cpu alone can hold the network" in answer["reason"]
@@ -300,7 +300,7 @@ def test_solves_that_were_cancelled_leave_no_promises(
     for source in range(4):
         caller.value("g", sources=[source], sinks=[3599])
     (graph,) = worker.graphs.residents.all()
-    worker.graphs.residents.budget = graph.footprint + NEEDS.scratch + Footprint(5_000)
+    worker.graphs.residents.resize(graph.footprint + NEEDS.scratch + Footprint(5_000))
 
     def cancelled(*_: object, **__: object) -> None:
         worker.graphs.residents.take("g", NEEDS.scratch)
@@ -330,7 +330,7 @@ def test_a_load_in_the_place_of_another_counts_its_network_once(caller: Caller, 
     """Found by review: after a try without the device memory of the old graph, the new network was counted twice."""
     worker = start_worker(open_engine=open_on_device)
     caller.wait_ready()
-    worker.graphs.residents.budget = Footprint(AT_REST.host * 3 // 2, 1500)
+    worker.graphs.residents.resize(Footprint(AT_REST.host * 3 // 2, 1500))
     caller.load("g", grid(rows=3, columns=3, seed=1))
     assert caller.load("g", GRID)["n_edges"] == GRID.n_edges
 
@@ -360,9 +360,9 @@ def test_a_refusal_for_memory_leaves_the_idempotency_key_free(caller: Caller, st
     caller.wait_ready()
     caller.load("g", GRID)
     ask, budget = MaxFlowArgs(sources=[0], sinks=[3599]), worker.graphs.residents.budget
-    worker.graphs.residents.budget = AT_REST
+    worker.graphs.residents.resize(AT_REST)
     reply = caller.reply(Kind.MAX_FLOW, "g", ask, "key", "digest")
     assert reply.problem is not None
     assert reply.problem.code == "out_of_memory"
-    worker.graphs.residents.budget = budget
+    worker.graphs.residents.resize(budget)
     assert caller.reply(Kind.MAX_FLOW, "g", ask, "key", "digest").problem is None

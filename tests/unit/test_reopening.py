@@ -1,4 +1,4 @@
-"""After a restart flow states come back by themselves, and are in nobody's way."""
+"""After a restart or a takeover flow states come back by themselves, and are in nobody's way."""
 
 import threading
 import time
@@ -10,6 +10,7 @@ import pytest
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control, FlowState, SolveReport
 from gpu_engine.errors import Cancelled
+from gpu_engine.footprint import Footprint
 from gpu_engine.generators import grid
 from gpu_engine.networks.terminals import Terminals
 from service.protocol import EmptyArgs, Kind, MaxFlowArgs
@@ -22,6 +23,7 @@ from tests.serving import eventually
 
 EDGES = grid(rows=8, columns=8, seed=3)
 PAIRS = [(0, 63), (8, 55), (16, 47)]
+LEASE_S = 0.5
 
 
 def ask(caller: Caller, pair: tuple[int, int], name: str = "g") -> dict[str, Any]:
@@ -76,6 +78,35 @@ def test_an_update_finds_them_as_before(caller: Caller, start_worker: StartWorke
     later = start_worker("w0")
     eventually(lambda: later.graphs.counters.get("flow_states_reopened") == 3)
     assert ask(caller, PAIRS[0])["mode"] == "unchanged"
+
+
+def test_they_come_back_where_a_graph_is_taken_over(
+    caller: Caller, start_worker: StartWorker, values: list[Any]
+) -> None:
+    """Their own worker stays away; nobody has asked the one that took the graph."""
+    worker = start_worker("w1", lease_s=LEASE_S)
+    eventually(lambda: worker.graphs.counters.get("flow_states_reopened") == 3)
+    assert states(worker) == terminals(PAIRS[1], PAIRS[2], PAIRS[0])
+    for pair, value in zip(PAIRS, values, strict=True):
+        answer = ask(caller, pair)
+        assert (answer["mode"], answer["value"], answer["certificate"]["valid"]) == ("unchanged", value, True)
+
+
+def test_a_graph_that_is_taken_over_displaces_nobody(
+    caller: Caller, start_worker: StartWorker, values: list[Any]
+) -> None:
+    """It is restored when somebody asks for it."""
+    worker = start_worker("w1", lease_s=60)
+    caller.wait_ready()
+    caller.load("own", EDGES)
+    residents = worker.graphs.residents
+    budget, held = residents.budget, residents.held.host
+    residents.resize(Footprint(held + held // 2))
+    worker._takeover._take_from("w0")
+    eventually(lambda: worker._lanes.is_idle("g"))
+    assert [graph.name for graph in residents.all()] == ["own"]
+    residents.resize(budget)
+    assert ask(caller, PAIRS[0])["value"] == values[0]
 
 
 class Slow(CpuEngine):

@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -40,11 +40,20 @@ class Queued:
 class Takeover:
     """Run by every worker with each heartbeat; the fencing epoch settles who was first."""
 
-    def __init__(self, client: redis.Redis, keys: Keys, worker: str, lease_s: float) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        keys: Keys,
+        worker: str,
+        lease_s: float,
+        on_taken: Callable[[list[str]], None] = lambda graphs: None,
+    ) -> None:
+        """`on_taken` is told of the graphs that have come from one worker."""
         self._redis: Any = client
         self._keys = keys
         self._worker = worker
         self._lease_s = lease_s
+        self._on_taken = on_taken
         self._registry = Registry(client, keys)
         self._ownership = Ownership(client, keys)
         self._absences = Absences(client, keys)
@@ -65,6 +74,7 @@ class Takeover:
         taken = [name for name in names if self._take(name, other, queued.get(name, []))]
         if taken:
             self._absences.note(other, time.time(), self._lease_s)
+            self._on_taken(taken)
         self._move(other, self._read(other))
 
     def _take(self, name: str, other: str, queued: list[Queued]) -> bool:

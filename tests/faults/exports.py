@@ -1,0 +1,90 @@
+"""Exported graphs, read back without the service's code: npz by NumPy, Arrow by pyarrow, DIMACS as text.
+
+Each becomes the columns that docs/formats.md says the file has, as plain lists, so that a history can be saved.
+"""
+
+import base64
+import hashlib
+import io
+import zipfile
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from tests.faults.history import SOURCE
+from tests.faults.model import State
+
+Columns = dict[str, Any]
+"""`n_vertices`, `tail`, `head`, `capacity`, `closed` (None where the format does not have it), `source`, `sink`."""
+
+
+def read_npz(content: bytes) -> Columns:
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        columns = {name: arrays[name].tolist() for name in arrays.files}
+    _refuse(columns.pop("undirected"), columns.pop("unlimited", None), columns.pop("decimals"))
+    closed = columns.pop("closed", None) or [False] * len(columns["tail"])
+    return columns | {"closed": closed}
+
+
+def read_arrow(content: bytes) -> Columns:
+    table: Any = pa.ipc.open_stream(content).read_all()
+    columns = table.to_pydict()
+    said = {name.decode(): value.decode() for name, value in table.schema.metadata.items()}
+    _refuse(said["undirected"] != "false", columns.pop("unlimited", None), int(said["decimals"]))
+    closed = columns.pop("closed", None) or [False] * len(columns["tail"])
+    return columns | {"closed": closed} | {name: int(said[name]) for name in ("n_vertices", "source", "sink")}
+
+
+def read_dimacs(content: bytes) -> Columns:
+    """A closed edge has capacity 0. Vertices count from 1 in the file."""
+    lines = [line.split() for line in content.decode("ascii").splitlines() if line and not line.startswith("c")]
+    (problem,) = [line for line in lines if line[0] == "p"]
+    ends = {line[2]: int(line[1]) - 1 for line in lines if line[0] == "n"}
+    arcs = np.array([line[1:] for line in lines if line[0] == "a"], np.int64)
+    if len(lines) != 1 + len(ends) + len(arcs) or problem[:2] != ["p", "max"] or int(problem[3]) != len(arcs):
+        raise ValueError(f"{len(lines)} lines, {len(arcs)} arcs, and it says {problem}")
+    tail, head, capacity = (column.tolist() for column in (arcs[:, 0] - 1, arcs[:, 1] - 1, arcs[:, 2]))
+    columns = {"tail": tail, "head": head, "capacity": capacity, "closed": None}
+    return columns | {"n_vertices": int(problem[2]), "source": ends["s"], "sink": ends["t"]}
+
+
+def _refuse(undirected: Any, unlimited: Any, decimals: Any) -> None:
+    """The histories have no undirected edges, none without limit, and whole amounts alone."""
+    if np.any(undirected) or np.any(unlimited or False) or decimals:
+        raise ValueError(f"nobody loaded such a graph: {undirected}, {decimals} decimals")
+
+
+READERS: Final[Mapping[str, Callable[[bytes], Columns]]] = MappingProxyType(
+    {
+        "application/x-npz": read_npz,
+        "application/vnd.apache.arrow.stream": read_arrow,
+        "text/x-dimacs": read_dimacs,
+    }
+)
+"""By the media type of the answer."""
+
+
+def read_export(headers: Mapping[str, str], content: bytes) -> Columns:
+    """The columns of an answer with its version, which is its ETag; `broken` says why the file cannot be read."""
+    try:
+        digest = base64.b64encode(hashlib.sha256(content).digest()).decode()
+        if headers["repr-digest"] != f"sha-256=:{digest}:":
+            raise ValueError(f"the digest is {digest}, not {headers['repr-digest']}")
+        read = READERS[headers["content-type"].partition(";")[0]]
+        return read(content) | {"version": int(headers["etag"].strip('"'))}
+    except (ValueError, KeyError, OSError, zipfile.BadZipFile, pa.ArrowException) as error:
+        return {"broken": f"{type(error).__name__}: {error}"}
+
+
+def export_faults(body: Columns, state: State) -> list[str]:
+    """What is wrong with a file about this version: it is the whole graph as it was."""
+    edges, closed = state.edges, state.closed.tolist()
+    right = {"n_vertices": edges.n_vertices, "tail": edges.tail, "head": edges.head, "source": SOURCE}
+    right |= {"sink": edges.sink, "version": state.version, "closed": closed, "capacity": state.own.tolist()}
+    if body["closed"] is None:
+        right |= {"closed": None, "capacity": state.effective.tolist()}
+    names = sorted(body.keys() | right.keys())
+    return [f"{name} is {right.get(name)}" for name in names if body.get(name) != right.get(name)]

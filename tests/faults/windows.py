@@ -1,0 +1,182 @@
+"""The answers about one name, each within its window.
+
+An answer is right for one version that the graph may have had between question and answer, and never older than what
+anybody knew before asking.
+"""
+
+from collections import defaultdict
+from typing import Final
+
+from tests.faults.exports import export_faults
+from tests.faults.history import BATCH_UNIT, LOAD_UNIT, History, Op
+from tests.faults.matchings import matching_faults
+from tests.faults.model import Marks, Model, State
+
+Key = tuple[int, int]
+NOTHING_YET: Final[Key] = (-1, 0)
+SHOWN: Final = 1000
+"""Characters of an answer that a fault quotes."""
+
+
+class Windows:
+    """Judges each answer about one graph, and each copy made of it."""
+
+    def __init__(self, graph: str, ops: list[Op], model: Model, history: History) -> None:
+        self._graph, self._model, self._history = graph, model, history
+        self._found: list[str] = []
+        self._ops = [op for op in ops if history.survives(op)]
+        self._before = [op for op in ops if op.graph == graph and not history.survives(op)]
+        self._states = model.states[graph]
+        self._marked: dict[Marks, list[State]] = defaultdict(list)
+        for state in self._states:
+            self._marked[state.marks].append(state)
+        self._absences = model.absences[graph]
+        deletes = [op.invoked_at for op in ops if op.kind == "delete" and (op.acknowledged or op.unknown)]
+        self._deletable_from = min(deletes, default=float("inf"))
+
+    def faults(self) -> list[str]:
+        """In order of asking: `floor` is the latest state anybody had been told of."""
+        for op in self._before:
+            for state in (self._named(op) if op.acknowledged else [])[:1]:
+                if op.body["version"] == state.version:  # not cut off, and done again later
+                    self._check_answer(op, state)
+        answered: list[tuple[float, Key]] = []
+        for op in sorted(self._ops, key=lambda op: op.invoked_at):
+            floor = max((key for at, key in answered if at < op.invoked_at), default=NOTHING_YET)
+            key = self._observed(op, floor)
+            if key is not None:
+                answered.append((op.answered_at, key))
+        for op in self._ops:
+            named = self._named(op) if op.client < 0 and op.kind == "capacities" and op.acknowledged else []
+            if named and self._states[-1] not in named:
+                self._fault("lost", op, f"the end is {named[-1].key}; the log's is {self._states[-1].key}")
+        return self._found
+
+    def _fault(self, kind: str, op: Op, text: str) -> None:
+        said = str(op.body)[:SHOWN]
+        self._found.append(f"{kind}: {op.kind} {op.number or ''} of {self._graph}: {text[:SHOWN]}; {said}")
+
+    def _observed(self, op: Op, floor: Key) -> Key | None:
+        """The state an answer is about; None if it tells nothing. Reports answers that are not right."""
+        if op.source == self._graph:
+            return self._copied(op, floor)
+        if op.kind == "copy" and not op.acknowledged:
+            self._check_taken(op, floor)
+            return None
+        if op.code == "unknown_graph" or (op.kind == "delete" and op.acknowledged):
+            return self._absence(op, floor)
+        if op.code in ("version_conflict", "version_unavailable"):
+            self._check_refusal(op, floor)
+        if not op.acknowledged:
+            return None
+        if op.kind in ("snapshot", "matching"):
+            return self._by_version(op, floor)
+        named = self._named(op)
+        if not named:
+            if not op.number:  # what is not there of changes is counted elsewhere
+                self._fault("wrong", op, "no version has its marks")
+            return None
+        state = next((state for state in named if self._may_stand(state, op, floor)), named[-1])
+        self._check_answer(op, state)
+        if state.possible_from > op.answered_at:
+            self._fault("wrong", op, f"state {state.key} came later")
+        if state.key < floor or (op.number and state.key == floor):
+            self._fault("wrong", op, f"state {state.key} is older than {floor}, known before")
+        if op.min_version is not None and op.body["version"] < op.min_version:
+            self._fault("wrong", op, f"older than min_version {op.min_version}")
+        return state.key
+
+    def _copied(self, op: Op, floor: Key) -> Key | None:
+        """The state of this graph that was copied, which is a question about it."""
+        if op.code == "unknown_graph":
+            return self._absence(op, floor)
+        if not op.acknowledged or op.number not in self._model.made:
+            return None
+        fits = [state for state in self._model.copied[op.number] if self._may_stand(state, op, floor)]
+        if not fits:
+            self._fault("wrong", op, f"what was copied is older than {floor}, known before")
+            return None
+        return fits[0].key
+
+    def _check_taken(self, op: Op, floor: Key) -> None:
+        """A copy is refused only if a graph of its name may be there."""
+        if op.code in ("already_exists", "version_conflict") and not self._possible(op, floor):
+            self._fault("wrong", op, f"refused, but there was no graph since {floor}")
+
+    def _named(self, op: Op) -> list[State]:
+        """The states whose marks the answer carries: several where a graph was copied to one name twice."""
+        if op.number:
+            return [self._model.made[op.number]] if op.number in self._model.made else []
+        if op.kind == "max-flow":
+            load, rest = divmod(op.body["value"], LOAD_UNIT)
+            return self._marked.get((load, rest // BATCH_UNIT, op.body["version"]), [])
+        if op.kind in ("capacities", "export") and "broken" not in op.body:
+            load, batch = op.body["capacity"][0] // LOAD_UNIT, op.body["capacity"][1] // BATCH_UNIT
+            return self._marked.get((load, batch, op.body["version"]), [])
+        return []
+
+    def _check_answer(self, op: Op, state: State) -> None:
+        if op.kind == "max-flow":
+            effective = state.effective
+            cut = int(effective[op.body["cut"]["edges"]].sum())
+            if not op.body["value"] == cut == state.value or not op.body["certificate"]["valid"]:
+                self._fault("wrong", op, f"the value is {state.value}, the cut {cut}")
+        elif op.kind == "capacities":
+            own, closed = state.own.tolist(), state.closed.tolist()
+            if op.body["capacity"] != own or op.body["closed"] != closed:
+                self._fault("wrong", op, f"capacities are {own[:50]}, {closed[:50]}")
+        elif op.kind == "export":
+            for text in export_faults(op.body, state):
+                self._fault("wrong", op, text)
+        elif op.kind in ("patch", "restore"):
+            for solved in op.body["flow_states"]:
+                right = state.matching if solved["kind"] == "matching" else state.value
+                if solved["value"] not in (None, right):
+                    self._fault("wrong", op, f"the value of a {solved['kind']} is {right}")
+            if op.kind == "restore" and op.body["applied"] != state.n_changed:
+                self._fault("wrong", op, f"{state.n_changed} edges have changed")
+
+    def _absence(self, op: Op, floor: Key) -> Key | None:
+        """The first time without a graph that the answer may be about."""
+        absences = [(2 * place + 1, 0) for place in self._absences]
+        possible = [key for key in absences if key >= floor and self._deletable_from <= op.answered_at]
+        if floor == NOTHING_YET:
+            return NOTHING_YET if op.kind != "delete" else None
+        if not possible:
+            self._fault("lost", op, f"there was a graph, in state {floor}")
+            return None
+        return possible[0]
+
+    def _may_stand(self, state: State, op: Op, floor: Key) -> bool:
+        return state.key >= floor and state.possible_from <= op.answered_at
+
+    def _possible(self, op: Op, floor: Key) -> list[State]:
+        return [state for state in self._states if self._may_stand(state, op, floor)]
+
+    def _by_version(self, op: Op, floor: Key) -> Key | None:
+        """Judge an answer that carries no marks; two loads may have had its version."""
+        found = [state for state in self._possible(op, floor) if state.version == op.body["version"]]
+        if not found:
+            self._fault("wrong", op, f"no such version since {floor}")
+            return None
+        if op.kind == "snapshot":
+            return found[0].key
+        faults = [matching_faults(op.body, state) for state in found]
+        if all(faults):
+            self._fault("wrong", op, "; ".join(faults[0]))
+        fits = [state.key for state, wrong in zip(found, faults, strict=True) if not wrong]
+        return fits[0] if fits else None
+
+    def _check_refusal(self, op: Op, floor: Key) -> None:
+        """What was refused for the sake of versions was not to be had at one of those that may have stood."""
+        versions = [state.version for state in self._possible(op, floor)]
+        if versions and floor[0] % 2 == 0 and not any(self._may_refuse(op, version) for version in versions):
+            self._fault("wrong", op, f"refused, but the versions were {sorted(set(versions))}")
+
+    def _may_refuse(self, op: Op, version: int) -> bool:
+        if op.code == "version_conflict":
+            return version != op.if_match
+        if op.target is None:
+            return version < (op.min_version or 0)
+        is_trimmed = op.target < self._model.reach[self._graph] or "corrupt_snapshot" in self._history.faults
+        return is_trimmed or version < op.target
