@@ -9,12 +9,15 @@ import pytest
 import structlog
 
 from service.host import redis_server
-from tests.service_fixtures import caller, client, keys, redis_url, settings, start_worker
+from tests.service_fixtures import caller, client, keys, redis_url, settings, start_worker, worker
 
 PROCESSES: Final = frozenset({"subprocess", "multiprocessing", "serving", "api_process", "redis_server", "House"})
 """What a module of tests imports that starts processes."""
 
-__all__ = ["caller", "client", "keys", "redis_url", "settings", "start_worker"]
+NEED_PROCESSES: Final = frozenset({"redis_url", "service_url"})
+"""Fixtures that do."""
+
+__all__ = ["caller", "client", "keys", "redis_url", "settings", "start_worker", "worker"]
 
 
 def pytest_configure() -> None:
@@ -39,7 +42,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs Redis, or processes of its own: `make check` leaves it out."""
     for item in items:
         names = vars(getattr(item, "module", None) or object).keys()
-        if "redis_url" in getattr(item, "fixturenames", ()) or not PROCESSES.isdisjoint(names):
+        needs_processes = not NEED_PROCESSES.isdisjoint(getattr(item, "fixturenames", ()))
+        if needs_processes or not PROCESSES.isdisjoint(names):
             item.add_marker("service")
 
 

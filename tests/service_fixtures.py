@@ -22,6 +22,7 @@ from service.store.connection import connect
 from service.store.keys import Keys
 from service.worker.graph import OpenEngine
 from service.worker.process import Worker
+from tests.graphs import diamond
 
 T = TypeVar("T")
 PATIENCE_S = 120.0
@@ -154,3 +155,12 @@ def start_worker(settings: Settings) -> Iterator[StartWorker]:
         worker.stop()
     for _, thread in running:
         thread.join(PATIENCE_S)
+
+
+@pytest.fixture
+def worker(caller: Caller, start_worker: StartWorker) -> Worker:
+    """The worker w0, which has a diamond in memory as the graph g."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    return worker

@@ -1,4 +1,4 @@
-"""The application under a real uvicorn on a free port, with a fake backend behind it."""
+"""The application under a real uvicorn on a free port, with a fake backend behind it; and a whole service."""
 
 import shutil
 import socket
@@ -12,8 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 import uvicorn
+from headrace import Client
 
 from service.api.app import create_app
+from service.host import sandbox
 from service.settings import Settings
 from tests.contract.fakes import MAX_BODY_BYTES, Api, Fakes
 
@@ -55,6 +57,21 @@ def api(server: Api) -> Api:
     """The server with everything forgotten that earlier tests did to its fakes."""
     server.fakes.reset()
     return server
+
+
+@pytest.fixture(scope="module")
+def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A whole service: uvicorn, a worker process and Redis."""
+    folder = tmp_path_factory.mktemp("live")
+    with sandbox.serving(folder, folder / "serve.log") as url:
+        yield url
+
+
+@pytest.fixture
+def sdk(service_url: str) -> Iterator[Client]:
+    """The Python client of that service."""
+    with Client(service_url) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")

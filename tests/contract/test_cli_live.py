@@ -1,7 +1,6 @@
 """The `headrace` command against a real service: API process, worker and Redis."""
 
 import json
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -27,13 +26,6 @@ CITY = {
     "source": "s",
     "sink": "t",
 }
-
-
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("cli")
-    with serving(folder, folder / "serve.log") as url:
-        yield url
 
 
 @pytest.fixture

@@ -25,7 +25,6 @@ from headrace import (
 from typer.testing import CliRunner
 
 from service.cli.main import app
-from service.host.sandbox import serving
 
 FORMATS = {"npz": "application/x-npz", "arrow": "application/vnd.apache.arrow.stream", "dimacs": "text/x-dimacs"}
 SUFFIXES = {"npz": ".npz", "arrow": ".arrow", "dimacs": ".max"}
@@ -54,19 +53,6 @@ PLAIN: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("export")
-    with serving(folder, folder / "serve.log") as url:
-        yield url
-
-
-@pytest.fixture
-def client(service_url: str) -> Iterator[Client]:
-    with Client(service_url) as client:
-        yield client
-
-
 @pytest.fixture
 def http(service_url: str) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=service_url, trust_env=False, timeout=60) as http:
@@ -78,10 +64,10 @@ def put(http: httpx.Client, name: str, columns: dict[str, Any]) -> None:
     assert answer.is_success, answer.text
 
 
-def everything(http: httpx.Client, client: Client) -> Graph:
+def everything(http: httpx.Client, sdk: Client) -> Graph:
     """A graph with all that one can have, which has changed since it was loaded."""
     put(http, "all", EVERYTHING)
-    graph = client.graph("all")
+    graph = sdk.graph("all")
     graph.apply([Update(edges=["s-a"], set=[Decimal("3.75")]), Update(edges=["ü"], op="close")])
     graph.refresh()
     return graph
@@ -102,11 +88,11 @@ def assert_same(one: Graph, two: Graph) -> None:
 
 
 @pytest.mark.parametrize("format", ["npz", "arrow"])
-def test_everything_goes_round(http: httpx.Client, client: Client, tmp_path: Path, format: str) -> None:
-    graph = everything(http, client)
+def test_everything_goes_round(http: httpx.Client, sdk: Client, tmp_path: Path, format: str) -> None:
+    graph = everything(http, sdk)
     file = tmp_path / f"all{SUFFIXES[format]}"
     assert graph.export(file) == 2
-    again = client.put_graph(f"again-{format}", file)
+    again = sdk.put_graph(f"again-{format}", file)
     assert_same(graph, again)
     for one in (graph, again):
         one.reopen(["ü"])
@@ -115,19 +101,19 @@ def test_everything_goes_round(http: httpx.Client, client: Client, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == [file.name], "nothing is left beside it"
 
 
-def test_dimacs_holds_what_it_can(http: httpx.Client, client: Client, tmp_path: Path) -> None:
+def test_dimacs_holds_what_it_can(http: httpx.Client, sdk: Client, tmp_path: Path) -> None:
     put(http, "plain", PLAIN)
-    graph = client.graph("plain")
+    graph = sdk.graph("plain")
     graph.patch(edges=[3], set=[1])
     file = tmp_path / "plain.max"
     assert graph.export(file) == 2
-    assert_same(graph, client.put_graph("plain-again", file))
-    whole = everything(http, client)
+    assert_same(graph, sdk.put_graph("plain-again", file))
+    whole = everything(http, sdk)
     text = http.get("/v1/graphs/all/export", params={"format": "dimacs"}).text
     lost = [line for line in text.splitlines() if line.startswith("c ")]
     assert len(lost) == 5, "decimals, no limit, undirected, closed, names: each is said"
     file.write_text(text)
-    value = client.put_graph("all-again", file).max_flow().value
+    value = sdk.put_graph("all-again", file).max_flow().value
     assert value == whole.max_flow().value * 10**whole.info.decimals, "in units, as the first line says"
 
 
@@ -146,7 +132,7 @@ def test_the_answer(http: httpx.Client, format: str) -> None:
     assert put_again.is_success
 
 
-def test_refusals(http: httpx.Client, client: Client, tmp_path: Path) -> None:
+def test_refusals(http: httpx.Client, sdk: Client, tmp_path: Path) -> None:
     put(http, "plain", PLAIN)
     path = "/v1/graphs/plain/export"
     for answer, code in (
@@ -161,7 +147,7 @@ def test_refusals(http: httpx.Client, client: Client, tmp_path: Path) -> None:
     assert http.get("/v1/graphs/nul/export", params={"format": "arrow"}).is_success
     before = tmp_path / "plain.npz"
     before.write_text("as it was")
-    graph = client.graph("plain")
+    graph = sdk.graph("plain")
     with pytest.raises(InvalidInput, match="the suffix must be one of"):
         graph.export(tmp_path / "plain.csv")
     http.delete("/v1/graphs/plain")
@@ -189,7 +175,7 @@ def test_by_hand(http: httpx.Client, service_url: str, tmp_path: Path) -> None:
     assert (missing.exit_code, missing.stdout) == (1, "")
 
 
-def test_a_long_file_is_the_same(http: httpx.Client, client: Client, tmp_path: Path) -> None:
+def test_a_long_file_is_the_same(http: httpx.Client, sdk: Client, tmp_path: Path) -> None:
     """Of many pieces: two columns of 300,000 rows, and names of other lengths in each step."""
     n = 300_000
     columns: dict[str, Any] = {
@@ -199,12 +185,12 @@ def test_a_long_file_is_the_same(http: httpx.Client, client: Client, tmp_path: P
         "edge_ids": [f"e{row}" for row in range(n)],
     }
     put(http, "long", columns)
-    graph = client.graph("long")
+    graph = sdk.graph("long")
     graph.close(["e299999"])
     for suffix in (".npz", ".arrow"):
         file = tmp_path / f"long{suffix}"
         graph.export(file)
-        again = client.put_graph("long-again", file)
+        again = sdk.put_graph("long-again", file)
         for offset in (0, 65_500, 262_100, n - 100):
             one, two = (some.capacities(offset=offset, limit=100) for some in (graph, again))
             assert (one.edge_ids, one.tail, one.capacity, one.closed) == (
@@ -215,11 +201,11 @@ def test_a_long_file_is_the_same(http: httpx.Client, client: Client, tmp_path: P
             )
     file = tmp_path / "long.max"
     graph.export(file)
-    assert client.put_graph("long-again", file).max_flow(0, n - 1).value == 1
+    assert sdk.put_graph("long-again", file).max_flow(0, n - 1).value == 1
 
 
-def test_a_copy_is_a_graph_of_its_own(http: httpx.Client, client: Client) -> None:
-    graph = everything(http, client)
+def test_a_copy_is_a_graph_of_its_own(http: httpx.Client, sdk: Client) -> None:
+    graph = everything(http, sdk)
     copy = graph.copy("copied")
     assert (copy.name, copy.info.version) == ("copied", 1)
     assert_same(graph, copy)
@@ -230,12 +216,12 @@ def test_a_copy_is_a_graph_of_its_own(http: httpx.Client, client: Client) -> Non
     copy.delete()
 
 
-def test_a_copy_replaces_nothing(http: httpx.Client, client: Client) -> None:
+def test_a_copy_replaces_nothing(http: httpx.Client, sdk: Client) -> None:
     put(http, "one", PLAIN)
     put(http, "two", EVERYTHING)
     with pytest.raises(AlreadyExists, match="there is a graph 'two'"):
-        client.graph("one").copy("two")
-    assert client.graph("two").info.n_edges == 6
+        sdk.graph("one").copy("two")
+    assert sdk.graph("two").info.n_edges == 6
     path = "/v1/graphs/one:copy"
     for answer, code in (
         (http.post("/v1/graphs/nobody:copy", json={"to": "three"}), "unknown_graph"),
@@ -265,13 +251,13 @@ def test_a_copy_that_is_sent_again_is_made_once(http: httpx.Client) -> None:
     assert (done["status"], done["result"]["name"]) == ("succeeded", "later")
 
 
-def test_a_copy_outlives_many_long_results(http: httpx.Client, client: Client, service_url: str) -> None:
+def test_a_copy_outlives_many_long_results(http: httpx.Client, sdk: Client, service_url: str) -> None:
     """What a copy was made of is its own from then on: it is not dropped as results of jobs are."""
     put(http, "one", PLAIN)
-    client.graph("one").copy("kept")
+    sdk.graph("one").copy("kept")
     for _ in range(3):
         http.get("/v1/graphs/one/export").raise_for_status()
-    assert client.graph("kept").capacities().capacity == (3, 2, 4, 9, 1)
+    assert sdk.graph("kept").capacities().capacity == (3, 2, 4, 9, 1)
 
 
 def test_both_await(http: httpx.Client, service_url: str, tmp_path: Path) -> None:
@@ -299,8 +285,8 @@ def test_a_copy_by_hand(http: httpx.Client, service_url: str) -> None:
     assert "headrace: already_exists: " in again.stderr
 
 
-def test_back_to_an_earlier_version(http: httpx.Client, client: Client, service_url: str) -> None:
-    graph = everything(http, client)
+def test_back_to_an_earlier_version(http: httpx.Client, sdk: Client, service_url: str) -> None:
+    graph = everything(http, sdk)
     first = graph.max_flow().value
     done = graph.restore(1)
     assert (done.version, done.applied, done.flow_states[0].old_value) == (3, 2, first)

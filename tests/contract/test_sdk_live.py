@@ -15,8 +15,6 @@ import pytest
 import scipy.sparse as sp
 from headrace import AsyncClient, Client, Graph, Update
 
-from service.host.sandbox import serving
-
 #        3        4
 #   s ------> a ------> t
 #    \                  ^
@@ -27,23 +25,10 @@ CAPACITY = [3, Decimal("2.5"), 4, 2]
 IDS = ["s-a", "s-b", "a-t", "b-t"]
 
 
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("live")
-    with serving(folder, folder / "serve.log") as url:
-        yield url
-
-
 @pytest.fixture
-def client(service_url: str) -> Iterator[Client]:
-    with Client(service_url) as client:
-        yield client
-
-
-@pytest.fixture
-def small(client: Client, request: pytest.FixtureRequest) -> Iterator[Graph]:
+def small(sdk: Client, request: pytest.FixtureRequest) -> Iterator[Graph]:
     name = request.node.name.partition("[")[0]
-    graph = client.put_graph(name, tail=TAIL, head=HEAD, capacity=CAPACITY, edge_ids=IDS, source="s", sink="t")
+    graph = sdk.put_graph(name, tail=TAIL, head=HEAD, capacity=CAPACITY, edge_ids=IDS, source="s", sink="t")
     yield graph
     graph.delete()
 
@@ -83,11 +68,11 @@ def test_updates_are_versions(small: Graph) -> None:
     assert small.max_flow(min_version=6).version == 6
 
 
-def test_refusals_have_their_class(client: Client, small: Graph) -> None:
+def test_refusals_have_their_class(sdk: Client, small: Graph) -> None:
     with pytest.raises(headrace.UnknownGraph):
-        client.graph("nowhere")
+        sdk.graph("nowhere")
     with pytest.raises(headrace.UnknownJob):
-        client.job("nothing")
+        sdk.job("nothing")
     with pytest.raises(headrace.UnknownEdge) as unknown:
         small.patch(edges=["s-a", "x"], set=1)
     assert (unknown.value.edges, unknown.value.rows, unknown.value.field) == (["x"], [1], "/edges")
@@ -102,13 +87,13 @@ def test_refusals_have_their_class(client: Client, small: Graph) -> None:
     with pytest.raises(headrace.UnknownVertex):
         small.max_flow("s", "nobody")
     with pytest.raises(headrace.InvalidBody):
-        client.put_graph("bad", tail=[0], head=[1], capacity=[True])
+        sdk.put_graph("bad", tail=[0], head=[1], capacity=[True])
     assert small.refresh().version == 1
 
 
-def test_a_matching_and_its_repair(client: Client) -> None:
+def test_a_matching_and_its_repair(sdk: Client) -> None:
     """Ann and Bob both drive the near load, Ann the far one as well."""
-    graph = client.put_graph(
+    graph = sdk.put_graph(
         "drivers",
         tail=["Ann", "Ann", "Bob"],
         head=["near", "far", "near"],
@@ -126,28 +111,28 @@ def test_a_matching_and_its_repair(client: Client) -> None:
     size = graph.matching(fields=["size"], min_version=2, time_limit_s=10)
     assert (size.size, size.version, size.edges, size.pairs, size.cover) == (1, 2, None, {}, None)
     job = graph.matching(wait=False)
-    assert job.wait(30).size == client.job(job.id).wait().size == 1
+    assert job.wait(30).size == sdk.job(job.id).wait().size == 1
     assert graph.matching(["near", "far"], progress=True).left == ("near",)
     with pytest.raises(headrace.NotBipartite) as refused:
         graph.matching(left=np.array(["Ann"]))
     assert set(refused.value.vertices) == {"Bob", "near"}
 
 
-def test_an_unbounded_flow_names_its_path(client: Client) -> None:
-    graph = client.put_graph("unbounded", tail=[0, 1], head=[1, 2], capacity=[math.inf, math.inf])
+def test_an_unbounded_flow_names_its_path(sdk: Client) -> None:
+    graph = sdk.put_graph("unbounded", tail=[0, 1], head=[1, 2], capacity=[math.inf, math.inf])
     with pytest.raises(headrace.Unbounded) as unbounded:
         graph.max_flow(0, 2)
     assert unbounded.value.vertices == [0, 1, 2]
 
 
-def test_parallel_edges_are_ambiguous_by_their_ends(client: Client) -> None:
-    graph = client.put_graph("parallel", tail=[0, 0], head=[1, 1], capacity=[1, 2])
+def test_parallel_edges_are_ambiguous_by_their_ends(sdk: Client) -> None:
+    graph = sdk.put_graph("parallel", tail=[0, 0], head=[1, 1], capacity=[1, 2])
     with pytest.raises(headrace.AmbiguousEdge):
         graph.patch_endpoints(tail=[0], head=[1], set=3)
     assert graph.max_flow(0, 1).value == 3
 
 
-def test_every_kind_of_graph_gives_the_same_value(client: Client, tmp_path: Path) -> None:
+def test_every_kind_of_graph_gives_the_same_value(sdk: Client, tmp_path: Path) -> None:
     tail, head, capacity = np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3]), np.array([3, 2, 4, 1])
     drawn = nx.DiGraph()
     drawn.add_weighted_edges_from(zip(tail, head, capacity, strict=True), weight="capacity")
@@ -155,21 +140,21 @@ def test_every_kind_of_graph_gives_the_same_value(client: Client, tmp_path: Path
     (tmp_path / "g.max").write_text("p max 4 4\nn 1 s\nn 4 t\na 1 2 3\na 1 3 2\na 2 4 4\na 3 4 1\n")
     (tmp_path / "g.csv").write_text("tail,head,capacity\n0,1,3\n0,2,2\n1,3,4\n2,3,1\n")
     graphs = [
-        client.put_graph("g", tail=tail, head=head, capacity=capacity),
-        client.put_graph("g", tail=tail, head=head, capacity=capacity + 0.5),
-        client.put_graph("g", nx.relabel_nodes(drawn, int)),
-        client.put_graph("g", sp.coo_array((capacity, (tail, head)), shape=(4, 4))),
-        *(client.put_graph("g", tmp_path / name, progress=True) for name in ("g.npz", "g.max", "g.csv")),
+        sdk.put_graph("g", tail=tail, head=head, capacity=capacity),
+        sdk.put_graph("g", tail=tail, head=head, capacity=capacity + 0.5),
+        sdk.put_graph("g", nx.relabel_nodes(drawn, int)),
+        sdk.put_graph("g", sp.coo_array((capacity, (tail, head)), shape=(4, 4))),
+        *(sdk.put_graph("g", tmp_path / name, progress=True) for name in ("g.npz", "g.max", "g.csv")),
     ]
     assert [graph.info.n_edges for graph in graphs] == [4] * 7
     for columns in ({"capacity": capacity}, {"capacity": capacity + 0.5}):
-        graph = client.put_graph("g", tail=tail, head=head, **columns)
+        graph = sdk.put_graph("g", tail=tail, head=head, **columns)
         assert graph.max_flow(0, 3).value == (4 if columns["capacity"].dtype.kind == "i" else 5)
     for source in (drawn, tmp_path / "g.max", tmp_path / "g.npz", tmp_path / "g.csv"):
-        assert client.put_graph("g", source).max_flow(0, 3).value == 4
+        assert sdk.put_graph("g", source).max_flow(0, 3).value == 4
 
 
-def test_floats_are_rounded_on_request(client: Client, tmp_path: Path) -> None:
+def test_floats_are_rounded_on_request(sdk: Client, tmp_path: Path) -> None:
     """One third and the like: by every road, on load, in updates and in caps."""
     drawn = nx.DiGraph()
     drawn.add_edge(0, 1, capacity=1 / 3)
@@ -181,9 +166,9 @@ def test_floats_are_rounded_on_request(client: Client, tmp_path: Path) -> None:
     labelled = nx.relabel_nodes(drawn, str)
     for graph in (drawn, sp.coo_array(matrix), matrix, tmp_path / "g.npz", str(tmp_path / "g.csv"), labelled):
         with pytest.raises(headrace.InvalidBody, match="decimals=6 and rounding=nearest"):
-            client.put_graph("thirds", graph)
+            sdk.put_graph("thirds", graph)
         for rounding, expected in (("nearest", "0.333 0.3"), ("down", "0.333 0.3"), ("up", "0.334 0.301")):
-            loaded = client.put_graph("thirds", graph, decimals=3, rounding=rounding)
+            loaded = sdk.put_graph("thirds", graph, decimals=3, rounding=rounding)
             assert loaded.info.decimals == 3
             assert loaded.capacities().capacity[:2] == tuple(map(Decimal, expected.split()))
     assert loaded.capacities().capacity[2] == math.inf
@@ -198,49 +183,49 @@ def test_floats_are_rounded_on_request(client: Client, tmp_path: Path) -> None:
     assert loaded.max_flow("0", "2", supply={"0": 1 / 3}, rounding="down").value == Decimal("0.333")
     for wrong in (math.nan, -0.1, -math.inf):
         with pytest.raises(headrace.InvalidBody):
-            client.put_graph("thirds", tail=[0], head=[1], capacity=[wrong], decimals=0, rounding="nearest")
+            sdk.put_graph("thirds", tail=[0], head=[1], capacity=[wrong], decimals=0, rounding="nearest")
     with pytest.raises(headrace.CapacityOverflow):
-        client.put_graph("thirds", tail=[0], head=[1], capacity=[1e15], decimals=6, rounding="nearest")
+        sdk.put_graph("thirds", tail=[0], head=[1], capacity=[1e15], decimals=6, rounding="nearest")
     with pytest.raises(headrace.InvalidInput, match="needs decimals="):
-        client.put_graph("thirds", drawn, rounding="nearest")
+        sdk.put_graph("thirds", drawn, rounding="nearest")
     loaded.delete()
 
 
-def test_the_sign_of_the_flow_of_undirected_edges(client: Client) -> None:
-    graph = client.put_graph("sign", tail=[0, 2], head=[1, 1], capacity=[5, 3], undirected=True)
+def test_the_sign_of_the_flow_of_undirected_edges(sdk: Client) -> None:
+    graph = sdk.put_graph("sign", tail=[0, 2], head=[1, 1], capacity=[5, 3], undirected=True)
     flow = graph.max_flow(0, 2, fields=["flow"]).flow
     assert flow is not None
     assert dict(zip(flow.edges, flow.flow, strict=True)) == {0: 3, 1: -3}
-    client.delete_graph("sign")
+    sdk.delete_graph("sign")
 
 
-def test_a_load_replaces_what_its_caller_means(client: Client) -> None:
+def test_a_load_replaces_what_its_caller_means(sdk: Client) -> None:
     columns: dict[str, Any] = {"tail": [0], "head": [1], "capacity": [1]}
-    first = client.put_graph("meant", **columns, must_be_new=True)
+    first = sdk.put_graph("meant", **columns, must_be_new=True)
     assert not first.info.replaced
     with pytest.raises(headrace.VersionConflict):
-        client.put_graph("meant", **columns, must_be_new=True)
+        sdk.put_graph("meant", **columns, must_be_new=True)
     first.patch(edges=[0], set=2)
     with pytest.raises(headrace.VersionConflict):
-        client.put_graph("meant", **columns, if_version=1)
-    assert client.put_graph("meant", **columns, if_version=2).info.replaced
+        sdk.put_graph("meant", **columns, if_version=1)
+    assert sdk.put_graph("meant", **columns, if_version=2).info.replaced
     with pytest.raises(headrace.VersionConflict):
-        client.delete_graph("meant", if_version=2)
-    client.delete_graph("meant", if_version=1)
+        sdk.delete_graph("meant", if_version=2)
+    sdk.delete_graph("meant", if_version=1)
     with pytest.raises(headrace.UnknownGraph):
-        client.delete_graph("meant")
+        sdk.delete_graph("meant")
 
 
-def test_a_graph_goes_to_networkx_and_back(client: Client, small: Graph) -> None:
+def test_a_graph_goes_to_networkx_and_back(sdk: Client, small: Graph) -> None:
     small.close(["s-b"])
     small.patch(edges=["a-t"], set=math.inf)
     drawn = small.to_networkx(page=3)
     assert type(drawn) is nx.DiGraph
     assert nx.maximum_flow_value(drawn, "s", "t") == small.max_flow().value == 3
-    back = client.put_graph("back", drawn)
+    back = sdk.put_graph("back", drawn)
     assert back.max_flow("s", "t").value == 3
     drawn = nx.karate_club_graph()
-    there = client.put_graph("back", drawn, capacity="weight")
+    there = sdk.put_graph("back", drawn, capacity="weight")
     again = there.to_networkx(page=10)
     assert type(again) is nx.Graph
     assert nx.maximum_flow_value(again, 0, 33) == nx.maximum_flow_value(drawn, 0, 33, capacity="weight")
@@ -252,18 +237,18 @@ SIDE = 160
 """Of a grid: about 100,000 edges."""
 
 
-def grid(client: Client) -> Graph:
+def grid(sdk: Client) -> Graph:
     rng = np.random.default_rng(7)
     cells = np.arange(SIDE * SIDE).reshape(SIDE, SIDE)
     pairs = [(cells[:, :-1], cells[:, 1:]), (cells[:-1], cells[1:])]
     tail = np.concatenate([end.ravel() for pair in pairs for end in pair])
     head = np.concatenate([end.ravel() for pair in pairs for end in pair[::-1]])
-    return client.put_graph("grid", tail=tail, head=head, capacity=rng.integers(1, 1000, len(tail)))
+    return sdk.put_graph("grid", tail=tail, head=head, capacity=rng.integers(1, 1000, len(tail)))
 
 
-def test_a_hundred_questions_at_once_are_all_answered(client: Client, service_url: str) -> None:
-    """Of one client, each for other terminals: none is refused to its caller, by threads or by tasks."""
-    graph = grid(client)
+def test_a_hundred_questions_at_once_are_all_answered(sdk: Client, service_url: str) -> None:
+    """Of one sdk, each for other terminals: none is refused to its caller, by threads or by tasks."""
+    graph = grid(sdk)
     assert graph.info.n_edges > 100_000
     ends = [(corner, SIDE * SIDE - 1 - corner) for corner in range(N_AT_ONCE)]
     with ThreadPoolExecutor(N_AT_ONCE) as threads:
@@ -280,26 +265,26 @@ def test_a_hundred_questions_at_once_are_all_answered(client: Client, service_ur
     graph.delete()
 
 
-def test_jobs(client: Client, small: Graph) -> None:
+def test_jobs(sdk: Client, small: Graph) -> None:
     job = small.max_flow(wait=False)
     assert job.wait(30).value == 5
     assert job.refresh().status == "succeeded"
     assert [event.name for event in job.events(10)][-1] == "done"
-    assert client.job(job.id).wait().value == 5
-    assert any(info.id == job.id for info in client.jobs())
+    assert sdk.job(job.id).wait().value == 5
+    assert any(info.id == job.id for info in sdk.jobs())
     job.cancel()  # over already: stays as it is
     assert job.refresh().status == "succeeded"
     assert small.max_flow(progress=True).value == 5
 
 
-def test_snapshots_status_and_estimate(client: Client, small: Graph) -> None:
+def test_snapshots_status_and_estimate(sdk: Client, small: Graph) -> None:
     small.patch(edges=["s-a"], set=1)
     assert small.write_snapshot().version == 2
     assert 2 in [snapshot.version for snapshot in small.snapshots()]
-    assert client.ready()
-    assert client.status().workers
-    assert client.estimate(1000, 5000).bytes > 0
-    assert small.name in [info.name for info in client.graphs()]
+    assert sdk.ready()
+    assert sdk.status().workers
+    assert sdk.estimate(1000, 5000).bytes > 0
+    assert small.name in [info.name for info in sdk.graphs()]
 
 
 def test_the_async_client(service_url: str) -> None:

@@ -13,18 +13,15 @@ from service.store.log import Fenced, Log
 from service.worker.process import Worker
 from service.worker.running.task import Forward
 from tests.graphs import diamond, drawn
-from tests.service_fixtures import Caller, StartWorker, code_of, result
+from tests.service_fixtures import Caller, code_of, result
 
 ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
 FIRST = int(diamond().edges.capacity[0])
 
 
 @pytest.fixture
-def worker(caller: Caller, start_worker: StartWorker) -> Worker:
-    """It has the graph g in memory, solved."""
-    worker = start_worker()
-    caller.wait_ready()
-    caller.load("g", diamond().edges)
+def worker(worker: Worker, caller: Caller) -> Worker:
+    """It has solved the graph g."""
     assert caller.value("g") == 5
     return worker
 

@@ -13,20 +13,11 @@ from service.store.keys import Keys
 from service.worker.membership.takeover import Takeover
 from service.worker.process import Worker
 from service.worker.running.task import parse_command, parse_remains
-from tests.graphs import diamond
-from tests.service_fixtures import Caller, StartWorker
+from tests.service_fixtures import Caller
 from tests.serving import eventually
 
 PAGE = CapacitiesArgs()
 PATIENCE_S = 20
-
-
-@pytest.fixture
-def worker(caller: Caller, start_worker: StartWorker) -> Worker:
-    worker = start_worker()
-    caller.wait_ready()
-    caller.load("g", diamond().edges)
-    return worker
 
 
 def write_later(monkeypatch: pytest.MonkeyPatch, **members: object) -> None:

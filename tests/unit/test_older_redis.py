@@ -16,8 +16,7 @@ from service.store.snapshots import SnapshotInfo, read_listed
 from service.worker.graph import Graph
 from service.worker.process import Worker
 from service.worker.saving import REPLAYED_AT_ONCE
-from tests.graphs import diamond
-from tests.service_fixtures import Caller, StartWorker
+from tests.service_fixtures import Caller
 
 ADD_1 = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
 
@@ -60,14 +59,6 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture
 def settings(server: Server) -> Settings:
     return Settings(redis_url=server.settings.redis_location, lease_s=60)
-
-
-@pytest.fixture
-def worker(caller: Caller, start_worker: StartWorker) -> Worker:
-    worker = start_worker()
-    caller.wait_ready()
-    caller.load("g", diamond().edges)
-    return worker
 
 
 def resident(worker: Worker) -> Graph:
