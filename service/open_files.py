@@ -7,7 +7,7 @@ ENOUGH: Final = 65_536
 """More than any process here opens; some machines allow a thousand million, which others' loops then run through."""
 
 OWN_FILES: Final = 144
-"""Of an API process: its connections to Redis for commands, where it listens, its log, its modules, its parsers."""
+"""Files that an API process needs beside its callers: connections to Redis, listeners, its log, modules and parsers."""
 
 
 def raise_limit() -> int:

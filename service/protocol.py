@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PrivateAttr
 
 JSON_TYPE: Final = "application/json"
 Rounding: TypeAlias = Literal["error", "nearest", "down", "up"]
-"""As `gpu_engine.networks.rounding`, which this module may not know."""
+"""The names of `gpu_engine.networks.rounding`, which this module may not import."""
 
 InOrder: Final = PlainSerializer(sorted, return_type=list[str])
 """Writes a set sorted: the order a process keeps its strings in differs from that of every other process."""
@@ -65,9 +65,9 @@ class LoadArgs(Message):
     blob: str
     """Name of the stored blob: a packed edge list (gpu_engine.formats.pack)."""
     n_bytes: int = 0
-    """Of the blob, by which the worker guesses how long the load takes."""
+    """The length of the blob, by which the worker guesses how long the load takes."""
     if_match: int | list[int] | Literal["*", "absent"] | None = None
-    """Only in place of a graph at this version, or at one of these, or (``*``) at any; ``absent``: of none."""
+    """Load only if the graph is at this version, at one of these, or (``*``) at any; ``absent``: if there is none."""
 
 
 class DeleteArgs(Message):
@@ -84,14 +84,14 @@ class Operation(Message):
     amounts: list[str] | None = None
     """Decimal literals as the caller wrote them ("4", "1.5", "inf"), for set, add and scale."""
     packed: str | None = None
-    """In place of these four, when they are long (`service.packed`)."""
+    """Stands in place of the four members above when they are long (`service.packed`)."""
 
 
 class PatchArgs(Message):
     batch: list[Operation]
     on_missing: Literal["error", "skip"] = "error"
     rounding: Rounding = "error"
-    """Of results of set, add and scale with more decimals than the graph keeps."""
+    """What becomes of results of set, add and scale that have more decimals than the graph keeps."""
     if_match: int | list[int] | None = None
     solve: Literal["all", "none"] = "all"
 
@@ -109,7 +109,7 @@ class MaxFlowArgs(Message):
     supply: list[str] | None = None
     demand: list[str] | None = None
     rounding: Rounding = "error"
-    """Of caps with more decimals than the graph keeps."""
+    """What becomes of caps that have more decimals than the graph keeps."""
     fields: Annotated[frozenset[Literal["value", "cut", "flow", "terminals", "paths"]], InOrder] = frozenset({"value"})
     zeros: bool = False
     acyclic: bool = True
@@ -137,7 +137,7 @@ class ExportArgs(Message):
 
 
 class EmptyArgs(Message):
-    """For kinds that need nothing more: snapshot."""
+    """The arguments of kinds that need none: snapshot."""
 
 
 ARGS: dict[Kind, type[Message]] = {
@@ -169,14 +169,14 @@ class Command(Message):
     created_at: float
     """Unix seconds."""
     request_id: str | None = None
-    """Of the request that asked for it, for the logs."""
+    """The id of the request that asked for the command, for the logs."""
     traceparent: str | None = None
     """W3C trace context of the span that asked for it."""
 
     _carried: Arguments | None = PrivateAttr(default=None)
 
     def carrying(self, args: Arguments) -> Self:
-        """The same with other arguments, which are written as they stand: it may be megabytes of JSON."""
+        """Give the command other arguments. They are written as they stand, since they may be megabytes of JSON."""
         self._carried = args
         return self
 
@@ -214,7 +214,7 @@ class Envelope(Message):
     version: int | None = None
     """The graph's version that the result is about; None: it is about none."""
     replaced: bool | None = None
-    """Of a load: whether there was a graph of the name before."""
+    """Whether a load replaced a graph of the same name; None for the results of other commands."""
     media_type: str = JSON_TYPE
 
 
@@ -227,6 +227,6 @@ class Reply(Message):
     result_json: str | None = Field(default=None, exclude=True)
     """JSON body the caller gets, as the worker wrote it: its numbers are exact, so it is never parsed on the way."""
     result_blob: str | None = Field(default=None, exclude=True)
-    """In place of `result_json`, the name of the blob where a long result lies."""
+    """The name of the blob where a long result lies; `result_json` is then None."""
     envelope: Envelope = Field(default=Envelope(), exclude=True)
-    """Of the result. A problem has none."""
+    """What the API has to know about the result. A problem has an empty envelope."""

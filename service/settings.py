@@ -22,7 +22,7 @@ MAX_SOCKET_PATH = 100
 
 
 REDIS_USER = "headrace"
-"""Of the embedded server: see `service.host.redis_acl`."""
+"""The user of the embedded server that the service is: see `service.host.redis_acl`."""
 
 
 class SettingsError(ValueError):
@@ -51,7 +51,7 @@ class Settings(BaseSettings):
     max_wait_s: float = Field(default=300, ge=0)
     max_body_bytes: int = Field(default=1 << 30, gt=0)
     max_json_bytes: int = Field(default=256 << 20, gt=0)
-    """Of a body of JSON, and of any PATCH, decoded."""
+    """Limit of a body of JSON, and of any PATCH, once it is decoded."""
     body_memory_bytes: int = Field(default=8 << 30, gt=0)
     """Memory of one API process and its parsers for bodies: as received, decoded, and what reading them may take."""
     max_edges: int = Field(default=2**30 - 1, gt=0)
@@ -74,21 +74,21 @@ class Settings(BaseSettings):
     graph_queue_limit: int = Field(default=128, gt=0)
     """Commands for one graph, unfinished, that one API process lets in."""
     graph_queue_short: int = Field(default=8, gt=0)
-    """The same, of callers that wait for the answer, when commands take long ..."""
+    """Commands of waiting callers for one graph, unfinished, that one API process lets in when commands take long."""
     queue_target_s: float = Field(default=2.0, ge=0)
-    """... and as many more as are over within this time; less once it has been full (`api.guards.admission`)."""
+    """As many more are let in as end within this time; fewer once the line has been full (`api.guards.admission`)."""
     key_queue_limit: int = Field(default=128, gt=0)
-    """The same for one API key."""
+    """Commands of one API key, unfinished, that one API process lets in."""
     max_requests: int = Field(default=1024, gt=0)
     """Requests open at one API process, those that wait for an answer included."""
     max_sending_bytes: int = Field(default=256 << 20, gt=0)
-    """Of long answers on their way to their readers, at one API process; one answer alone may have more."""
+    """Bytes of long answers on their way to readers, at one API process; one answer alone may have more."""
     max_event_streams: int = Field(default=256, gt=0)
     """Event streams open at one API process."""
     require_keys: bool = False
     """Let nobody in without an API key, even while there are none. Without: open until the first key is made."""
     insecure_any_host: bool = False
-    """Something else guards the port: without keys, answer whoever reaches it, by whatever name."""
+    """Answer, without keys, whoever reaches the port by whatever name: something else guards it."""
     keys_seen_file: Path | None = None
     """Where it is kept that there were API keys; `headrace serve` sets it to a file in `data_dir`."""
     tls_cert: Path | None = None

@@ -42,7 +42,7 @@ class Waiting:
 
     wait_s: float
     applied: str | None = None
-    """For Preference-Applied; None when the caller had no (understood) preference."""
+    """What Preference-Applied says; None when the caller had no preference, or none that was understood."""
 
 
 def waiting(headers: Headers, settings: Settings, default_s: float | None = None) -> Waiting:

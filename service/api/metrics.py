@@ -36,7 +36,7 @@ class Held(Protocol):
 
 
 class Metrics:
-    """Of one process. Bounded: routes are templates, and methods count only where a route knows them."""
+    """The metrics of one API process. They are bounded: routes are templates, and unknown methods share one label."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

@@ -19,7 +19,7 @@ REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 """What we take over as a request id; anything else is replaced, so that it cannot forge log lines."""
 
 CLIENT_CLOSED_REQUEST: Final = 499
-"""Not of any RFC, but what proxies count under; it is never sent."""
+"""The status that proxies count such requests under. No RFC has it, and it is never sent."""
 
 LONGEST_PATH: Final = 512
 """Characters of a path, or of a name in it, that the log and the traces get."""

@@ -16,7 +16,7 @@ class Turns:
         self._waiting: deque[Callable[[], None]] = deque()
         self._is_called = False
         self._is_taken = False
-        """Somebody has gone on since the loop turned last."""
+        """Whether somebody has gone on since the loop turned last."""
 
     def wait(self, go_on: Callable[[], None]) -> None:
         """Call `go_on` when its turn comes."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 REFUSED, MISWRITTEN, NOT_REACHED, TOO_LATE = 1, 2, 3, 4
 ATTEMPTS: Final = 4
-"""At a service that does not answer, within a second: somebody is waiting at a terminal."""
+"""How often a service that does not answer is tried, within a second: somebody is waiting at a terminal."""
 
 Url: TypeAlias = Annotated[str, typer.Option(envvar="HEADRACE_URL", help="Where the service listens.")]
 Key: TypeAlias = Annotated[

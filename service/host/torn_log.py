@@ -32,10 +32,10 @@ HOLE: Final = re.compile(rb"(?:\A|\r\n)\0+\*[0-9]{1,10}\r\n\$")
 
 ZEROS: Final = re.compile(rb"\0+")
 TEAR: Final = re.compile(rb"\0+\*[0-9]{1,10}\r\n\$")
-"""Behind a command that does not come to its end: the next one, after zeros."""
+"""What follows a command that does not come to its end: zeros, and the next command."""
 
 IN_USE: Final = re.compile(r"^file (\S+) seq (\d+) type i$", re.MULTILINE)
-"""Of a manifest: a file of commands. Those of other types are dumps, and files that a rewrite has made useless."""
+"""A line of a manifest that names a file of commands. Other types are dumps, and files that a rewrite made useless."""
 
 COPY_BYTES: Final = 1 << 20
 

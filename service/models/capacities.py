@@ -86,7 +86,7 @@ class OperationBody(Body):
         return len(self.edges if self.edges is not None else self.tail or [])
 
     def operation(self) -> Operation:
-        """The same for a worker. Not validated again: the columns have just been."""
+        """The operation as a worker gets it. Its columns have just been validated, and are not validated again."""
         columns: dict[str, Any] = {
             "edges": self.edges,
             "tail": self.tail,

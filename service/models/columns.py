@@ -18,7 +18,8 @@ TINY: Final = Decimal("1e-21")
 
 MAX_LITERAL_CHARS: Final = 128
 SHOWN_CHARS: Final = 60
-"""Of a value in an error."""
+"""Characters of a value that an error quotes."""
+
 MAX_LABEL_CHARS: Final = 1024
 LITERAL: Final = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 """A number as text, which PUT reads as well."""

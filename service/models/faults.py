@@ -23,7 +23,7 @@ TEXTS: Final = {
     "bool_type": "should be true or false",
     "string_type": "should be text",
 }
-"""For the kinds of error whose own text speaks of Python."""
+"""What is said of the kinds of error whose own text speaks of Python."""
 
 
 class ColumnFault(ValueError):

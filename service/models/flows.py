@@ -176,7 +176,7 @@ class FlowStateChange(BaseModel):
     kind: Literal["max-flow", "matching"] = "max-flow"
     sources: list[int] | list[str]
     sinks: list[int] | list[str]
-    """Both are empty for a matching: its terminals are all vertices with edges."""
+    """Sources and sinks are both empty for a matching: its terminals are all vertices with edges."""
     old_value: Any
     value: Any
     """None while `mode` is pending: the re-solve was cancelled, and the next question does it."""

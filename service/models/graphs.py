@@ -72,21 +72,21 @@ class EstimateBody(Body):
     wide: bool = False
     """Some pair has 2**30 units or more between it: a device then holds 64-bit residuals."""
     name_bytes: int = Field(default=0, ge=0, le=1 << 60)
-    """Of edge ids and vertex labels: 8 an integer, 57 and its length a string."""
+    """Bytes of edge ids and vertex labels: 8 an integer (16 once one has been named), 16 and its bytes a string."""
 
 
 class MemoryInfo(BaseModel):
     bytes: int
-    """Of the graph at rest, without flow states."""
+    """Memory of the graph at rest, without flow states."""
     bytes_per_flow_state: int
     scratch_bytes: int
-    """While a flow state is solved."""
+    """Memory that is needed beside these while a flow state is solved."""
     fits: bool
     free_bytes: int
 
 
 class EstimateInfo(MemoryInfo):
-    """Of host memory, on the CPU engine; on a device engine flow states and solves take `device` memory instead."""
+    """Host memory on the CPU engine; on a device engine flow states and solves take `device` memory instead."""
 
     device: MemoryInfo
 

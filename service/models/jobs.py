@@ -31,4 +31,4 @@ class JobView(BaseModel):
 class JobList(BaseModel):
     jobs: list[JobView]
     next: str | None = None
-    """For `after`, to get the next page; null: there are no more. A page may be short, even empty, and have one."""
+    """The mark for `after` that gets the next page; null: there is none. A short or empty page may have a next one."""

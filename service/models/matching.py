@@ -21,7 +21,7 @@ EXAMPLES: dict[str, Any] = {
 
 
 class MatchingBody(Body):
-    """By default the tails of edges are left and the heads are right."""
+    """A question for a maximum matching. By default the tails of edges are left and the heads are right."""
 
     left: Ids | None = Field(default=None, description="The left vertices; then edges may be drawn either way.")
     fields: list[MatchingField] | None = Field(default=None, max_length=3)
@@ -45,7 +45,7 @@ class MatchingBody(Body):
 
 
 class CoverInfo(BaseModel):
-    """As many vertices as edges match; each open edge has one of them as an end, so no matching is larger."""
+    """A cover: as many vertices as edges match. Each open edge has one of them as an end, so no matching is larger."""
 
     left: list[int] | list[str]
     right: list[int] | list[str]

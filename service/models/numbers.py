@@ -12,7 +12,7 @@ from gpu_engine.text.json_fault import json_fault
 from service.errors import ServiceError
 
 MAX_MEMBERS: Final = 64
-"""Of one object; no body of ours has half as many, and each that is unknown would be reported."""
+"""Members that one object may have. No body of the API has half as many, and each unknown one would be reported."""
 
 
 class Number(str):

@@ -41,7 +41,7 @@ class Dispatcher:
         self.client = connect_async(settings)
         self.blobs = AsyncBlobs(self.client, self.keys)
         self._listeners = connect_listeners(settings)
-        """For reads that block."""
+        """The client for reads that block."""
         self._watching = connect_async(settings, WATCH_CONNECTIONS)
         self.watch = Watch(self._watching, self.keys)
         self._jobs = Jobs(self.client, self.keys)

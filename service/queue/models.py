@@ -12,7 +12,7 @@ class WorkerReport(BaseModel):
     engine: str
     graphs: int
     bytes: int
-    """Of host memory, held by its graphs and their flow states."""
+    """Bytes of host memory that its graphs and their flow states hold."""
     budget_bytes: int = 0
     device_bytes: int = 0
     device_budget_bytes: int = 0
@@ -20,15 +20,15 @@ class WorkerReport(BaseModel):
     beat_at: float
     """Unix seconds."""
     ready_since: float = 0.0
-    """The same; of this process."""
+    """When this process became ready, in unix seconds."""
     counters: dict[str, int] = {}
-    """Since the process started, for metrics."""
+    """Events since the process started, for the metrics."""
     notes: list[str] = []
     """Graphs that could not be restored as they should, and why."""
 
 
 class WorkerInfo(WorkerReport):
-    """The same, as an API process sees it."""
+    """A worker's report, and what an API process sees of the worker."""
 
     alive: bool
     """Its lease has not expired."""

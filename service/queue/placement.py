@@ -37,7 +37,7 @@ class Placement:
         self._watch = watch
         self._queue_limit = queue_limit
         self._owner_of: dict[str, str] = {}
-        """By graph, as of its last command: most often it is still the one."""
+        """The owner of each graph at its last command, who most often still is."""
 
     def guess(self, graph: str) -> str:
         """The owner, most often; empty if it is not known at all."""

@@ -30,7 +30,7 @@ ONE_BYTES: Final = 64 << 10
 """A longer reply is not kept: Redis has it as well."""
 
 OBJECT_BYTES: Final = 2048
-"""Of a reply beside its text, and its place here."""
+"""What a reply takes beside its text, its place here included."""
 
 log = structlog.get_logger("headrace.api")
 
@@ -93,7 +93,7 @@ class Replies:
             await self._redis.unlink(self._stream)
 
     def expect(self, job_id: str) -> None:
-        """Before the command is queued: no reply can come too early."""
+        """Expect the reply of a command that is about to be queued, so that it cannot come too early."""
         self._pending[job_id] = asyncio.get_running_loop().create_future()
 
     def forget(self, job_id: str) -> None:

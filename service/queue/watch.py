@@ -93,6 +93,7 @@ class Watch:
 
 
 def away(error: Exception) -> ServiceError:
-    """For whoever asked while Redis did not answer. What it said names commands, keys and hosts: the log has that."""
+    """The refusal for whoever asked while Redis did not answer. What Redis said names commands, keys and hosts: it goes
+    to the log alone."""
     log.warning("redis_away", error=str(error))
     return ServiceError("worker_unavailable", "Redis does not answer", retry_after_s=RETRY_AFTER_S)

@@ -51,7 +51,7 @@ class ApiKey(BaseModel):
     label: str
     scope: Scope
     prefix: str = ""
-    """Of the names of the graphs it is good for; empty: all."""
+    """What the names of the graphs begin with that the key is good for; empty: it is good for all."""
     digest: str
     """SHA-256 of the secret, in hexadecimal digits."""
     created_at: datetime
@@ -62,7 +62,7 @@ class KeyRing(NamedTuple):
     """What Redis says of keys."""
 
     keys: Mapping[str, ApiKey]
-    """By id."""
+    """The keys by id."""
     opened_at: float | None = None
     """When it was said that there are none on purpose, in unix seconds."""
 

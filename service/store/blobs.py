@@ -20,10 +20,10 @@ from service.store.room import AsyncRoom, Need, Room
 
 CHUNK_BYTES: Final = 4 << 20
 RESULT_CHUNK_BYTES: Final = 256 << 10
-"""Of what callers are sent: an API process holds three chunks of it for each of them."""
+"""Chunks of a result have so many bytes: an API process holds three of them for each caller it sends one to."""
 
 HASHED_HERE_BYTES: Final = 1 << 20
-"""Longer pieces are hashed in a thread: it must not hold up the event loop."""
+"""Longer pieces are hashed in a thread, as it would hold up the event loop."""
 
 READ_AT_ONCE: Final = 4
 """Chunks that an API process reads from Redis at a time: if a hundred came at once, the event loop would be busy with
@@ -37,7 +37,7 @@ class BrokenBlob(RuntimeError):
 
 
 class Blobs:
-    """The blocking side."""
+    """Blobs as workers write and read them, with a client that blocks."""
 
     def __init__(self, client: redis.Redis, keys: Keys) -> None:
         self._redis: Any = client
@@ -96,7 +96,7 @@ class Blobs:
 
 
 class AsyncBlobs:
-    """The same for API processes, a piece at a time."""
+    """Blobs as API processes write and read them, a piece at a time."""
 
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
@@ -181,7 +181,7 @@ async def _hashed(act: Callable[[Any], T], piece: bytes | None) -> T:
 
 
 def _chunks(pieces: Iterable[bytes], chunk_bytes: int) -> Iterator[bytes]:
-    """The same bytes in chunks of so many, the last one shorter."""
+    """The bytes of all pieces in chunks of ``chunk_bytes``, the last one shorter."""
     gathered = bytearray()
     for piece in pieces:
         view = memoryview(piece)

@@ -24,7 +24,7 @@ from service.store.states import TTL_S
 from service.store.watched import Read, watched
 
 MAX_TRIES: Final = 20
-"""Of one commit, whose connection is lost, or whose name others change, each time."""
+"""How often one commit is tried while its connection is lost or others change its name."""
 
 IfMatch: TypeAlias = int | list[int] | Literal["*", "absent"] | None
 """The version a graph must be at for a command to be done, or several that will do; ``*``: any, but it must be there;
@@ -41,7 +41,7 @@ class GraphInfo(BaseModel):
     n_arcs: int
     decimals: int
     bytes: int
-    """Of host memory, at rest."""
+    """Bytes of host memory at rest."""
     device_bytes: int = 0
     created_at: datetime
     updated_at: datetime
@@ -56,7 +56,7 @@ class LoadedInfo(GraphInfo):
     """What PUT answers."""
 
     replaced: bool
-    """There was a graph of this name before."""
+    """Whether there was a graph of this name before."""
 
 
 HELD: Final = ("version", "epoch", "base")
@@ -287,7 +287,7 @@ class Registry:
 
 
 def give(pipe: Any, keys: Keys, name: str, worker: str | None) -> None:
-    """Within a MULTI: write who serves a name (None: nobody), and its claim, which is what others watch.
+    """Write who serves a name (None: nobody), and the claim of the name, which is what others watch, within a MULTI.
 
     A graph that was served in place of another worker is from now on at home where it is.
     """

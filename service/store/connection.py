@@ -25,13 +25,13 @@ AWAY = (
 `maxmemory` is reached, its disk is full, or it has become a replica."""
 
 TIMEOUT_S = 30.0
-"""For one answer; longer than any blocking read, than an fsync on a busy disk, or a chunk of a blob."""
+"""Time for one answer of Redis: more than any blocking read takes, an fsync on a busy disk, or a chunk of a blob."""
 
 CONNECTIONS = 64
-"""Of one API process, for commands; each is in use for a fraction of a millisecond."""
+"""Connections of one API process for commands; each is in use for a fraction of a millisecond."""
 
 WATCH_CONNECTIONS = 2
-"""Of one API process, for what probes ask: they wait behind no caller's command."""
+"""Connections of one API process for what probes ask: they wait behind no caller's command."""
 
 API_RETRIES = 6
 """An API process sits out about two seconds without Redis before it says so."""
@@ -89,7 +89,7 @@ def connect_async(settings: Settings, connections: int = CONNECTIONS) -> redis.a
 
 
 def connect_listeners(settings: Settings) -> redis.asyncio.Redis:
-    """The same for blocking reads, which hold a connection each: as many as requests may be open."""
+    """A client for blocking reads, which hold a connection each: as many as requests may be open."""
     limit = settings.max_event_streams + settings.max_requests
     return _closed_is_away(redis.asyncio.Redis.from_url(settings.redis_location, max_connections=limit, **_patient()))
 

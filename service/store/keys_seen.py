@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 
 class KeysSeen:
-    """Of one process; without a path it remembers for as long as it runs."""
+    """Remembers that there were API keys: in a file, or without a path for as long as the process runs."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -50,7 +50,7 @@ class KeysSeen:
         self._written = True
 
     def forget(self) -> None:
-        """It was said that the service may be open."""
+        """Forget that there were keys, as somebody has said that the service may be open."""
         self._seen_at, self._written = None, False
         if self._path is not None:
             self._path.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ PAGE = 256
 """Entries read at a time in a replay."""
 
 MAX_TRIES = 10
-"""Of one append, whose connection is lost, or whose graph is written to by others, each time."""
+"""How often one append is tried while its connection is lost or others write to its graph."""
 
 
 class Fenced(RuntimeError):

@@ -18,10 +18,10 @@ from service.store.log import Fenced
 from service.store.watched import watched
 
 MAX_TRIES: Final = 20
-"""Of one takeover, whose connection is lost, or whose graph others change, each time."""
+"""How often one takeover is tried while its connection is lost or others change its graph."""
 
 TRIES_BACK: Final = 3
-"""Of one way back, which has time: the next heartbeat tries again."""
+"""How often one way back is tried at a heartbeat. It has time: the next heartbeat tries again."""
 
 MOST_WAITING: Final = 2000
 """Commands of a worker that are looked through for some of one graph."""
@@ -36,7 +36,7 @@ class Loads:
 
 
 class Ownership:
-    """For workers. Raises RedisError."""
+    """Takes graphs over and hands them back, for one worker. Raises RedisError."""
 
     def __init__(self, client: redis.Redis, keys: Keys) -> None:
         self._redis: Any = client
@@ -110,7 +110,7 @@ class Ownership:
         return {name: home for (name, home), owner in served if owner == worker.encode()}
 
     def loads(self) -> Loads:
-        """Of all graphs and their owners. Two round trips."""
+        """What all graphs and their owners hold. Two round trips."""
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.hgetall(self._keys.names)
             pipe.hgetall(self._keys.owners)
@@ -125,7 +125,7 @@ class Ownership:
         return Loads(of_graph, of_worker)
 
     def _fence(self, pipe: Any, graph_id: str, worker: str) -> None:
-        """Within a MULTI: a new epoch, by which commits of the owner before are refused."""
+        """Begin a new epoch, within a MULTI: commits of the owner before are refused by it."""
         pipe.hset(self._keys.graph(graph_id), "worker", worker)
         pipe.hincrby(self._keys.graph(graph_id), "epoch", 1)
 

@@ -17,11 +17,13 @@ import redis.asyncio
 from service.errors import ServiceError
 
 RESERVE_SHARE: Final = 10
-"""One part in so many of `maxmemory` is kept ..."""
+"""One part in so many of `maxmemory` is kept in reserve, within the two bounds below."""
 
 RESERVE_LEAST_BYTES: Final = 16 << 20
+"""The reserve has at least so much, but never more than half of `maxmemory`."""
+
 RESERVE_MOST_BYTES: Final = 256 << 20
-"""... within these bounds, and never more than half of it."""
+"""The reserve has at most so much."""
 
 FRESH_S: Final = 0.25
 """How long an answer of Redis is used; what was taken since is added to it."""
@@ -40,7 +42,7 @@ class Need(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Of the server, in bytes."""
+    """Memory of the Redis server, in bytes."""
 
     used: int = 0
     limit: int = 0
@@ -48,7 +50,7 @@ class Memory:
 
     @classmethod
     def of(cls, info: Mapping[str, Any]) -> "Memory":
-        """From INFO: what Redis itself holds against `maxmemory`."""
+        """What Redis itself holds against `maxmemory`, by its INFO."""
         used = int(info.get("used_memory", 0)) - int(info.get("mem_not_counted_for_evict", 0))
         return cls(used, int(info.get("maxmemory", 0)))
 
@@ -103,7 +105,7 @@ class Room(_Room):
         self._redis: Any = client
 
     def take(self, more: int, need: Need, of: int = 0) -> None:
-        """Before `more` bytes are written, as the first of `of` bytes. Raises out_of_memory if these have no room.
+        """Count `more` bytes before they are written, the first of `of`. Raises out_of_memory if these have no room.
 
         At most one round trip, mostly none.
         """
@@ -116,7 +118,7 @@ class Room(_Room):
 
 
 class AsyncRoom(_Room):
-    """The same for API processes."""
+    """Room as API processes ask for it, in their event loop."""
 
     def __init__(self, client: redis.asyncio.Redis) -> None:
         super().__init__()

@@ -60,7 +60,7 @@ class Capacities(BaseModel):
 
     @property
     def commit(self) -> str | None:
-        """Of the last update that is in it; None for a graph as it was loaded."""
+        """The mark of the last update that is in the snapshot; None for a graph as it was loaded."""
         last = self.known[-1] if self.known else None
         return last.applied.commit if last is not None and last.version == self.version else None
 
@@ -151,7 +151,7 @@ class Snapshots:
 
 
 def _commit(logged: list[tuple[bytes, dict[bytes, bytes]]]) -> str | None:
-    """Of a log entry, if it is there."""
+    """The mark of a log entry; None if the entry is not there."""
     return Applied.model_validate_json(logged[0][1][b"applied"]).commit if logged else None
 
 

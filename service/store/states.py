@@ -17,14 +17,15 @@ from gpu_engine.networks.terminals import Terminals
 from service.protocol import Kind
 
 MAX_BYTES: Final = 64 << 10
-"""Of a graph's list, compressed; what was asked for the longest ago is left out of a longer one."""
+"""Longest list of a graph, compressed. States that were asked for the longest ago are left out of a longer one."""
 
 UNPACKED_BYTES: Final = 1 << 20
 ROW_BYTES: Final = 12
-"""Of a terminal: its vertex and its cap."""
+"""What a terminal takes: its vertex and its cap."""
 
 TTL_S: Final = 7 * 24 * 3600
-"""It is written again whenever states come and go. The list of a graph that no release knows any more does not stay."""
+"""How long a list is kept that is not written again, as one of a graph that nobody knows any more. Whenever flow states
+come and go, their list is written."""
 
 COLUMNS: Final = ("<i4", "<i8", "<i4", "<i8")
 
@@ -38,7 +39,7 @@ class Noted:
 
 
 def pack_states(noted: Sequence[Noted]) -> bytes:
-    """The last ones, as many as fit. Larger ones are told by their counts, before anything is written."""
+    """The last of these states, as many as fit. A state that is too large is known by its counts, and not written."""
     kept: list[Noted] = []
     n_bytes = 0
     for state in reversed(noted):
@@ -63,7 +64,7 @@ def _packed(noted: Sequence[Noted]) -> bytes:
 
 
 def unpack_states(packed: bytes | None) -> list[Noted]:
-    """The inverse. What cannot be read is nothing: the graph does without."""
+    """The inverse of `pack_states`. A list that cannot be read is empty: the graph does without it."""
     if not packed:
         return []
     try:

@@ -101,7 +101,7 @@ def flow(network: Network, units: UnitArray, *, zeros: bool, acyclic: bool) -> d
 
 
 def paths(network: Network, found: Paths) -> dict[str, object]:
-    """By path, and the edges of all of them in one column."""
+    """A row for each path, and the edges of all paths in one column."""
     offsets = found.offsets
     return {
         "source": labels(network.vertex_labels, listed(found.sources)),

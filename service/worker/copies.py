@@ -112,7 +112,7 @@ class Copies:
         return graph
 
     def network(self, edges: EdgeList) -> Network:
-        """As the engine of the settings wants it."""
+        """A network of these edges, as the engine of the settings wants it."""
         return load_network(edges, self._settings.engine)
 
     def engine(self, name: str, network: Network) -> Engine:
@@ -122,7 +122,7 @@ class Copies:
         return self._open_engine(network, room=room)
 
     def note(self, graph: Graph) -> None:
-        """Tell the catalogue what the graph takes."""
+        """Tell the catalogue what the graph takes, and which flow states it has."""
         footprint = graph.footprint
         figures = {"bytes": footprint.host, "device_bytes": footprint.device, "flow_states": len(graph.states)}
         keys = tuple(graph.states)

@@ -37,7 +37,7 @@ COMPLETE_EVERY: Final = 256
 """Proofs of what has changed alone, after which one looks at the whole state again."""
 
 KNOWN_BYTES: Final = 1_700
-"""Of one of them, by tracemalloc."""
+"""What one remembered key takes, as tracemalloc counts it."""
 
 
 def least_footprint(engine: str, n_vertices: int, n_edges: int) -> Footprint:
@@ -101,7 +101,7 @@ class Graph:
     noted: tuple[bytes, ...] = ()
     """Keys of the flow states that the catalogue has been told of."""
     sides: Terminals | None = None
-    """Of a matching, once one was asked for: they are the same at all capacities."""
+    """The terminals of a matching, once one was asked for: they do not depend on capacities."""
 
     @property
     def noteworthy(self) -> list[Noted]:
@@ -111,7 +111,7 @@ class Graph:
 
     @property
     def footprint(self) -> Footprint:
-        """At rest."""
+        """What the graph takes at rest."""
         return self.engine.footprint + Footprint(self.table.nbytes + KNOWN_BYTES * len(self.known))
 
     def open(self, terminals: Terminals, kind: Kind = Kind.MAX_FLOW) -> Solved:

@@ -138,11 +138,11 @@ class Graphs:
         self._reopener.begin(name)
 
     def expect(self, name: str) -> None:
-        """A command of the graph has come. From any thread."""
+        """Make way for a command of the graph that has come. From any thread."""
         self._reopener.give_way(name)
 
     def stop(self) -> None:
-        """The worker ends. From any thread."""
+        """Let go of what is solved in the background, as the worker ends. From any thread."""
         self._reopener.stop()
 
     def hand_back(self, name: str, home: str) -> None:

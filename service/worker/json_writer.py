@@ -43,7 +43,7 @@ def pieces(value: object) -> Iterator[bytes]:
 
 
 def dumps(value: object) -> str:
-    """The same in one piece, for what is short."""
+    """What `pieces` gives as one text, for values that are short."""
     return b"".join(_parts(value)).decode()
 
 

@@ -21,7 +21,7 @@ WATCH_S: Final = 0.05
 
 
 class Residents:
-    """By name, the least recently used first. Safe from any thread; one command at a time of each graph.
+    """The graphs of one worker by name. Safe from any thread, as long as each graph runs one command at a time.
 
     ``spill`` gets each graph that has given way. It is nobody's any more, and can be restored.
     """
@@ -34,11 +34,11 @@ class Residents:
         self._promised: dict[str, Footprint] = {}
         """What engines were given room for since their graph was measured."""
         self._in_use = NOTHING
-        """The sum of both."""
+        """The sum of what is held and what is promised."""
         self._at_work: dict[str, Control | None] = {}
         self._waiting: set[str] = set()
         self._modest: set[str] = set()
-        """At work, but nobody gives way or is waited for."""
+        """Graphs at work for which no other gives way, and which wait for none."""
         self._changed = threading.Condition()
 
     @property
@@ -61,19 +61,19 @@ class Residents:
 
     @property
     def held(self) -> Footprint:
-        """By all graphs at rest."""
+        """What all graphs hold at rest."""
         with self._changed:
             return sum(self._held.values(), NOTHING)
 
     def keep(self, graph: Graph) -> None:
-        """The graph is there now, as the one most recently used; in place of one of its name."""
+        """Put the graph in memory as the one most recently used, in place of one of its name."""
         with self._changed:
             self._graphs[graph.name] = graph
         self.touch(graph.name)
         self.measure(graph)
 
     def touch(self, name: str) -> None:
-        """It is the most recently used one."""
+        """Make the graph the one most recently used."""
         with self._changed:
             if name in self._graphs:
                 self._graphs.move_to_end(name)
@@ -102,7 +102,8 @@ class Residents:
 
     @contextmanager
     def at_work(self, name: str, control: Control | None = None, *, displaces: bool = True) -> Iterator[None]:
-        """While a command of the graph runs, it does not give way to others. They do to it, if it ``displaces`` any."""
+        """Around a command of the graph: meanwhile it gives way to no other graph, and others give way to it if it
+        ``displaces`` any."""
         with self._changed:
             self._at_work[name] = control
             if not displaces:
@@ -134,7 +135,7 @@ class Residents:
             raise self._refusal(needed)
 
     def _promise(self, name: str, needed: Footprint) -> Graph | None:
-        """Do it, or drop a graph that gives way and return it."""
+        """Promise the memory and return None, or drop a graph that gives way and return it."""
         with self._changed:
             while True:
                 short = self._in_use + needed - self.budget
@@ -154,7 +155,7 @@ class Residents:
                 self._wait(name)
 
     def _idle(self, name: str, short: Footprint) -> Graph | None:
-        """The least recently used of the others that would help."""
+        """The least recently used of the other graphs that are idle and hold what is short."""
         for other, graph in self._graphs.items():
             held = self._held.get(other, NOTHING)
             helps = (short.host > 0 and held.host > 0) or (short.device > 0 and held.device > 0)
@@ -163,12 +164,12 @@ class Residents:
         return None
 
     def _wake(self) -> None:
-        """Those that wait look again; until they have, nobody takes them for waiting."""
+        """Have those that wait look again; until they have, they do not count as waiting."""
         self._waiting.clear()
         self._changed.notify_all()
 
     def _wait(self, name: str) -> None:
-        """Until something has changed, or for a moment. Raises `Cancelled`."""
+        """Wait until something has changed, or for a moment. Raises `Cancelled`."""
         control = self._at_work.get(name)
         self._waiting.add(name)
         self._changed.wait(WATCH_S)

@@ -46,8 +46,8 @@ NAME_TAKEN: Final = 3
 """Exit status when another process has started under the same name."""
 
 DEVICE_SHARE: Final = 0.8
-"""Of a device's memory, for its workers to hold and solve graphs; batches, sorts of new graphs, kernels and the driver
-have the rest."""
+"""The share of a device's memory in which its workers hold and solve graphs. Batches, sorts of new graphs, kernels and
+the driver have the rest."""
 
 SWITCH_S: Final = 0.0005
 """How long a thread runs Python while others want to: short work takes its turn many times."""
@@ -105,7 +105,7 @@ class Worker:
         self._lock = threading.Lock()
 
     def run(self) -> int:
-        """Until `stop`; returns the process's exit status."""
+        """Serve until `stop`; returns the exit status of the process."""
         self._ask_redis(self._lease.acquire)
         if self._consumer.stopping:
             return 0
@@ -130,12 +130,12 @@ class Worker:
         return Footprint(settings.memory_budget_bytes, settings.device_budget_bytes or share)
 
     def stop(self) -> None:
-        """From any thread. What runs is let go of, and is pending for whoever has the name next."""
+        """Stop from any thread. What runs is let go of, and is pending for whoever has the name next."""
         self._consumer.stop()
         self.graphs.stop()
 
     def _ask_redis(self, question: Callable[[], Answer]) -> Answer | None:
-        """Again until Redis is there and takes writes; None if the worker is stopped before."""
+        """Repeat the question until Redis is there and takes writes; None if the worker is stopped before."""
         delay_s = 0.01
         while not self._consumer.stopping:
             try:
@@ -175,7 +175,7 @@ class Worker:
             log.exception("not_restored", graph=name)
 
     def _on_handed_over(self, name: str) -> None:
-        """Before anybody asks for it."""
+        """Restore a graph that another worker has handed over, before anybody asks for it."""
         with suppress(RuntimeError):  # the lanes have been closed: whoever has this name next restores all
             self._lanes.put(name, partial(self._try_restore, name))
 

@@ -24,7 +24,7 @@ from service.worker.running.costs import PER_ARC_S
 from service.worker.saving import Defer
 
 TRIES: Final = 3
-"""Of one flow state. A graph whose commands come all the time does without: it has no time to spare for them."""
+"""How often a flow state is tried. A graph whose commands come all the time has no time to spare, and does without."""
 
 log = structlog.get_logger(__name__)
 
@@ -53,13 +53,13 @@ class Reopener:
             self._line_up()
 
     def give_way(self, name: str) -> None:
-        """A command of the graph has come. From any thread."""
+        """Cancel what is being solved of the graph, as a command of it has come. From any thread."""
         with self._lock:
             if name in self._running:
                 self._running[name].cancel()
 
     def stop(self) -> None:
-        """The worker ends. From any thread."""
+        """Cancel all, as the worker ends. From any thread."""
         with self._lock:
             self._stopped = True
             self._waiting.clear()
@@ -92,7 +92,7 @@ class Reopener:
             self._line_up()
 
     def _try(self, name: str, tries: int) -> int:
-        """How often more a flow state of the graph may be tried; 0: it is not to have any more."""
+        """Try to solve one flow state. Returns how often the next may be tried; 0: the graph is to have no more."""
         control = Control()
         with self._told_to_give_way(name, control), self._copies.residents.at_work(name, control, displaces=False):
             graph = self._copies.residents.get(name)
@@ -124,7 +124,7 @@ class Reopener:
                 del self._running[name]
 
     def _reopen(self, graph: Graph, noted: Noted, control: Control) -> None:
-        """It becomes the state that was asked for the longest ago: those that were asked for since are there."""
+        """Open and solve one flow state. It goes before the others in order of use: those were asked for since."""
         key = noted.terminals.key
         if key in graph.states or len(graph.states) >= MAX_STATES:
             return

@@ -60,7 +60,7 @@ class Saver:
         self._defer(graph.name, lambda: self._save_if_here(graph), expected_s)
 
     def save_if_behind(self, graph: Graph) -> None:
-        """Before a graph leaves memory: it is read back the sooner, if its log has become long."""
+        """Write a snapshot of a graph that leaves memory, if its log has become long: so it is read back sooner."""
         if graph.unsaved >= REPLAYED_AT_ONCE:
             self.save_or_log(graph)
 

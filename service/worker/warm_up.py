@@ -27,7 +27,7 @@ from service.worker.graph import OpenEngine
 from service.worker.questions.terminals import read_terminals
 
 NAMES = ("s", "a", "b", "t", *map(str, range(252)))
-"""So many that an update is proven where it has changed something."""
+"""Labels of the network that is solved: it has enough vertices that a proof looks only at what an update changed."""
 
 EDGES = EdgeList(
     len(NAMES),

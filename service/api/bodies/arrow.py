@@ -34,13 +34,13 @@ AMOUNT_COLUMNS: Final = ("set", "add", "scale")
 UNLIMITED: Final = "unlimited"
 
 MAX_WORDS_BYTES: Final = 64 << 20
-"""A dictionary's words, each as often as it is used: they are written out for the worker."""
+"""A dictionary's words are written out for the worker, each as often as it is used: so many bytes in all."""
 WORD_BYTES: Final = 4096
-"""The longest id, 1,024 characters, has no more."""
+"""Bytes of the longest id, which has 1,024 characters."""
 
 FLOAT64_BITS: Final = 64
 INT_DIGITS: Final = 20
-"""Of the largest integer of 64 bits."""
+"""Digits of the largest integer of 64 bits."""
 
 ROW_BYTES: Final = 500
 TEXT_COPIES: Final = 6
@@ -49,7 +49,7 @@ TEXT_COPIES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class PatchLimits:
-    """Of one batch."""
+    """What one batch may have."""
 
     max_rows: int
     max_bytes: int

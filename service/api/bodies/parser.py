@@ -30,9 +30,10 @@ from service.errors import STATUS, ServiceError
 from service.telemetry import logs
 
 OOM_SCORE: Final = 500
-"""If the machine runs out of memory, the kernel takes a parser before what others depend on."""
+"""If the machine runs out of memory, the kernel ends a parser before processes that others depend on."""
+
 NICENESS: Final = 5
-"""Of a core that both want the API process gets three quarters: callers with short questions wait for it."""
+"""Where both want one core, the API process gets three quarters of it: callers with short questions wait for it."""
 PR_SET_PDEATHSIG: Final = 1
 
 log = structlog.get_logger("headrace.parser")

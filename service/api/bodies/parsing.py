@@ -30,25 +30,26 @@ from service.protocol import Arguments
 from service.settings import Settings
 
 HERE_BYTES: Final = 4096
-"""What is not longer takes the event loop some milliseconds at worst: a batch of a thousand empty operations."""
+"""A body that is no longer is read by the event loop itself: a thousand empty operations take some milliseconds."""
 
 PROCESSES: Final = 3
 LONG: Final = PROCESSES - 1
-"""At so many a body that takes `LONG_BYTES` or more is read at a time."""
+"""Processes that may read a body which takes `LONG_BYTES` or more, at the same time."""
+
 LONG_BYTES: Final = 64 << 20
 
 SLACK_BYTES: Final = 64 << 20
-"""A process may take so much more than was told of its body, and is replaced once it keeps more than that."""
+"""A process may take so much more than was estimated for its body, and is replaced once it keeps more than that."""
 
 READ_S: Final = 300.0
 ANSWER_BYTES: Final = 1 << 20
 THREADS: Final = 2
-"""At work on long bodies here: decoding, counting, hashing."""
+"""Threads of the API process that decode, count and hash long bodies."""
 
 ENVIRONMENT: Final = ("PATH", "HOME", "PYTHONPATH", "VIRTUAL_ENV", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH")
-"""Passed on; the password of Redis is not."""
+"""Variables that a parser process gets; the password of Redis is not among them."""
 PLAIN: Final = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
-"""So that memory is what is asked for, and a limit on it means something."""
+"""Variables that make libraries take no more memory than they are asked for, so that a limit on it means something."""
 
 log = structlog.get_logger("headrace.api")
 
@@ -160,7 +161,7 @@ class Parser:
 
     @property
     def is_alive(self) -> bool:
-        """It has not been killed while it waited."""
+        """Whether the process lives: it may have been killed while it waited."""
         try:
             ended = self._connection.recv(1, socket.MSG_PEEK) == b""
         except BlockingIOError:  # nothing to read, as it should be
@@ -171,7 +172,7 @@ class Parser:
 
     @property
     def may_stay(self) -> bool:
-        """It is done with what it was given, and has given nearly all memory back."""
+        """Whether the process is done with its work, and has given nearly all memory back."""
         return self._is_idle and self._grown_bytes < SLACK_BYTES
 
     async def read(self, job: Job, body: Spool, out: Spool) -> None:

@@ -28,7 +28,7 @@ from service.protocol import MatchingArgs, MaxFlowArgs, Message, PatchArgs
 
 JSON: Final = "application/json"
 JOB_LENGTH: Final = struct.Struct("<I")
-"""Of a pickled `Job`, before it on its way."""
+"""The number that goes before a pickled `Job` on its way: how many bytes it has."""
 
 
 class Task(Protocol):

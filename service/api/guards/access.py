@@ -23,14 +23,16 @@ from service.store.connection import AWAY
 from service.store.keys_seen import KeysSeen
 
 FRESH_S: Final = 2.0
-"""How long the keys as read are used; a revoked key is refused at the latest after `STALE_S`."""
+"""How long the keys are used before they are read again; a revoked key is refused at the latest after `STALE_S`."""
 
 STALE_S: Final = 5.0
-"""How long they are used while Redis does not answer; then nobody is let in."""
+"""How long the keys are used while Redis does not answer; then nobody is let in."""
 
 FETCH_S: Final = 2.0
+"""How long Redis may take to answer with the keys."""
+
 RETRY_S: Final = 0.25
-"""How long Redis may take to answer, and when it is asked again if it did not."""
+"""How long to wait before Redis is asked for the keys again when it did not answer."""
 
 OPEN: Final = frozenset({"/", "/docs", "/livez", "/readyz", "/health"})
 """A signpost, the description of the API, and probes, which say nothing but yes or no."""
@@ -90,7 +92,7 @@ class KeyTable:
         self._required = required
         self._seen = seen or KeysSeen()
         self._gone = False
-        """There were keys, and there are none now."""
+        """Whether there were keys and are none now."""
         self._keys: Mapping[str, ApiKey] | None = None
         self._read_at = 0.0
         self._try_at = 0.0
@@ -196,7 +198,7 @@ def _may_be_asked_for(scope: RequestScope, headers: Headers, any_host: bool) -> 
 
 
 def _bare(host: str) -> str:
-    """Without the port, and the brackets of IPv6."""
+    """The host without its port and the brackets of IPv6."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
     return name.strip("[]")
 

@@ -21,33 +21,44 @@ from service.errors import ServiceError
 from service.settings import Settings
 
 TIMES_KEPT: Final = 16
+"""The time that a command of a graph takes is the mean over so many of the latest commands."""
+
 TIMES_KNOWN: Final = 4
+"""The mean is not known before so many commands have ended."""
+
 OUTLIERS: Final = 2
-"""The time a command takes is the mean of so many without the longest, as a load or a snapshot may be among them. It is
-not known before there are four."""
+"""So many of the longest times are left out of the mean, as a load or a snapshot may be among them."""
 
 TOGETHER_S: Final = 0.0005
 """Commands that end within such a time were answered together."""
 
 BUSY: Final = 4
+"""Commands of waiting callers that are sent to the worker at a time, so that it is never without work of the graph. A
+crowded lane lets no more in."""
+
 AHEAD_S: Final = 0.1
-"""So many callers' commands, or more if they are over so soon, are at the worker, which is never without work then, the
-way there and back included. Of a crowded lane that is all."""
+"""More than `BUSY` commands are sent if they are over within this time: the way there and back takes time as well."""
 
 CALM_S: Final = 0.25
+"""A crowded lane is watched for at least so long before it may be found calm."""
+
 CALM_COMMANDS: Final = 10
+"""It is watched for at least as long as so many commands take."""
+
 CALM_IDLE: Final = 0.15
-"""A crowded lane is watched for so long, or so many commands; it is calm if it was idle for this share of the time."""
+"""A crowded lane is calm if it was idle for this share of the time in which it was watched."""
 
 CROWDED_S: Final = 2.0
-CROWDED_COMMANDS: Final = 100
 """After so long it is tried whether the crowd is still there: a few callers that never pause may look like one."""
 
+CROWDED_COMMANDS: Final = 100
+"""The try comes no sooner than so many commands take."""
+
 TRIES: Final = 2
-"""Of so many tries one is with a whole line, the others are with a line that is as much shorter."""
+"""After every so many cuts a line of full length is tried; after the others it is shorter by this factor."""
 
 KEY_SHARE: Final = 2
-"""One API key may have one part in so many of the open requests, and of the event streams."""
+"""One API key may have one part in this many of the open requests, and of the event streams."""
 
 LANES_KEPT: Final = 10_000
 LONGEST_RETRY_S: Final = 10.0
@@ -62,7 +73,7 @@ class Ticket:
     key_id: str | None
     waits: bool
     turn_at: float | None = None
-    """Since when it may go to the worker."""
+    """When its command was let go to the worker; None while it stands in line."""
     refusal: ServiceError | None = None
     """Why it never may: the line was cut."""
     _turn: asyncio.Future[None] | None = None
@@ -86,7 +97,7 @@ class Ticket:
         return 0.0 if self._turn is None else time.monotonic() - began
 
     def decide(self, refusal: ServiceError | None = None) -> None:
-        """It has its turn, or is refused."""
+        """Give the ticket its turn, or refuse it."""
         self.refusal = refusal
         if self._turn is not None and not self._turn.done():
             self._turn.set_result(None)
@@ -109,12 +120,12 @@ class Lane:
     waiting: deque[Ticket] = field(default_factory=deque)
     """Callers in line, the first to come first."""
     at_work: int = 0
-    """Their commands at the worker."""
+    """Commands at the worker whose callers wait."""
     jobs: int = 0
-    """Commands that nobody waits for, at the worker as well."""
+    """Commands at the worker that nobody waits for."""
     last_end: float = 0.0
     command_s: float = 0.0
-    """What one takes of late; 0: that is not known yet."""
+    """What a command takes of late, in seconds; 0: that is not known yet."""
     times_s: deque[float] = field(default_factory=lambda: deque(maxlen=TIMES_KEPT))
     together: int = 0
     """How many commands the last of these is the mean of."""
@@ -131,7 +142,7 @@ class Lane:
         return len(self.waiting) + self.at_work + self.jobs
 
     def look(self, now: float) -> None:
-        """Whether the crowd is still there, before one more is let in."""
+        """Look whether the crowd is still there, before one more is let in."""
         if self.crowded_since is None:
             return
         if self.unfinished == 0:
@@ -147,7 +158,7 @@ class Lane:
         self.watched_since, self.idle_s = now, 0.0
 
     def crowd(self, now: float, settings: Settings) -> None:
-        """The line is full: cut it to what a crowded lane holds."""
+        """Cut the line, which is full, to what a crowded lane holds."""
         if self.crowded_since is not None:
             return
         self.crowded_since = self.watched_since = now
@@ -175,7 +186,7 @@ class Lane:
         ticket.decide()
 
     def end(self, ticket: Ticket) -> None:
-        """It has ended; whoever is next in line has its turn."""
+        """Count out the ticket, whose command has ended, and give whoever is next its turn."""
         if ticket.turn_at is None:
             with suppress(ValueError):  # it was cut off
                 self.waiting.remove(ticket)
@@ -208,7 +219,7 @@ class Lane:
 
 
 class Admission:
-    """Counts; in one event loop, so without locks."""
+    """Counts what is unfinished, by graph and by key. One event loop uses it, so there are no locks."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -12,10 +12,13 @@ from starlette.datastructures import Headers
 from service.errors import ServiceError
 
 OURS: Final = frozenset({"same-origin", "none"})
-"""Of Sec-Fetch-Site: a page of our own, and an address that was typed in. `same-site` is another port or subdomain."""
+"""Values of Sec-Fetch-Site that are let in: a page of the service itself, and an address that was typed in.
+
+The value `same-site` is another port or subdomain, and is not let in.
+"""
 
 DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
-"""Left out of an Origin, but not always of a Host."""
+"""Ports that an Origin leaves out, and a Host not always."""
 
 
 def refuse_other_origins(method: str, headers: Headers) -> None:

@@ -36,7 +36,7 @@ PER_S: Final = 100.0
 """Refusals a second that are answered at once."""
 
 AT_ONCE: Final = 64
-"""As many more as may come in a moment."""
+"""Refusals beyond `PER_S` that are answered at once when they come all in a moment."""
 
 HELD_S: Final = 2.0
 """The longest time that a refusal is held back."""
@@ -81,7 +81,7 @@ class EarlyRefusals:
         self._metrics = metrics
         self._pace = Pace()
         self._refused: Counter[str] = Counter()
-        """Of which graph how many, since it was told last."""
+        """Refusals by graph since the last lines in the log."""
         self._telling: asyncio.TimerHandle | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -21,7 +21,7 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
-"""On every answer that does not set its own."""
+"""Headers of every answer that does not set its own."""
 
 PROBES: Final = frozenset({"/livez", "/readyz", "/health"})
 
@@ -61,7 +61,7 @@ class Shedding:
         self._now = 0
         self._turns = Turns()
         self._of_key: Counter[str] = Counter()
-        """By the id that is claimed: the key is looked at within, where a wrong one is refused at once."""
+        """Open requests by the key id that they claim. Whether the key is good is decided behind this layer."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in PROBES:

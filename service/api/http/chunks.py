@@ -10,7 +10,7 @@ MAX_LENGTH_LINE: Final = 256
 """Bytes of the line before a chunk: its length, and extensions that nobody reads."""
 
 MAX_TRAILER_BYTES: Final = 8 * 1024
-"""Of the lines behind the last chunk, which nobody reads either."""
+"""Bytes of the lines behind the last chunk, which nobody reads either."""
 
 HEX: Final = b"0123456789abcdefABCDEF"
 
@@ -20,12 +20,12 @@ class Refused(Exception):
 
 
 class Chunks:
-    """Of one body. Takes constant time for each chunk and no memory."""
+    """Follows the chunks of one body. Takes constant time for each chunk and no memory."""
 
     def __init__(self) -> None:
         self.is_over = False
         self._data_left = 0
-        """Of the chunk that has begun, with the end of line behind it."""
+        """Bytes still to come of the chunk that has begun, with the end of line behind it."""
         self._line = b""
         """What has come of a line that has not ended."""
         self._room_bytes = MAX_LENGTH_LINE
@@ -33,7 +33,7 @@ class Chunks:
         self._in_trailer = False
 
     def advance(self, data: bytes, at: int, most: int) -> int:
-        """From `at`, up to `most` bytes further, but not beyond the end of the body. Raises `Refused`."""
+        """The place up to which to parse: at most `most` bytes from `at`, and not beyond the body. Raises `Refused`."""
         stop = min(len(data), at + most)
         while at < stop and not self.is_over:
             if self._data_left:

@@ -29,7 +29,7 @@ class Place:
         self._connections = connections
 
     def busy(self) -> None:
-        """There is a request to answer: the place is kept until it is answered."""
+        """Keep the place until the request that has come is answered."""
         self._connections.waiting_first.pop(self, None)
         self._connections.idle.pop(self, None)
 

@@ -27,43 +27,43 @@ MAX_HEAD_BYTES: Final = 64 * 1024
 """Request line and headers together."""
 
 MAX_URL_BYTES: Final = 4 * 1024
-"""Of the request line. The longest that is of use here has a few hundred."""
+"""Longest URL of a request. The longest that is of use here has a few hundred bytes."""
 
 MAX_HEADERS: Final = 128
-"""They are looked through for each that is read, and each takes far more memory than its bytes."""
+"""Headers of a request. All are looked through for each one that is read, and each takes far more memory than bytes."""
 
 HEAD_TIMEOUT_S: Final = 20.0
-"""From the connection, the first byte of a later request, or an answer that came before the end of its body, to the
-end of the head."""
+"""Time for the end of a head to come. It begins with the connection, with the first byte of a later request, or with an
+answer that came before the end of its body."""
 
 UNSENT_BYTES: Final = 128 * 1024
-"""Of an answer, in the kernel: what the reader's machine has no room for. The rest waits here, where it is counted."""
+"""Bytes of an answer that wait in the kernel while the reader takes none. The rest waits here, where it is counted."""
 
 WRITE_TIMEOUT_S: Final = 30.0
-"""For what was handed over at once, `service.api.replies.sending.PIECE_BYTES` at most, to be taken by the reader."""
+"""Time for a reader to take what was handed over at once: `service.api.replies.sending.PIECE_BYTES` at most."""
 
 PIECE_BYTES: Final = 4 * 1024
-"""Of a body in chunks, for the parser at a time: it calls back for each chunk, and a chunk may be one byte."""
+"""Bytes of a chunked body that the parser gets at a time: it calls back for each chunk, and a chunk may be one byte."""
 
 TURN_S: Final = 0.001
-"""After so long the parser lets the event loop turn, and the connection waits until others have had theirs."""
+"""When the parser has been at work for so long, the event loop turns, and other connections come first."""
 
 BLANK_BYTES: Final = 4 * 1024
 """What empty lines before a request count as, of `MAX_HEAD_BYTES`: each costs a call of the parser."""
 
 MAX_UNREAD_BYTES: Final = 1024 * 1024
-"""Of a body that comes after its answer; then the connection is closed."""
+"""A connection is closed when more than this of a body comes after its answer."""
 
 UNHEARD: Final = frozenset({b"cookie", b"x-forwarded-for"})
 """Headers that nobody here asks for but the framework parses all the same; in Python up to 3.12.5 a cookie of 64 KiB
 takes it 14 s."""
 
 AT_ONCE: Final = struct.pack("ii", 1, 0)
-"""For SO_LINGER: what was not sent is forgotten."""
+"""The value of SO_LINGER by which a close forgets what was not sent."""
 
 CODE: Final = "invalid_request"
 END: Final = b"\r\n\r\n"
-"""Of a head."""
+"""The bytes that end a head."""
 
 
 class Part(Enum):
@@ -73,11 +73,11 @@ class Part(Enum):
     BODY = "body"
     CHUNKS = "chunks"
     AHEAD = "ahead"
-    """Of the next request, while this one is not answered yet."""
+    """The next request, while this one is not answered yet."""
 
 
 class Flow(FlowControl):
-    """Nothing more is read while some of what was read is not parsed, whoever asks for it."""
+    """The flow control of a connection, which reads nothing more while some of what was read is not parsed."""
 
     held = False
 

@@ -22,7 +22,7 @@ FORMS: Final = {
     ("path", "job_id"): "is no id of a job: those are as a 202, or the list of jobs, has them",
     ("query", "after"): "is no mark in the list of jobs: send the `next` of the page before",
 }
-"""Of parameters whose pattern would be a riddle."""
+"""What is said in place of "does not match the pattern", by where the parameter stands and its name."""
 
 HTTP_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type"}
 

@@ -26,7 +26,7 @@ class Result:
         self.sha256 = sha256
         """The digest of all pieces, in hexadecimal digits."""
         self.held_bytes = held_bytes
-        """Of it, what is in memory at most."""
+        """The most of the result that is in memory at a time."""
         self.first = first
         """Its first piece, at least one byte unless it is empty."""
         self._rest = rest

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from gpu_engine.text.near import nearest
 
 MAX_SEGMENTS: Final = 8
-"""Of a path that is compared with those there are; none of ours has as many."""
+"""A path of more segments is not compared with those there are; no path of the API has as many."""
 
 SHOWN_CHARS: Final = 120
 

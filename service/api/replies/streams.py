@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 from service.errors import ServiceError
 
 CHECK_S: Final = 1.0
-"""Between two looks at the caller's rights. The keys as read are used for `access.FRESH_S`, so a stream ends at the
-latest that much and this later than its key."""
+"""Time between two looks at the caller's rights. Keys are read again after `access.FRESH_S`, so a stream outlives its key by both
+times together at most."""
 
 Event = TypeVar("Event")
 

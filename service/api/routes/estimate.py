@@ -8,7 +8,7 @@ from service.queue.models import WorkerInfo
 
 
 def estimate(body: EstimateBody, workers: Sequence[WorkerInfo]) -> EstimateInfo:
-    """On the host as the CPU engine has it, on the device as the CUDA engine has it.
+    """What the CPU engine would take on the host, and the CUDA engine on the device.
 
     It fits if a worker has room for the graph, a flow state and a solve beside what it holds, nothing spilled.
     """

@@ -29,7 +29,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=PROBLEMS)
 
 JobId: TypeAlias = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 MARK: Final = r"^[0-9]{1,12}(\.[0-9]{1,9})?_[A-Za-z0-9_-]{1,64}$"
-"""Of a job in the list: see `service.store.jobs.listing.Mark`."""
+"""How the mark of a job in the list is written: see `service.store.jobs.listing.Mark`."""
 
 EVENT_ID: Final = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
 

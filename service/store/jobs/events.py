@@ -19,7 +19,7 @@ FROM_THE_BEGINNING: Final = "0"
 """An event that comes before all others."""
 
 MAX_ENTRY_NUMBER: Final = 2**64 - 1
-"""Either number of a stream entry's id."""
+"""The largest that either number of a stream entry's id can be."""
 
 
 class JobEvent(BaseModel):

@@ -20,7 +20,7 @@ class Known(BaseModel):
 
 
 def key_name(keys: Keys, graph: str, key: str | None) -> str:
-    """Where a key lies that was used on a graph; for no key a name that nothing lies under."""
+    """The name in Redis of an Idempotency-Key that was used on a graph; for no key, a name that nobody writes."""
     return keys.idempotency(graph, key or "")
 
 

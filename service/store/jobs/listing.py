@@ -15,7 +15,7 @@ LOOKED_AT: Final = 5_000
 """Jobs that one page may look at before it is answered with those found so far."""
 
 STEP: Final = 500
-"""Of these, in one round trip."""
+"""Jobs that are looked at in one round trip."""
 
 Sees: TypeAlias = Callable[[str], bool]
 """Whether the caller may see jobs on the graph of this name."""

@@ -42,7 +42,7 @@ def decision(keys: Keys, job_id: str) -> tuple[Read, Read]:
 
 
 def commit(pipe: Any, keys: Keys, job_id: str, result: str) -> None:
-    """Within the MULTI that does what the command asks for: its result, as its outcome."""
+    """Write the result of a command as its outcome, within the MULTI that does what the command asks for."""
     pipe.set(keys.outcome(job_id), result, ex=UNFINISHED_TTL_S)
 
 

@@ -70,7 +70,7 @@ class Jobs:
         return await self._info(job_id, row, outcome) if is_known(row) else None
 
     async def _info(self, job_id: str, row: Row, outcome: bytes | None) -> JobInfo:
-        """With its place in its worker's line, and its result."""
+        """A job with its place in its worker's line, and its result."""
         reply = read_reply(row) if has_reply(row) else None
         position = await self._redis.zrank(self._keys.waiting(worker_of(row)), job_id)
         info = describe(job_id, row, outcome, position, reply.problem if reply else None)

@@ -37,7 +37,7 @@ class JobInfo(BaseModel):
     graph: str
     status: Status
     cancelling: bool = False
-    """It was cancelled in time: nothing of it is or will be done, and it is about to end."""
+    """Whether the job was cancelled in time: nothing of it is or will be done, and it is about to end."""
     position: int | None = None
     """Jobs of the same worker that were there before; None once it runs."""
     progress: dict[str, Any] | None = None
@@ -48,7 +48,7 @@ class JobInfo(BaseModel):
     result_json: str | None = None
     """The result as text, to be passed on."""
     result_blob: str | None = None
-    """Or the blob where it lies."""
+    """The name of the blob where a long result lies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def describe(job_id: str, row: Row, outcome: bytes | None, position: int | None,
 
 
 def problem_of(row: Row) -> Problem | None:
-    """Without a look at the result."""
+    """The problem that a job has ended with, read without a look at its result."""
     return Reply.model_validate_json(row[b"reply"]).problem if has_reply(row) else None
 
 

@@ -20,7 +20,7 @@ GROUP: Final = "worker"
 """The one consumer group of every stream of commands."""
 
 RETRIED: Final = frozenset({"worker_unavailable", "engine_error", "out_of_memory", "internal_error"})
-"""Not an answer to keep: who repeats a command that ended so, under the same key, has it tried again."""
+"""Codes of problems that are no answer to keep: who repeats such a command under its key has it tried again."""
 
 REPLIES_KEPT: Final = 2000
 EVENTS_KEPT: Final = 200
@@ -128,7 +128,7 @@ def drop(pipe: Any, keys: Keys, command: Command, entry: Entry, ttl_s: int) -> N
 
 
 def forward(pipe: Any, keys: Keys, command: Command, entry: Entry, worker: str) -> None:
-    """From the worker that was given the command to another one."""
+    """Pass the command on from the worker that was given it to another one."""
     pipe.xadd(keys.commands(worker), {"command": command.model_dump_json()})
     pipe.hset(keys.job(command.id), "worker", worker)
     pipe.zadd(keys.waiting(worker), {command.id: command.created_at})
@@ -136,7 +136,7 @@ def forward(pipe: Any, keys: Keys, command: Command, entry: Entry, worker: str) 
 
 
 def move(pipe: Any, keys: Keys, command: Command, entry: Entry, fields: Mapping[bytes, bytes], worker: str) -> None:
-    """From the stream of a worker that is away to that of another, as the `fields` that the entry is to have there."""
+    """Move a command from the stream of a worker that is away to that of `worker`, as an entry with these `fields`."""
     pipe.xadd(keys.commands(worker), fields)
     pipe.zrem(keys.waiting(entry.worker), command.id)
     pipe.zadd(keys.waiting(worker), {command.id: command.created_at})

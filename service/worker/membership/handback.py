@@ -15,20 +15,20 @@ from service.store.keys import Keys
 from service.store.ownership import Ownership
 
 STEADY_LEASES: Final = 6
-"""So many leases a worker must have been ready before it gets its graphs back; twice as many after each loss ..."""
+"""A worker gets its graphs back when it has been ready for so many leases, and for twice as many after each loss."""
 
 LONGEST_STEADY_S: Final = 3600.0
 FORGOTTEN_S: Final = 3600.0
-"""... until it has kept them for so long."""
+"""A loss is forgotten when the worker has lost nothing for so long."""
 
 PLENTY: Final = 0.25
-"""Of a worker's memory: below, it does not matter who holds more."""
+"""The share of its memory up to which a worker gets graphs back even if it then holds more than the giver."""
 
 GIVEN_AT_ONCE: Final = 4
-"""Graphs with each heartbeat: each is read from Redis by the other worker, which has other work as well."""
+"""Graphs that go back with each heartbeat: the other worker reads each from Redis, and has other work as well."""
 
 IDLE_LEASES: Final = 2
-"""How long to leave it when nothing could be given back."""
+"""How many leases pass before the next look when nothing could be given back."""
 
 IsIdle = Callable[[str], bool]
 Give = Callable[[str, str], None]

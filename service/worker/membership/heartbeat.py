@@ -61,7 +61,10 @@ class Life:
         self._sign_at = time.monotonic()
 
     def shown(self) -> bool:
-        """It has shown life lately, or a thread of it has run since this was asked last, and not for `HUNG_S`."""
+        """Whether the process has shown life lately, or a thread of it has run since this was asked last.
+
+        A process that has shown no life for `HUNG_S` counts as dead even if it runs.
+        """
         now, (state, ran_s) = time.monotonic(), running(self._pid)
         least_s = BUSY_SHARE * (now - self._asked_at)
         busy = any(s - self._ran_s.get(thread, 0.0) > least_s for thread, s in ran_s.items())
@@ -105,7 +108,7 @@ def renew(client: Any, task: Task) -> bool:
 
 
 def beat(task: Task, signs: int) -> int:
-    """Until the worker ends; returns the exit status. ``signs`` is the descriptor of the input."""
+    """Renew the lease until the worker ends; returns the exit status. ``signs`` is the descriptor of the input."""
     interval_s = task.lease_s / BEATS_PER_LEASE
     client = redis.Redis.from_url(task.location, protocol=2, retry=Retry(NoBackoff(), 0), socket_timeout=task.lease_s)
     life = Life(task.pid, 2 * interval_s)

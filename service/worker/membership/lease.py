@@ -27,7 +27,7 @@ Action = Callable[[], None]
 
 
 class Lease:
-    """Held from `acquire` on. A later process of the same name takes it over at once, and the earlier one stops.
+    """The lease of a worker's name, from `acquire` on. A later process of the name takes it, and this one stops.
 
     ``location`` is the URL of Redis, for the process that renews the lease while this one is busy.
     """

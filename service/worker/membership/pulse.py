@@ -18,7 +18,10 @@ log = structlog.get_logger(__name__)
 
 
 class Pulse:
-    """Not thread-safe: the lease's thread has it. `service.worker.membership.heartbeat` says what the process does."""
+    """Keeps the heartbeat process of one worker running; `service.worker.membership.heartbeat` says what it does.
+
+    Only the thread of the lease may call it.
+    """
 
     def __init__(self, task: Task) -> None:
         self._task = task

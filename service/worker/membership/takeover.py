@@ -23,7 +23,7 @@ from service.worker.running.task import LEFT_BEHIND, parse_command, parse_remain
 
 PAGE: Final = 64
 MOVED_AT_ONCE_BYTES: Final = 64 << 20
-"""Of commands that are moved together with their graphs. What is beyond follows them, perhaps behind newer ones."""
+"""Commands of so many bytes move together with their graphs. The rest follows, perhaps behind newer commands."""
 
 log = structlog.get_logger(__name__)
 
@@ -119,7 +119,7 @@ class Takeover:
                 pipe.execute()
 
     def _move_all(self, other: str, queued: list[Queued], pipe: Any) -> None:
-        """Within a MULTI: from the other worker's stream to this one's."""
+        """Move commands from the other worker's stream to this one's, within a MULTI."""
         for one in queued:
             entry = Entry(other, one.entry_id)
             if one.command is not None:

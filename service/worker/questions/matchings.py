@@ -60,12 +60,12 @@ def fields(network: Network, found: Matching, wanted: frozenset[str]) -> dict[st
 
 
 def working_memory(network: Network) -> Footprint:
-    """Beside the engine's own, while a matching is read and proven: per edge its ends, rows and flow."""
+    """What reading and proving a matching takes beside the engine's own memory: the ends, row and flow of each edge."""
     return Footprint(32 * network.n_edges)
 
 
 def answer_bytes(network: Network) -> int:
-    """Of a matching at most: half of the vertices match the other half, an edge and two ends each; two covers."""
+    """The most that an answer's arrays take: n/2 edges, their n ends and n vertices that cover, 4 bytes each."""
     return 10 * network.n_vertices
 
 

@@ -97,14 +97,14 @@ class Consumer:
         self._control = ControlStream(client, keys, worker, self._cancel, on_restore)
         self._on_arrival = on_arrival
         self._inherits = True
-        """Until all that earlier processes of this name left behind has been read."""
+        """Whether there may be commands, not read yet, that earlier processes of this name left behind."""
 
     @property
     def stopping(self) -> bool:
         return self._stopping.is_set()
 
     def run(self) -> None:
-        """Until `stop`. Survives any absence of Redis."""
+        """Read and run commands until `stop`, through any absence of Redis."""
         threads = [
             threading.Thread(target=self._control.read, args=(self._stopping,), name="control", daemon=True),
             threading.Thread(target=self._report_progress, name="progress", daemon=True),

@@ -33,7 +33,7 @@ class ControlStream:
         self._on_restore = on_restore
 
     def read(self, stopping: threading.Event) -> None:
-        """Until `stopping`: messages as they come. Of older ones jobs and the catalogue know."""
+        """Read messages as they come, until `stopping`. What older ones said is in jobs and in the catalogue."""
         last = None
         while not stopping.is_set():
             try:

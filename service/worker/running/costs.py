@@ -13,10 +13,10 @@ from typing import Any, Final
 from service.protocol import Command, Kind
 
 LOAD_S_PER_BYTE: Final = 1e-7
-"""Of the edges as they are stored."""
+"""What a load is expected to take for each byte of its edges as they are stored."""
 
 RESTORE_S_PER_BYTE: Final = 5e-8
-"""Of the graph at rest."""
+"""What it takes to restore a graph for each byte of its host memory at rest."""
 
 PER_ARC_S: Final = {
     Kind.MAX_FLOW: 1e-7,
@@ -25,14 +25,16 @@ PER_ARC_S: Final = {
     Kind.EXPORT: 1e-7,
     Kind.RESTORE: 1e-7,
 }
-"""Of a question that was never asked: it is solved from zero."""
+"""What a command that was never timed is expected to take for each arc: a question is solved from zero."""
 
 SAME_TERMINALS: Final = 100
 """Questions of more terminals are not told apart."""
 
 TIMES: Final = 4
+"""Durations that are remembered of one command."""
+
 KEPT: Final = 20_000
-"""So many times are remembered, of so many commands."""
+"""Commands whose durations are remembered; the one that was looked up the longest ago goes first."""
 
 QUESTIONS: Final = (Kind.MAX_FLOW, Kind.MATCHING)
 Arcs = Callable[[str], int | None]
@@ -43,7 +45,7 @@ Key = tuple[str, Kind, int]
 
 
 class Costs:
-    """Of one worker. Safe from any thread."""
+    """Remembers how long commands of one worker took. Safe from any thread."""
 
     def __init__(self, arcs: Arcs = lambda graph: None) -> None:
         self._arcs = arcs
@@ -96,7 +98,7 @@ def _same(command: Command) -> Key:
 
 
 def _rows(args: dict[str, Any]) -> int:
-    """Of a PATCH, about: a packed row takes some ten characters."""
+    """About how many rows a PATCH has: a packed row takes some ten characters."""
     operations = args.get("batch", ())
     return sum(
         len(operation.get("packed") or "") // 10 or len(operation.get("edges") or operation.get("tail") or ())

@@ -24,7 +24,7 @@ TRIES: Final = 5
 
 
 class Endings:
-    """Of one worker's deliveries. Raises RedisError; then it is not known whether the command has ended."""
+    """Ends the commands of one worker. Raises RedisError; then it is not known whether the command has ended."""
 
     def __init__(self, client: redis.Redis, keys: Keys, worker: str, settings: Settings) -> None:
         self._redis: Any = client

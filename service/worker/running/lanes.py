@@ -181,7 +181,7 @@ class Lanes:
             return kept
 
     def _look_for_overruns(self) -> None:
-        """While short work waits for a slot: what has been in one for too long is long."""
+        """While short work waits for a slot, take for long whatever has been in a slot of short work for too long."""
         with self._lock:
             while not self._closed:
                 if not self._short.ready or not self._short_since or self._n_long >= self._threads + OVERRUNS:

@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 class Observer:
-    """Of one worker. Safe from any thread."""
+    """Logs, traces and times the commands of one worker. Safe from any thread."""
 
     def __init__(self, metrics: WorkerMetrics, tracing: Tracing, costs: Costs, access_log: bool) -> None:
         self._metrics = metrics

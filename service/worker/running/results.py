@@ -24,7 +24,7 @@ WRITING_BYTES: Final = 4 * RESULT_CHUNK_BYTES
 
 
 class Results:
-    """Of one worker. Safe from any thread."""
+    """Stores the results of one worker's commands. Safe from any thread."""
 
     def __init__(self, client: redis.Redis, keys: Keys, ttl_s: int) -> None:
         self._blobs = Blobs(client, keys)

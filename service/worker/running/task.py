@@ -31,9 +31,9 @@ class Task:
     """Unix seconds."""
     ended: bool = False
     status: Status | None = None
-    """Once it has ended here; None if it was handed on."""
+    """How the task has ended; None while it runs, or if it was handed on to another worker."""
     code: str | None = None
-    """Of the problem it ended with."""
+    """The code of the problem that the task has ended with."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held to start the task, to end it and to report on it."""
 
