@@ -9,8 +9,10 @@ from typing import Final, TypeVar
 from service.errors import ServiceError
 
 CHECK_S: Final = 1.0
-"""Time between two looks at the caller's rights. Keys are read again after `access.FRESH_S`, so a stream outlives its key by both
-times together at most."""
+"""Time between two looks at the caller's rights.
+
+Keys are read again after `access.FRESH_S`, so a stream outlives its key by the sum of these two times at most.
+"""
 
 Event = TypeVar("Event")
 
