@@ -1,7 +1,7 @@
 """What the service refuses, and the HTTP status each stable code is answered with.
 
 ServiceError carries one code of `STATUS`; `gpu_engine.errors.EngineError` codes are in the same table, so that
-`api.problems` answers both alike. Nothing here imports HTTP: the worker raises these too.
+`service.api.replies.problems` answers both alike. Nothing here imports HTTP: the worker raises these too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any, Final
 from gpu_engine.errors import Where
 
 RETRY_AFTER_S: Final = 1.0
-"""How soon a caller may try again what Redis or a worker was away for."""
+"""How soon a caller may try again what could not be done because Redis or a worker was away."""
 
 STATUS: Final[Mapping[str, int]] = {
     "invalid_body": 422,

@@ -76,7 +76,7 @@ class Settings(BaseSettings):
     graph_queue_short: int = Field(default=8, gt=0)
     """Commands of waiting callers for one graph, unfinished, that one API process lets in when commands take long."""
     queue_target_s: float = Field(default=2.0, ge=0)
-    """As many more are let in as end within this time; fewer once the line has been full (`api.guards.admission`)."""
+    """As many more are let in as end within this time; fewer once the line has been full (`admission.py`)."""
     key_queue_limit: int = Field(default=128, gt=0)
     """Commands of one API key, unfinished, that one API process lets in."""
     max_requests: int = Field(default=1024, gt=0)

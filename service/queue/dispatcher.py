@@ -32,7 +32,7 @@ TRIM_EVERY: Final = 64
 
 
 class Dispatcher:
-    """Start it in the event loop that uses it. Methods raise ServiceError only."""
+    """Queues commands and follows their jobs, in the event loop that starts it. Methods raise ServiceError only."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -134,14 +134,14 @@ class Dispatcher:
         return None
 
     async def job(self, job_id: str) -> JobInfo | None:
-        """None for a job that never was or is forgotten."""
+        """The job as it is now; None if it never was or is forgotten."""
         try:
             return await self._jobs.find(job_id)
         except AWAY as error:
             raise away(error) from error
 
     async def jobs(self, limit: int, sees: Sees = lambda _: True, after: Mark | None = None) -> JobPage:
-        """The newest first, without results: of those that `sees` accepts the graphs of."""
+        """A page of the jobs on graphs that `sees` accepts, the newest first, without results."""
         try:
             return await self._job_list.page(limit, sees, after)
         except AWAY as error:

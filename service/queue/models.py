@@ -31,10 +31,10 @@ class WorkerInfo(WorkerReport):
     """A worker's report, and what an API process sees of the worker."""
 
     alive: bool
-    """Its lease has not expired."""
+    """Whether its lease is held."""
     heartbeat_age_s: float
     waiting: int
-    """Commands not yet done."""
+    """Commands for the worker that are not done yet."""
     oldest_s: float = 0.0
     """Age of the oldest of them."""
 

@@ -19,18 +19,18 @@ class Seen:
 
     owner: str | None
     exists: bool
-    """There is a graph of the name."""
+    """Whether there is a graph of the name."""
     alive: bool
     waiting: int
     """Commands of the owner that have not ended."""
 
     def is_free(self, command: Command) -> bool:
-        """The command loads a graph whose name nobody serves, or nobody who is there and nothing was loaded."""
+        """Whether any worker may get the command: a load of a name that has no owner, or an absent one and no graph."""
         return command.kind is Kind.LOAD and (self.owner is None or not (self.alive or self.exists))
 
 
 class Placement:
-    """Raises ServiceError and RedisError."""
+    """Chooses workers for commands. Raises ServiceError and RedisError."""
 
     def __init__(self, keys: Keys, watch: Watch, queue_limit: int) -> None:
         self._keys = keys
@@ -40,11 +40,11 @@ class Placement:
         """The owner of each graph at its last command, who most often still is."""
 
     def guess(self, graph: str) -> str:
-        """The owner, most often; empty if it is not known at all."""
+        """Who is most likely the owner; empty if nothing is known of the graph."""
         return self._owner_of.get(graph, "")
 
     def reads(self, graph: str, guess: str) -> tuple[Read, ...]:
-        """What `seen` is to be given the answers to, with the same guess: the present one may be another by then."""
+        """What to read for `seen`, which is to get the same guess: by then `guess` may give another."""
         keys = self._keys
         return (
             ("HGET", keys.owners, graph),
@@ -54,7 +54,7 @@ class Placement:
         )
 
     async def seen(self, pipe: Any, guess: str, answers: list[Any]) -> Seen:
-        """The graph's owner. One more round trip if it is not the one that was guessed."""
+        """What the answers say of the graph's owner. One more round trip if the guess was wrong."""
         found, exists, alive, waiting = answers
         owner = None if found is None else found.decode()
         if owner is not None and owner != guess:

@@ -36,9 +36,9 @@ log = structlog.get_logger("headrace.api")
 
 
 class LatestReplies:
-    """Latest replies, for waits that begin after the end: a bound on their bytes, the oldest go first.
+    """The latest replies, for waits that begin after the end. Their bytes are bounded, and the oldest go first.
 
-    By job. Results that lie in blobs are not in here, but where they are.
+    They are kept by job. A result that lies in a blob is not kept, but the name of the blob is.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class LatestReplies:
         return None if found is None else found[0]
 
     def keep(self, reply: Reply, text_bytes: int) -> None:
-        """`text_bytes`: of the reply as it came."""
+        """Keep a reply, which came as a text of `text_bytes`."""
         if reply.id in self._replies or text_bytes > ONE_BYTES:
             return
         self._replies[reply.id] = (reply, OBJECT_BYTES + text_bytes)
@@ -64,7 +64,7 @@ class LatestReplies:
 
 
 class Replies:
-    """Start it in the event loop that uses it."""
+    """Reads replies and wakes those who wait for them, in the event loop that starts it."""
 
     def __init__(
         self, client: redis.asyncio.Redis, listeners: redis.asyncio.Redis, keys: Keys, reader: str, jobs: Jobs
@@ -77,7 +77,7 @@ class Replies:
         self.latest = LatestReplies()
         self._pending: dict[str, asyncio.Future[Reply]] = {}
         self._queued: set[str] = set()
-        """Pending jobs that Redis has confirmed."""
+        """Pending jobs whose commands Redis has confirmed to be queued."""
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -97,16 +97,16 @@ class Replies:
         self._pending[job_id] = asyncio.get_running_loop().create_future()
 
     def forget(self, job_id: str) -> None:
-        """The command was not queued after all."""
+        """Expect no reply any more: the command was not queued after all."""
         self._pending.pop(job_id, None)
 
     def confirm(self, job_id: str) -> None:
-        """Redis has said that the command is queued. From now on it is lost if its job is not there."""
+        """Take note that Redis has the command queued. From now on it is lost if its job is not there."""
         if job_id in self._pending:  # not if the reply was faster
             self._queued.add(job_id)
 
     def pending(self, job_id: str) -> asyncio.Future[Reply] | None:
-        """What will be the reply; None for a job that is not of this process, or has ended."""
+        """The future that gets the reply; None for a job that is not of this process, or has ended."""
         return self._pending.get(job_id)
 
     def when_done(self, job_id: str, act: Callable[[], None]) -> None:
@@ -147,7 +147,7 @@ class Replies:
                     self._resolve(job_id, row)
 
     def _resolve(self, job_id: str, fields: Row) -> None:
-        """A reply that cannot be read ends its own job: the reader goes on, all others wait for it."""
+        """Resolve the future of one reply. One that cannot be read ends its own job alone: the reader must go on."""
         if job_id not in self._pending:
             return
         try:

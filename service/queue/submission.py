@@ -35,7 +35,7 @@ LONGEST_PAUSE_S: Final = 0.5
 
 
 class Submission:
-    """Raises ServiceError and RedisError."""
+    """Puts commands into the streams of workers. Raises ServiceError and RedisError."""
 
     def __init__(self, client: redis.asyncio.Redis, keys: Keys, placement: Placement) -> None:
         self._redis: Any = client
@@ -44,7 +44,7 @@ class Submission:
         self._placement = placement
 
     async def submit(self, command: Command) -> str:
-        """The id of the job that is to do it: the command's own, or that of the first command under its key.
+        """Queue the command. Returns the id of its job: the command's own, or that of the first command under its key.
 
         Raises rate_limited, worker_unavailable, unknown_graph, idempotency_conflict or out_of_memory. Cost: two round
         trips.
@@ -69,7 +69,7 @@ class Submission:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _try(self, command: Command, text: bytes, chosen: WorkerInfo | None, tried: bool) -> str | None:
-        """None if a worker must be chosen first. All is asked on one connection: there may be no other to be had."""
+        """Try once; None if a worker must be chosen first. All is asked on one connection: no other may be free."""
         async with self._redis.pipeline() as pipe:
             seen, known, written = await self._look(pipe, command)
             if known is not None:
@@ -106,7 +106,7 @@ class Submission:
         return seen, known if keyed else None, bool(written)
 
     async def _ask(self, pipe: Any, keys: list[str], *reads: Read) -> list[Any]:
-        """Watch and read; and how full Redis is, in the same round trip, if that was asked too long ago."""
+        """Watch and read; if it was asked too long ago, ask in the same round trip how full Redis is."""
         if not self._room.is_stale:
             return await watched_async(pipe, keys, *reads)
         try:
@@ -118,7 +118,7 @@ class Submission:
         return answers
 
     async def _known_job(self, pipe: Any, value: bytes, command: Command) -> str:
-        """The first job of a key; of one that is forgotten it is only known that the key must not count again."""
+        """The first job of a key. Raises idempotency_conflict for another body, or if the first job is forgotten."""
         known = Known.read(value)
         if known.digest != command.body_digest:
             raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")

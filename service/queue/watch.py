@@ -18,7 +18,7 @@ log = structlog.get_logger("headrace.api")
 
 
 class Watch:
-    """Methods raise ServiceError only."""
+    """Reads what workers and Redis say of themselves. Methods raise ServiceError only."""
 
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
@@ -49,7 +49,7 @@ class Watch:
         ]
 
     async def has_ready_worker(self) -> bool:
-        """Redis answers, and a worker is alive and ready. Two questions to Redis: probes ask it all the time."""
+        """Whether Redis answers and a worker is alive and ready. Asks Redis twice only: probes come all the time."""
         try:
             ready = [report.name for report in await self._reports() if report.ready]
             return bool(ready) and bool(await self._redis.exists(*map(self._keys.lease, ready)))

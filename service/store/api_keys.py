@@ -24,18 +24,18 @@ from service.store.keys import Keys
 TOKEN: Final = re.compile(r"hr_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 PREFIX: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,127})?")
 MAX_KEYS: Final = 1000
-"""Revoked ones included: an API process reads them all every few seconds."""
+"""Keys that there may be, revoked ones included: an API process reads them all every few seconds."""
 
 
 class Scope(StrEnum):
-    """Each includes those before it."""
+    """What a key is good for. Each scope includes those before it."""
 
     READ = "read"
-    """Look, and ask for flows and cuts."""
+    """Looking at graphs, and asking for flows and cuts."""
     UPDATE = "update"
-    """Change capacities, write snapshots, cancel jobs."""
+    """Changing capacities, writing snapshots, cancelling jobs."""
     ADMIN = "admin"
-    """Create, replace and delete graphs."""
+    """Creating, replacing and deleting graphs."""
 
     def covers(self, needed: "Scope") -> bool:
         order = list(Scope)
@@ -114,11 +114,11 @@ class ApiKeys:
         return key, token
 
     def list(self) -> list[ApiKey]:
-        """The oldest first."""
+        """All keys, the oldest first."""
         return sorted(_read(self._redis.hgetall(self._name)).values(), key=lambda key: (key.created_at, key.id))
 
     def revoke(self, key_id: str) -> bool:
-        """False if there is no such key."""
+        """Revoke a key; False if there is no such key."""
         row = self._redis.hget(self._name, key_id)
         if row is None:
             return False

@@ -105,7 +105,7 @@ class AsyncBlobs:
         self._turns = asyncio.Semaphore(READ_AT_ONCE)
 
     async def put(self, data: bytes, ttl_s: int = 3600) -> str:
-        """`put_pieces`, of one piece."""
+        """Write one piece as a blob, as `put_pieces` does."""
         return await self.put_pieces([data], len(data), ttl_s)
 
     async def put_pieces(self, pieces: Iterable[bytes], n_bytes: int, ttl_s: int = 3600) -> str:
@@ -132,7 +132,7 @@ class AsyncBlobs:
             await pipe.execute()
 
     async def open(self, name: str) -> "StoredBlob":
-        """Raises `BrokenBlob` if it is not there, or not whole."""
+        """Open a blob for reading. Raises `BrokenBlob` if it is not there, or not whole."""
         key = self._keys.blob(name)
         reader = _Reader(name, await self._redis.hmget(key, HEADER))
         return StoredBlob(self._redis, key, reader, self._turns)
@@ -155,7 +155,7 @@ class StoredBlob:
 
     @property
     def held_bytes(self) -> int:
-        """What is in memory of it at most: two chunks here, and one on its way to whoever takes them."""
+        """The most of the blob that is in memory: two chunks here, and one on its way to whoever takes them."""
         return 3 * -(-self.n_bytes // max(self._reader.n_chunks, 1))
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -195,7 +195,7 @@ def _chunks(pieces: Iterable[bytes], chunk_bytes: int) -> Iterator[bytes]:
 
 
 class _Writer:
-    """The hash fields to write, chunk by chunk, the header last: without it a blob does not exist."""
+    """Makes the hash fields to write, chunk by chunk, the header last: without it a blob does not exist."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
@@ -235,6 +235,6 @@ class _Reader:
         return piece
 
     def check(self) -> None:
-        """After the last chunk."""
+        """Check the length and the digest of all, after the last chunk."""
         if self._left or self._digest.hexdigest() != self.wanted:
             raise BrokenBlob(f"blob {self._name} is not what was written")

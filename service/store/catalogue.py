@@ -94,7 +94,7 @@ class Catalogue:
         self._keys = keys
 
     async def get(self, name: str) -> GraphInfo | None:
-        """None: there is no graph of the name. One that is replaced between two looks is there all the same."""
+        """The graph; None: there is none of the name. One that is replaced between two looks is found all the same."""
         known = None
         while (graph_id := await self._redis.hget(self._keys.names, name)) not in (None, known):
             row = await self._redis.hgetall(self._keys.graph(graph_id.decode()))
@@ -104,7 +104,7 @@ class Catalogue:
         return None
 
     async def snapshots(self, name: str) -> list[SnapshotInfo] | None:
-        """The newest first; None for an unknown graph."""
+        """The snapshots of a graph, the newest first; None for an unknown graph."""
         graph_id = await self._redis.hget(self._keys.names, name)
         if graph_id is None:
             return None
@@ -235,7 +235,7 @@ class Registry:
                 pipe.execute()
 
     def states(self, graph_id: str) -> bytes | None:
-        """What `note` was last given."""
+        """The packed list of flow states that `note` was last given."""
         packed: bytes | None = self._redis.get(self._keys.states(graph_id))
         return packed
 

@@ -90,7 +90,7 @@ class Keys:
         return f"{self.prefix}job:{job_id}"
 
     def outcome(self, job_id: str) -> str:
-        """String that expires: what was decided about a command that has not ended; see `service.store.outcomes`."""
+        """String that expires: what was decided about a command that has not ended (`service.store.jobs.outcomes`)."""
         return f"{self.prefix}outcome:{job_id}"
 
     def events(self, job_id: str) -> str:
@@ -110,7 +110,7 @@ class Keys:
         return f"{self.prefix}waiting:{worker}"
 
     def control(self, worker: str) -> str:
-        """Stream: cancel requests for one worker."""
+        """Stream: what one worker is to cancel, and graphs that were handed over to it."""
         return f"{self.prefix}control:{worker}"
 
     def lease(self, worker: str) -> str:

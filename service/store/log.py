@@ -41,7 +41,7 @@ class Applied(BaseModel):
     key: str
     """The Idempotency-Key, or the command's id."""
     commit: str = ""
-    """Given to no other entry: by it two of one version are told apart, when Redis came back without the first."""
+    """A mark that no other entry has. It tells two entries of one version apart, after Redis has lost the first."""
     digest: str | None = None
     applied: int
     skipped: int
@@ -56,13 +56,13 @@ class Entry:
 
     @property
     def result_json(self) -> str:
-        """The answer to the PATCH without what flows it changed."""
+        """The answer to the PATCH, without the flows that it changed."""
         counts = self.applied.model_dump(include={"applied", "skipped", "unchanged"})
         return json.dumps({"version": self.version} | counts | {"flow_states": [], "timings_ms": {}})
 
 
 class Log:
-    """Append, replay, trim."""
+    """Appends to the logs of graphs, and replays them."""
 
     def __init__(self, client: redis.Redis, keys: Keys) -> None:
         self._redis: Any = client
@@ -142,7 +142,7 @@ def pack_change(change: Change) -> bytes:
 
 
 def unpack_change(data: bytes, skipped: int = 0, unchanged: int = 0) -> Change:
-    """The inverse; raises ValueError or ZstdError."""
+    """The inverse of `pack_change`; raises ValueError or ZstdError."""
     raw = zstandard.ZstdDecompressor().decompress(data)
     k, rest = divmod(len(raw), 17)
     if rest:

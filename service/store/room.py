@@ -60,7 +60,7 @@ class Memory:
         return min(wanted, self.limit // 2)
 
     def has_room(self, more: int, need: Need) -> bool:
-        """A Redis that is full already says so itself, and is treated as one that is away."""
+        """Whether so much more fits. A Redis that is full refuses by itself, and is treated as one that is away."""
         if not self.limit or self.used >= self.limit or need is Need.RELEASE:
             return True
         return self.used + more <= self.limit - int(need.value * self.reserve)
@@ -80,7 +80,7 @@ class _Room:
         return self._may_ask and time.monotonic() - self._asked_at >= FRESH_S
 
     def heard(self, info: Mapping[str, Any] | None) -> None:
-        """The answer to INFO; None: it was denied, and is not asked for again."""
+        """Take note of the answer to INFO; None: it was denied, and is not asked for again."""
         self._may_ask = info is not None
         self._memory = Memory() if info is None else Memory.of(info)
         self._asked_at, self._taken = time.monotonic(), 0
@@ -98,7 +98,7 @@ class _Room:
 
 
 class Room(_Room):
-    """The blocking side; of one thread at a time, or a little less exact."""
+    """Room as workers ask for it. Where several threads share one, it is a little less exact."""
 
     def __init__(self, client: redis.Redis) -> None:
         super().__init__()

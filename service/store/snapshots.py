@@ -23,7 +23,7 @@ from service.store.room import Need
 from service.store.watched import watched
 
 KEEP: Final = 2
-"""The newest snapshot and the one before."""
+"""Snapshots that are kept of a graph: the newest and the one before."""
 
 UNADOPTED_TTL_S: Final = 600
 MAX_TRIES: Final = 5
@@ -70,7 +70,7 @@ LISTED = TypeAdapter(list[SnapshotInfo])
 
 
 class Snapshots:
-    """Write, list, read."""
+    """Writes, lists and reads snapshots."""
 
     def __init__(self, client: redis.Redis, keys: Keys) -> None:
         self._redis: Any = client
@@ -78,7 +78,7 @@ class Snapshots:
         self._blobs = Blobs(client, keys)
 
     def listed(self, graph_id: str) -> list[SnapshotInfo]:
-        """The newest first."""
+        """The snapshots of a graph, the newest first."""
         return read_listed(self._redis.get(self._keys.snapshots(graph_id)))
 
     def write(self, name: str, graph_id: str, epoch: int, capacities: Capacities) -> SnapshotInfo:
@@ -94,15 +94,18 @@ class Snapshots:
         raise Fenced("the list of snapshots keeps changing")
 
     def read(self, info: SnapshotInfo) -> Capacities:
-        """Raises `BrokenSnapshot` whatever is wrong with it."""
+        """The content of a snapshot. Raises `BrokenSnapshot` whatever is wrong with it."""
         try:
             return unpack_capacities(self._blobs.get(info.blob))
         except (BrokenBlob, ValueError, KeyError, OSError, zstandard.ZstdError) as error:
             raise BrokenSnapshot(f"the snapshot of version {info.version} cannot be read: {error}") from error
 
     def _adopt(self, name: str, graph_id: str, epoch: int, info: SnapshotInfo, commit: str | None) -> bool:
-        """Updates of the graph do not disturb: its version only grows, and a new epoch or another graph of the name
-        is seen by its claim. `commit` is that of the update which led to the snapshot's version."""
+        """Put the snapshot into the list; False if the list has changed meanwhile.
+
+        Updates of the graph do not disturb: its version only grows, and a new epoch or another graph of the name is
+        seen by its claim. `commit` is the mark of the update that led to the snapshot's version.
+        """
         graph, listed_key, blob = self._keys.graph(graph_id), self._keys.snapshots(graph_id), self._keys.blob(info.blob)
         entry_id = f"{info.version}-0"
         with self._redis.pipeline() as pipe:
@@ -175,7 +178,7 @@ def pack_capacities(capacities: Capacities) -> bytes:
 
 
 def unpack_capacities(data: bytes) -> Capacities:
-    """The inverse; raises ValueError, KeyError, OSError or ZstdError."""
+    """The inverse of `pack_capacities`; raises ValueError, KeyError, OSError or ZstdError."""
     with np.load(io.BytesIO(zstandard.ZstdDecompressor().decompress(data)), allow_pickle=False) as arrays:
         count = int(arrays["count"])
         own = arrays["own"]

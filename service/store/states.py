@@ -1,4 +1,4 @@
-"""Which flow states a graph has in its worker's memory, so that they are there again after a restart.
+"""Which flow states a graph has in its worker's memory, so that they are there again after a restart or a takeover.
 
 Terminals and no flows: these are solved anew. If the list is lost, a first question waits for its solve, and no more.
 """
@@ -32,7 +32,7 @@ COLUMNS: Final = ("<i4", "<i8", "<i4", "<i8")
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """One flow state."""
+    """The kind and the terminals of one flow state."""
 
     kind: Kind
     terminals: Terminals

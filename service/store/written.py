@@ -29,7 +29,7 @@ class File(Enum):
     SOUND = "sound"
     SUSPECT = "suspect"
     BEGUN = "begun"
-    """Another one is, just now; they are safe when it is written."""
+    """Redis is writing another file just now; what was acknowledged is safe when that is done."""
 
 
 PAUSE_S: Final = 0.0005
@@ -94,7 +94,7 @@ def _refusals(pipe: Any, key: str) -> Any:
 
 
 def _next(questions: Questions, answer: Any) -> Question | None:
-    """The question after this answer, which may be an error; None: there is none."""
+    """The next question after this answer, which may be an error; None: there is none."""
     try:
         return questions.throw(answer) if isinstance(answer, redis.ResponseError) else questions.send(answer)
     except StopIteration:

@@ -29,7 +29,7 @@ from service.worker.running.task import Forward
 
 
 class Copies:
-    """Safe from any thread, as long as commands of one graph come one after the other."""
+    """Finds, restores and notes copies. Safe from any thread, as long as each graph runs one command at a time."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Copies:
         return graph
 
     def at_least(self, name: str, version: int | None) -> Graph:
-        """`ensure`. Raises version_unavailable if the graph has not reached the version."""
+        """The graph as `ensure` gives it. Raises version_unavailable if it has not reached the version."""
         graph = self.ensure(name)
         if version is not None and version > graph.version:
             raise ServiceError("version_unavailable", f"the graph is at version {graph.version}")
@@ -116,7 +116,7 @@ class Copies:
         return load_network(edges, self._settings.engine)
 
     def engine(self, name: str, network: Network) -> Engine:
-        """One that stays within the budget. Raises `OutOfMemory`."""
+        """An engine for the network, which stays within the budget. Raises `OutOfMemory`."""
         room = partial(self.residents.take, name)
         room(Footprint(network.nbytes + network.n_edges))  # and which of the edges are closed
         return self._open_engine(network, room=room)

@@ -5,7 +5,7 @@ from collections import Counter
 
 
 class Counters:
-    """Safe from any thread."""
+    """Counts events by name. Safe from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -46,7 +46,7 @@ log = structlog.get_logger(__name__)
 
 
 class Graphs:
-    """Commands of one graph come one after the other; those of different graphs side by side."""
+    """Runs commands. Those of one graph come one after the other, those of different graphs side by side."""
 
     def __init__(
         self,
@@ -177,6 +177,6 @@ class Graphs:
         self._copies.forget_notes(but=owned)
 
     def _spilled(self, graph: Graph) -> None:
-        """A graph has given way; it comes back when it is used, fast enough if it has a snapshot."""
+        """Write a snapshot of a graph that has given way, so that it comes back fast enough when it is used."""
         self._counters.count("graphs_spilled")
         self._saver.save_if_behind(graph)

@@ -56,7 +56,7 @@ class Counts(Collector):
 
 
 class WorkerMetrics:
-    """Safe from any thread. Labels are bounded: modes, kinds, statuses, and the engine's name."""
+    """The metrics of one worker. Safe from any thread. Labels are few: modes, kinds, statuses, the engine's name."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
@@ -90,7 +90,7 @@ class WorkerMetrics:
         self._proofs.labels(engine)
 
     def solved(self, mode: Mode, engine: str, solve_ms: float, certificate_ms: float, work: Mapping[str, int]) -> None:
-        """One solve with its proof; `work` is what the solver did, by operation."""
+        """Count one solve with its proof; `work` is what the solver did, by operation."""
         self._solves.labels(mode.value, engine).observe(1e-3 * solve_ms)
         self._proofs.labels(engine).observe(1e-3 * certificate_ms)
         for operation, count in work.items():
@@ -107,7 +107,7 @@ class WorkerMetrics:
         self._redis.observe(seconds)
 
     def text(self, counters: Mapping[str, int], residency: Residency) -> str:
-        """All of it in the Prometheus text format. About a millisecond."""
+        """All metrics in the Prometheus text format. Takes about a millisecond."""
         self._counts.values = counters
         self._flow_states.set(residency.flow_states)
         self._lag_updates.set(residency.lag_updates)

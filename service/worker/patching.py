@@ -32,7 +32,7 @@ from service.worker.solving import Solver
 from service.worker.written import written
 
 MAX_TRIES: Final = 10
-"""Attempts at a commit that others keep interfering with."""
+"""How often a commit is tried while others write to the graph."""
 
 log = structlog.get_logger(__name__)
 
@@ -139,13 +139,13 @@ class Patcher:
         return entry.version, applied, {"apply": 1e3 * (applied_at - began), "log": 1e3 * (logged_at - applied_at)}
 
     def _apply(self, graph: Graph, change: Change) -> None:
-        """To the engine, then to the table. Nobody sees it before it is logged; if that fails the copy is dropped."""
+        """Apply the change to engine and table. Nobody sees it before it is logged; else the copy is dropped."""
         if len(change.rows):
             graph.engine.update(change.rows, change.effective)
             graph.table.apply(change)
 
     def _solve_all(self, graph: Graph, control: Control) -> list[dict[str, object]]:
-        """Every flow state of the graph, the most recently used first."""
+        """Solve every flow state of the graph again, the most recently used first. Returns what is answered of each."""
         shown = []
         for key, solved in reversed(list(graph.states.items())):
             if key not in graph.states:

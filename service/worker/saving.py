@@ -69,7 +69,7 @@ class Saver:
             self.save_or_log(graph)
 
     def save_or_log(self, graph: Graph) -> None:
-        """`save`; a failure is counted, and is no reason to fail anything else."""
+        """Save the graph. A failure is counted, and is no reason to fail anything else."""
         try:
             self.save(graph)
         except (redis.RedisError, Fenced, BrokenBlob, ServiceError) as error:

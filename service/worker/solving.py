@@ -71,7 +71,7 @@ class Solver:
         self._residents.take(graph.name, Footprint(n_bytes + min(n_bytes, WRITING_BYTES)))
 
     def giving_way(self, graph: Graph, work: Callable[[], Done], but: Solved | None = None) -> Done:
-        """Work of the graph's engine; once no other graph can give way, its own older flow states do."""
+        """Do work of the graph's engine. Once no other graph can give way to it, older flow states of its own do."""
         while True:
             try:
                 return work()
@@ -83,7 +83,7 @@ class Solver:
                 self._residents.settle(graph)
 
     def solve(self, graph: Graph, solved: Solved, control: Control, *, complete: bool = False) -> Answer:
-        """A certified answer; older flow states of the graph give way if memory is short. Raises `Cancelled`."""
+        """Solve and certify; older flow states of the graph give way if memory is short. Raises `Cancelled`."""
         before = control.progress()
         answer = self.giving_way(
             graph, lambda: graph.solve(solved, control, self.count_failure, complete=complete), but=solved
@@ -94,6 +94,6 @@ class Solver:
         return answer
 
     def count_failure(self) -> None:
-        """An answer has failed its proof, and is not given."""
+        """Count an answer that has failed its proof, and is not given."""
         self._counters.count("certificate_failures")
         log.error("certificate_failed", worker=self._copies.worker)

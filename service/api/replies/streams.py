@@ -11,7 +11,7 @@ from service.errors import ServiceError
 CHECK_S: Final = 1.0
 """Time between two looks at the caller's rights.
 
-Keys are read again after `access.FRESH_S`, so a stream outlives its key by the sum of these two times at most.
+Keys are read again after `service.api.guards.access.FRESH_S`: a stream outlives its key by the sum of both at most.
 """
 
 Event = TypeVar("Event")

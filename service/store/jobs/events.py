@@ -31,7 +31,7 @@ class JobEvent(BaseModel):
 
 
 class Events:
-    """Raises RedisError."""
+    """Follows the events of jobs. Raises RedisError."""
 
     def __init__(self, client: redis.asyncio.Redis, listeners: redis.asyncio.Redis, keys: Keys, ttl_s: int) -> None:
         """`listeners`: for reads that block. A stream is kept for `ttl_s` after somebody began to follow it."""
@@ -79,6 +79,6 @@ class Events:
 
 
 def _entry(entry_id: str) -> tuple[int, int]:
-    """A stream entry's id, in order."""
+    """The id of a stream entry as a pair of numbers, which compare in the order of the stream."""
     milliseconds, _, sequence = entry_id.partition("-")
     return int(milliseconds), int(sequence or 0)

@@ -33,7 +33,7 @@ class Mark:
 
     @classmethod
     def parse(cls, text: str) -> "Mark":
-        """The inverse; raises ValueError."""
+        """The mark that `str` has written; raises ValueError."""
         created_at, _, job_id = text.partition("_")
         return cls(float(created_at), job_id)
 
@@ -49,7 +49,7 @@ class JobPage:
 
 
 class JobList:
-    """Raises RedisError."""
+    """Reads the list of jobs, and forgets the oldest. Raises RedisError."""
 
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client

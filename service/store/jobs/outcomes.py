@@ -32,7 +32,7 @@ class Over(Exception):
 
 
 def outcome_key(keys: Keys, job_id: str) -> str:
-    """What a commit watches, and a cancel writes."""
+    """The Redis key that a commit watches and a cancel writes."""
     return keys.outcome(job_id)
 
 

@@ -16,14 +16,14 @@ CANCELS_KEPT: Final = 1000
 
 
 class Jobs:
-    """Raises RedisError."""
+    """Reads and cancels jobs. Raises RedisError."""
 
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
         self._keys = keys
 
     async def find(self, job_id: str) -> JobInfo | None:
-        """None for a job that never was or is forgotten."""
+        """The job; None if it never was or is forgotten."""
         async with self._redis.pipeline(transaction=False) as pipe:
             pipe.get(self._keys.outcome(job_id))
             pipe.hgetall(self._keys.job(job_id))
@@ -31,7 +31,7 @@ class Jobs:
         return await self._info(job_id, row, outcome) if is_known(row) else None
 
     async def reply(self, job_id: str) -> Reply | None:
-        """None while there is none."""
+        """The reply to a job; None while there is none."""
         (row,) = await self.rows([job_id])
         return read_reply(row) if has_reply(row) else None
 

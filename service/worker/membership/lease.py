@@ -1,6 +1,7 @@
 """The lease: which process may use a worker's name, renewed by a heartbeat.
 
-A process beside the worker renews it as well (`membership.heartbeat`): it depends on no interpreter that is busy.
+A process beside the worker renews it as well (`service.worker.membership.heartbeat`), and depends on no interpreter
+that is busy.
 """
 
 import os

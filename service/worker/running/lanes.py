@@ -1,8 +1,8 @@
 """Work of one lane in order, different lanes side by side, on a bounded number of threads.
 
 Short work does not wait for long work: long work has `threads` slots, and short work has as many as long work leaves of
-them, and at least `SPARE`. Which is which is a guess (`running.costs`), and a wrong one is found out: what has been in
-a slot of short work for `SHORT_S` is long, and its slot is free for the next.
+them, and at least `SPARE`. Which is which is a guess (`service.worker.running.costs`), and a wrong one is found out:
+what has been in a slot of short work for `SHORT_S` is long, and its slot is free for the next.
 """
 
 import threading
