@@ -14,12 +14,12 @@ from service.settings import Settings
 
 IDEMPOTENCY_KEY: Final = re.compile(r"[\x20-\x7e]{1,256}")
 MAX_PREFERENCES: Final = 16
-"""The first ones are looked at; there are not that many kinds."""
+"""Preferences that are looked at, from the first on; there are not that many kinds."""
 
 VERSION: Final = re.compile(r"[1-9][0-9]{0,17}")
 ETAG: Final = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*+)"')
 MAX_ETAGS: Final = 100
-"""In one header."""
+"""ETags that one header may list."""
 
 JSON: Final = "application/json"
 FORM: Final = "application/x-www-form-urlencoded"

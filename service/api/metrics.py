@@ -29,7 +29,7 @@ log = structlog.get_logger("headrace.api")
 
 
 class Held(Protocol):
-    """Bytes that are counted one by one."""
+    """What holds bytes and counts them."""
 
     @property
     def used_bytes(self) -> int: ...
@@ -56,7 +56,7 @@ class Metrics:
         build.labels(version("headrace-server")).set(1)
 
     def show_bytes(self, **kinds: Held) -> None:
-        """Each by its name, as in ``headrace_api_bytes{kind="bodies"}``."""
+        """Show what each of these holds by its name, as in ``headrace_api_bytes{kind="bodies"}``."""
         gauge = Gauge(
             "headrace_api_bytes",
             "Memory held for bodies and for replies.",
@@ -114,7 +114,7 @@ class _Collected(Collector):
         self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        """All but the times of creation: many more series, and nobody asks for them."""
+        """The families without the times of creation, which would be as many series more, and which nobody asks for."""
         for family in self._families:
             family.samples = [sample for sample in family.samples if not sample.name.endswith("_created")]
             if family.samples or not family.name.endswith("_created"):

@@ -83,7 +83,7 @@ SECURITY: Final[dict[str, Any]] = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "`Authorization: Bearer hr_...`"},
     "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
 }
-"""Either, or none while the service has no keys."""
+"""The ways to show an API key. One of them is needed, or none while the service has no keys."""
 
 
 def install(app: FastAPI) -> None:

@@ -1,4 +1,4 @@
-"""`headrace load | list | info | delete | patch | snapshots | estimate`: graphs and what is known of them."""
+"""`headrace load | list | info | delete | patch | export | copy | restore | snapshots | estimate`: whole graphs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal

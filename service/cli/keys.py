@@ -90,7 +90,7 @@ def forget(
 
 
 def _seen() -> "KeysSeen":
-    """What is remembered beside the data of a `headrace serve` on this machine; if there is none, nothing is."""
+    """What is remembered of keys beside the data of a `headrace serve` on this machine, if there is one."""
     from service.settings import read_settings
     from service.store.keys_seen import FILE, KeysSeen
 
@@ -101,7 +101,7 @@ def _seen() -> "KeysSeen":
 
 @contextmanager
 def _table() -> "Iterator[ApiKeys]":
-    """The keys; whatever keeps us from them ends the command with one line and status 1."""
+    """The keys of the service. What makes them unreachable ends the command with one line and status 1."""
     import redis
 
     from service.host.data_dir import DataDirInUse

@@ -25,8 +25,8 @@ Popen = subprocess.Popen[bytes]
 
 
 def spawn_options(*descriptors: int) -> dict[str, Any]:
-    """How children are started: their own session (Ctrl-C reaches the supervisor alone), the given
-    descriptors inherited, and on Linux a SIGTERM if the supervisor itself is killed."""
+    """How children are started: in a session of their own, so that Ctrl-C reaches the supervisor alone, with the given
+    descriptors, and on Linux with a SIGTERM to come if the supervisor itself is killed."""
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
     parent = os.getpid()
 

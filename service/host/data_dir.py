@@ -1,4 +1,4 @@
-"""One `headrace serve` for one data directory."""
+"""The lock by which only one `headrace serve` at a time has a data directory."""
 
 import fcntl
 import json

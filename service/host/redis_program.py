@@ -24,7 +24,7 @@ END_OF_EMPTY_DUMP: Final = b"\xff" + bytes(8)
 """The mark of the end, and a checksum of zero, which stands for none."""
 
 SEVERAL_FILES_SINCE: Final = (7, 0)
-"""Earlier servers do not look into ``appendonlydir`` and would start with nothing."""
+"""The first Redis with ``appendonlydir``. Earlier ones do not look into it, and would start with nothing."""
 TRIAL_S: Final = 10.0
 POLL_S: Final = 0.005
 

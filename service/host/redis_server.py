@@ -26,7 +26,7 @@ from service.host.redis_program import Program, identify, unreadable
 from service.settings import Settings
 
 OLDEST: Final = (6, 2)
-"""XADD with NOMKSTREAM; every Valkey has it."""
+"""The oldest Redis that is new enough: it has XADD with NOMKSTREAM, as every Valkey has."""
 
 START_TIMEOUT_S = 60.0
 """Reading a long append-only file takes a while: about a second for each 100 MB."""
@@ -75,7 +75,7 @@ def find_server(data: Path) -> Program:
 
 
 def _servers() -> Iterator[str]:
-    """That of the `embedded` extra, which the tests have seen; then those on PATH."""
+    """Servers that may be started: that of the `embedded` extra, which the tests have seen, then those on PATH."""
     with suppress(importlib.metadata.PackageNotFoundError):
         for file in importlib.metadata.files(EMBEDDED) or ():
             if file.name == "valkey-server":
@@ -142,7 +142,7 @@ def running(settings: Settings) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def _private_directory(path: Path) -> None:
-    """Make it, and insist that nobody else can have made it (it may lie in a shared temporary directory)."""
+    """Make the directory, and insist that nobody else has made it: it may lie in a shared temporary directory."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = path.stat()
     if found.st_uid != os.getuid():

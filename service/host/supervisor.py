@@ -31,7 +31,7 @@ STDERR: Final = 2
 POLL_S: Final = 0.05
 BACKLOG: Final = 2048
 HOPELESS_ENDS: Final = 5
-"""A child that ends so often before the service was ever ready will not do better the next time."""
+"""The service gives up when a child has ended so often before it was ever ready."""
 
 STOP_API_S: Final = 15.0
 STOP_WORKER_S: Final = 30.0

@@ -10,7 +10,7 @@ from service.models.numbers import loads_exact
 
 
 class Body(BaseModel):
-    """Strict: unknown fields are refused, `true` is no number, "1" is no number."""
+    """The base of strict models: unknown fields are refused, `true` is no number, "1" is no number."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 

@@ -48,7 +48,7 @@ class OperationBody(Body):
         return self
 
     def check_operation(self) -> None:
-        """Edges named in one way, one verb, as many amounts as edges; raises ValueError."""
+        """Check that edges are named in one way, with one verb and as many amounts as edges; raises ValueError."""
         if (self.edges is None) == (self.tail is None and self.head is None):
             raise ValueError("name the edges by `edges`, or by `tail` and `head`")
         if (self.tail is None) != (self.head is None):

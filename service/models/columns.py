@@ -97,7 +97,7 @@ def _plain(literal: str, row: int) -> str:
 
 
 def refuse_negative(amounts: list[str], what: str, field: str) -> None:
-    """Raise for the rows below zero; "-0" is zero."""
+    """Raise `ColumnFault` for the rows below zero; "-0" is zero."""
     if "-" in "".join(amounts):
         rows = [row for row, text in enumerate(amounts) if text.startswith("-") and Decimal(text) < 0]
         if rows:
@@ -105,7 +105,7 @@ def refuse_negative(amounts: list[str], what: str, field: str) -> None:
 
 
 def refuse_infinite(amounts: list[str], what: str, field: str) -> None:
-    """Raise for the rows that are "inf"."""
+    """Raise `ColumnFault` for the rows that are "inf"."""
     if "inf" in amounts:
         rows = [row for row, text in enumerate(amounts) if text == "inf"]
         raise ColumnFault(f'row {rows[0]}: {what} is a number, not "inf"', rows, field=field)

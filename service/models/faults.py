@@ -37,10 +37,10 @@ class ColumnFault(ValueError):
         self.detail = detail
         self.rows = rows
         self.field = field
-        """The member, where a whole object was looked at."""
+        """The name of the member at fault, where a whole object was looked at."""
 
     def refusal(self, *path: object) -> ServiceError:
-        """What the caller gets; `path` leads to the column."""
+        """The refusal that the caller gets; `path` leads to the column."""
         place = (*path, self.field) if self.field else path
         detail = f"{_dotted(place)}: {self.detail}" if place else self.detail
         operation = place[1] if len(place) > 1 and place[0] == "batch" else None

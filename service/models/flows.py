@@ -13,10 +13,10 @@ from service.protocol import MaxFlowArgs
 FlowField = Literal["value", "cut", "flow", "terminals", "paths"]
 
 MAX_TERMINALS: Final = 1_000_000
-"""Sources, and sinks, of one question."""
+"""Sources that one question may have, and sinks."""
 
 MAX_PATHS: Final = 1_000_000
-"""Paths in one answer; what they take in memory is asked for before."""
+"""Paths that one answer may list. The memory for them is asked for first."""
 
 EXAMPLES: dict[str, Any] = {
     "the graph's own terminals": {"value": {}},

@@ -21,8 +21,8 @@ AWAY = (
     redis.exceptions.ReadOnlyError,
     redis.exceptions.ExecAbortError,
 )
-"""Errors by which Redis is away. It is not there, or not yet (`redis.exceptions.BusyLoadingError` is a ConnectionError),
-or it takes no writes: `maxmemory` is reached, its disk is full, or it has become a replica."""
+"""Errors that say that Redis is away. It is not there or not yet (`BusyLoadingError` is a ConnectionError), or it takes
+no writes: `maxmemory` is reached, its disk is full, or it has become a replica."""
 
 TIMEOUT_S = 30.0
 """Time for one answer of Redis: more than any blocking read takes, an fsync on a busy disk, or a chunk of a blob."""

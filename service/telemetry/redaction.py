@@ -12,10 +12,10 @@ LONGEST: Final = 16 * 1024
 """Characters of one value that the log keeps."""
 
 KEY: Final = re.compile(r"(hr_[0-9a-f]{12}_)[A-Za-z0-9_-]+")
-"""The key's id, which stays, and its secret."""
+"""An API key: its id, which stays in the log, and its secret."""
 
 USER: Final = re.compile(r"://[^/:]*:")
-"""What stands before the password in a URL. No match reaches into the next "://", so a search is linear."""
+"""The part of a URL before its password. No match reaches into the next "://", so a search is linear."""
 
 WORDS: Final = re.compile(r"(\s+)")
 
@@ -35,8 +35,8 @@ def redacted(text: str) -> str:
 
 
 def _without_password(word: str, is_whole: bool = True) -> str:
-    """The password ends at the last "@": one that is not escaped may be part of it. Without the rest of the word
-    nobody knows where that would be, so all that could be the password goes."""
+    """The text without a password in a URL, which ends at the last "@": an "@" that is not escaped may be part of it.
+    If the end of the word is cut off, nobody knows where that is, and all that could be the password goes."""
     end = word.rfind("@") if is_whole else len(word)
     user = USER.search(word, 0, max(end, 0))
     return word if user is None or user.end() == end else f"{word[: user.end()]}***{word[end:]}"

@@ -49,7 +49,7 @@ class Tracing(Protocol):
 
 
 class NoSpan:
-    """Hands its parent on, so that a trace through untraced processes stays whole."""
+    """A span that is not recorded. It hands its parent on, so that a trace through untraced processes stays whole."""
 
     def __init__(self, parent: str | None) -> None:
         self.traceparent = parent

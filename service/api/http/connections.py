@@ -22,7 +22,7 @@ class Transport(Protocol):
 
 
 class Place:
-    """One connection's, from its beginning to its end."""
+    """The place of one connection, from its beginning to its end."""
 
     def __init__(self, transport: Transport, connections: "Connections") -> None:
         self.transport = transport
@@ -34,31 +34,31 @@ class Place:
         self._connections.idle.pop(self, None)
 
     def free(self) -> None:
-        """The request is answered; what comes next has not come yet."""
+        """Take note that the request is answered, and the next one has not come yet."""
         if self in self._connections.taken:
             self._connections.idle[self] = None
 
     def leave(self) -> None:
-        """The connection has ended. It may be said more than once."""
+        """Give the place up, as the connection has ended. It may be called more than once."""
         self.busy()
         self._connections.taken.discard(self)
 
     def give_up(self) -> None:
-        """Close the connection: somebody else needs its place."""
+        """Close the connection, as somebody else needs its place."""
         self.leave()
         self.transport.abort()
 
 
 class Connections:
-    """In one event loop, so without locks. Each step takes constant time."""
+    """The places of one process. One event loop uses them, so there are no locks. Each step takes constant time."""
 
     def __init__(self, limit: int = MAX_CONNECTIONS) -> None:
         self.limit = limit
         self.taken: set[Place] = set()
         self.waiting_first: dict[Place, None] = {}
-        """Those that never sent a request, the oldest first."""
+        """Places of connections that never sent a request, the oldest first."""
         self.idle: dict[Place, None] = {}
-        """Those between two requests, the longest idle first."""
+        """Places of connections between two requests, the longest idle first."""
 
     def enter(self, transport: Transport) -> Place | None:
         """A place for a new connection; None: all others have requests to answer, so this one must go."""

@@ -16,7 +16,7 @@ ONCE: Final = frozenset(
         *(b"if-match", b"idempotency-key", b"authorization", b"x-api-key"),
     }
 )
-"""Headers that have one value here, so that of two nobody can say which counts. The parser sees to Content-Length."""
+"""Headers that may come once: of two values nobody can say which counts. The parser sees to Content-Length."""
 
 
 def is_in_chunks(headers: Iterable[tuple[bytes, bytes]]) -> bool:

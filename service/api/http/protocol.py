@@ -305,7 +305,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.send_400_response(why)
 
     def _next(self) -> None:
-        """This request is over; what comes is the head of the next."""
+        """Begin the head of the next request, as this one is over."""
         self._part = Part.HEAD
         self._head_bytes = 0
         self._begun = False

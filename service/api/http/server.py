@@ -28,12 +28,12 @@ GRACE_S = 10
 
 
 ACCEPTED_AT_ONCE: Final = 16
-"""Connections each time the event loop turns. It takes one from each descriptor of the socket, and a caller behind a
-hundred others would wait until it has turned a hundred times."""
+"""Connections that are accepted each time the event loop turns. It takes one from each descriptor of the socket: with
+one descriptor, a caller behind a hundred others would wait until it has turned a hundred times."""
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, whose garbage collector does not look through the application again."""
+    """The server of uvicorn, in a process whose garbage collector does not look through the application again."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

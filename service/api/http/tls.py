@@ -45,7 +45,7 @@ class TlsProtocol(asyncio.Protocol):
         transport.abort()
 
     def abort(self) -> None:
-        """Another connection needs the place."""
+        """End the handshake, as another connection needs the place."""
         if self._handshake is not None:
             self._handshake.cancel()
 

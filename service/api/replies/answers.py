@@ -17,7 +17,7 @@ from service.protocol import Arguments, Envelope, Kind, Message, Problem, Reply,
 from service.store.jobs.events import LOST
 
 NEVER_CUT_OFF: Final = frozenset({Kind.LOAD, Kind.DELETE})
-"""A load has been uploaded by then, and a delete makes room: they do not stand in a line that may be cut."""
+"""Commands that stand in no line that may be cut: a load has been uploaded by then, and a delete makes room."""
 
 
 def json_response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -93,7 +93,7 @@ async def answer(
     args: Arguments,
     on_sent: Callable[[], None] = lambda: None,
 ) -> Response:
-    """`ask`, with the worker's result as the body and its version as ETag."""
+    """Ask, and answer with the worker's result as the body and its version as ETag."""
     reply = await ask(request, backend, kind, graph, args, on_sent=on_sent)
     return reply if isinstance(reply, Response) else await success(backend, reply)
 
@@ -136,7 +136,7 @@ def digest(kind: Kind, *parts: bytes | memoryview) -> str:
 
 
 def digest_of_args(kind: Kind, args: Arguments) -> str:
-    """`digest` of what a command is to do: the same in every process."""
+    """The digest of what a command is to do, which is the same in every process."""
     if isinstance(args, Message):
         return digest(kind, args.model_dump_json(exclude_defaults=True).encode())
     return digest(kind, args.to_json())

@@ -32,7 +32,7 @@ class Result:
         self._rest = rest
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """All of them. Raises `BrokenBlob` in the middle if what is stored was dropped or is not what was written."""
+        """All pieces. Raises `BrokenBlob` in the middle if what is stored was dropped or is not what was written."""
         piece, self.first = self.first, b""
         yield piece
         async for piece in self._rest:

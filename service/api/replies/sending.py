@@ -19,14 +19,14 @@ from service.api.replies.problems import problem_response
 from service.errors import ServiceError
 
 PIECE_BYTES: Final = 128 * 1024
-"""Handed to the connection at a time, when it has sent the one before. `service.api.http.protocol` closes one whose
-reader does not take a piece in time. Shorter answers are not counted."""
+"""Bytes that are handed to the connection at a time, when it has sent those before. `service.api.http.protocol` closes a
+connection whose reader does not take a piece in time. Shorter answers are not counted."""
 
 SLOW_S: Final = 2.0
 """A reader who has not taken the latest piece in this time, which is 64 KiB a second, can be cut off."""
 
 CHANGES: Final = frozenset({"PUT", "PATCH", "DELETE"})
-"""What they did is done: their answers, which are short, are never refused."""
+"""Methods whose answers, which are short, are never refused: what they did is done."""
 
 log = structlog.get_logger("headrace.api")
 
@@ -38,10 +38,10 @@ class Answer:
     request_id: str
     n_bytes: int
     abort: Callable[[], None] | None
-    """Ends its connection; None: this server offers no way."""
+    """Ends the connection of the answer; None: this server offers no way."""
     sent_bytes: int = 0
     sent_at: float = field(default_factory=time.monotonic)
-    """When the latest piece had been taken."""
+    """When the reader had taken the latest piece."""
     cut_off: bool = False
 
 
@@ -112,7 +112,7 @@ class Sending:
             self._count(-answer.n_bytes)
 
     def _has_room(self, n_bytes: int) -> bool:
-        """One answer alone may be of any length."""
+        """Whether there is room for so much more. One answer alone may be of any length."""
         return not self._answers or self._held_bytes + n_bytes <= self._limit_bytes
 
     def _make_room(self, n_bytes: int) -> None:

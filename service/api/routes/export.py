@@ -69,7 +69,7 @@ def read_export(reply: Reply) -> dict[str, Any]:
 
 
 async def _and_forget(backend: Backend, result: Result, blob: str) -> AsyncIterator[bytes]:
-    """The file, which is kept no longer than it takes to send it; if it cannot be removed, it expires."""
+    """The pieces of the file, which is removed when it has been sent; if that cannot be done, it expires."""
     try:
         async for piece in result.pieces():
             yield piece

@@ -98,7 +98,7 @@ async def metrics(backend: Context) -> Response:
 
 
 async def _scrape(backend: Backend) -> bytes:
-    """Written in a thread: the event loop goes on meanwhile."""
+    """Write the scrape in a thread, so that the event loop goes on meanwhile."""
     watch = backend.dispatcher.watch
     try:
         async with _patience():
@@ -110,7 +110,7 @@ async def _scrape(backend: Backend) -> bytes:
 
 @asynccontextmanager
 async def _patience() -> AsyncIterator[None]:
-    """Raises worker_unavailable if what is inside takes longer than `PATIENCE_S`."""
+    """Raise worker_unavailable if what is inside takes longer than `PATIENCE_S`."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             yield

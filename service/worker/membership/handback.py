@@ -43,13 +43,13 @@ class Absences:
         self._key = keys.absences
 
     def read(self, worker: str) -> tuple[int, float]:
-        """How often, and when it did last, in unix seconds."""
+        """How often the worker has lost graphs lately, and when it did last, in unix seconds."""
         row = self._redis.hget(self._key, worker)
         count, _, at = (b"0 0" if row is None else row).partition(b" ")
         return int(count), float(at)
 
     def note(self, worker: str, now: float, lease_s: float) -> None:
-        """Graphs were taken from it. Several workers that take some each count as one loss."""
+        """Count that graphs were taken from the worker. Several workers that take some each count as one loss."""
         count, at = self.read(worker)
         if now - at < 2 * lease_s:
             return
@@ -64,7 +64,7 @@ def is_steady(report: WorkerReport, absence: tuple[int, float], lease_s: float) 
 
 
 class HandBack:
-    """Run by every worker with each heartbeat."""
+    """Gives graphs back to the workers that they were taken from. Every worker runs it with each heartbeat."""
 
     def __init__(
         self, client: redis.Redis, keys: Keys, worker: str, lease_s: float, is_idle: IsIdle, give: Give

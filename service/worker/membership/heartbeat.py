@@ -39,7 +39,7 @@ BUSY_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to renew, for whom. ``location`` is the URL of Redis, which may hold its password."""
+    """Which lease to renew, and for whom. ``location`` is the URL of Redis, which may hold its password."""
 
     location: str
     key: str
@@ -88,13 +88,14 @@ def running(pid: int) -> tuple[str, dict[str, float]]:
 
 
 def _stat(path: str) -> list[bytes]:
-    """The fields after the name, which may hold any character: state first, processor time 12th and 13th (proc(5))."""
+    """The fields of the file after the name, which may hold any character. The first one is the state, and the 12th and
+    13th are processor time (proc(5))."""
     with open(path, "rb") as file:
         return file.read().rpartition(b") ")[2].split()
 
 
 def renew(client: Any, task: Task) -> bool:
-    """False if another process holds the lease. Who takes it between the look and the renewal keeps it."""
+    """Renew the lease; False if another process holds it. Who takes it between the look and the renewal keeps it."""
     token = task.token.encode()
     with client.pipeline() as pipe:
         pipe.watch(task.key)

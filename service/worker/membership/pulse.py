@@ -28,7 +28,10 @@ class Pulse:
         self._process: subprocess.Popen[bytes] | None = None
 
     def show_life(self) -> None:
-        """The worker lives. Starts the process if it is not there; one that says the name is taken is not replaced."""
+        """Tell the process that the worker lives; start it if it is not there.
+
+        A process that has ended because the name is taken is not replaced.
+        """
         if self._process is not None and self._process.poll() not in (None, NAME_TAKEN):
             log.warning("heartbeat_ended", status=self._process.returncode)
             self.stop()

@@ -38,7 +38,7 @@ class Queued:
 
 
 class Takeover:
-    """Run by every worker with each heartbeat; the fencing epoch settles who was first."""
+    """Takes graphs from workers that stay away. Every worker runs it at each heartbeat; epochs settle who was first."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Takeover:
         self._move(other, self._read(other))
 
     def _take(self, name: str, other: str, queued: list[Queued]) -> bool:
-        """A graph and what waits for it, in one MULTI: what is asked from now on comes behind that."""
+        """Take a graph and what waits for it, in one MULTI: what is asked from now on comes behind that."""
         try:
             taken = self._ownership.take_over(name, self._worker, other, partial(self._move_all, other, queued))
         except Fenced:
@@ -88,7 +88,7 @@ class Takeover:
         return taken
 
     def _queued_by_graph(self, other: str) -> dict[str, list[Queued]]:
-        """Commands in their order, of graphs whose commands are all among the first so many bytes."""
+        """Commands in their order, of graphs whose commands are all among the first `MOVED_AT_ONCE_BYTES`."""
         found: dict[str, list[Queued]] = defaultdict(list)
         size = 0
         for queued in self._read(other):
@@ -112,7 +112,7 @@ class Takeover:
             start = f"({entries[-1][0].decode()}"
 
     def _move(self, other: str, left: Iterable[Queued]) -> None:
-        """Each in one MULTI. One that the other worker has just ended is dropped by whoever reads it."""
+        """Move each command in a MULTI. One that the other worker has just ended is dropped by whoever reads it."""
         for queued in left:
             with self._redis.pipeline() as pipe:
                 self._move_all(other, [queued], pipe)

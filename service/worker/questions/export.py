@@ -33,8 +33,11 @@ WRITERS: Final[Mapping[str, Callable[[EdgeList], Iterator[bytes]]]] = MappingPro
 
 
 class Export:
-    """Answers the command EXPORT: with the name of a blob where the file lies, which goes as long results do. One that
-    is packed may become another graph's, and is let go of."""
+    """Answers the command EXPORT with the name of the blob where the file lies.
+
+    A file for a caller goes as long results do. A packed one may become another graph's edges: this worker does not
+    remove it, and it expires if nobody adopts it.
+    """
 
     def __init__(self, copies: Copies, results: Results) -> None:
         self._copies = copies

@@ -19,7 +19,7 @@ from service.worker.questions.terminals import read_vertices
 
 
 def left_to_right(graph: Graph, left: Sequence[int] | Sequence[str] | None) -> Network:
-    """`oriented`, from the caller's names of left vertices. Raises `InvalidTerminals` for an unknown one as well."""
+    """The network as `oriented` draws it, by the caller's names of left vertices. Raises `InvalidTerminals` as well."""
     if left is not None:
         return oriented(graph.network, read_vertices(graph.network, left, "left", "/left"))
     return graph.network if graph.sides is not None else oriented(graph.network)

@@ -18,7 +18,10 @@ from service.protocol import MaxFlowArgs
 
 
 def read_terminals(network: Network, args: MaxFlowArgs) -> Terminals:
-    """Raises `InvalidTerminals`, `SourceIsSink` or InvalidNetwork, naming vertices as the caller does."""
+    """The terminals that a question names.
+
+    Raises `InvalidTerminals`, `SourceIsSink` or InvalidNetwork, naming vertices as the caller does.
+    """
     sources = _side(network, args.sources, network.source, "source")
     sinks = _side(network, args.sinks, network.sink, "sink")
     supply = _caps(network, args.supply, args.sources, "supply", args.rounding)

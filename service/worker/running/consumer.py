@@ -44,7 +44,7 @@ LOOK_BACK_S: Final = 2.0
 """How often to look for pending commands that nobody works on: another process of this name may have read them."""
 
 MAX_ATTEMPTS: Final = 10
-"""A command that was left behind so often by a process that ended took it down with it: it fails instead."""
+"""A command that so many processes left behind as they ended has taken them down: it fails, and is not run again."""
 
 MAX_SETBACKS: Final = 20
 """How often one delivery is tried again because others changed the graph meanwhile, or Redis refused something."""
@@ -61,7 +61,7 @@ Handler = Callable[[Task], Result]
 
 
 class Consumer:
-    """Reads until `stop`. Threads: the caller's reads commands; one reads cancels, one reports progress."""
+    """Reads and runs commands until `stop`: they are read by the caller's thread, cancels and progress have their own."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Consumer:
         self._observer = Observer(metrics or WorkerMetrics(), tracing or NoTracing(), self._costs, settings.access_log)
         self._lanes = lanes or Lanes(settings.threads)
         self._tasks: dict[bytes, Task] = {}
-        """What was read and has not ended, by stream entry."""
+        """Tasks that were read and have not ended, by stream entry."""
         self._look_back_at = 0.0
         self._tasks_lock = threading.Lock()
         self._room = threading.Semaphore(settings.queue_limit)
@@ -190,7 +190,7 @@ class Consumer:
         self._on_arrival(command.graph)
 
     def _run(self, task: Task) -> None:
-        """The task from first to last, through any absence of Redis; only `stop` leaves it pending."""
+        """Run the task until it has ended, through any absence of Redis; only `stop` leaves it pending."""
         with task.lock:
             task.started_at = time.time()
         setbacks = 0
@@ -235,7 +235,7 @@ class Consumer:
             self._endings.succeed(task, result)
 
     def _run_undecided(self, task: Task) -> Result:
-        """The result; one that is already committed, by whichever worker, is given again."""
+        """Run the command once. A result that is already committed, by whichever worker, is given again."""
         try:
             with self._redis.pipeline(transaction=False) as pipe:
                 for read in decision(self._keys, task.command.id):
@@ -252,7 +252,7 @@ class Consumer:
             return Result.of_commit(done.result)
 
     def _count_delivery(self, task: Task) -> None:
-        """Raises `EngineError` for a command that was left behind too often."""
+        """Count the delivery of a command that was left behind. Raises `EngineError` if that was so too often."""
         if not task.redelivered:
             return
         if count_attempt(self._redis, self._keys, task.command.id) > MAX_ATTEMPTS:

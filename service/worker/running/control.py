@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 class ControlStream:
-    """Read by one thread."""
+    """The stream of such messages for one worker, which one thread reads."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a command will take: what the same one took of late on that graph, or else a guess by the graph's size.
+"""How long a command will take: as an equal one took of late on that graph, or else a guess by the graph's size.
 
 Guesses are low where a command may be either. What turns out long does not stay in the way for long
 (`service.worker.running.lanes`), but short work that is taken for long waits for all that is.
@@ -53,7 +53,10 @@ class Costs:
         self._lock = threading.Lock()
 
     def expected_s(self, command: Command) -> float:
-        """The shortest of the last times, as a machine that is busy makes all of them longer; or a guess."""
+        """How long the command is expected to take, by its last times or by a guess.
+
+        The shortest of the last times counts, since a busy machine makes all of them longer.
+        """
         with self._lock:
             for key in (_same(command), _alike(command)):
                 if key in self._took_s:
@@ -82,12 +85,12 @@ class Costs:
 
 
 def _alike(command: Command) -> Key:
-    """What stands for all commands of the kind on the graph, but that updates are told apart by their size."""
+    """The key of all commands of this kind on the graph; updates are told apart by their size as well."""
     return command.graph, command.kind, _rows(command.args).bit_length() if command.kind is Kind.PATCH else 0
 
 
 def _same(command: Command) -> Key:
-    """What stands for the same question, whose flow state may be there."""
+    """The key of this very question, whose flow state may be there."""
     if command.kind not in QUESTIONS:
         return _alike(command)
     asked = {name: value for name, value in command.args.items() if name not in ("min_version", "time_limit_s")}

@@ -79,7 +79,7 @@ class Endings:
             self._end(pipe, task, result, left, keyed=known is not None and Known.read(known).job == command.id)
 
     def drop(self, task: Task) -> None:
-        """Another delivery of the command has ended it, and what it was about may have changed since."""
+        """Drop a delivery: another one has ended the command, and what it was about may have changed since."""
         with task.lock, self._redis.pipeline() as pipe:
             transitions.drop(pipe, self._keys, task.command, self._entry(task), self._settings.job_ttl_s)
             pipe.execute()
@@ -93,7 +93,7 @@ class Endings:
             task.ended = True
 
     def _end(self, pipe: Any, task: Task, result: Result | None, problem: Problem | None, keyed: bool = True) -> None:
-        """Job, reply, event and the command's removal in one MULTI.
+        """Write job, reply and event, and remove the command, in one MULTI.
 
         `keyed` False: the Idempotency-Key does not stand for this command any more, and is left alone.
         """

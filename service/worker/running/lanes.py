@@ -1,4 +1,4 @@
-"""Work of one lane in order, different lanes side by side, on a bounded number of threads.
+"""Lanes run their work in order, and different lanes run side by side, on a bounded number of threads.
 
 Short work does not wait for long work: long work has `threads` slots, and short work has as many as long work leaves of
 them, and at least `SPARE`. Which is which is a guess (`service.worker.running.costs`), and a wrong one is found out:
@@ -21,7 +21,7 @@ SPARE: Final = 2
 """Slots that short work has whatever else runs."""
 
 OVERRUNS: Final = 8
-"""Slots that may be given up so, beyond those of long work; further overruns keep theirs."""
+"""Overruns whose slots are free for other short work, beyond the slots of long work; further overruns keep theirs."""
 
 Work = Callable[[], None]
 Expect = Callable[[], float]
@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Work with what it is expected to take."""
+    """Work, and a guess of how long it will take."""
 
     work: Work
     expect: Expect
@@ -52,13 +52,13 @@ class Crew:
 
 
 class Lanes:
-    """One lane per graph. A lane gives way to others after each piece of work. Work should not raise."""
+    """Runs one lane for each graph. A lane gives way to others after each piece of work. Work should not raise."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
         self._lock = threading.RLock()
         self._queues: dict[str, deque[Piece]] = {}
-        """What each lane has. The first piece may be running."""
+        """The work of each lane. The first piece may be running."""
         self._short = Crew("short", threading.Condition(self._lock))
         self._long = Crew("long", threading.Condition(self._lock))
         self._short_since: OrderedDict[str, float] = OrderedDict()
@@ -70,7 +70,7 @@ class Lanes:
         self._closed = False
 
     def put(self, lane: str, work: Work, expect: Expect = lambda: 0.0) -> None:
-        """Queue `work` behind what the lane already has. Bounded by whoever calls."""
+        """Queue `work` behind what the lane already has. Whoever calls bounds how much there is."""
         with self._lock:
             queue = self._queues.setdefault(lane, deque())
             queue.append(Piece(work, expect))
@@ -82,12 +82,12 @@ class Lanes:
             return lane not in self._queues
 
     def is_crowded(self, lane: str) -> bool:
-        """Work waits behind what runs."""
+        """Whether work of the lane waits behind what runs."""
         with self._lock:
             return len(self._queues.get(lane, ())) > 1
 
     def close(self) -> None:
-        """Wait for what is running; what waits is dropped."""
+        """End all threads: wait for what is running, and drop what waits."""
         with self._lock:
             self._closed = True
             for condition in (self._short.called, self._long.called, self._late):
@@ -97,7 +97,7 @@ class Lanes:
             thread.join()
 
     def _line_up(self, lane: str) -> None:
-        """The lane's first piece may start."""
+        """Let the lane's first piece start when there is a slot for it."""
         try:
             is_short = self._queues[lane][0].expect() <= SHORT_S
         except Exception:  # it is run all the same, and fails by itself if it must
@@ -164,7 +164,7 @@ class Lanes:
             return lane
 
     def _end(self, lane: str, crew: Crew) -> bool:
-        """The lane's first piece is done. False if it was an overrun."""
+        """Take the lane's first piece, which is done, off the lane. False if it was an overrun."""
         with self._lock:
             kept = crew is self._long or self._short_since.pop(lane, None) is not None
             crew.coming += kept

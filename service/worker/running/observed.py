@@ -37,7 +37,7 @@ class Observer:
             self._tell(task, span, ids)
 
     def _tell(self, task: Task, span: Span, ids: dict[str, str | None]) -> None:
-        """How the task went."""
+        """Tell metrics, trace, costs and log how the task went."""
         command, started_at = task.command, task.started_at or task.command.created_at
         queue_s, run_s = started_at - command.created_at, time.time() - started_at
         if task.status is not None:

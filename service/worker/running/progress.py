@@ -16,7 +16,7 @@ TICK_S: Final = 0.25
 
 
 class Progress:
-    """Writes reports. Raises RedisError."""
+    """Writes how far tasks are into their jobs. Raises RedisError."""
 
     def __init__(self, client: redis.Redis, keys: Keys, settings: Settings) -> None:
         self._redis: Any = client

@@ -13,7 +13,7 @@ from gpu_engine.engine import Control
 from service.protocol import Command, Kind, Status
 
 LEFT_BEHIND: Final = b"left_behind"
-"""In a stream entry that was moved: the worker it was moved from had been given it."""
+"""A field of a stream entry that was moved: it says that the worker before had been given the command."""
 
 
 @dataclass(eq=False, slots=True)
@@ -23,9 +23,9 @@ class Task:
     entry_id: bytes
     command: Command
     redelivered: bool
-    """A process that has ended left it behind: it may have run before, wholly or in part."""
+    """Whether a process that has ended left it behind: it may have run before, wholly or in part."""
     readable: bool = True
-    """False: `command` is what could be made out of it (`parse_remains`), and it is refused."""
+    """False: `command` is only what `parse_remains` could make out, and it is refused."""
     control: Control = field(default_factory=Control)
     started_at: float | None = None
     """Unix seconds."""
@@ -47,7 +47,7 @@ class Forward(Exception):
 
 
 def parse_command(fields: dict[bytes, bytes] | None) -> Command | None:
-    """None for what is no command, such as an entry that was deleted while pending."""
+    """The command of an entry; None for what is no command, such as an entry that was deleted while pending."""
     try:
         return Command.model_validate_json((fields or {})[b"command"])
     except (KeyError, ValidationError):
