@@ -82,11 +82,9 @@ class ServiceError(Exception):
         detail: one sentence for the caller.
         rows: rows of the columns that are at fault; at most ten are kept.
         retry_after_s: when to try again, for rate_limited and worker_unavailable.
+        unread: the rest of the request's body is not read, and the connection ends with the answer.
         where: any other members of `gpu_engine.errors.Where`.
     """
-
-    unread = False
-    """The rest of the request's body is not read: the connection ends with the answer."""
 
     def __init__(
         self,
@@ -94,6 +92,8 @@ class ServiceError(Exception):
         detail: str,
         rows: Sequence[object] = (),
         retry_after_s: float | None = None,
+        *,
+        unread: bool = False,
         **where: Any,
     ) -> None:
         if code not in STATUS:
@@ -103,6 +103,7 @@ class ServiceError(Exception):
         self.detail = detail
         self.where = Where.of(rows, **where)
         self.retry_after_s = retry_after_s
+        self.unread = unread
 
     @property
     def rows(self) -> Sequence[object]:

@@ -136,9 +136,8 @@ async def _chunks(request: Request) -> AsyncIterator[bytes]:
             async with asyncio.timeout(late_at - time.monotonic()):
                 chunk = await anext(stream, None)
         except TimeoutError:
-            error = ServiceError("invalid_request", f"a body comes at {MIN_BYTES_PER_S} bytes a second at least")
-            error.unread = True
-            raise error from None
+            detail = f"a body comes at {MIN_BYTES_PER_S} bytes a second at least"
+            raise ServiceError("invalid_request", detail, unread=True) from None
         if chunk is None:
             return
         yield chunk

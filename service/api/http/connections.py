@@ -25,8 +25,12 @@ class Place:
     """The place of one connection, from its beginning to its end."""
 
     def __init__(self, transport: Transport, connections: "Connections") -> None:
-        self.transport = transport
+        self._transport = transport
         self._connections = connections
+
+    def goes_to(self, transport: Transport) -> None:
+        """Keep the place for the connection that a handshake has become."""
+        self._transport = transport
 
     def busy(self) -> None:
         """Keep the place until the request that has come is answered."""
@@ -46,7 +50,7 @@ class Place:
     def give_up(self) -> None:
         """Close the connection, as somebody else needs its place."""
         self.leave()
-        self.transport.abort()
+        self._transport.abort()
 
 
 class Connections:

@@ -97,17 +97,18 @@ class BoundedProtocol(HttpToolsProtocol):
     config: ServerConfig
     flow: Flow
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, place: Place | None = None, **kwargs: Any) -> None:
+        """`place` is that of the handshake before, if there was one."""
         super().__init__(*args, **kwargs)
-        self.place: Place | None = None
+        self.place = place
         self._part = Part.HEAD
         self._head_bytes = 0
         self._begun = False
-        """The head has: empty lines before it do not count."""
+        """Whether the head has begun: empty lines before it do not count."""
         self._body_left = 0
         """Bytes that a body of a known length has still to come."""
         self._past_parser = False
-        """The parser takes this request for a change of protocol, so its body does not go through it."""
+        """Whether the parser takes this request for a change of protocol, so that its body does not go through it."""
         self._chunks = Chunks()
         self._tail = b""
         """The latest bytes that the parser got, where an `END` may have begun."""
@@ -127,10 +128,11 @@ class BoundedProtocol(HttpToolsProtocol):
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
         if self.place is None:
             self.place = self.config.connections.enter(transport)
+        else:
+            self.place.goes_to(transport)
         if self.place is None:
             transport.abort()
         else:
-            self.place.transport = transport  # no longer the handshake of `service.api.http.tls`
             self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:

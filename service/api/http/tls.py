@@ -8,6 +8,7 @@ import asyncio
 import os
 import socket
 import ssl
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ class TlsProtocol(asyncio.Protocol):
 
     def __init__(self, config: ServerConfig, **options: Any) -> None:
         self._config = config
-        self._http = BoundedProtocol(config=config, **options)
+        self._options = options
         self._handshake: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -40,7 +41,6 @@ class TlsProtocol(asyncio.Protocol):
             except OSError:  # no file is left
                 place.leave()
             else:
-                self._http.place = place
                 self._handshake = asyncio.get_running_loop().create_task(self._begin_tls(plain, place))
         transport.abort()
 
@@ -52,7 +52,10 @@ class TlsProtocol(asyncio.Protocol):
     async def _begin_tls(self, plain: socket.socket, place: Place) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self._http, plain, ssl=self._config.tls, ssl_handshake_timeout=HEAD_TIMEOUT_S
+                partial(BoundedProtocol, config=self._config, place=place, **self._options),
+                plain,
+                ssl=self._config.tls,
+                ssl_handshake_timeout=HEAD_TIMEOUT_S,
             )
         except (OSError, asyncio.CancelledError):  # of the connection, of TLS, of the time; or it gave way
             place.leave()

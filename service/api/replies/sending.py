@@ -19,8 +19,10 @@ from service.api.replies.problems import problem_response
 from service.errors import ServiceError
 
 PIECE_BYTES: Final = 128 * 1024
-"""Bytes that are handed to the connection at a time, when it has sent those before. `service.api.http.protocol` closes a
-connection whose reader does not take a piece in time. Shorter answers are not counted."""
+"""Bytes that are handed to the connection at a time, when it has sent those before. Shorter answers are not counted.
+
+A connection whose reader does not take a piece in time is closed by `service.api.http.protocol`.
+"""
 
 SLOW_S: Final = 2.0
 """A reader who has not taken the latest piece in this time, which is 64 KiB a second, can be cut off."""

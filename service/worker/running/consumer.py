@@ -61,7 +61,7 @@ Handler = Callable[[Task], Result]
 
 
 class Consumer:
-    """Reads and runs commands until `stop`: they are read by the caller's thread, cancels and progress have their own."""
+    """Reads and runs commands until `stop`. The thread that calls `run` reads them; cancels and progress have others."""
 
     def __init__(
         self,
