@@ -61,7 +61,7 @@ Handler = Callable[[Task], Result]
 
 
 class Consumer:
-    """Reads and runs commands until `stop`. The thread that calls `run` reads them; cancels and progress have others."""
+    """Reads and runs commands until `stop`. The thread that calls `run` reads; cancels and progress have others."""
 
     def __init__(
         self,
