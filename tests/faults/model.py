@@ -21,6 +21,7 @@ Marks: TypeAlias = tuple[int, int, int]
 """Load, batch and version that an answer names."""
 
 UNMARKED: Final = ("copy", "restore")
+"""Changes that set no mark of their own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +94,8 @@ class Model:
     """By number of the load, copy, batch or restore: the state that it made."""
     copied: dict[int, list[State]] = field(default_factory=dict)
     """By number of the copy: states of its source, committed before it, with the edges that it has."""
-    reach: dict[str, int] = field(default_factory=lambda: defaultdict(lambda: 1))
-    """By graph name: a restore of an older version may be refused."""
+    reach: dict[tuple[str, int], int] = field(default_factory=dict)
+    """By graph name and place of the load: a restore of an older version may be refused."""
     faults: list[str] = field(default_factory=list)
     """"doubled ..." or "wrong ..."."""
 
@@ -138,6 +139,7 @@ class _Builder:
         if op.kind == "copy":
             self._copied(op, state)
         self._made(op, state, f"load {op.number}")
+        self.model.reach[load.graph, place] = load.reach
         for commit in load.commits:
             change = self._change(load, commit, state)
             if change is None:
@@ -146,7 +148,6 @@ class _Builder:
             state = self._committed_as(load, commit, op, own, closed)
         if load.deleted:
             self.model.absences[load.graph].append(place)
-        self.model.reach[load.graph] = max(self.model.reach[load.graph], load.reach)
 
     def _fault(self, text: str) -> None:
         self.model.faults.append(text)

@@ -169,14 +169,16 @@ class Windows:
 
     def _check_refusal(self, op: Op, floor: Key) -> None:
         """What was refused for the sake of versions was not to be had at one of those that may have stood."""
-        versions = [state.version for state in self._possible(op, floor)]
-        if versions and floor[0] % 2 == 0 and not any(self._may_refuse(op, version) for version in versions):
-            self._fault("wrong", op, f"refused, but the versions were {sorted(set(versions))}")
+        states = self._possible(op, floor)
+        if states and floor[0] % 2 == 0 and not any(self._may_refuse(op, state) for state in states):
+            versions = sorted({state.version for state in states})
+            self._fault("wrong", op, f"refused, but the versions were {versions}")
 
-    def _may_refuse(self, op: Op, version: int) -> bool:
+    def _may_refuse(self, op: Op, state: State) -> bool:
+        """Whether the question may be refused while the graph is in this state."""
         if op.code == "version_conflict":
-            return version != op.if_match
+            return state.version != op.if_match
         if op.target is None:
-            return version < (op.min_version or 0)
-        is_trimmed = op.target < self._model.reach[self._graph] or "corrupt_snapshot" in self._history.faults
-        return is_trimmed or version < op.target
+            return state.version < (op.min_version or 0)
+        is_trimmed = op.target < self._model.reach[self._graph, state.load]
+        return is_trimmed or state.version < op.target or "corrupt_snapshot" in self._history.faults
