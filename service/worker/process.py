@@ -176,7 +176,7 @@ class Worker:
 
     def _on_handed_over(self, name: str) -> None:
         """Restore a graph that another worker has handed over, before anybody asks for it."""
-        with suppress(RuntimeError):  # the lanes have been closed: whoever has this name next restores all
+        with suppress(RuntimeError):  # no thread can be started: it is restored when it is used
             self._lanes.put(name, partial(self._try_restore, name))
 
     def _give_back(self, name: str, home: str) -> None:
