@@ -273,3 +273,15 @@ def test_a_long_body_is_freed_beside_the_loop() -> None:
             thread.join()
     with pytest.raises(OSError, match="descriptor"):
         os.fstat(descriptor)
+
+
+def test_a_body_that_comes_too_slowly_ends_its_connection(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of it is not waited for, and no request can follow it."""
+    monkeypatch.setattr("service.api.bodies.receive.GRACE_S", 0.2)
+    head = b"PUT /v1/graphs/slow HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\nContent-Length: 9\r\n\r\n"
+    with socket.create_connection(api.address, timeout=20) as connection:
+        connection.sendall(head + b"tail")
+        answer = b"".join(iter(lambda: connection.recv(4096), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"a body comes at 1024 bytes a second at least" in answer
+    assert b"connection: close" in answer.lower()

@@ -154,6 +154,15 @@ def test_who_gives_way() -> None:
     assert not connections.idle
 
 
+def test_what_a_handshake_has_become_gives_way_in_its_place() -> None:
+    connections, handshake, connection = Connections(limit=1), Caller(), Caller()
+    place = connections.enter(handshake)
+    assert place is not None
+    place.goes_to(connection)
+    assert connections.enter(Caller()) is not None
+    assert (handshake.aborted, connection.aborted) == (False, True)
+
+
 def test_one_connection_goes_on_each_time_the_loop_turns() -> None:
     """In order, however many there are; whoever has more to parse waits again."""
     turns, went_on = Turns(), []
