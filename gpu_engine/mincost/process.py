@@ -2,9 +2,9 @@
 
 OR-tools holds the interpreter's lock while it solves, and cannot be stopped. A process of its own can be, by whoever
 waits for it; it ends with its parent, PARENT, and may take BYTES of memory. The problem comes on its standard input:
-a line of JSON with the number of vertices and arcs and the value, then tails and heads as int32, capacities and costs as
-int64. The last two vertices are where all flow comes from and where it goes to. The answer is a line with the status,
-and where that is ``OPTIMAL`` the flow of each arc as int64.
+a line of JSON with the number of vertices and arcs and the value, then tails and heads as int32, capacities and costs
+as int64. The last two vertices are where all flow comes from and where it goes to. The answer is a line with the
+status, and where that is ``OPTIMAL`` the flow of each arc as int64.
 """
 
 import ctypes
@@ -13,6 +13,7 @@ import os
 import resource
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -43,8 +44,7 @@ def _prepare(parent: int, n_bytes: int) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it died before we asked
             os._exit(1)
-        from ortools.graph.python import min_cost_flow as _  # what it takes by itself is not the problem's
-
+        import_module("ortools.graph.python.min_cost_flow")  # what it takes by itself is not the problem's
         lines = Path("/proc/self/status").read_text().splitlines()
         has = next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmData:"))
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)

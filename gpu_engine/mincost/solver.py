@@ -36,8 +36,8 @@ def solver_bytes(problem: Problem) -> int:
 def solve(problem: Problem, control: Control) -> UnitArray:
     """int64[k]: a cheapest flow of the value along each arc, by cost scaling (Goldberg 1997, in OR-tools).
 
-    Raises `Cancelled` within `TICK_S` of a cancel, `Infeasible`, `CapacityOverflow`, `CostOverflow`, `OutOfMemory`. Half
-    a second more than the solve: the process is started for it.
+    Raises `Cancelled` within `TICK_S` of a cancel, `Infeasible`, `CapacityOverflow`, `CostOverflow`, `OutOfMemory`.
+    Half a second more than the solve: the process is started for it.
     """
     if not len(problem.tail) or (problem.value == 0 and not (problem.cost < 0).any()):
         return np.zeros(len(problem.tail), np.int64)

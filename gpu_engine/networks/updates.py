@@ -122,8 +122,10 @@ class CapacityTable:
         return Change(located.touched[changed], own[changed], closed[changed], located.missing, unchanged)
 
     def locate(self, batch: Sequence[OperationLike], on_missing: Literal["error", "skip"]) -> "Located":
-        """The edges that the operations name. Raises `UnknownEdge`, `AmbiguousEdge` or `InvalidNetwork`. O(k log k), and
-        O(m log m) once for edges named by their ends."""
+        """The edges that the operations name. Raises `UnknownEdge`, `AmbiguousEdge` or `InvalidNetwork`.
+
+        O(k log k), and O(m log m) once for edges named by their ends.
+        """
         found: list[EdgeArray] = []
         place = 0
         try:

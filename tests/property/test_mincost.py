@@ -117,7 +117,9 @@ def test_every_flow_of_a_small_network(seed: int) -> None:
         np.add.at(net, head, flow)
         np.subtract.at(net, tail, flow)
         if net[1] == 0 and net[2] >= 0:
-            price = int(sum(c * (abs(f) if both else f) for c, f, both in zip(cost, flow, edges.undirected)))
+            price = int(
+                sum(c * (abs(f) if both else f) for c, f, both in zip(cost, flow, edges.undirected, strict=True))
+            )
             cheapest[int(net[2])] = min(price, cheapest.get(int(net[2]), price))
     network = Network(edges)
     for value, price in cheapest.items():
