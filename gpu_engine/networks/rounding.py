@@ -2,7 +2,7 @@
 
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, get_args
@@ -33,8 +33,8 @@ class Precision:
     decimals: int | None = None
     """Without any, the fewest that hold every capacity exactly."""
     rounding: Rounding | None = None
-    cost_decimals: int | None = None
-    """Of the costs, in place of `decimals`."""
+    cost_decimals: int | None = field(default=None, repr=False)
+    """Of the costs, in place of `decimals`. Not shown: requests are told apart by how the rest is shown."""
 
     def of_body(self, decimals: object, rounding: object = None) -> "Precision":
         """With what the body says where the caller does not. Raises `InvalidNetwork` for a statement of the body that

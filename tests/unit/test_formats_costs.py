@@ -12,7 +12,7 @@ import pytest
 from gpu_engine import formats
 from gpu_engine.errors import CostOverflow, EngineError, InvalidNetwork
 from gpu_engine.networks.edgelist import EdgeList
-from gpu_engine.networks.rounding import Precision
+from gpu_engine.networks.rounding import AS_WRITTEN, Precision
 from gpu_engine.networks.validate import check, largest_cost
 from gpu_engine.types import INFINITE
 
@@ -54,7 +54,7 @@ def arrow(cost: pa.Array, **metadata: str) -> bytes:
     return out.getvalue()
 
 
-def read_json(body: bytes, precision: Precision = Precision()) -> tuple[list[int], int]:
+def read_json(body: bytes, precision: Precision = AS_WRITTEN) -> tuple[list[int], int]:
     edges = formats.read(body, "application/json", precision=precision)
     assert edges.cost is not None
     return edges.cost.tolist(), edges.cost_decimals
