@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, Final
 
 import numpy as np
 
@@ -18,7 +20,7 @@ TICK_S: Final = 0.02
 
 PROCESS_BYTES: Final = 64 << 20
 """What the process takes before it is given a problem, at most."""
-ARC_BYTES: Final = 300
+ARC_BYTES: Final = 200
 """For each arc, of which a solver makes two, with the column it comes in."""
 VERTEX_BYTES: Final = 100
 SLACK_BYTES: Final = 16 << 20
@@ -62,23 +64,33 @@ def run(data: bytes, limit: int, control: Control) -> tuple[bytes, int]:
     command = [sys.executable, "-m", "gpu_engine.mincost.process", str(os.getpid()), str(limit)]
     environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     environment |= {"OPENBLAS_NUM_THREADS": "1"}
-    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with _file(data) as problem, _file() as answer:
+        process = subprocess.Popen(command, env=environment, stdin=problem, stdout=answer)
         try:
-            return _answer(process, data, control), process.wait()
+            _wait(process, control)
         except BaseException:
             process.kill()
+            process.wait()
             raise
+        answer.seek(0)
+        return answer.read(), process.returncode
 
 
-def _answer(process: "subprocess.Popen[bytes]", data: bytes, control: Control) -> bytes:
-    rest: bytes | None = data
-    while True:
-        if control.cancelled:
-            raise Cancelled("cancelled while the cheapest flow was computed")
-        try:
-            return process.communicate(rest, TICK_S)[0]
-        except subprocess.TimeoutExpired:
-            rest = None  # it is on its way
+@contextmanager
+def _file(data: bytes = b"") -> Iterator[BinaryIO]:
+    """A file in memory, at its beginning."""
+    with open(os.memfd_create("mincost"), "w+b") as file:
+        file.write(data)
+        file.seek(0)
+        yield file
+
+
+def _wait(process: "subprocess.Popen[bytes]", control: Control) -> None:
+    while not control.cancelled:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(TICK_S)
+            return
+    raise Cancelled("cancelled while the cheapest flow was computed")
 
 
 def _refusal(status: str, returncode: int) -> Exception:
