@@ -206,7 +206,7 @@ def solve(
     body = ends(source, sink, options.get("supply"), options.get("demand"))
     for key in ("fields", "min_version", "time_limit_s", "rounding"):
         if key in options:
-            body[key] = options[key]  # type: ignore[literal-required]
+            body[key] = options[key]
     how = {key: options[key] for key in ("zeros", "acyclic") if key in options}
     if how:
         body["flow"] = how

@@ -49,8 +49,13 @@ class CostCertificate:
     @classmethod
     def from_json(cls, body: Json) -> Self:
         across = body.get("flow_across_cut")
-        amounts = (exact(body[name]) for name in ("value", "cost", "dual_bound"))
-        return cls(body["valid"], *amounts, None if across is None else exact(across))
+        return cls(
+            valid=body["valid"],
+            value=exact(body["value"]),
+            cost=exact(body["cost"]),
+            dual_bound=exact(body["dual_bound"]),
+            flow_across_cut=None if across is None else exact(across),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,7 @@ def question(
     body = ends(source, sink, options.get("supply"), options.get("demand"))
     for key in ("value", "fields", "min_version", "time_limit_s", "rounding"):
         if options.get(key) is not None:
-            body[key] = options[key]  # type: ignore[literal-required]  # each is a key of the options
+            body[key] = options[key]
     if "zeros" in options:
         body["flow"] = {"zeros": options["zeros"]}
     return Call("POST", graph_path(name) + "/min-cost-flow", MinCostFlowResult.from_json, json_body(body))
