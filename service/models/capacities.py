@@ -1,20 +1,26 @@
 """The body of PATCH capacities: one operation, or a batch of them."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from gpu_engine.networks.rounding import Rounding
 from service.errors import ServiceError
 from service.models.body import Body
-from service.models.columns import Amounts, Ids, refuse_infinite, refuse_negative
+from service.models.columns import AmountColumn, Amounts, Ids, refuse_infinite, refuse_negative
 from service.models.faults import ColumnFault
+from service.models.flat import Kind
 from service.packed import PACKED_ROWS, pack
 from service.protocol import Operation, PatchArgs
 
 MAX_OPERATIONS = 10_000
 """Operations in one `batch`; rows have their own limit."""
+
+COLUMNS: Final[Mapping[str, Kind]] = {
+    **dict.fromkeys(("edges", "tail", "head"), "ids"),
+    **dict.fromkeys(("set", "add", "scale"), "amounts"),
+}
 
 EXAMPLES: dict[str, Any] = {
     "set": {"value": {"edges": ["a", "c"], "set": [4, 1.5]}},
@@ -67,11 +73,11 @@ class EdgeAmounts(Body):
                 raise ColumnFault(f"there are {self.n_rows} edges, but {len(self.amounts)} amounts", field=self.verb)
             self.check_amounts(self.amounts)
 
-    def check_amounts(self, amounts: list[str]) -> None:
+    def check_amounts(self, amounts: AmountColumn) -> None:
         """Raise ColumnFault for the rows of an amount that no edge can have."""
 
     @property
-    def amounts(self) -> list[str] | None:
+    def amounts(self) -> AmountColumn | None:
         return next((a for a in (self.set, self.add, self.scale) if a is not None), None)
 
     @property
@@ -86,7 +92,8 @@ class EdgeAmounts(Body):
 
     @property
     def n_rows(self) -> int:
-        return len(self.edges if self.edges is not None else self.tail or [])
+        column = self.edges if self.edges is not None else self.tail
+        return 0 if column is None else len(column)
 
     def operation(self) -> Operation:
         """The same for a worker. Not validated again: the columns have just been."""
@@ -111,7 +118,7 @@ class OperationBody(EdgeAmounts):
 
     VERBS: ClassVar[tuple[str, ...]] = ("set", "add", "scale", "op")
 
-    def check_amounts(self, amounts: list[str]) -> None:
+    def check_amounts(self, amounts: AmountColumn) -> None:
         if self.add is None:
             refuse_negative(amounts, "a capacity" if self.set is not None else "a factor", self.verb)
         if self.set is None:

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from service.models.capacities import MAX_OPERATIONS, Batch, EdgeAmounts
-from service.models.columns import Amounts, refuse_infinite
+from service.models.columns import AmountColumn, Amounts, refuse_infinite
 
 EXAMPLES: dict[str, Any] = {
     "set": {"value": {"edges": ["a", "c"], "set": [4, -1.5]}},
@@ -23,7 +23,7 @@ class CostOperation(EdgeAmounts):
     add: Amounts | None = Field(default=None, description="Added to the costs; may be negative.")
     scale: Amounts | None = Field(default=None, description="Multiplied with the costs.")
 
-    def check_amounts(self, amounts: list[str]) -> None:
+    def check_amounts(self, amounts: AmountColumn) -> None:
         refuse_infinite(amounts, "a cost" if self.scale is None else "a factor", self.verb)
 
 
