@@ -4,6 +4,9 @@ EngineError
  +-- InvalidNetwork        malformed columns, lines, rows          invalid_body
  |    +-- TooLarge         over a stated limit                     too_large
  +-- CapacityOverflow      exact sums would leave int64            capacity_overflow
+ +-- CostOverflow          exact sums of costs would, too        cost_overflow
+ +-- NoCosts               a question of costs on edges without  no_costs
+ +-- Infeasible            more flow is asked for than there is  infeasible
  +-- InvalidTerminals      no source or sink, a cap that is none   invalid_body
  |    +-- SourceIsSink     one vertex on both sides                source_is_sink
  |    +-- UnknownVertex    no vertex of the network                unknown_vertex
@@ -123,6 +126,24 @@ class CapacityOverflow(EngineError):
     """The total of the finite capacities would exceed `types.MAX_TOTAL`."""
 
     code = "capacity_overflow"
+
+
+class CostOverflow(EngineError):
+    """A cost is so large that the cost of a path could leave int64."""
+
+    code = "cost_overflow"
+
+
+class NoCosts(EngineError):
+    """The edges have no costs, and what is asked for needs them."""
+
+    code = "no_costs"
+
+
+class Infeasible(EngineError):
+    """More flow is asked for than the network can carry."""
+
+    code = "infeasible"
 
 
 class InvalidTerminals(EngineError):

@@ -40,9 +40,11 @@ class Kind(StrEnum):
     LOAD = "load"
     DELETE = "delete"
     PATCH = "patch"
+    PATCH_COSTS = "patch-costs"
     RESTORE = "restore"
     MAX_FLOW = "max-flow"
     MATCHING = "matching"
+    MIN_COST_FLOW = "min-cost-flow"
     CAPACITIES = "capacities"
     EXPORT = "export"
     SNAPSHOT = "snapshot"
@@ -98,7 +100,7 @@ class PatchArgs(Message):
 
 class RestoreArgs(Message):
     version: int
-    """The next version is to have the capacities and the closed edges of this one."""
+    """The next version is to have the capacities, the closed edges and the costs of this one."""
     if_match: int | list[int] | None = None
     solve: Literal["all", "none"] = "all"
 
@@ -126,6 +128,21 @@ class MatchingArgs(Message):
     time_limit_s: float | None = None
 
 
+class MinCostFlowArgs(Message):
+    sources: list[int] | list[str] | None = None
+    sinks: list[int] | list[str] | None = None
+    supply: list[str] | None = None
+    demand: list[str] | None = None
+    value: str | None = None
+    """Decimal literal; None: as much as can flow."""
+    rounding: Rounding = "error"
+    """Of caps and of the value with more decimals than the graph keeps."""
+    fields: Annotated[frozenset[Literal["value", "cost", "flow", "terminals", "dual"]], InOrder] = frozenset({"value"})
+    zeros: bool = False
+    min_version: int | None = None
+    time_limit_s: float | None = None
+
+
 class CapacitiesArgs(Message):
     offset: int = 0
     limit: int = 10_000
@@ -144,9 +161,11 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.LOAD: LoadArgs,
     Kind.DELETE: DeleteArgs,
     Kind.PATCH: PatchArgs,
+    Kind.PATCH_COSTS: PatchArgs,
     Kind.RESTORE: RestoreArgs,
     Kind.MAX_FLOW: MaxFlowArgs,
     Kind.MATCHING: MatchingArgs,
+    Kind.MIN_COST_FLOW: MinCostFlowArgs,
     Kind.CAPACITIES: CapacitiesArgs,
     Kind.EXPORT: ExportArgs,
     Kind.SNAPSHOT: EmptyArgs,

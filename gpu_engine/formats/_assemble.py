@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.errors import CapacityOverflow, InvalidNetwork, TooLarge, pointer
+from gpu_engine.formats._capacity import Amounts
 from gpu_engine.formats._names import Names, refuse_repeats
 from gpu_engine.formats._place import ROWS, Place
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits
@@ -26,6 +27,7 @@ def assemble(
     place: Place = ROWS,
     first_vertex: int = 0,
     closed: BoolArray | None = None,
+    costs: Amounts | None = None,
     limits: Limits = DEFAULT_LIMITS,
     unique: bool = False,
 ) -> EdgeList:
@@ -36,6 +38,8 @@ def assemble(
     """
     check_edge_count(len(tail), limits)
     _check_lengths(len(tail), head=head, capacity=capacity, edge_ids=edge_ids, closed=closed)
+    if costs is not None:
+        _check_lengths(len(tail), cost=costs.units)
     if not isinstance(undirected, bool):
         _check_lengths(len(tail), undirected=undirected)
     if n_vertices is None:
@@ -71,6 +75,8 @@ def assemble(
         source=source,
         sink=sink,
         closed=closed if closed is not None and closed.any() else None,
+        cost=None if costs is None else costs.units,
+        cost_decimals=0 if costs is None else costs.decimals,
     )
 
 

@@ -48,7 +48,7 @@ def from_text(strings: pa.StringArray, place: Place, precision: Precision = AS_W
         values = pc.cast(finite, pa.decimal128(WIDEST, FINEST if precision.rounds else MAX_DECIMALS))
     except pa.ArrowInvalid:
         _refuse_text(finite, place, precision)
-        raise InvalidNetwork("a capacity has too many digits") from None
+        raise InvalidNetwork(f"a {place.amounts} has too many digits") from None
     amounts = from_decimals(values, place, precision)
     amounts.units[infinite.to_numpy(zero_copy_only=False)] = INFINITE
     return amounts
@@ -94,26 +94,26 @@ def from_decimals(values: pa.Decimal128Array, place: Place, precision: Precision
         return Amounts(_words(scaled, place), tried)
     allowed = precision.allowed
     long = np.concatenate([np.zeros(0, np.int8), *_in_slices(values, lambda value: _n_decimals(value) > allowed)])
-    place.refuse(long > 0, precision.too_fine, what="capacity")
-    raise CapacityOverflow("a capacity has too many digits")
+    place.refuse(long > 0, precision.too_fine, what=place.amounts)
+    raise CapacityOverflow(f"a {place.amounts} has too many digits")
 
 
 def _rounded(values: pa.Decimal128Array, place: Place, precision: Precision) -> pa.Decimal128Array:
     """The same with no more decimals than stated. What is negative is refused before it may become zero."""
     negative = pc.less(values, pa.scalar(Decimal(0), pa.decimal128(1, 0)))
-    place.refuse(negative.to_numpy(zero_copy_only=False), "is negative", what="capacity")
+    place.refuse(negative.to_numpy(zero_copy_only=False), "is negative", what=place.amounts)
     if values.type.scale <= precision.allowed:
         return values
     try:
         return pc.round(values, precision.allowed, OF_ARROW[precision.mode])
     except pa.ArrowInvalid:
-        raise CapacityOverflow("a capacity has too many digits") from None
+        raise CapacityOverflow(f"a {place.amounts} has too many digits") from None
 
 
 def from_integers(column: NDArray[np.integer], place: Place) -> UnitArray:
     """A whole-number column as int64; the caller knows whether it counts units."""
     if column.dtype.kind == "u":
-        place.refuse(column > INFINITE, "is too large", CapacityOverflow, what="capacity")
+        place.refuse(column > INFINITE, "is too large", CapacityOverflow, what=place.amounts)
     return column.astype(np.int64)
 
 
@@ -130,17 +130,17 @@ def from_units(
     No number means unlimited: the largest int64, which does inside the engine, is too large as any other.
     """
     units = from_integers(column, place)
-    place.refuse(units > MAX_TOTAL, "is too large", CapacityOverflow, what="capacity")
-    place.refuse(units < 0, "is negative", what="capacity")
+    place.refuse(units > MAX_TOTAL, "is too large", CapacityOverflow, what=place.amounts)
+    place.refuse(units < 0, "is negative", what=place.amounts)
     own = own_decimals or 0
     decimals = own if precision.decimals is None else precision.decimals
     if decimals > own:
         scale = 10 ** (decimals - own)
-        place.refuse(units > MAX_TOTAL // scale, "is too large", CapacityOverflow, what="capacity")
+        place.refuse(units > MAX_TOTAL // scale, "is too large", CapacityOverflow, what=place.amounts)
         units *= scale
     elif decimals < own:
         units, finer = divided(units, 10 ** (own - decimals), precision.mode)
-        place.refuse(finer & (not precision.rounds), precision.too_fine, what="capacity")
+        place.refuse(finer & (not precision.rounds), precision.too_fine, what=place.amounts)
     return Amounts(with_unlimited(units, unlimited), decimals)
 
 
@@ -185,9 +185,9 @@ def _words(scaled: pa.Decimal128Array, place: Place) -> UnitArray:
     words = np.frombuffer(scaled.buffers()[1], dtype="<i8").reshape(-1, 2)
     words = words[scaled.offset : scaled.offset + len(scaled)]
     low, high = words[:, 0], words[:, 1]
-    place.refuse(high < 0, "is negative", what="capacity")
+    place.refuse(high < 0, "is negative", what=place.amounts)
     too_large = (high > 0) | (low < 0) | (low > MAX_TOTAL)
-    place.refuse(too_large, "is too large", CapacityOverflow, what="capacity")
+    place.refuse(too_large, "is too large", CapacityOverflow, what=place.amounts)
     return low.copy()
 
 
@@ -203,7 +203,7 @@ def _refuse_text(strings: pa.StringArray, place: Place, precision: Precision) ->
         del faults[-1]
     found = np.concatenate([np.zeros(0, np.int8), *_in_slices(strings, _fault_of)])
     for fault, (message, error) in enumerate(faults, 1):
-        place.refuse(found == fault, message, error, what="capacity", value_of=lambda row: strings[row].as_py())
+        place.refuse(found == fault, message, error, what=place.amounts, value_of=lambda row: strings[row].as_py())
 
 
 def _fault_of(text: str) -> int:

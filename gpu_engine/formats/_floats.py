@@ -36,11 +36,11 @@ Floats = NDArray[np.float64]
 def floats_as_units(column: NDArray[np.floating], place: Place, precision: Precision) -> tuple[UnitArray, int]:
     """Units int64[m], `INFINITE` for positive infinity, and their decimals; raises what is refused. O(m)."""
     values = _widened(column)
-    place.refuse(np.isnan(values), "is not a number", what="capacity")
-    place.refuse(values < 0, "is negative", what="capacity")
+    place.refuse(np.isnan(values), "is not a number", what=place.amounts)
+    place.refuse(values < 0, "is negative", what=place.amounts)
     infinite = np.isposinf(values)
     values = np.where(infinite, 0.0, values)
-    place.refuse(values >= EXACT_FLOAT, "is too large for an exact float", CapacityOverflow, what="capacity")
+    place.refuse(values >= EXACT_FLOAT, "is too large for an exact float", CapacityOverflow, what=place.amounts)
     needed, digits = _shortest(values, FINEST if precision.rounds else precision.allowed)
     rest = np.flatnonzero(needed < 0)
     if precision.rounds:
@@ -49,10 +49,10 @@ def floats_as_units(column: NDArray[np.floating], place: Place, precision: Preci
         units[rest] = _rounded(values[rest], decimals, precision.mode)
     else:
         needed[rest], digits[rest] = _by_digits(values[rest], precision.allowed)
-        place.refuse(needed < 0, precision.too_fine, what="capacity")
+        place.refuse(needed < 0, precision.too_fine, what=place.amounts)
         decimals = int(needed.max(initial=0)) if precision.decimals is None else precision.decimals
         units = _rescaled(digits, needed, decimals, "error")
-    place.refuse(units > MAX_TOTAL, "is too large", CapacityOverflow, what="capacity")
+    place.refuse(units > MAX_TOTAL, "is too large", CapacityOverflow, what=place.amounts)
     return np.where(infinite, INFINITE, units), decimals
 
 

@@ -22,6 +22,8 @@ class Place:
     """The number of edge row 0, if the others follow without a gap."""
     numbers: NDArray[np.int64] | None = None
     """int64[m], the number of every edge row, if they do not."""
+    amounts: str = "capacity"
+    """The column whose amounts are read."""
 
     def refuse(
         self,

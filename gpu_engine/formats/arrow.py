@@ -2,15 +2,15 @@
 
 The first stream has one row per edge: ``tail`` and ``head`` (integers: vertex indices; text: names,
 numbered in the order they first appear), ``capacity``, and optionally ``undirected``,
-``unlimited`` and ``closed`` (boolean) and ``edge_id`` (integers or text). A second stream may follow with one row per
-vertex: ``label``; tails and heads are then indices into it.
+``unlimited`` and ``closed`` (boolean), ``edge_id`` (integers or text) and ``cost``. A second stream may follow with one
+row per vertex: ``label``; tails and heads are then indices into it.
 
 ``capacity`` is a decimal128 or float64 column of amounts, or an integer column of units, ``10 ** -decimals``
 each. An edge never limits if its amount is positive infinity, or if its ``unlimited`` is true, whatever its
-capacity then is. A ``closed`` edge lets nothing through until it is reopened. The first schema's
-metadata may hold ``n_vertices``, ``decimals``, ``source``, ``sink`` (indices), ``undirected`` and
-``labelled`` (``true`` or ``false``; the latter says that a second stream must follow). A stream without its
-end mark was cut and is refused.
+capacity then is. ``cost`` is such a column too, in units of ``cost_decimals``; it is finite and may be negative. A
+``closed`` edge lets nothing through until it is reopened. The first schema's metadata may hold ``n_vertices``,
+``decimals``, ``cost_decimals``, ``source``, ``sink`` (indices), ``undirected`` and ``labelled`` (``true`` or ``false``;
+the latter says that a second stream must follow). A stream without its end mark was cut and is refused.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gpu_engine.errors import ROWS_SHOWN, InvalidNetwork, pointer
-from gpu_engine.formats import _capacity
+from gpu_engine.formats import _capacity, _costs
 from gpu_engine.formats._arrow_check import StreamSize, is_text, is_text_dictionary, measure
 from gpu_engine.formats._assemble import assemble
 from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 REQUIRED = ("tail", "head", "capacity")
-OPTIONAL = ("undirected", "unlimited", "closed", "edge_id")
+OPTIONAL = ("undirected", "unlimited", "closed", "edge_id", "cost")
 MAX_METADATA_DIGITS = 18
 BATCH_ROWS = 1 << 18
 """Written at a time, where a network is written piece by piece."""
@@ -92,6 +92,7 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
         source=metadata.count("source"),
         sink=metadata.count("sink"),
         closed=_flags(columns["closed"], "closed") if "closed" in columns else None,
+        costs=_cost(columns.get("cost"), metadata.count("cost_decimals"), precision),
         limits=limits,
         unique=packed,
     )
@@ -178,6 +179,8 @@ def _tables(edges: EdgeList, *, packed: bool) -> list[pa.Table]:
         columns["closed"] = edges.closed
     if edges.edge_ids is not None:
         columns["edge_id"] = as_arrow(edges.edge_ids)
+    if edges.cost is not None:
+        columns["cost"], metadata["cost_decimals"] = edges.cost, str(edges.cost_decimals)
     for name, terminal in (("source", edges.source), ("sink", edges.sink)):
         if terminal is not None:
             metadata[name] = str(terminal)
@@ -298,6 +301,12 @@ def _capacities(
         return _capacity.from_units(whole, ROWS, own_decimals, precision, unlimited)
     amounts = _fractions(column, precision)
     return _capacity.Amounts(_capacity.with_unlimited(amounts.units, unlimited), amounts.decimals)
+
+
+def _cost(column: pa.Array | None, own_decimals: int | None, precision: Precision) -> _capacity.Amounts | None:
+    if column is None:
+        return None
+    return _costs.from_arrow(column, ROWS, own_decimals, precision.of_costs(own_decimals))
 
 
 def _fractions(column: pa.Array, precision: Precision) -> _capacity.Amounts:

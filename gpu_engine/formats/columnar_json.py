@@ -2,7 +2,7 @@
 
 ``{"tail": [...], "head": [...], "capacity": [...]}`` and optionally ``n_vertices``, ``undirected`` (one boolean or one
 per edge), ``closed`` (a boolean per edge: nothing passes until it is reopened), ``decimals``, ``rounding``,
-``edge_ids``, ``vertex_labels``, ``source``, ``sink``.
+``edge_ids``, ``vertex_labels``, ``source``, ``sink``, ``cost`` (finite numbers), ``cost_decimals``.
 
 Capacities are numbers of the caller's unit, strings of such numbers, or ``"inf"``. Tails, heads, source and
 sink are vertex indices if they are integers and there are no ``vertex_labels``; else they are names: those
@@ -12,6 +12,7 @@ of ``vertex_labels``, or, if they are strings without it, numbered in the order 
 import codecs
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gpu_engine.errors import InvalidNetwork, pointer
-from gpu_engine.formats import _capacity
+from gpu_engine.formats import _capacity, _costs
 from gpu_engine.formats._assemble import assemble, check_edge_count
 from gpu_engine.formats._looks import seems_to_be
 from gpu_engine.formats._names import Names, as_arrow, as_list, find_label, look_up, number_by_appearance
@@ -35,7 +36,7 @@ from gpu_engine.types import BoolArray
 REQUIRED = ("tail", "head", "capacity")
 OPTIONAL = (
     *("n_vertices", "undirected", "closed", "decimals", "rounding"),
-    *("edge_ids", "vertex_labels", "source", "sink"),
+    *("edge_ids", "vertex_labels", "source", "sink", "cost", "cost_decimals"),
 )
 AS_COLUMNS: Final = 'a graph is sent as columns, as in {"tail": [0, 1], "head": [1, 2], "capacity": [3, 4]}'
 ALMOST: Final = frozenset({"tails", "heads", "capacities", "from", "to"})
@@ -82,7 +83,9 @@ def from_columns(
     for name in REQUIRED:
         _column(body, name)
     check_edge_count(len(body["tail"]), limits)
-    amounts = _capacities(body["capacity"], precision.of_body(body.get("decimals"), body.get("rounding")))
+    precision = precision.of_body(body.get("decimals"), body.get("rounding"))
+    amounts = _capacities(body["capacity"], precision)
+    places = precision.of_costs(body.get("cost_decimals"))
     tail, head, labels, terminals = _vertices(body)
     n_vertices = body.get("n_vertices")
     if n_vertices is not None and type(n_vertices) is not int:
@@ -96,6 +99,7 @@ def from_columns(
         n_vertices=n_vertices,
         undirected=_undirected(body.get("undirected", False)),
         closed=None if body.get("closed") is None else _flags(body["closed"], "closed", "an array of true and false"),
+        costs=None if body.get("cost") is None else _cost(body["cost"], places),
         decimals=amounts.decimals,
         edge_ids=None if body.get("edge_ids") is None else _names(body["edge_ids"], "edge_ids"),
         vertex_labels=labels,
@@ -125,10 +129,14 @@ def write_json(edges: EdgeList) -> bytes:
     for name, terminal in (("source", edges.source), ("sink", edges.sink)):
         if terminal is not None:
             fields[name] = named(np.array([terminal]))[0]
+    if edges.cost is not None:
+        fields["cost_decimals"] = edges.cost_decimals
     head = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
     amounts = ",".join(_capacity.to_text(edges.capacity, edges.decimals).to_pylist())
     capacity = amounts.replace(_capacity.INFINITE_TEXT, f'"{_capacity.INFINITE_TEXT}"')
-    return f'{head[:-1]},"capacity":[{capacity}]}}'.encode()
+    costs = "" if edges.cost is None else ",".join(_capacity.to_text(edges.cost, edges.cost_decimals).to_pylist())
+    cost = "" if edges.cost is None else f',"cost":[{costs}]'
+    return f'{head[:-1]},"capacity":[{capacity}]{cost}}}'.encode()
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -172,17 +180,29 @@ def _integers(column: list[int], what: str) -> NDArray[np.int64]:
 
 
 def _capacities(column: list[Any], precision: Precision) -> _capacity.Amounts:
-    _refuse_kinds(column, {int, float, str, Number, Decimal}, "capacity", "is neither a number nor 'inf'")
+    numbers = _numbers(column, "capacity", "is neither a number nor 'inf'")
+    if isinstance(numbers, np.ndarray):
+        return _capacity.from_whole(numbers, ROWS, precision)
+    return _capacity.from_text(numbers, ROWS, precision)
+
+
+def _cost(column: Any, precision: Precision) -> _capacity.Amounts:
+    if not isinstance(column, list):
+        raise InvalidNetwork(_scalar("cost", column), field="/cost")
+    numbers = _numbers(column, "cost", "is no number")
+    if isinstance(numbers, np.ndarray):
+        return _costs.from_numbers(numbers, ROWS, None, precision)
+    return _costs.from_text(numbers, ROWS, precision)
+
+
+def _numbers(column: list[Any], what: str, message: str) -> NDArray[np.int64] | pa.Array:
+    """Whole numbers as they are, where all are and they fit; else all as text, whose exact reader names rows."""
+    _refuse_kinds(column, {int, float, str, Number, Decimal}, what, message)
     if _kinds(column) <= {int}:
-        try:
-            whole = np.array(column, dtype=np.int64)
-        except OverflowError:
-            pass  # the exact reader below names the rows
-        else:
-            return _capacity.from_whole(whole, ROWS, precision)
-    with refusing("capacity", UnicodeError):
-        text = pa.array([item if isinstance(item, str) else str(item) for item in column], type=pa.large_string())
-    return _capacity.from_text(text, ROWS, precision)
+        with suppress(OverflowError):
+            return np.array(column, dtype=np.int64)
+    with refusing(what, UnicodeError):
+        return pa.array([item if isinstance(item, str) else str(item) for item in column], type=pa.large_string())
 
 
 def _names(column: Any, what: str) -> Names:

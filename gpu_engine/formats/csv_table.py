@@ -1,7 +1,8 @@
-"""CSV with a header: ``tail,head,capacity`` and optionally ``id`` and ``undirected``, in any order.
+"""CSV with a header: ``tail,head,capacity`` and optionally ``id``, ``undirected`` and ``cost``, in any order.
 
 Vertices are names. Text is numbered in the order it first appears, integers in ascending order; integers that
-are exactly ``0 .. n-1`` are the vertex indices themselves. Capacities are exact decimals or ``inf``.
+are exactly ``0 .. n-1`` are the vertex indices themselves. Capacities are exact decimals or ``inf``, costs are
+exact decimals.
 """
 
 import io
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from gpu_engine.errors import InvalidNetwork
-from gpu_engine.formats import _capacity
+from gpu_engine.formats import _capacity, _costs
 from gpu_engine.formats._assemble import assemble, check_edge_count
 from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
 from gpu_engine.formats._place import Place, refusing, shown
@@ -25,11 +26,11 @@ from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
 REQUIRED = ("tail", "head", "capacity")
-OPTIONAL = ("id", "undirected")
+OPTIONAL = ("id", "undirected", "cost")
 LINES = Place("line", first=2)
 """The header is line 1."""
 
-EXPECTED: Final = "the header is tail,head,capacity[,id][,undirected]"
+EXPECTED: Final = "the header is tail,head,capacity[,id][,undirected][,cost]"
 OTHER_DIVIDERS: Final = (";", "\t", "|")
 
 MAX_HEADER_BYTES = 4096
@@ -57,6 +58,7 @@ def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precisi
         decimals=amounts.decimals,
         edge_ids=_ids(columns["id"]) if "id" in columns else None,
         vertex_labels=labels,
+        costs=_costs.from_text(columns["cost"], LINES, precision.of_costs(None)) if "cost" in columns else None,
         place=LINES,
         limits=limits,
     )
@@ -73,6 +75,8 @@ def write_csv(edges: EdgeList) -> bytes:
         columns["id"] = as_arrow(edges.edge_ids)
     if edges.undirected is not False:
         columns["undirected"] = pa.array(np.broadcast_to(edges.undirected, edges.n_edges).copy())
+    if edges.cost is not None:
+        columns["cost"] = _capacity.to_text(edges.cost, edges.cost_decimals)
     text = io.BytesIO()
     csv.write_csv(pa.table(columns), text, csv.WriteOptions(quoting_style="needed", quoting_header="none"))
     return text.getvalue()

@@ -101,6 +101,8 @@ def _head(edges: EdgeList, n_arcs: int, is_unlimited: bool) -> Iterator[str]:
         yield "c undirected edges are two arcs: the second ones stand at the end"
     if edges.closed is not None:
         yield f"c {int(edges.closed.sum())} closed edges have capacity 0"
+    if edges.cost is not None:
+        yield "c arcs have costs, which are not here"
     if edges.vertex_labels is not None or edges.edge_ids is not None:
         yield "c vertices and arcs are numbered in order: their names are not here"
     yield f"p max {edges.n_vertices} {n_arcs}"

@@ -2,9 +2,10 @@
 
 Two sets of field names. Our own: ``tail, head, capacity`` and optionally ``n_vertices, decimals, undirected`` (one flag
 or one per edge), ``unlimited`` and ``closed`` (a flag per edge: its capacity never limits; nothing passes until it is
-reopened), ``edge_ids, vertex_labels, source, sink``; whole capacities count units of ``decimals`` (without it: of the
-caller's unit). And that of the research data sets: ``n, src, dst, cap, s, t, undirected``, where a true ``undirected``
-says that arcs 2k and 2k+1 are the two directions of one edge of equal capacity.
+reopened), ``edge_ids, vertex_labels, source, sink, cost, cost_decimals``; whole capacities count units of ``decimals``
+(without it: of the caller's unit), and whole costs those of ``cost_decimals``. And that of the research data sets: ``n,
+src, dst, cap, s, t, undirected``, where a true ``undirected`` says that arcs 2k and 2k+1 are the two directions of one
+edge of equal capacity.
 """
 
 import struct
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.errors import InvalidNetwork, pointer
-from gpu_engine.formats import _capacity
+from gpu_engine.formats import _capacity, _costs
 from gpu_engine.formats._assemble import assemble, check_edge_count
 from gpu_engine.formats._looks import seems_to_be
 from gpu_engine.formats._names import Names
@@ -36,7 +37,7 @@ Arrays = Mapping[str, NDArray[Any]]
 OWN = ("tail", "head", "capacity")
 OWN_OPTIONAL = (
     *("n_vertices", "decimals", "undirected", "unlimited", "closed"),
-    *("edge_ids", "vertex_labels", "source", "sink"),
+    *("edge_ids", "vertex_labels", "source", "sink", "cost", "cost_decimals"),
 )
 RESEARCH = ("n", "src", "dst", "cap", "s", "t", "undirected")
 MALFORMED = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, struct.error, RuntimeError)
@@ -80,6 +81,8 @@ def npz_pieces(edges: EdgeList) -> Iterator[bytes]:
         "vertex_labels": edges.vertex_labels,
         "source": None if edges.source is None else np.int64(edges.source),
         "sink": None if edges.sink is None else np.int64(edges.sink),
+        "cost": edges.cost,
+        "cost_decimals": None if edges.cost is None else np.int64(edges.cost_decimals),
     }
     sink = Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -138,6 +141,7 @@ def _own(arrays: Arrays, limits: Limits, precision: Precision) -> EdgeList:
         source=_scalar(arrays, "source"),
         sink=_scalar(arrays, "sink"),
         closed=_flags(arrays, "closed"),
+        costs=_cost(arrays, precision),
         limits=limits,
     )
 
@@ -179,6 +183,13 @@ def _column(arrays: Arrays, name: str, kinds: str) -> NDArray[Any]:
         raise InvalidNetwork(f"{name} must be a column of {numbers}, {found}{hint}", field=pointer(name))
     # Unsigned columns are widened or refused here, so that later subtractions cannot wrap around.
     return _capacity.from_integers(column, ROWS) if column.dtype.kind == "u" else column
+
+
+def _cost(arrays: Arrays, precision: Precision) -> _capacity.Amounts | None:
+    own = _scalar(arrays, "cost_decimals")
+    if "cost" not in arrays:
+        return None
+    return _costs.from_numbers(_column(arrays, "cost", "iuf"), ROWS, own, precision.of_costs(own))
 
 
 def _capacities(

@@ -32,6 +32,8 @@ FLOAT_BYTES: Final = 70
 NAME_BYTES: Final = 130
 """For each name, beside `NAME_COPIES` of its text."""
 NAME_COPIES: Final = 4
+COST_BYTES: Final = 100
+"""For each cost in a text, which is read as a decimal of its own."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Marks: TypeAlias = Callable[[Bytes, Bytes], BoolArray]
@@ -112,6 +114,12 @@ def _rows_of_text(ends: Marks, row_bytes: int) -> Callable[[memoryview, Limits],
     return bytes_of
 
 
+def _csv(view: memoryview, limits: Limits) -> int:
+    """More for a column of costs, whose name stands in the header."""
+    line, _, _ = bytes(view[:HEAD_BYTES]).partition(b"\n")
+    return _rows_of_text(_ends_line, 150 + COST_BYTES * (b"cost" in line))(view, limits)
+
+
 def _is_digit(byte: Bytes) -> BoolArray:
     digit: BoolArray = (byte - np.uint8(ord("0"))) < 10  # what is below wraps around
     return digit
@@ -158,7 +166,7 @@ FORMATS: Final[Mapping[str, Callable[[memoryview, Limits], int]]] = MappingProxy
         "application/x-npz": _npz,
         "application/x-npy": _npy,
         "text/x-dimacs": _rows_of_text(_ends_line, 180),
-        "text/csv": _rows_of_text(_ends_line, 150),
+        "text/csv": _csv,
         "text/x-matrix-market": _rows_of_text(_ends_line, 200),
         "text/x-adjacency-matrix": _rows_of_text(_ends_field, 100),
     }

@@ -36,6 +36,10 @@ class EdgeList:
     sink: int | None = None
     closed: BoolArray | None = None
     """bool[m]: edges that let nothing through until they are reopened, then `capacity`; None: all are open."""
+    cost: UnitArray | None = None
+    """int64[m], what a unit of flow costs on each edge, in units of ``10 ** -cost_decimals``; None: the edges have no
+    costs. Negative on directed edges only."""
+    cost_decimals: int = 0
 
     @property
     def effective(self) -> UnitArray:

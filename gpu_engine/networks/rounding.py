@@ -2,7 +2,7 @@
 
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, get_args
@@ -33,17 +33,28 @@ class Precision:
     decimals: int | None = None
     """Without any, the fewest that hold every capacity exactly."""
     rounding: Rounding | None = None
+    cost_decimals: int | None = field(default=None, repr=False)
+    """Of the costs, in place of `decimals`. Not shown: requests are told apart by how the rest is shown."""
 
     def of_body(self, decimals: object, rounding: object = None) -> "Precision":
         """With what the body says where the caller does not. Raises `InvalidNetwork` for a statement of the body that
         is none, and for rounding to a number of decimals that nobody states."""
         own, mode = check_decimals(decimals), _check_rounding(rounding)
         precision = Precision(
-            own if self.decimals is None else self.decimals, mode if self.rounding is None else self.rounding
+            own if self.decimals is None else self.decimals,
+            mode if self.rounding is None else self.rounding,
+            self.cost_decimals,
         )
         if precision.rounds and precision.decimals is None:
             raise InvalidNetwork(f"rounding={precision.rounding} needs decimals=, the places to round to")
         return precision
+
+    def of_costs(self, decimals: object) -> "Precision":
+        """The same for costs, of which the body says that they have so many ``decimals``. They are rounded to stated
+        places alone."""
+        own = check_decimals(decimals, "cost_decimals")
+        places = own if self.cost_decimals is None else self.cost_decimals
+        return Precision(places, None if places is None else self.rounding)
 
     @property
     def rounds(self) -> bool:
@@ -73,12 +84,12 @@ def more_decimals(allowed: int, *, stated: bool = True) -> str:
     return f"has more than {allowed} decimals; {places}rounding=nearest (or down, up) rounds it"
 
 
-def check_decimals(decimals: object) -> int | None:
+def check_decimals(decimals: object, name: str = "decimals") -> int | None:
     """The caller's own statement, if there is one."""
     if decimals is None:
         return None
     if type(decimals) is not int or not 0 <= decimals <= MAX_DECIMALS:
-        raise InvalidNetwork(f"decimals must be a whole number 0 .. {MAX_DECIMALS}, not {reprlib.repr(decimals)}")
+        raise InvalidNetwork(f"{name} must be a whole number 0 .. {MAX_DECIMALS}, not {reprlib.repr(decimals)}")
     return decimals
 
 

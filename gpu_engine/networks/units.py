@@ -98,8 +98,11 @@ def scale_units(units: int, factor: Decimal, *, rounding: Rounding = "error", ro
 
 def write_units(units: int, decimals: int) -> str:
     """The shortest exact JSON text of an amount: ``6``, ``5.5``, ``"inf"`` (with its quotes)."""
-    if units == INFINITE:
-        return '"inf"'
+    return '"inf"' if units == INFINITE else write_decimal(units, decimals)
+
+
+def write_decimal(units: int, decimals: int) -> str:
+    """The shortest exact JSON text of a number of units that is always finite, however large."""
     if decimals == 0:
         return str(units)
     whole, rest = divmod(abs(units), 10**decimals)

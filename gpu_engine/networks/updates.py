@@ -49,6 +49,26 @@ class Change:
         return np.where(self.closed, 0, self.own)
 
 
+@dataclass(frozen=True, slots=True)
+class Located:
+    """The edges that the operations of a batch name."""
+
+    found: Sequence[EdgeArray]
+    """For each operation the edge row of each of its names, -1 where there is none."""
+    touched: EdgeArray
+    """Distinct rising edge rows of all operations."""
+    missing: int
+    """Names of no edge."""
+
+    def places(self, table: "CapacityTable", place: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For one operation which of its names are edges, and where in `touched` these edges stand. Raises
+        `InvalidNetwork` if one stands there twice."""
+        rows = self.found[place]
+        known = np.flatnonzero(rows >= 0)
+        table.refuse_twice(rows[known])
+        return known, np.searchsorted(self.touched, rows[known])
+
+
 class CapacityTable:
     """Which edges of a network are closed, and their own capacities. 1 byte an edge, 9 once one has been closed."""
 
@@ -87,6 +107,25 @@ class CapacityTable:
         Raises `UnknownEdge`, `AmbiguousEdge`, `InvalidNetwork` or `CapacityOverflow`, with at most ten edge ids.
         Cost: O(k log k), and O(m log m) once for edges named by their ends.
         """
+        located = self.locate(batch, on_missing)
+        before, was_closed = self.own(located.touched), self.closed[located.touched]
+        own, closed, place = before.copy(), was_closed.copy(), 0
+        try:
+            for place, operation in enumerate(batch):
+                known, at = located.places(self, place)
+                self._run(operation, known, at, own, closed, rounding)
+        except EngineError as error:
+            error.where = complete(self.network, batch, place, located.found, error.where)
+            raise
+        changed = (own != before) | (closed != was_closed)
+        unchanged = int((~changed).sum())
+        return Change(located.touched[changed], own[changed], closed[changed], located.missing, unchanged)
+
+    def locate(self, batch: Sequence[OperationLike], on_missing: Literal["error", "skip"]) -> "Located":
+        """The edges that the operations name. Raises `UnknownEdge`, `AmbiguousEdge` or `InvalidNetwork`.
+
+        O(k log k), and O(m log m) once for edges named by their ends.
+        """
         found: list[EdgeArray] = []
         place = 0
         try:
@@ -96,20 +135,19 @@ class CapacityTable:
             if missing and on_missing == "error":
                 place = next(place for place, rows in enumerate(found) if (rows < 0).any())
                 raise unknown_edges(self.network, batch[place], found[place])
-            touched = _distinct(np.concatenate([*found, np.empty(0, np.int64)]))
-            touched = touched[touched >= 0]
-            before, was_closed = self.own(touched), self.closed[touched]
-            own, closed = before.copy(), was_closed.copy()
-            for place, rows in enumerate(found):
-                known = np.flatnonzero(rows >= 0)
-                self._refuse_twice(rows[known])
-                at = np.searchsorted(touched, rows[known])
-                self._run(batch[place], known, at, own, closed, rounding)
         except EngineError as error:
             error.where = complete(self.network, batch, place, found, error.where)
             raise
-        changed = (own != before) | (closed != was_closed)
-        return Change(touched[changed], own[changed], closed[changed], missing, int((~changed).sum()))
+        touched = _distinct(np.concatenate([*found, np.empty(0, np.int64)]))
+        return Located(found, touched[touched >= 0], missing)
+
+    def refuse_twice(self, rows: EdgeArray) -> None:
+        """Raises `InvalidNetwork` for edges that stand twice among the rows of one operation."""
+        order = np.sort(rows)
+        twice = order[1:][order[1:] == order[:-1]]
+        if len(twice):
+            names = self.network.edge_ids.of(twice[:10])
+            raise InvalidNetwork(f"edge {names[0]!r} is named twice in one operation", edges=names, field="/edges")
 
     def apply(self, change: Change) -> None:
         """Remember closed edges. The effective capacities go to the network by the engine. O(k)."""
@@ -164,13 +202,6 @@ class CapacityTable:
         for i in np.flatnonzero((sums > MAX_TOTAL) & ~unlimited)[:1].tolist():
             raise CapacityOverflow(f"the capacity would be beyond {MAX_TOTAL} units", [ids[i]])
         return sums
-
-    def _refuse_twice(self, rows: EdgeArray) -> None:
-        order = np.sort(rows)
-        twice = order[1:][order[1:] == order[:-1]]
-        if len(twice):
-            names = self.network.edge_ids.of(twice[:10])
-            raise InvalidNetwork(f"edge {names[0]!r} is named twice in one operation", edges=names, field="/edges")
 
     def _find(self, operation: OperationLike) -> EdgeArray:
         """int64[k]: the edge row of each name, -1 where there is none."""

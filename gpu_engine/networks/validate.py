@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.errors import CapacityOverflow, InvalidNetwork, TooLarge
+from gpu_engine.errors import CapacityOverflow, CostOverflow, InvalidNetwork, TooLarge
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE, MAX_ARCS, MAX_DECIMALS, MAX_TOTAL, MAX_VERTICES, BoolArray, UnitArray
 
@@ -29,6 +29,7 @@ def check(edges: EdgeList) -> None:
         ("head", edges.head),
         ("capacity", edges.capacity),
         *([] if edges.closed is None else [("closed", edges.closed)]),
+        *([] if edges.cost is None else [("cost", edges.cost)]),
     )
     for name, column in columns:
         if len(column) != m:
@@ -61,6 +62,31 @@ def check(edges: EdgeList) -> None:
         largest = np.argsort(finite)[::-1][:10]
         detail = f"the capacities add up to {total} units; the limit is {MAX_TOTAL}"
         raise CapacityOverflow(detail, largest.tolist(), field="/capacity")
+    check_cost(edges)
     for name, terminal in (("source", edges.source), ("sink", edges.sink)):
         if terminal is not None and not 0 <= terminal < edges.n_vertices:
             raise InvalidNetwork(f"the default {name} {terminal} is no vertex")
+
+
+def largest_cost(n_vertices: int) -> int:
+    """The largest cost of an edge, either way, in units: with it no path, and no potential, reaches 2**61."""
+    return MAX_TOTAL // (n_vertices + 2)
+
+
+def check_cost(edges: EdgeList) -> None:
+    """Raise unless the edges have no costs, or such as a question for the cheapest flow can be answered with."""
+    if edges.cost is None:
+        return
+    if not 0 <= edges.cost_decimals <= MAX_DECIMALS:
+        raise InvalidNetwork(f"cost_decimals must lie between 0 and {MAX_DECIMALS}, not {edges.cost_decimals}")
+    if edges.cost.dtype != np.int64:
+        raise InvalidNetwork(f"column cost must hold int64 units, not {edges.cost.dtype}")
+    limit = largest_cost(edges.n_vertices)
+    beyond = np.flatnonzero((edges.cost > limit) | (edges.cost < -limit))
+    if len(beyond):
+        detail = f"{len(beyond)} costs are beyond {limit} units either way, the limit for {edges.n_vertices} vertices"
+        raise CostOverflow(detail, beyond.tolist(), field="/cost")
+    below = np.flatnonzero((edges.cost < 0) & np.asarray(edges.undirected, dtype=np.bool_))
+    if len(below):
+        detail = f"{len(below)} undirected edges cost less than nothing: back and forth on them would be paid for"
+        raise InvalidNetwork(detail, below.tolist(), field="/cost")

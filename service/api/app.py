@@ -19,6 +19,7 @@ from service.api.replies.sending import Sending
 from service.api.routes import (
     capacities,
     copies,
+    costs,
     docs_page,
     export,
     flows,
@@ -26,6 +27,7 @@ from service.api.routes import (
     health,
     jobs,
     matching,
+    min_cost_flow,
     snapshots,
 )
 from service.settings import Settings, read_settings
@@ -65,7 +67,8 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         generate_unique_id_function=lambda route: route.name,
         dependencies=[Depends(authorise), Depends(refuse_unknown_parameters)],
     )
-    for resource in (graphs, copies, capacities, export, flows, matching, snapshots, jobs, health, docs_page):
+    questions = (flows, min_cost_flow, matching)
+    for resource in (graphs, copies, capacities, costs, export, *questions, snapshots, jobs, health, docs_page):
         app.include_router(resource.router)
     problems.install(app)
     openapi.install(app)

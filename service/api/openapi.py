@@ -7,16 +7,20 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from service.models.capacities import PatchBody
+from service.models.costs import CostsBody
 from service.models.flows import MaxFlowBody
 from service.models.graphs import CopyBody, EstimateBody, GraphBody, RestoreBody
 from service.models.matching import MatchingBody
+from service.models.min_cost_flow import MinCostFlowBody
 from service.models.problem import ProblemInfo
 
 READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     GraphBody,
     PatchBody,
+    CostsBody,
     MaxFlowBody,
     MatchingBody,
+    MinCostFlowBody,
     EstimateBody,
     CopyBody,
     RestoreBody,

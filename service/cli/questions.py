@@ -1,4 +1,4 @@
-"""`headrace solve | cut | matching | jobs`: questions to a graph, and the work that answers them."""
+"""`headrace solve | cut | min-cost | matching | jobs`: questions to a graph, and the work that answers them."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,7 @@ from service.cli.connection import (
     Name,
     Url,
     Vertices,
+    amount,
     connected,
     fail,
     names,
@@ -62,6 +63,42 @@ def min_cut(
     with connected(url, key) as client:
         answer = client.graph(name).min_cut(names(source), names(sink))
     _say_flow(answer, json)
+
+
+@app.command("min-cost")
+def min_cost(
+    name: Name,
+    source: Vertices = None,
+    sink: Vertices = None,
+    value: Annotated[str | None, typer.Option(help="What is to flow [as much as can].")] = None,
+    flow: Annotated[bool, typer.Option("--flow", help="Answer with the edges' flows too.")] = False,
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """The cheapest flow of a value; the graph needs costs."""
+    from headrace import MinCostOptions
+
+    options: MinCostOptions = {"fields": ["flow"] if flow else ["value", "cost"]}
+    if value is not None:
+        options["value"] = amount(value)
+    with connected(url, key) as client:
+        found = client.graph(name).min_cost_flow(names(source), names(sink), **options)
+    if json:
+        say_json(found)
+        return
+    proof = found.certificate
+    facts: dict[str, object] = {
+        "cost": found.cost,
+        "flow": found.value,
+        "of at most": "no bound" if found.maximum is None else found.maximum,
+        "proven": f"yes: potentials prove {text(proof.dual_bound)}" if proof.valid else "NO",
+        "version": found.version,
+    }
+    say_facts(facts)
+    if found.flow is not None:
+        typer.echo()
+        say_table({"edge": found.flow.edges, "flow": found.flow.flow}, "no edge carries flow")
 
 
 @app.command()

@@ -1,7 +1,7 @@
 """The body of PATCH capacities: one operation, or a batch of them."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -37,16 +37,18 @@ EXAMPLES: dict[str, Any] = {
 }
 
 
-class OperationBody(Body):
-    """One operation on edges named by `edges`, or by `tail` and `head`."""
+class EdgeAmounts(Body):
+    """Amounts for edges named by `edges`, or by `tail` and `head`."""
 
     edges: Ids | None = None
     tail: Ids | None = None
     head: Ids | None = None
-    set: Amounts | None = Field(default=None, description='The new capacities; "inf" for unlimited.')
-    add: Amounts | None = Field(default=None, description="Added to the edges' own capacities; may be negative.")
-    scale: Amounts | None = Field(default=None, description="Multiplied with the edges' own capacities.")
-    op: Literal["close", "reopen"] | None = None
+    set: Amounts | None = None
+    add: Amounts | None = None
+    scale: Amounts | None = None
+
+    VERBS: ClassVar[tuple[str, ...]] = ("set", "add", "scale")
+    """Members of which one says what to do."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -61,22 +63,18 @@ class OperationBody(Body):
             raise ValueError("`tail` and `head` come together")
         if self.tail is not None and self.head is not None and len(self.tail) != len(self.head):
             raise ColumnFault(f"`tail` has {len(self.tail)} rows, `head` has {len(self.head)}", field="head")
-        verbs = [verb for verb in ("set", "add", "scale", "op") if getattr(self, verb) is not None]
+        verbs = [verb for verb in self.VERBS if getattr(self, verb) is not None]
         if len(verbs) != 1:
             given = " and ".join(f"`{verb}`" for verb in verbs) or "none"
-            raise ValueError(f"say what to do by one of `set`, `add`, `scale` or `op`, not {given}")
-        self._check_amounts()
+            known = ", ".join(f"`{verb}`" for verb in self.VERBS[:-1])
+            raise ValueError(f"say what to do by one of {known} or `{self.VERBS[-1]}`, not {given}")
+        if self.amounts is not None:
+            if len(self.amounts) != self.n_rows:
+                raise ColumnFault(f"there are {self.n_rows} edges, but {len(self.amounts)} amounts", field=self.verb)
+            self.check_amounts(self.amounts)
 
-    def _check_amounts(self) -> None:
-        amounts = self.amounts
-        if amounts is None:
-            return
-        if len(amounts) != self.n_rows:
-            raise ColumnFault(f"there are {self.n_rows} edges, but {len(amounts)} amounts", field=self.verb)
-        if self.add is None:
-            refuse_negative(amounts, "a capacity" if self.set is not None else "a factor", self.verb)
-        if self.set is None:
-            refuse_infinite(amounts, "what is added" if self.add is not None else "a factor", self.verb)
+    def check_amounts(self, amounts: AmountColumn) -> None:
+        """Raise ColumnFault for the rows of an amount that no edge can have."""
 
     @property
     def amounts(self) -> AmountColumn | None:
@@ -85,7 +83,12 @@ class OperationBody(Body):
     @property
     def verb(self) -> str:
         """The member that says what to do."""
-        return next(verb for verb in ("set", "add", "scale", "op") if getattr(self, verb) is not None)
+        return next(verb for verb in self.VERBS if getattr(self, verb) is not None)
+
+    @property
+    def op_name(self) -> str:
+        """What is to be done."""
+        return self.verb
 
     @property
     def n_rows(self) -> int:
@@ -101,27 +104,52 @@ class OperationBody(Body):
             "amounts": self.amounts,
         }
         if self.n_rows >= PACKED_ROWS:
-            return Operation.model_construct(op=self.op or self.verb, packed=pack(columns))
-        return Operation.model_construct(op=self.op or self.verb, **columns)
+            return Operation.model_construct(op=self.op_name, packed=pack(columns))
+        return Operation.model_construct(op=self.op_name, **columns)
 
 
-class PatchBody(OperationBody):
-    """One operation, or several in `batch`, applied in order, all or nothing."""
+class OperationBody(EdgeAmounts):
+    """One operation on edges named by `edges`, or by `tail` and `head`."""
 
-    batch: list[OperationBody] | None = Field(default=None, max_length=MAX_OPERATIONS)
+    set: Amounts | None = Field(default=None, description='The new capacities; "inf" for unlimited.')
+    add: Amounts | None = Field(default=None, description="Added to the edges' own capacities; may be negative.")
+    scale: Amounts | None = Field(default=None, description="Multiplied with the edges' own capacities.")
+    op: Literal["close", "reopen"] | None = None
+
+    VERBS: ClassVar[tuple[str, ...]] = ("set", "add", "scale", "op")
+
+    def check_amounts(self, amounts: AmountColumn) -> None:
+        if self.add is None:
+            refuse_negative(amounts, "a capacity" if self.set is not None else "a factor", self.verb)
+        if self.set is None:
+            refuse_infinite(amounts, "what is added" if self.add is not None else "a factor", self.verb)
+
+    @property
+    def op_name(self) -> str:
+        return self.op or self.verb
+
+
+class Batch(EdgeAmounts):
+    """What the body of a PATCH has beside its operations."""
+
     on_missing: Literal["error", "skip"] = "error"
     rounding: Rounding = Field(
         default="error", description="What becomes of a result of more decimals than the graph's."
     )
 
     def check_operation(self) -> None:
-        if self.batch is None:
+        if self.operations is None:
             super().check_operation()
-        elif not self.model_fields_set.isdisjoint(OperationBody.model_fields):
+        elif not self.model_fields_set.isdisjoint({*EdgeAmounts.model_fields, *self.VERBS}):
             raise ValueError("`batch` stands alone: put the operation into it")
 
+    @property
+    def operations(self) -> Sequence[EdgeAmounts] | None:
+        """Those of `batch`; None if the body is an operation itself."""
+        raise NotImplementedError
+
     @classmethod
-    def from_columns(cls, columns: dict[str, Any]) -> "PatchBody":
+    def from_columns(cls, columns: dict[str, Any]) -> Self:
         """A batch of one operation whose columns are checked already; raises invalid_body on their lengths."""
         body = cls.model_construct(**columns)
         try:
@@ -131,9 +159,6 @@ class PatchBody(OperationBody):
         except ValueError as error:
             raise ServiceError("invalid_body", str(error)) from None
         return body
-
-    def _operations(self) -> Iterator[OperationBody]:
-        yield from (self,) if self.batch is None else self.batch
 
     def args(
         self,
@@ -147,16 +172,27 @@ class PatchBody(OperationBody):
 
         A `rounding` that stands beside the body counts for more than the body's own.
         """
-        n_rows = sum(operation.n_rows for operation in self._operations())
+        operations: Sequence[EdgeAmounts] = [self] if self.operations is None else self.operations
+        n_rows = sum(operation.n_rows for operation in operations)
         if n_rows > max_rows:
             raise ServiceError(
                 "too_large",
                 f"a PATCH has at most {max_rows} rows (HEADRACE_MAX_PATCH_ROWS), not {n_rows}: send several",
             )
         return PatchArgs.model_construct(
-            batch=[operation.operation() for operation in self._operations()],
+            batch=[operation.operation() for operation in operations],
             on_missing=self.on_missing,
             rounding=self.rounding if rounding is None else rounding,
             if_match=if_match,
             solve=solve,
         )
+
+
+class PatchBody(OperationBody, Batch):
+    """One operation, or several in `batch`, applied in order, all or nothing."""
+
+    batch: list[OperationBody] | None = Field(default=None, max_length=MAX_OPERATIONS)
+
+    @property
+    def operations(self) -> Sequence[EdgeAmounts] | None:
+        return self.batch

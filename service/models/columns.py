@@ -78,6 +78,11 @@ def check_amounts(value: object) -> AmountColumn:
     return plain_decimals(list(map(str, value)))
 
 
+def check_amount(value: object) -> str:
+    """One amount as a plain decimal literal; raises as `check_amounts`."""
+    return check_amounts([value])[0]
+
+
 def _is_amount(value: object) -> bool:
     return type(value) is str and (value == "inf" or LITERAL.fullmatch(value) is not None)
 
@@ -158,5 +163,10 @@ Amounts: TypeAlias = Annotated[
     WithJsonSchema(
         {"type": "array", "items": {"anyOf": [{"type": "number"}, {"type": "string", "pattern": AMOUNT_TEXT}]}}
     ),
+]
+Amount: TypeAlias = Annotated[
+    str,
+    PlainValidator(check_amount),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "pattern": AMOUNT_TEXT}]}),
 ]
 Seconds: TypeAlias = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=86_400)]

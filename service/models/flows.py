@@ -1,6 +1,6 @@
 """The body of max-flow and min-cut, and the shape of the answer."""
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -39,7 +39,7 @@ class PathOptions(Body):
     top: int = Field(default=100, ge=1, le=MAX_PATHS, description="So many at most, those that carry most first.")
 
 
-class MaxFlowBody(Body):
+class TerminalsBody(Body):
     """Terminals default to the graph's own."""
 
     sources: Ids | None = None
@@ -47,14 +47,9 @@ class MaxFlowBody(Body):
     supply: Amounts | None = Field(default=None, description="A cap for each source.")
     demand: Amounts | None = Field(default=None, description="A cap for each sink.")
     rounding: Rounding = Field(default="error", description="What becomes of caps with more decimals than the graph's.")
-    fields: list[FlowField] | None = Field(default=None, max_length=5)
-    min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
-    flow: FlowOptions = FlowOptions()
-    paths: PathOptions = PathOptions()
-    time_limit_s: Seconds | None = None
 
     @model_validator(mode="after")
-    def _check(self) -> "MaxFlowBody":
+    def _check_caps(self) -> Self:
         for caps, terminals, names in (
             (self.supply, self.sources, ("supply", "sources")),
             (self.demand, self.sinks, ("demand", "sinks")),
@@ -67,6 +62,20 @@ class MaxFlowBody(Body):
                 count = "which are missing" if terminals is None else f"not {len(caps)} for {len(terminals)}"
                 raise ColumnFault(f"there is one cap for each of `{names[1]}`, {count}", field=names[0])
             refuse_negative(caps, "a cap", names[0])
+        return self
+
+
+class MaxFlowBody(TerminalsBody):
+    """Terminals default to the graph's own."""
+
+    fields: list[FlowField] | None = Field(default=None, max_length=5)
+    min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
+    flow: FlowOptions = FlowOptions()
+    paths: PathOptions = PathOptions()
+    time_limit_s: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _check_paths(self) -> Self:
         if "paths" in (self.fields or ()) and not self.flow.acyclic:
             raise ColumnFault("`paths` are those of an acyclic flow: leave `flow.acyclic` out", field="flow")
         return self

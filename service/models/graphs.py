@@ -37,6 +37,14 @@ class GraphBody(Body):
     undirected: bool | list[bool] = False
     closed: list[bool] | None = None
     """Edges that let nothing through until a PATCH reopens them."""
+    cost: Amounts | None = None
+    """What a unit of flow costs on each edge; negative on directed edges alone."""
+    cost_decimals: int | None = Field(
+        default=None,
+        ge=0,
+        le=MAX_DECIMALS,
+        description="Places costs are kept to; the fewest that hold all by default.",
+    )
     decimals: int | None = Field(
         default=None,
         ge=0,
@@ -59,7 +67,7 @@ class CopyBody(Body):
 
 class RestoreBody(Body):
     version: int = Field(ge=1, lt=1 << 60)
-    """The next version is to have the capacities and the closed edges of this one."""
+    """The next version is to have the capacities, the closed edges and the costs of this one."""
 
 
 class EstimateBody(Body):
@@ -105,6 +113,8 @@ class CapacitiesInfo(BaseModel):
     capacity: list[Any]
     closed: list[bool]
     undirected: list[bool]
+    cost: list[Any] | None = None
+    """If the edges have costs."""
 
 
 class SnapshotInfo(BaseModel):

@@ -27,7 +27,10 @@ from service.store.watched import Read, watched_async
 PATIENCE_S: Final = 1.5
 """How long a submission is tried again, through an absence of Redis or changes of the graph's owner."""
 
-NEEDS: Final = {Kind.LOAD: Need.GROWTH, Kind.PATCH: Need.GROWTH, Kind.RESTORE: Need.GROWTH, Kind.DELETE: Need.RELEASE}
+NEEDS: Final = {
+    **dict.fromkeys((Kind.LOAD, Kind.PATCH, Kind.PATCH_COSTS, Kind.RESTORE), Need.GROWTH),
+    Kind.DELETE: Need.RELEASE,
+}
 """What the other kinds need is `Need.ANSWER`."""
 
 FIRST_PAUSE_S: Final = 0.02

@@ -15,6 +15,7 @@ import redis
 import zstandard
 from pydantic import BaseModel
 
+from gpu_engine.networks.costs import CostChange
 from gpu_engine.networks.updates import Change
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys
@@ -53,6 +54,8 @@ class Entry:
     version: int
     applied: Applied
     change: Change
+    costs: CostChange | None = None
+    """Of a graph with costs, where some of them change."""
 
     @property
     def result_json(self) -> str:
@@ -75,6 +78,8 @@ class Log:
         not known what was: read the log again. Cost: two round trips.
         """
         fields: dict[Any, Any] = {"applied": entry.applied.model_dump_json(), "change": pack_change(entry.change)}
+        if entry.costs is not None:
+            fields["costs"] = pack_costs(entry.costs)
         for _ in range(MAX_TRIES):
             with self._redis.pipeline() as pipe, suppress(redis.WatchError):  # a lost answer is a WatchError as well
                 if self._is_there(pipe, graph_id, epoch, entry, job_id):
@@ -129,7 +134,8 @@ def _execute(pipe: Any) -> None:
 def _read_entry(version: int, fields: dict[bytes, bytes]) -> Entry:
     try:
         applied = Applied.model_validate_json(fields[b"applied"])
-        return Entry(version, applied, unpack_change(fields[b"change"], applied.skipped, applied.unchanged))
+        costs = unpack_costs(fields[b"costs"]) if b"costs" in fields else None
+        return Entry(version, applied, unpack_change(fields[b"change"], applied.skipped, applied.unchanged), costs)
     except (KeyError, ValueError, zstandard.ZstdError) as error:
         raise BrokenLog(f"version {version} cannot be read: {error}") from error
 
@@ -153,4 +159,21 @@ def unpack_change(data: bytes, skipped: int = 0, unchanged: int = 0) -> Change:
         closed=np.frombuffer(raw, np.uint8, k, 16 * k).astype(np.bool_),
         skipped=skipped,
         unchanged=unchanged,
+    )
+
+
+def pack_costs(change: CostChange) -> bytes:
+    """Rows int64[k] and costs int64[k], compressed, with a checksum."""
+    raw = change.rows.astype("<i8").tobytes() + change.cost.astype("<i8").tobytes()
+    return zstandard.ZstdCompressor(level=1, write_checksum=True).compress(raw)
+
+
+def unpack_costs(data: bytes) -> CostChange:
+    """The inverse, without counts; raises ValueError or ZstdError."""
+    raw = zstandard.ZstdDecompressor().decompress(data)
+    k, rest = divmod(len(raw), 16)
+    if rest:
+        raise ValueError(f"{len(raw)} bytes are no whole number of rows")
+    return CostChange(
+        np.frombuffer(raw, "<i8", k).astype(np.int64), np.frombuffer(raw, "<i8", k, 8 * k).astype(np.int64)
     )

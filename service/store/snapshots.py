@@ -49,7 +49,8 @@ class KnownKey(BaseModel):
 
 
 class Capacities(BaseModel):
-    """The content of a snapshot: own capacities int64[m], closed bool[m], recent keys (oldest first)."""
+    """The content of a snapshot: own capacities int64[m], closed bool[m], recent keys (oldest first), and costs
+    int64[m] if the graph has any."""
 
     model_config = {"arbitrary_types_allowed": True}
 
@@ -57,6 +58,7 @@ class Capacities(BaseModel):
     own: UnitArray
     closed: BoolArray
     known: list[KnownKey]
+    cost: UnitArray | None = None
 
     @property
     def commit(self) -> str | None:
@@ -166,6 +168,7 @@ def pack_capacities(capacities: Capacities) -> bytes:
     """An npz of plain arrays, compressed, with a checksum."""
     plain = io.BytesIO()
     known = np.frombuffer(KNOWN.dump_json(capacities.known), np.uint8)
+    columns: dict[str, Any] = {} if capacities.cost is None else {"cost": capacities.cost}
     np.savez(
         plain,
         version=np.int64(capacities.version),
@@ -173,6 +176,7 @@ def pack_capacities(capacities: Capacities) -> bytes:
         closed=np.packbits(capacities.closed),
         count=np.int64(len(capacities.own)),
         known=known,
+        **columns,
     )
     return zstandard.ZstdCompressor(level=1, write_checksum=True).compress(plain.getvalue())
 
@@ -185,5 +189,8 @@ def unpack_capacities(data: bytes) -> Capacities:
         closed = np.unpackbits(arrays["closed"], count=count).astype(np.bool_)
         if own.shape != (count,) or own.dtype != np.int64:
             raise ValueError(f"{own.shape} capacities of {own.dtype} for {count} edges")
+        cost = arrays["cost"] if "cost" in arrays.files else None
+        if cost is not None and (cost.shape != (count,) or cost.dtype != np.int64):
+            raise ValueError(f"{cost.shape} costs of {cost.dtype} for {count} edges")
         known = KNOWN.validate_json(arrays["known"].tobytes())
-        return Capacities(version=int(arrays["version"]), own=own, closed=closed, known=known)
+        return Capacities(version=int(arrays["version"]), own=own, closed=closed, known=known, cost=cost)

@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks import Certificate
+from gpu_engine.cost_checks import CostProof
 from gpu_engine.engine import Cut, SolveReport
 from gpu_engine.flow_checks import FlowProof
 from gpu_engine.matching import Matching
+from gpu_engine.mincost.cheapest import CheapestFlow
 from gpu_engine.networks.bipartite import unit
+from gpu_engine.networks.costs import costs_of
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.networks.units import write_units
+from gpu_engine.networks.units import write_decimal, write_units
 from gpu_engine.paths import Paths
 from gpu_engine.text.json_text import write_amounts, write_integers
 from gpu_engine.text.names import Names
@@ -39,6 +42,11 @@ def amount(network: Network, units: int) -> Raw:
 
 def amounts(network: Network, units: UnitArray, rows: Rows) -> Column:
     return Column(lambda: (write_amounts(units[some], network.decimals) for some in rows()))
+
+
+def decimals(units: UnitArray, places: int) -> Column:
+    """A column of decimals that is not one of amounts of the network: costs, potentials."""
+    return Column(lambda: (write_amounts(units[at : at + STEP], places) for at in range(0, len(units), STEP)))
 
 
 def labels(names: Names, rows: Rows) -> Column:
@@ -95,9 +103,12 @@ def cut(network: Network, found: Cut, paid: Terminals) -> dict[str, object]:
 
 
 def flow(network: Network, units: UnitArray, *, zeros: bool, acyclic: bool) -> dict[str, object]:
+    return flow_by_edge(network, units, zeros=zeros) | {"acyclic": acyclic}
+
+
+def flow_by_edge(network: Network, units: UnitArray, *, zeros: bool) -> dict[str, object]:
     rows = each(units) if zeros else where(units, lambda some: some)
-    edges, carried = labels(network.edge_ids, rows), amounts(network, units, rows)
-    return {"edges": edges, "flow": carried, "acyclic": acyclic}
+    return {"edges": labels(network.edge_ids, rows), "flow": amounts(network, units, rows)}
 
 
 def paths(network: Network, found: Paths) -> dict[str, object]:
@@ -150,6 +161,46 @@ def cover(network: Network, found: Matching) -> dict[str, object]:
     return {side: labels(network.vertex_labels, marked(covers)) for side, covers in sides.items()}
 
 
+def min_cost_flow(
+    graph: Graph, proof: CostProof, maximum: Answer | None, timings_ms: Mapping[str, float]
+) -> dict[str, object]:
+    """All but the fields that were asked for by name. There is no ``maximum`` where the flow has no bound."""
+    network, costs = graph.network, costs_of(graph.costs)
+    value, places = amount(network, proof.terminals.value), network.decimals + costs.decimals
+    cost, bound = (Raw(write_decimal(units, places)) for units in (proof.cost, proof.dual_bound))
+    most = None if maximum is None else amount(network, maximum.report.value)
+    return {
+        "graph": graph.name,
+        "version": graph.version,
+        "value": value,
+        "maximum": most,
+        "cost": cost,
+        "mode": "cold",
+        "engine": "or-tools",
+        "reason": "cheapest flows are solved from zero",
+        "certificate": {
+            "valid": proof.valid,
+            "complete": True,
+            "value": value,
+            "flow_across_cut": None if maximum is None else amount(network, maximum.certificate.flow_across_cut),
+            "cost": cost,
+            "dual_bound": bound,
+        },
+        "counters": {} if maximum is None else dict(maximum.report.counters),
+        "timings_ms": rounded(timings_ms),
+    }
+
+
+def dual(graph: Graph, found: CheapestFlow) -> dict[str, object]:
+    """The potential of each vertex; before the sources it is 0, and beyond the sinks ``beyond``."""
+    network, places = graph.network, costs_of(graph.costs).decimals
+    return {
+        "vertices": labels(network.vertex_labels, each(found.potential)),
+        "potential": decimals(found.potential, places),
+        "beyond": Raw(write_decimal(found.sink_potential, places)),
+    }
+
+
 def _solved(
     graph: Graph, result: Mapping[str, object], answer: Answer, timings_ms: Mapping[str, float]
 ) -> dict[str, object]:
@@ -194,7 +245,7 @@ def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
     network = graph.network
     rows = np.arange(min(page.offset, network.n_edges), min(page.offset + page.limit, network.n_edges))
     own = graph.table.own(rows)
-    return {
+    page_of: dict[str, object] = {
         "version": graph.version,
         "edge_ids": labels(network.edge_ids, listed(rows)),
         "tail": labels(network.vertex_labels, listed(network.edge_tail(rows))),
@@ -203,6 +254,9 @@ def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
         "closed": graph.table.closed[rows].tolist(),
         "undirected": network.is_undirected(rows).tolist(),
     }
+    if graph.costs is not None:
+        page_of["cost"] = decimals(graph.costs.cost[rows], graph.costs.decimals)
+    return page_of
 
 
 def snapshot(info: SnapshotInfo) -> dict[str, object]:

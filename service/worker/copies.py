@@ -10,6 +10,7 @@ import redis
 
 from gpu_engine.engine import Engine
 from gpu_engine.footprint import Footprint
+from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.select import load_network
@@ -115,10 +116,11 @@ class Copies:
         """A network of these edges, as the engine of the settings wants it."""
         return load_network(edges, self._settings.engine)
 
-    def engine(self, name: str, network: Network) -> Engine:
-        """An engine for the network, which stays within the budget. Raises `OutOfMemory`."""
+    def engine(self, name: str, network: Network, costs: CostTable | None = None) -> Engine:
+        """An engine for the network, which stays within the budget, with the costs beside it. Raises `OutOfMemory`."""
         room = partial(self.residents.take, name)
-        room(Footprint(network.nbytes + network.n_edges))  # and which of the edges are closed
+        beside = network.n_edges + (0 if costs is None else costs.nbytes)  # and which of the edges are closed
+        room(Footprint(network.nbytes + beside))
         return self._open_engine(network, room=room)
 
     def note(self, graph: Graph) -> None:

@@ -12,6 +12,7 @@ from gpu_engine.checks import Certificate
 from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, EngineError, TimedOut
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, on_cuda
+from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable
@@ -89,6 +90,8 @@ class Graph:
     network: Network
     engine: Engine
     table: CapacityTable
+    costs: CostTable | None = None
+    """None: its edges were loaded without any."""
     states: "OrderedDict[bytes, Solved]" = field(default_factory=OrderedDict)
     known: "OrderedDict[str, KnownKey]" = field(default_factory=OrderedDict)
     unsaved: int = 0
@@ -112,7 +115,8 @@ class Graph:
     @property
     def footprint(self) -> Footprint:
         """What the graph takes at rest."""
-        return self.engine.footprint + Footprint(self.table.nbytes + KNOWN_BYTES * len(self.known))
+        costs = 0 if self.costs is None else self.costs.nbytes
+        return self.engine.footprint + Footprint(self.table.nbytes + costs + KNOWN_BYTES * len(self.known))
 
     def open(self, terminals: Terminals, kind: Kind = Kind.MAX_FLOW) -> Solved:
         """The flow state of these terminals, opened if there is none, now the most recently used one."""
@@ -137,6 +141,12 @@ class Graph:
         """Forget a flow state."""
         del self.states[solved.terminals.key]
         self.engine.close(solved.state)
+
+    def carry_proofs(self, version: int) -> None:
+        """What is proven of flows at the present version holds at the next one as well: no capacity has changed."""
+        for solved in self.states.values():
+            if solved.proven_at == self.version:
+                solved.proven_at = version
 
     def remember(self, version: int, applied: Applied) -> None:
         self.known[applied.key] = KnownKey(version=version, applied=applied)

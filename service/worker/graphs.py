@@ -33,6 +33,7 @@ from service.worker.questions.capacities import CapacitiesPage
 from service.worker.questions.export import Export
 from service.worker.questions.matching import Matching
 from service.worker.questions.max_flow import MaxFlow
+from service.worker.questions.min_cost_flow import MinCostFlow
 from service.worker.reopening import Reopener
 from service.worker.running.results import Results
 from service.worker.running.task import Task
@@ -78,9 +79,11 @@ class Graphs:
             Kind.LOAD: loader.load,
             Kind.DELETE: loader.delete,
             Kind.PATCH: patcher.patch,
+            Kind.PATCH_COSTS: patcher.patch_costs,
             Kind.RESTORE: patcher.restore,
             Kind.MAX_FLOW: MaxFlow(self._copies, solver, self._results),
             Kind.MATCHING: Matching(self._copies, solver, self._results),
+            Kind.MIN_COST_FLOW: MinCostFlow(self._copies, solver, self._results),
             Kind.CAPACITIES: CapacitiesPage(self._copies, self._results),
             Kind.EXPORT: Export(self._copies, self._results),
             Kind.SNAPSHOT: self._snapshot,

@@ -4,6 +4,7 @@ import redis
 
 from gpu_engine.errors import OutOfMemory
 from gpu_engine.formats import unpack
+from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.updates import CapacityTable
 from service.errors import ServiceError
 from service.protocol import Command, DeleteArgs, Envelope, LoadArgs
@@ -66,13 +67,14 @@ class Loader:
             raise ServiceError("worker_unavailable", "the edges are gone; send them again") from error
         self._residents.refuse_hopeless(least_footprint(self._settings.engine, edges.n_vertices, len(edges.tail)))
         network = self._copies.network(edges)
+        costs = CostTable.of(network, edges)
         try:
-            engine = self._copies.engine(command.graph, network)
+            engine = self._copies.engine(command.graph, network, costs)
         except OutOfMemory:
             if not self._residents.drop(command.graph):  # the graph in whose place this one comes
                 raise
-            engine = self._copies.engine(command.graph, network)
-        return Graph(command.graph, command.id, 1, 1, network, engine, CapacityTable(network, edges))
+            engine = self._copies.engine(command.graph, network, costs)
+        return Graph(command.graph, command.id, 1, 1, network, engine, CapacityTable(network, edges), costs)
 
     def delete(self, task: Task) -> Result:
         """Forget the graph, its log and its snapshots."""

@@ -1,17 +1,19 @@
 """What a graph was at an earlier version, as far as its snapshots and its log reach."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from gpu_engine.footprint import Footprint
 from gpu_engine.formats import unpack
+from gpu_engine.networks.costs import CostChange
 from gpu_engine.networks.updates import Change
 from gpu_engine.types import BoolArray, UnitArray
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
-from service.store.log import BrokenLog, Log
+from service.store.log import BrokenLog, Entry, Log
 from service.store.snapshots import SnapshotInfo, Snapshots
 from service.worker.copies import Copies
 from service.worker.graph import Graph
@@ -19,9 +21,24 @@ from service.worker.restore import FIRST_VERSION
 
 EDGE_BYTES: Final = 60
 """Memory for each edge while its past is read: the edges as loaded, two capacities, and what differs."""
+COST_BYTES: Final = 40
+"""More where edges have costs."""
 
-Capacities = tuple[UnitArray, BoolArray]
-"""Own capacities int64[m], and which edges were closed, bool[m]."""
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Own capacities int64[m], which edges were closed, bool[m], and costs int64[m] if there were any."""
+
+    own: UnitArray
+    closed: BoolArray
+    cost: UnitArray | None
+
+    def follow(self, entry: Entry) -> None:
+        """Do what an update did."""
+        change, costs = entry.change, entry.costs
+        self.own[change.rows], self.closed[change.rows] = change.own, change.closed
+        if costs is not None and self.cost is not None:
+            self.cost[costs.rows] = costs.cost
 
 
 class Past:
@@ -34,25 +51,31 @@ class Past:
         self._snapshots = snapshots
         self._max_rows = max_rows
 
-    def change_to(self, graph: Graph, version: int) -> Change:
-        """What makes the graph have the capacities, and the closed edges, that it had at that version. O(m).
+    def change_to(self, graph: Graph, version: int) -> tuple[Change, CostChange | None]:
+        """What makes the graph have the capacities, the closed edges and the costs that it had at that version. O(m).
 
         Raises version_unavailable, or too_large where more edges differ than one update may change.
         """
         if not FIRST_VERSION <= version <= graph.version:
             raise ServiceError("version_unavailable", f"there was no version {version}: it is at {graph.version}")
         n_edges = graph.network.n_edges
-        self._copies.residents.take(graph.name, Footprint(EDGE_BYTES * n_edges))
-        own, closed = self._at(graph, version)
-        differs = (own != graph.table.own(np.arange(n_edges))) | (closed != graph.table.closed)
-        rows = np.flatnonzero(differs)
-        if len(rows) > self._max_rows:
+        needed = EDGE_BYTES + (0 if graph.costs is None else COST_BYTES)
+        self._copies.residents.take(graph.name, Footprint(needed * n_edges))
+        then = self._at(graph, version)
+        differs = (then.own != graph.table.own(np.arange(n_edges))) | (then.closed != graph.table.closed)
+        rows, costs = np.flatnonzero(differs), None
+        if graph.costs is not None and then.cost is not None:
+            costly = np.flatnonzero(then.cost != graph.costs.cost)
+            costs = CostChange(costly, then.cost[costly]) if len(costly) else None
+            differs[costly] = True
+        n_differ = int(differs.sum())
+        if n_differ > self._max_rows:
             raise ServiceError(
-                "too_large", f"{len(rows)} edges differ; an update changes {self._max_rows} at most (max_patch_rows)"
+                "too_large", f"{n_differ} edges differ; an update changes {self._max_rows} at most (max_patch_rows)"
             )
-        return Change(rows, own[rows], closed[rows], unchanged=n_edges - len(rows))
+        return Change(rows, then.own[rows], then.closed[rows], unchanged=n_edges - n_differ), costs
 
-    def _at(self, graph: Graph, version: int) -> Capacities:
+    def _at(self, graph: Graph, version: int) -> Values:
         """Read from the newest snapshot that is not newer, or from the edges as loaded; what is broken is passed by."""
         listed = [found for found in self._snapshots.listed(graph.graph_id) if found.version <= version]
         for snapshot in [*listed, None]:
@@ -64,33 +87,33 @@ class Past:
         since = "" if reached is None else f": what is kept begins at version {reached}"
         raise ServiceError("version_unavailable", f"version {version} is not kept any more{since}")
 
-    def _replayed(self, graph: Graph, snapshot: SnapshotInfo | None, version: int) -> Capacities:
+    def _replayed(self, graph: Graph, snapshot: SnapshotInfo | None, version: int) -> Values:
         """Raises `BrokenBlob` or `BrokenLog` if this way does not lead there."""
-        own, closed = self._loaded(graph) if snapshot is None else self._read(snapshot)
+        values = self._loaded(graph) if snapshot is None else self._read(snapshot)
         at = FIRST_VERSION if snapshot is None else snapshot.version
-        for change in self._changes(graph, at, version):
-            own[change.rows], closed[change.rows] = change.own, change.closed
-        return own, closed
+        for entry in self._entries(graph, at, version):
+            values.follow(entry)
+        return values
 
-    def _changes(self, graph: Graph, at: int, version: int) -> Iterator[Change]:
+    def _entries(self, graph: Graph, at: int, version: int) -> Iterator[Entry]:
         """The updates after version `at`, up to `version`; raises `BrokenLog` if they are not all there."""
         if at == version:
             return
         for entry in self._log.replay(graph.graph_id, at):
-            yield entry.change
+            yield entry
             at = entry.version
             if at == version:
                 return
         raise BrokenLog(f"the log ends at version {at}")
 
-    def _loaded(self, graph: Graph) -> Capacities:
+    def _loaded(self, graph: Graph) -> Values:
         held = self._copies.find(graph.name).held
         if held is None or held.graph_id != graph.graph_id:
             raise BrokenBlob("the graph has been replaced")
         edges = unpack(self._blobs.get(held.base))
         closed = np.zeros(edges.n_edges, np.bool_) if edges.closed is None else edges.closed.copy()
-        return edges.capacity.copy(), closed
+        return Values(edges.capacity.copy(), closed, None if edges.cost is None else edges.cost.copy())
 
-    def _read(self, snapshot: SnapshotInfo) -> Capacities:
-        capacities = self._snapshots.read(snapshot)
-        return capacities.own.copy(), capacities.closed.copy()
+    def _read(self, snapshot: SnapshotInfo) -> Values:
+        read = self._snapshots.read(snapshot)
+        return Values(read.own.copy(), read.closed.copy(), None if read.cost is None else read.cost.copy())

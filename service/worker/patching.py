@@ -1,15 +1,17 @@
-"""Updates of capacities: applied to the copy in memory, committed to the log, then solved."""
+"""Updates of capacities and costs: applied to the copy in memory, committed to the log, then solved."""
 
 import time
 import uuid
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
+import numpy as np
 import redis
 import structlog
 
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
+from gpu_engine.networks.costs import CostChange, costs_of
 from gpu_engine.networks.updates import Change
 from service.errors import ServiceError
 from service.packed import unpacked
@@ -33,6 +35,12 @@ from service.worker.written import written
 
 MAX_TRIES: Final = 10
 """How often a commit is tried while others write to the graph."""
+
+Changes: TypeAlias = tuple[Change, CostChange | None]
+ChangesOf: TypeAlias = Callable[[Graph], Changes]
+"""What an update changes: capacities, and costs."""
+
+NO_ROWS: Final = np.empty(0, np.int64)
 
 log = structlog.get_logger(__name__)
 
@@ -68,9 +76,23 @@ class Patcher:
         """Commit the batch, then bring the flow states up to it."""
         args = PatchArgs.model_validate(task.command.args)
 
-        def change_of(graph: Graph) -> Change:
+        def change_of(graph: Graph) -> Changes:
             batch = [unpacked(operation) for operation in args.batch]
-            return graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
+            return graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding), None
+
+        return self._update(task, args, change_of)
+
+    def patch_costs(self, task: Task) -> Result:
+        """Commit a batch of costs. The flow states stay as they are, and solved."""
+        args = PatchArgs.model_validate(task.command.args)
+
+        def change_of(graph: Graph) -> Changes:
+            batch = [unpacked(operation) for operation in args.batch]
+            costs = costs_of(graph.costs).resolve(
+                graph.table, batch, on_missing=args.on_missing, rounding=args.rounding
+            )
+            same = Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), costs.skipped, costs.unchanged)
+            return same, costs
 
         return self._update(task, args, change_of)
 
@@ -79,7 +101,7 @@ class Patcher:
         args = RestoreArgs.model_validate(task.command.args)
         return self._update(task, args, lambda graph: self._past.change_to(graph, args.version))
 
-    def _update(self, task: Task, args: PatchArgs | RestoreArgs, change_of: Callable[[Graph], Change]) -> Result:
+    def _update(self, task: Task, args: PatchArgs | RestoreArgs, change_of: ChangesOf) -> Result:
         began, command = time.perf_counter(), task.command
         for tries_left in reversed(range(MAX_TRIES)):
             graph = self._copies.ensure(command.graph)
@@ -108,7 +130,7 @@ class Patcher:
         return written(self._results, answer, Envelope(version=version))
 
     def _commit(
-        self, graph: Graph, command: Command, args: PatchArgs | RestoreArgs, change_of: Callable[[Graph], Change]
+        self, graph: Graph, command: Command, args: PatchArgs | RestoreArgs, change_of: ChangesOf
     ) -> tuple[int, Applied, dict[str, float]]:
         """Version and counts of the command, now in the log if it was not before. All or nothing."""
         key = command.idempotency_key or command.id
@@ -119,12 +141,13 @@ class Patcher:
             return known.version, known.applied, {}
         check_version(command.graph, graph.version, args.if_match)
         began = time.perf_counter()
-        change = change_of(graph)
-        counts = {"applied": len(change.rows), "skipped": change.skipped, "unchanged": change.unchanged}
+        change, costs = change_of(graph)
+        rows = change.rows if costs is None else np.union1d(change.rows, costs.rows)
+        counts = {"applied": len(rows), "skipped": change.skipped, "unchanged": change.unchanged}
         applied = Applied(key=key, commit=uuid.uuid4().hex, digest=command.body_digest, **counts)
-        self._apply(graph, change)  # refuses before it changes anything
+        self._apply(graph, change, costs)  # refuses before it changes anything
         applied_at = time.perf_counter()
-        entry = Entry(graph.version + 1, applied, change)
+        entry = Entry(graph.version + 1, applied, change, costs)
         try:
             self._log.append(graph.graph_id, graph.epoch, entry, time.time(), command.id)
         except BaseException:
@@ -132,17 +155,21 @@ class Patcher:
             raise
         logged_at = time.perf_counter()
         self._metrics.appended(logged_at - applied_at)
+        if costs is not None and not len(change.rows):
+            graph.carry_proofs(entry.version)
         graph.version = entry.version
         graph.remember(entry.version, applied)
         graph.unsaved += 1
         self._saver.save_soon(graph)
         return entry.version, applied, {"apply": 1e3 * (applied_at - began), "log": 1e3 * (logged_at - applied_at)}
 
-    def _apply(self, graph: Graph, change: Change) -> None:
-        """Apply the change to engine and table. Nobody sees it before it is logged; else the copy is dropped."""
+    def _apply(self, graph: Graph, change: Change, costs: CostChange | None) -> None:
+        """Apply the change to engine and tables. Nobody sees it before it is logged; else the copy is dropped."""
         if len(change.rows):
             graph.engine.update(change.rows, change.effective)
             graph.table.apply(change)
+        if costs is not None:
+            costs_of(graph.costs).apply(costs)
 
     def _solve_all(self, graph: Graph, control: Control) -> list[dict[str, object]]:
         """Solve every flow state of the graph again, the most recently used first. Returns what is answered of each."""

@@ -7,6 +7,7 @@ import structlog
 
 from gpu_engine.engine import Engine
 from gpu_engine.formats import unpack
+from gpu_engine.networks.costs import CostChange, CostTable
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.updates import CapacityTable, Change
@@ -33,7 +34,7 @@ class Restorer:
         updates: Log,
         snapshots: Snapshots,
         build: Callable[[EdgeList], Network],
-        open_engine: Callable[[str, Network], Engine],
+        open_engine: Callable[[str, Network, CostTable | None], Engine],
         count: Callable[[str], None],
     ) -> None:
         self._blobs = blobs
@@ -77,29 +78,32 @@ class Restorer:
         capacities = None if snapshot is None else self._snapshots.read(snapshot)
         edges = unpack(self._blobs.get(held.base))
         network = self._build(edges)
-        table = CapacityTable(network, edges)
+        table, costs = CapacityTable(network, edges), CostTable.of(network, edges)
         del edges
         version = FIRST_VERSION
         known = []
         if capacities is not None:
-            _adopt(network, table, capacities)
+            _adopt(network, table, costs, capacities)
             version, known = capacities.version, capacities.known
         start = version
         graph_known = [(entry.version, entry.applied) for entry in known]
         for entry in self._log.replay(held.graph_id, version):
             _replay(network, table, entry.change)
+            _replay_costs(costs, entry.costs)
             graph_known.append((entry.version, entry.applied))
             version = entry.version
         if version < held.version:
             raise BrokenLog(f"the log ends at version {version}; the graph is at {held.version}")
+        engine = self._open_engine(name, network, costs)
         graph = Graph(
             name,
             held.graph_id,
             held.epoch,
             version,
             network,
-            self._open_engine(name, network),
+            engine,
             table,
+            costs,
             unsaved=version - start,
             to_reopen=noted,
         )
@@ -113,10 +117,14 @@ class Restorer:
             self.notes[name] = "; ".join(failures)
 
 
-def _adopt(network: Network, table: CapacityTable, capacities: Capacities) -> None:
-    """Bring a network as loaded to a snapshot's capacities."""
+def _adopt(network: Network, table: CapacityTable, costs: CostTable | None, capacities: Capacities) -> None:
+    """Bring a network as loaded to a snapshot's capacities and costs."""
     if len(capacities.own) != network.n_edges:
         raise BrokenSnapshot(f"the snapshot has {len(capacities.own)} edges, the graph {network.n_edges}")
+    if (costs is None) != (capacities.cost is None):
+        raise BrokenSnapshot("either the snapshot has costs or the graph, and not both")
+    if costs is not None and capacities.cost is not None:
+        costs.cost[:] = capacities.cost
     changed = ((capacities.own != network.capacity) | capacities.closed | table.closed).nonzero()[0]
     _replay(network, table, Change(changed, capacities.own[changed], capacities.closed[changed]))
 
@@ -125,3 +133,11 @@ def _replay(network: Network, table: CapacityTable, change: Change) -> None:
     if len(change.rows):
         network.set_capacity(change.rows, change.effective)
         table.apply(change)
+
+
+def _replay_costs(costs: CostTable | None, change: CostChange | None) -> None:
+    if change is None:
+        return
+    if costs is None:
+        raise BrokenLog("an update changes costs of a graph that has none")
+    costs.apply(change)

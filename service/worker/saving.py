@@ -91,7 +91,11 @@ class Saver:
         closed = graph.table.closed.nonzero()[0]
         own[closed] = graph.table.own(closed)
         capacities = Capacities(
-            version=graph.version, own=own, closed=graph.table.closed.copy(), known=list(graph.known.values())
+            version=graph.version,
+            own=own,
+            closed=graph.table.closed.copy(),
+            known=list(graph.known.values()),
+            cost=None if graph.costs is None else graph.costs.cost,
         )
         info = self._snapshots.write(graph.name, graph.graph_id, graph.epoch, capacities)
         graph.unsaved, graph.saved_at = 0, time.monotonic()

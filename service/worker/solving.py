@@ -10,6 +10,7 @@ from gpu_engine.engine import Control
 from gpu_engine.errors import OutOfMemory
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.terminals import Terminals
+from service.protocol import Kind
 from service.worker.copies import Copies
 from service.worker.counters import Counters
 from service.worker.graph import Answer, Graph, Solved
@@ -43,12 +44,13 @@ class Solver:
         began: float,
         *,
         complete: bool,
+        kind: Kind | None = None,
     ) -> tuple[Answer, Parts, dict[str, float]]:
         """Solve for these terminals, prove it (all of it if ``complete``), and read what was asked for. Milliseconds by
-        phase."""
+        phase. ``kind`` is what the state is for: by default what the command asks for."""
         command = task.command
         states_before = len(graph.states)
-        solved = self.giving_way(graph, lambda: graph.open(terminals, command.kind))
+        solved = self.giving_way(graph, lambda: graph.open(terminals, kind or command.kind))
         try:
             answer = self.solve(graph, solved, task.control, complete=complete)
         except OutOfMemory:

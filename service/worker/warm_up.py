@@ -9,9 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from gpu_engine.cost_checks import prove_cheapest
+from gpu_engine.engine import Control
 from gpu_engine.flow_checks import prove_flow, prove_paths
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
+from gpu_engine.mincost.potentials import potentials
+from gpu_engine.mincost.problem import problem_of
 from gpu_engine.networks.bipartite import one_each
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
@@ -45,6 +49,7 @@ def warm_up(open_engine: OpenEngine) -> None:
     for undirected in (False, np.array([True, False, False, True])):
         _question(Network(unpack(pack(replace(EDGES, undirected=undirected)))), open_engine)
     _matching(Network(PAIRS), open_engine)
+    _cheapest(Network(EDGES))
 
 
 def _question(network: Network, open_engine: OpenEngine) -> None:
@@ -80,6 +85,14 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
         )
         engine.certificate(state)
         engine.close(state)
+
+
+def _cheapest(network: Network) -> None:
+    """What is compiled for a cheapest flow, and for its proof; nothing is solved."""
+    ends = Terminals.of([0], [3])
+    problem = problem_of(network, np.zeros(4, np.int64), ends, 0)
+    found, _ = potentials(problem.n_vertices, problem.tail, problem.head, problem.cost, Control())
+    prove_cheapest(network, problem.cost[:4], ends, np.zeros(4, np.int64), 0, found[:-2], 0)
 
 
 def _matching(network: Network, open_engine: OpenEngine) -> None:

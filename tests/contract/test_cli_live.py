@@ -157,3 +157,16 @@ def test_a_service_with_keys(tmp_path: Path) -> None:
         keyed = CliRunner(env={"HEADRACE_URL": url, "HEADRACE_API_KEY": key})
         assert keyed.invoke(app, ["list"]).exit_code == 0
         assert "unknown or revoked" in keyed.invoke(app, ["list", "--key", "hr_wrong"]).output
+
+
+def test_the_cheapest_flow(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "priced.csv"
+    file.write_text("tail,head,capacity,id,cost\ns,t,2,dear,2.5\ns,t,3,cheap,-1\n")
+    shell("load", "priced", str(file))
+    ends = ("--source", "s", "--sink", "t")
+    found = shell.json("min-cost", "priced", *ends, "--value", "4", "--flow")
+    assert (found["cost"], found["value"], found["maximum"]) == (Decimal("-0.5"), 4, 5)
+    assert found["flow"] == {"edges": ["dear", "cheap"], "flow": [1, 3], "acyclic": False}
+    shown = shell("min-cost", "priced", *ends)
+    assert "potentials prove 2" in shown
+    assert "infeasible" in shell("min-cost", "priced", *ends, "--value", "9", expect=REFUSED)

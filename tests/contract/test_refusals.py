@@ -30,6 +30,8 @@ QUEUED = [
     ("POST", "/v1/graphs/city/max-flow"),
     ("POST", "/v1/graphs/city/min-cut"),
     ("POST", "/v1/graphs/city/matching"),
+    ("POST", "/v1/graphs/city/min-cost-flow"),
+    ("PATCH", "/v1/graphs/city/costs"),
 ]
 
 

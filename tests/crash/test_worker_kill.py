@@ -108,12 +108,12 @@ def keeper_caller(keeper: Keeper) -> Iterator[Caller]:
     caller.close()
 
 
-def patch_until_acknowledged(caller: Caller, args: PatchArgs, key: str) -> dict[str, Any]:
+def patch_until_acknowledged(caller: Caller, args: PatchArgs, key: str, kind: Kind = Kind.PATCH) -> dict[str, Any]:
     """Send the same PATCH under one key until it is answered."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         try:
-            job = caller.submit(Kind.PATCH, "g", args, key, "digest")
+            job = caller.submit(kind, "g", args, key, "digest")
             reply = caller.run(caller.dispatcher.wait(job, 20))
         except ServiceError as error:
             if error.code != "worker_unavailable":

@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
 
 FIXED = {
-    "body of `max-flow`, `min-cut`, `matching`": questions.MAX_QUESTION_BYTES,
+    "body of `max-flow`, `min-cut`, `matching`, `min-cost-flow`": questions.MAX_QUESTION_BYTES,
     "body of `:estimate`": graphs.MAX_SMALL_BODY_BYTES,
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,

@@ -14,7 +14,9 @@ from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.cpu.cycles import cancel_cycles
 from gpu_engine.paths import decompose
+from gpu_engine.cost_checks import prove_cheapest
 from gpu_engine.engine import Control
+from gpu_engine.mincost.cheapest import cheapest_flow
 from gpu_engine.flow_checks import prove_flow, prove_paths
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
@@ -90,6 +92,9 @@ engine.solve(state)
 found = read_matching(engine, state)
 assert not found.failures(network.edge_tail(np.arange(5)), network.edge_head(np.arange(5)))
 json_writer.dumps(answers.matched(network, found) | answers.cover(network, found))
+ends, costs = Terminals.of([0], [2]), np.array([3, 1, -2, 4, 0])
+cheap = cheapest_flow(network, costs, ends, 5)
+assert not prove_cheapest(network, costs, ends, cheap.flow, 5, cheap.potential, cheap.sink_potential).failures
 new = [f"{kernel.__module__}.{kernel.__name__}{sorted(map(str, signatures - before.get(kernel, set())))}"
        for kernel, signatures in kernels().items() if signatures - before.get(kernel, set())]
 assert not new, new

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +24,11 @@ from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import MAX_TOTAL
 from service.api.bodies.encodings import MAX_EXPANSION
 from service.errors import ServiceError
-from service.models.capacities import PatchBody
+from service.models.capacities import Batch
 from service.models.columns import check_ids, plain_decimals
 from service.models.faults import ColumnFault
+
+B = TypeVar("B", bound=Batch)
 
 ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 END_COLUMNS: Final = {"edge": "edges", "tail": "tail", "head": "head"}
@@ -67,9 +69,10 @@ def patch_bytes(limits: PatchLimits, body: memoryview) -> int:
     return size.decompressed_bytes + ROW_BYTES * size.rows + TEXT_COPIES * (size.text_bytes + words)
 
 
-def patch_from_arrow(limits: PatchLimits, body: memoryview) -> PatchBody:
+def patch_from_arrow(model: type[B], limits: PatchLimits, body: memoryview) -> B:
     """A batch of one operation: the columns `edge`, or `tail` and `head`, and one of `set`, `add`, `scale`.
 
+    ``model`` says whether they are capacities or costs.
     Amounts are decimal128 or float columns in the graph's own unit, or integers: units of the `decimals` in the
     schema's metadata, 0 without, as in a load. A factor is a number as it stands. Positive infinity is "inf", and so is
     a row of `set` whose boolean `unlimited` is true, whatever amount stands there.
@@ -96,7 +99,7 @@ def patch_from_arrow(limits: PatchLimits, body: memoryview) -> PatchBody:
             raise ServiceError("invalid_body", "unlimited stands beside set alone")
         flags = _flags(column(table, UNLIMITED))
         members["set"] = ["inf" if flag else text for text, flag in zip(members["set"], flags, strict=True)]
-    return PatchBody.from_columns(members)
+    return model.from_columns(members)
 
 
 def _check_columns(names: list[str]) -> None:
@@ -127,6 +130,10 @@ def capacities_to_arrow(page: dict[str, Any], decimals: int, out: BinaryIO) -> N
         if name in page:  # a worker of an older release leaves out the latter
             columns[name] = pa.array(page[name], pa.bool_())
     metadata = {"decimals": str(decimals), "version": str(page["version"])}
+    if "cost" in page:
+        places = _holding(page["cost"], 0)
+        columns["cost"] = pa.array([_units(cost, places) for cost in page["cost"]], pa.int64())
+        metadata["cost_decimals"] = str(places)
     table = pa.table(columns).replace_schema_metadata(metadata)
     with pa.ipc.new_stream(pa.PythonFile(out, mode="w"), table.schema) as writer:
         writer.write_table(table)

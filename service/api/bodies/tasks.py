@@ -19,12 +19,13 @@ from gpu_engine.networks.validate import check
 from service.api.bodies.arrow import ARROW_STREAM, PatchLimits, capacities_to_arrow, patch_bytes, patch_from_arrow
 from service.errors import ServiceError
 from service.models.body import parse_body
-from service.models.capacities import COLUMNS, PatchBody
+from service.models.capacities import COLUMNS, Batch, PatchBody
 from service.models.columns import MAX_LABEL_CHARS
 from service.models.flows import FlowField, MaxFlowBody
 from service.models.matching import MatchingBody
+from service.models.min_cost_flow import MinCostFlowBody
 from service.models.numbers import loads_exact
-from service.protocol import MatchingArgs, MaxFlowArgs, Message, PatchArgs
+from service.protocol import MatchingArgs, MaxFlowArgs, Message, MinCostFlowArgs, PatchArgs
 
 JSON: Final = "application/json"
 JOB_LENGTH: Final = struct.Struct("<I")
@@ -97,22 +98,27 @@ def matching_task() -> ArgsTask:
     return ArgsTask(_matching_args, _json_bytes, may_be_read_here=True)
 
 
+def min_cost_task() -> ArgsTask:
+    return ArgsTask(_min_cost_args, _json_bytes, may_be_read_here=True)
+
+
 def patch_task(
     media_type: str,
     limits: PatchLimits,
     if_match: int | list[int] | None,
     solve: Literal["all", "none"],
     rounding: Rounding | None = None,
+    model: type[Batch] = PatchBody,
 ) -> ArgsTask:
     """A batch of changes; what it refuses with more than `limits` is counted where it is read."""
     is_arrow = media_type == ARROW_STREAM
-    read = partial(patch_from_arrow, limits) if is_arrow else _patch_from_json
+    read = partial(patch_from_arrow, model, limits) if is_arrow else partial(_patch_from_json, model)
     args = partial(_patch_args, read, limits.max_rows, if_match, solve, rounding)
     return ArgsTask(args, partial(patch_bytes, limits) if is_arrow else _json_bytes, may_be_read_here=not is_arrow)
 
 
-def _patch_from_json(body: memoryview) -> PatchBody:
-    return parse_body(PatchBody, body, COLUMNS)
+def _patch_from_json(model: type[Batch], body: memoryview) -> Batch:
+    return parse_body(model, body, COLUMNS)
 
 
 def _flow_args(fields: frozenset[FlowField], body: memoryview) -> MaxFlowArgs:
@@ -123,8 +129,12 @@ def _matching_args(body: memoryview) -> MatchingArgs:
     return parse_body(MatchingBody, body or b"{}").args()
 
 
+def _min_cost_args(body: memoryview) -> MinCostFlowArgs:
+    return parse_body(MinCostFlowBody, body or b"{}").args()
+
+
 def _patch_args(
-    read: Callable[[memoryview], PatchBody],
+    read: Callable[[memoryview], Batch],
     max_rows: int,
     if_match: int | list[int] | None,
     solve: Literal["all", "none"],

@@ -29,7 +29,9 @@ from service.errors import ServiceError
 from service.settings import Settings
 from service.store.api_keys import TOKEN
 
-QUEUED: Final = re.compile(r"/v1/graphs/([A-Za-z0-9][A-Za-z0-9._-]{0,127})(/capacities|/max-flow|/min-cut|/matching)")
+QUEUED: Final = re.compile(
+    r"/v1/graphs/([A-Za-z0-9][A-Za-z0-9._-]{0,127})(/capacities|/costs|/max-flow|/min-cut|/matching|/min-cost-flow)"
+)
 """Paths of commands that stand in a graph's line."""
 
 PER_S: Final = 100.0

@@ -14,13 +14,18 @@ SHOWN_CHARS: Final = 120
 
 INSTEAD: Final[Mapping[tuple[str, str], str]] = {
     ("POST", "/v1/graphs"): "a graph is loaded by PUT /v1/graphs/{name}",
-    ("POST", "/v1/graphs/{name}"): "a graph is loaded by PUT, and asked at /max-flow, /min-cut and /matching",
+    (
+        "POST",
+        "/v1/graphs/{name}",
+    ): "a graph is loaded by PUT, and asked at /max-flow, /min-cut, /matching and /min-cost-flow",
     ("PATCH", "/v1/graphs/{name}"): "capacities are changed by PATCH /v1/graphs/{name}/capacities",
     ("PUT", "/v1/graphs/{name}/capacities"): "capacities are changed by PATCH",
     ("POST", "/v1/graphs/{name}/capacities"): "capacities are changed by PATCH",
     ("GET", "/v1/graphs/{name}/max-flow"): "questions are asked by POST, with a body of JSON or none",
     ("GET", "/v1/graphs/{name}/min-cut"): "questions are asked by POST, with a body of JSON or none",
     ("GET", "/v1/graphs/{name}/matching"): "questions are asked by POST, with a body of JSON or none",
+    ("GET", "/v1/graphs/{name}/min-cost-flow"): "questions are asked by POST, with a body of JSON or none",
+    ("GET", "/v1/graphs/{name}/costs"): "costs are read with the capacities: GET /v1/graphs/{name}/capacities",
     ("POST", "/v1/jobs/{job_id}"): "a job is cancelled by DELETE",
 }
 

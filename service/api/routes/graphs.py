@@ -77,6 +77,7 @@ async def put_graph(
     rounding: Annotated[
         Rounding | None, Query(description="What becomes of a capacity with more places; needs `decimals`.")
     ] = None,
+    cost_decimals: Annotated[int | None, Query(ge=0, le=MAX_DECIMALS, description="Places costs are kept to.")] = None,
 ) -> Response:
     """Create or replace a graph; nothing changes unless the whole body is well-formed."""
     absent = must_be_new(request.headers)
@@ -89,13 +90,14 @@ async def put_graph(
     key = idempotency_key(request.headers)
     kind_of_body = require_media_type(request.headers, formats.MEDIA_TYPES)
     settings, hashed = backend.settings, None
-    precision = Precision(decimals, rounding)
+    precision = Precision(decimals, rounding, cost_decimals)
     task = GraphTask(kind_of_body, _limits(settings), precision)
     limit_bytes = limit_of(kind_of_body, settings)
     advice = advice_of(kind_of_body, settings, "an npz or Arrow body is several times smaller")
     async with read_body(request, limit_bytes, backend.budget, backend.parsers.threads, advice) as body:
         if key is not None:
-            parts = (Kind.LOAD, kind_of_body.encode(), repr(precision).encode(), body.view())
+            places = () if cost_decimals is None else (b"cost_decimals=%d" % cost_decimals,)
+            parts = (Kind.LOAD, kind_of_body.encode(), repr(precision).encode(), *places, body.view())
             hashed = await anyio.to_thread.run_sync(digest, *parts, limiter=backend.parsers.threads)
         await backend.parsers.convert(body, task)
         repeated = key is not None and await backend.dispatcher.knows(name, key)  # then its edges are there already

@@ -21,6 +21,8 @@ from service.worker.written import unless_cancelled, written
 
 EDGE_BYTES: Final = 48
 """Memory for each edge while a graph is written: its columns, and what they are made of."""
+COST_BYTES: Final = 16
+"""More where edges have costs."""
 
 WRITERS: Final[Mapping[str, Callable[[EdgeList], Iterator[bytes]]]] = MappingProxyType(
     {
@@ -46,7 +48,8 @@ class Export:
     def __call__(self, task: Task) -> Result:
         args = ExportArgs.model_validate(task.command.args)
         graph = self._copies.ensure(task.command.graph)
-        needed = EDGE_BYTES * graph.network.n_edges + WRITING_BYTES
+        edge_bytes = EDGE_BYTES + (0 if graph.costs is None else COST_BYTES)
+        needed = edge_bytes * graph.network.n_edges + WRITING_BYTES
         self._copies.residents.take(graph.name, Footprint(needed))
         pieces = WRITERS[args.format](present(graph))
         blob, n_bytes = self._results.store(unless_cancelled(pieces, task.control), keeps=args.format != "packed")
@@ -55,8 +58,10 @@ class Export:
 
 
 def present(graph: Graph) -> EdgeList:
-    """The graph as it is now: the edges' own capacities, and which of them are closed."""
+    """The graph as it is now: the edges' own capacities, which of them are closed, and what they cost."""
     edges, closed = graph.network.edge_list(), graph.table.closed
+    if graph.costs is not None:
+        edges = replace(edges, cost=graph.costs.cost, cost_decimals=graph.costs.decimals)
     if not closed.any():
         return edges
     return replace(edges, capacity=graph.table.own(np.arange(edges.n_edges)), closed=closed)

@@ -23,9 +23,13 @@ PER_ARC_S: Final = {
     Kind.MATCHING: 1e-7,
     Kind.SNAPSHOT: 2e-8,
     Kind.EXPORT: 1e-7,
+    Kind.MIN_COST_FLOW: 5e-6,
     Kind.RESTORE: 1e-7,
 }
 """What a command that was never timed is expected to take for each arc: a question is solved from zero."""
+
+PROCESS_S: Final = 0.3
+"""To start the process in which a cheapest flow is solved."""
 
 SAME_TERMINALS: Final = 100
 """Questions of more terminals are not told apart."""
@@ -65,7 +69,8 @@ class Costs:
         if command.kind is Kind.LOAD:
             return LOAD_S_PER_BYTE * float(command.args.get("n_bytes", 0))
         per_arc_s = PER_ARC_S.get(command.kind, 0.0)
-        return per_arc_s * (self._arcs(command.graph) or 0) if per_arc_s else 0.0
+        least_s = PROCESS_S if command.kind is Kind.MIN_COST_FLOW else 0.0
+        return least_s + per_arc_s * (self._arcs(command.graph) or 0) if per_arc_s else 0.0
 
     def took(self, command: Command, seconds: float) -> None:
         """Remember how long a command ran."""
@@ -86,7 +91,8 @@ class Costs:
 
 def _alike(command: Command) -> Key:
     """The key of all commands of this kind on the graph; updates are told apart by their size as well."""
-    return command.graph, command.kind, _rows(command.args).bit_length() if command.kind is Kind.PATCH else 0
+    is_update = command.kind in (Kind.PATCH, Kind.PATCH_COSTS)
+    return command.graph, command.kind, _rows(command.args).bit_length() if is_update else 0
 
 
 def _same(command: Command) -> Key:

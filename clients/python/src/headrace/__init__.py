@@ -35,14 +35,17 @@ from headrace._errors import (
     Cancelled,
     CapacityOverflow,
     ConnectionFailed,
+    CostOverflow,
     Forbidden,
     HeadraceError,
     IdempotencyConflict,
+    Infeasible,
     InternalError,
     InvalidBody,
     InvalidInput,
     InvalidRequest,
     MethodNotAllowed,
+    NoCosts,
     NotBipartite,
     NotFound,
     OutOfMemory,
@@ -66,6 +69,7 @@ from headrace._errors import (
 )
 from headrace._exchange import Retry
 from headrace._graph import Graph, Job
+from headrace._min_cost import CostCertificate, CostField, Dual, MinCostFlowResult, MinCostOptions
 from headrace._records import Estimate, JobEvent, JobInfo, ServiceStatus, Snapshot
 from headrace._results import (
     Capacities,
@@ -101,8 +105,12 @@ __all__ = [
     "Certificate",
     "Client",
     "ConnectionFailed",
+    "CostCertificate",
+    "CostField",
+    "CostOverflow",
     "Cover",
     "Cut",
+    "Dual",
     "EdgeId",
     "Estimate",
     "Exact",
@@ -117,6 +125,7 @@ __all__ = [
     "HeadraceError",
     "IdempotencyConflict",
     "Ids",
+    "Infeasible",
     "InternalError",
     "InvalidBody",
     "InvalidInput",
@@ -129,6 +138,9 @@ __all__ = [
     "MatchingResult",
     "MaxFlowResult",
     "MethodNotAllowed",
+    "MinCostFlowResult",
+    "MinCostOptions",
+    "NoCosts",
     "NotBipartite",
     "NotFound",
     "OutOfMemory",

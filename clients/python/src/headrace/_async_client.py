@@ -14,6 +14,7 @@ from headrace._async_caller import AsyncCaller
 from headrace._async_graph import AsyncGraph, AsyncJob
 from headrace._columns import GraphColumns
 from headrace._exchange import DEFAULT_URL, Deadline, Retry, Verify
+from headrace._parsers import parser_of
 from headrace._progress import upload_bar
 
 
@@ -120,7 +121,7 @@ class AsyncClient:
     async def job(self, job_id: str) -> AsyncJob[Any]:
         """A job by its id, also one that another client started."""
         info = await self._caller.ask(calls.job(job_id))
-        return AsyncJob(self._caller, info, calls.parser_of(info.kind))
+        return AsyncJob(self._caller, info, parser_of(info.kind))
 
     async def jobs(self) -> tuple[records.JobInfo, ...]:
         """The latest jobs of the last hour, a hundred at most."""

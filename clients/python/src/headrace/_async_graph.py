@@ -8,12 +8,14 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 from headrace import _calls as calls
 from headrace import _exchange as exchange
 from headrace import _exported as exported
+from headrace import _min_cost as min_cost
 from headrace import _records as records
 from headrace import _results as results
 from headrace._amounts import Amounts
 from headrace._async_caller import AsyncCaller
 from headrace._calls import (
     Call,
+    Column,
     GraphFormat,
     Ids,
     MatchingOptions,
@@ -162,6 +164,48 @@ class AsyncGraph:
         return await self._solve(calls.solve("min-cut", self.name, source, sink, options), timeout_s, progress)
 
     @overload
+    async def min_cost_flow(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: Literal[True] = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[min_cost.MinCostOptions],
+    ) -> min_cost.MinCostFlowResult: ...
+
+    @overload
+    async def min_cost_flow(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: Literal[False],
+        **options: Unpack[min_cost.MinCostOptions],
+    ) -> AsyncJob[min_cost.MinCostFlowResult]: ...
+
+    async def min_cost_flow(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[min_cost.MinCostOptions],
+    ) -> min_cost.MinCostFlowResult | AsyncJob[min_cost.MinCostFlowResult]:
+        """The cheapest flow of `value`, or of as much as can flow, with potentials that prove it.
+
+        The graph needs costs: `put_graph(cost=...)`, else `NoCosts`. `wait=False` gives a `AsyncJob` at once. Raises
+        `Infeasible` for more than can flow, `Unbounded` for a cycle of unlimited edges that costs less than nothing.
+        """
+        call = min_cost.question(self.name, source, sink, options)
+        if not wait:
+            return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
+        return await self._solve(call, timeout_s, progress)
+
+    @overload
     async def matching(
         self,
         left: Ids | None = None,
@@ -204,11 +248,15 @@ class AsyncGraph:
         set: Amounts | None = None,
         add: Amounts | None = None,
         scale: Amounts | None = None,
+        column: Column = "capacity",
         timeout_s: float | None = None,
         **options: Unpack[PatchOptions],
     ) -> results.PatchResult:
-        """Set, add to or scale capacities of edges by id: one amount for all, or one each. All or nothing."""
-        return await self.apply([Update(edges=edges, set=set, add=add, scale=scale)], timeout_s=timeout_s, **options)
+        """Set, add to or scale capacities of edges by id, or with `column="cost"` their costs: one amount for all, or
+        one each. All or nothing."""
+        return await self.apply(
+            [Update(edges=edges, set=set, add=add, scale=scale)], column=column, timeout_s=timeout_s, **options
+        )
 
     async def patch_endpoints(
         self,
@@ -218,12 +266,13 @@ class AsyncGraph:
         set: Amounts | None = None,
         add: Amounts | None = None,
         scale: Amounts | None = None,
+        column: Column = "capacity",
         timeout_s: float | None = None,
         **options: Unpack[PatchOptions],
     ) -> results.PatchResult:
         """As `patch`, edges by their end points. Raises `AmbiguousEdge` where parallel edges match."""
         update = Update(tail=tail, head=head, set=set, add=add, scale=scale)
-        return await self.apply([update], timeout_s=timeout_s, **options)
+        return await self.apply([update], column=column, timeout_s=timeout_s, **options)
 
     async def close(
         self, edges: Ids, *, timeout_s: float | None = None, **options: Unpack[PatchOptions]
@@ -238,10 +287,15 @@ class AsyncGraph:
         return await self.apply([Update(edges=edges, op="reopen")], timeout_s=timeout_s, **options)
 
     async def apply(
-        self, updates: Sequence[Update], *, timeout_s: float | None = None, **options: Unpack[PatchOptions]
+        self,
+        updates: Sequence[Update],
+        *,
+        column: Column = "capacity",
+        timeout_s: float | None = None,
+        **options: Unpack[PatchOptions],
     ) -> results.PatchResult:
         """Several operations in order, as one version: all or nothing. Raises `UnknownEdge`, `VersionConflict`."""
-        return await self._caller.command(calls.patch(self.name, updates, options), timeout_s)
+        return await self._caller.command(calls.patch(self.name, updates, options, column), timeout_s)
 
     async def capacities(
         self, offset: int = 0, limit: int = 10_000, timeout_s: float | None = None

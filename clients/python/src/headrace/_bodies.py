@@ -33,7 +33,10 @@ MEDIA_TYPES = {
 }
 ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
 
-NOT_COLUMNS = ("decimals", "rounding")
+AMOUNTS = ("capacity", "cost")
+"""Columns of amounts, whose floats stand for decimals."""
+
+NOT_COLUMNS = ("decimals", "rounding", "cost_decimals")
 """What is said beside the body, whatever its format."""
 
 
@@ -100,10 +103,10 @@ def _columns_body(columns: GraphColumns) -> Body:
     missing = [name for name in ("tail", "head", "capacity") if name not in given]
     if missing:
         raise InvalidInput(f"{' and '.join(missing)} missing")
-    for name in ("tail", "head", "capacity"):
+    for name in ("tail", "head", "capacity", *(["cost"] if "cost" in given else [])):
         if isinstance(given[name], str | Mapping) or not hasattr(given[name], "__len__"):
             raise InvalidInput(f"{name} is a column with one value for each edge, not {given[name]!r:.80}")
-    arrays = {name: _narrowed(value, is_amount=name == "capacity") for name, value in given.items()}
+    arrays = {name: _narrowed(value, is_amount=name in AMOUNTS) for name, value in given.items()}
     tail, head = arrays["tail"], arrays["head"]
     indexed = isinstance(tail, np.ndarray) and isinstance(head, np.ndarray) and "vertex_labels" not in arrays
     if indexed and "n_vertices" not in arrays:
@@ -156,4 +159,4 @@ def _fits_npz(name: str, value: Any) -> bool:
     if value.dtype.kind != "f":
         return value.dtype.kind in "ib"
     # From 2**53 on neighbours are whole numbers apart; JSON has the digits of such a float.
-    return name == "capacity" and not bool(np.any((np.abs(value) >= EXACT_FLOAT) & np.isfinite(value)))
+    return name in AMOUNTS and not bool(np.any((np.abs(value) >= EXACT_FLOAT) & np.isfinite(value)))

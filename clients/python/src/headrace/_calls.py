@@ -30,6 +30,11 @@ Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]
 Caps: TypeAlias = Amounts | Mapping[Vertex, Amount]
 """One amount for all terminals, a column with one for each, or amounts by vertex."""
 Rounding: TypeAlias = Literal["error", "nearest", "down", "up"]
+Column: TypeAlias = Literal["capacity", "cost"]
+"""What an update changes of the edges."""
+
+COLUMNS: Mapping[Column, str] = {"capacity": "/capacities", "cost": "/costs"}
+"""Where each is updated, below the graph."""
 
 WAITING = ("wait", "timeout_s", "progress")
 """Parameters of the questions that do not travel in the body."""
@@ -166,9 +171,15 @@ def capacities(name: str, offset: int, limit: int) -> Call[results.Capacities]:
     return Call("GET", graph_path(name) + "/capacities", results.Capacities.from_json, params=params)
 
 
-def patch(name: str, updates: Sequence[Update], options: PatchOptions) -> Call[results.PatchResult]:
-    columns = ("edges", "set", "add", "scale", "timeout_s")
+def patch(
+    name: str, updates: Sequence[Update], options: PatchOptions, column: Column = "capacity"
+) -> Call[results.PatchResult]:
+    columns = ("edges", "set", "add", "scale", "column", "timeout_s")
     check_options("an update", options, PatchOptions.__annotations__, columns)
+    if column not in COLUMNS:
+        raise InvalidInput(f"column is one of {', '.join(COLUMNS)}, not {column!r}")
+    if column == "cost" and "solve" in options:
+        raise InvalidInput("solve= is for capacities: a change of costs leaves every flow as it is")
     operations = [update.as_json() for update in updates]
     body: dict[str, object] = operations[0] if len(operations) == 1 else {"batch": operations}
     for key in ("on_missing", "rounding"):
@@ -176,7 +187,7 @@ def patch(name: str, updates: Sequence[Update], options: PatchOptions) -> Call[r
             body = body | {key: options[key]}
     return Call(
         "PATCH",
-        graph_path(name) + "/capacities",
+        graph_path(name) + COLUMNS[column],
         results.PatchResult.from_json,
         json_body(body),
         params={"solve": options["solve"]} if "solve" in options else {},
@@ -192,14 +203,10 @@ def solve(
     options: SolveOptions,
 ) -> Call[results.MaxFlowResult]:
     check_options(kind.replace("-", "_") + "()", options, SolveOptions.__annotations__, WAITING)
-    sides = (("sources", "supply", source, options.get("supply")), ("sinks", "demand", sink, options.get("demand")))
-    body: dict[str, object] = {}
-    for key, cap, given, caps in sides:
-        terminals, amounts = _capped(_terminals(given), caps, cap)
-        body |= {name: column for name, column in ((key, terminals), (cap, amounts)) if column is not None}
+    body = ends(source, sink, options.get("supply"), options.get("demand"))
     for key in ("fields", "min_version", "time_limit_s", "rounding"):
         if key in options:
-            body[key] = options[key]  # type: ignore[literal-required]
+            body[key] = options[key]
     how = {key: options[key] for key in ("zeros", "acyclic") if key in options}
     if how:
         body["flow"] = how
@@ -267,20 +274,15 @@ def job_path(job_id: str) -> str:
     return "/v1/jobs/" + quote(job_id, safe="")
 
 
-def parser_of(kind: str) -> Callable[[Any], Any]:
-    """How to read the result of a job by its kind."""
-    return _RESULTS.get(kind, lambda body: body)
-
-
-_RESULTS: Mapping[str, Callable[[Any], Any]] = {
-    "load": results.GraphInfo.from_json,
-    "patch": results.PatchResult.from_json,
-    "restore": results.PatchResult.from_json,
-    "max-flow": results.MaxFlowResult.from_json,
-    "matching": results.MatchingResult.from_json,
-    "capacities": results.Capacities.from_json,
-    "snapshot": records.Snapshot.from_json,
-}
+def ends(
+    source: Terminals | None, sink: Terminals | None, supply: Caps | None, demand: Caps | None
+) -> dict[str, object]:
+    """The members of a question that say from where to where, and how much at most."""
+    body: dict[str, object] = {}
+    for key, cap, given, caps in (("sources", "supply", source, supply), ("sinks", "demand", sink, demand)):
+        terminals, amounts = _capped(_terminals(given), caps, cap)
+        body |= {name: column for name, column in ((key, terminals), (cap, amounts)) if column is not None}
+    return body
 
 
 def _terminals(given: Terminals | None) -> Sequence[Vertex] | NDArray[Any] | None:

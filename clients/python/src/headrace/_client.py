@@ -14,6 +14,7 @@ from headrace._caller import Caller
 from headrace._columns import GraphColumns
 from headrace._exchange import DEFAULT_URL, Deadline, Retry, Verify
 from headrace._graph import Graph, Job
+from headrace._parsers import parser_of
 from headrace._progress import upload_bar
 
 
@@ -120,7 +121,7 @@ class Client:
     def job(self, job_id: str) -> Job[Any]:
         """A job by its id, also one that another client started."""
         info = self._caller.ask(calls.job(job_id))
-        return Job(self._caller, info, calls.parser_of(info.kind))
+        return Job(self._caller, info, parser_of(info.kind))
 
     def jobs(self) -> tuple[records.JobInfo, ...]:
         """The latest jobs of the last hour, a hundred at most."""

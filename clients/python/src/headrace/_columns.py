@@ -22,8 +22,8 @@ SHOWN = 8
 class GraphColumns(TypedDict, total=False):
     """A graph as columns, one row per edge; the keyword arguments of `put_graph`. None is as if left out.
 
-    With a table (a pandas DataFrame), `tail`, `head`, `capacity`, `edge_ids` and `undirected` may name its columns; by
-    default they have these names, the last two only if they are there.
+    With a table (a pandas DataFrame), `tail`, `head`, `capacity`, `edge_ids`, `undirected` and `cost` may name its
+    columns; by default they have these names, the last three only if they are there.
     """
 
     tail: Sequence[Vertex] | NDArray[Any] | str
@@ -45,6 +45,11 @@ class GraphColumns(TypedDict, total=False):
     """Places all amounts are kept to; by default the fewest that hold every capacity exactly."""
     rounding: str | None
     """What becomes of a capacity with more places: "error" (default), "nearest", "down" or "up"; needs `decimals`."""
+    cost: Sequence[Amount] | NDArray[Any] | str | None
+    """What a unit of flow costs on each edge, for `min_cost_flow`; negative on directed edges alone. With a NetworkX
+    graph: the edge attribute, by default none; an edge without it costs 0."""
+    cost_decimals: int | None
+    """Places that costs are kept to; by default the fewest that hold every cost exactly."""
     source: Vertex | None
     """Default terminals of `max_flow`."""
     sink: Vertex | None
@@ -102,6 +107,11 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
         described["n_vertices"] = len(nodes)
     else:
         described["vertex_labels"] = list(name.values())
+    cost = columns.get("cost")
+    if isinstance(cost, str):
+        if edges and not any(cost in data for _, _, data in edges):
+            raise InvalidInput(f"no edge has the attribute {cost!r}: {_others(edges)}".replace("capacity=", "cost="))
+        described["cost"] = [data.get(cost, 0) for _, _, data in edges]
     merged = columns | described
     for terminal in ("source", "sink"):
         if columns.get(terminal) is not None:
@@ -146,7 +156,7 @@ def _of_table(table: Any, columns: GraphColumns) -> GraphColumns:
     """The columns that are named, or have the names of ours; others of the table are left alone."""
     names = list(table) if isinstance(table, Mapping) else list(getattr(table, "column_names", table.columns))
     found: dict[str, Any] = dict(columns)
-    for field in ("tail", "head", "capacity", "edge_ids", "undirected"):
+    for field in ("tail", "head", "capacity", "edge_ids", "undirected", "cost"):
         given = columns.get(field)
         if given is not None and not isinstance(given, str):
             continue  # beside the table

@@ -198,6 +198,24 @@ class VersionConflict(ApiError):
     code = "version_conflict"
 
 
+class CostOverflow(ApiError):
+    """The costs are too large for exact sums."""
+
+    code = "cost_overflow"
+
+
+class NoCosts(ApiError):
+    """The edges of the graph have no costs: load it with `put_graph(cost=...)`."""
+
+    code = "no_costs"
+
+
+class Infeasible(ApiError):
+    """More flow is asked for than there is; the message has the maximum."""
+
+    code = "infeasible"
+
+
 class VersionUnavailable(ApiError):
     """`min_version` is newer than the graph."""
 

@@ -231,7 +231,7 @@ class MaxFlowResult:
             reason=body.get("reason") or "",
             certificate=Certificate.from_json(body["certificate"]),
             counters=dict(body.get("counters") or {}),
-            timings_ms=_timings(body),
+            timings_ms=timings(body),
             cut=Cut.from_json(cut) if cut else None,
             flow=Flow.from_json(flow) if flow else None,
             terminals=TerminalAmounts.from_json(terminals) if terminals else None,
@@ -288,7 +288,7 @@ class MatchingResult:
             reason=body.get("reason") or "",
             certificate=Certificate.from_json(body["certificate"]),
             counters=dict(body.get("counters") or {}),
-            timings_ms=_timings(body),
+            timings_ms=timings(body),
             edges=edges,
             left=left,
             right=right,
@@ -322,7 +322,7 @@ class FlowState:
             value=None if value is None else exact(value),
             mode=body.get("mode"),
             certificate=Certificate.from_json(certificate) if certificate else None,
-            timings_ms=_timings(body),
+            timings_ms=timings(body),
             kind=body.get("kind", "max-flow"),
         )
 
@@ -347,7 +347,7 @@ class PatchResult:
             skipped=body["skipped"],
             unchanged=body["unchanged"],
             flow_states=tuple(map(FlowState.from_json, body.get("flow_states") or ())),
-            timings_ms=_timings(body),
+            timings_ms=timings(body),
         )
 
 
@@ -363,6 +363,8 @@ class Capacities:
     """The edge's own capacity, also while it is closed; infinity where it never limits."""
     closed: tuple[bool, ...]
     undirected: tuple[bool, ...] = ()
+    cost: tuple[Exact, ...] | None = None
+    """What a unit of flow costs on each edge; None for a graph without costs."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -374,8 +376,10 @@ class Capacities:
             capacity=tuple(map(exact, body["capacity"])),
             closed=tuple(body["closed"]),
             undirected=tuple(body.get("undirected") or [False] * len(body["closed"])),
+            cost=None if body.get("cost") is None else tuple(map(exact, body["cost"])),
         )
 
 
-def _timings(body: Json) -> Mapping[str, float]:
+def timings(body: Json) -> Mapping[str, float]:
+    """Milliseconds by phase."""
     return {name: float(value) for name, value in (body.get("timings_ms") or {}).items() if value is not None}

@@ -1,0 +1,25 @@
+"""How the results of jobs are read, by the kind of the job."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headrace import _records as records
+from headrace import _results as results
+from headrace._min_cost import MinCostFlowResult
+
+RESULTS: Mapping[str, Callable[[Any], Any]] = {
+    "load": results.GraphInfo.from_json,
+    "patch": results.PatchResult.from_json,
+    "patch-costs": results.PatchResult.from_json,
+    "restore": results.PatchResult.from_json,
+    "max-flow": results.MaxFlowResult.from_json,
+    "matching": results.MatchingResult.from_json,
+    "min-cost-flow": MinCostFlowResult.from_json,
+    "capacities": results.Capacities.from_json,
+    "snapshot": records.Snapshot.from_json,
+}
+
+
+def parser_of(kind: str) -> Callable[[Any], Any]:
+    """How to read the result of a job of this kind; of one that is not known here it is left as JSON."""
+    return RESULTS.get(kind, lambda body: body)

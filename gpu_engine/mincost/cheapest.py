@@ -1,0 +1,75 @@
+"""The cheapest flow of a value between terminals, with the potentials that prove it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpu_engine.engine import Control
+from gpu_engine.footprint import Footprint, Room, unlimited
+from gpu_engine.mincost.potentials import potentials
+from gpu_engine.mincost.problem import Problem, problem_of, unbounded_cost
+from gpu_engine.mincost.solver import solve, solver_bytes
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.types import INFINITE, UnitArray
+
+BUILD_BYTES = 60
+"""For each arc: the columns of the problem, and what is made of them on the way to the solver and to potentials."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheapestFlow:
+    """``flow`` int64[m] along each edge, ``potential`` int64[n]. The potential of where all flow comes from is 0."""
+
+    flow: UnitArray
+    potential: UnitArray
+    sink_potential: int
+    """Of where all flow goes to: beyond the sinks, of which each has its own."""
+
+
+def cheapest_flow(
+    network: Network,
+    cost: UnitArray,
+    terminals: Terminals,
+    value: int,
+    control: Control | None = None,
+    room: Room = unlimited,
+) -> CheapestFlow:
+    """A flow of ``value`` units that costs least; ``cost`` int64[m] is for a unit of flow, at most
+    `gpu_engine.networks.validate.largest_cost`.
+
+    Raises `Unbounded` for a cycle without limit that costs less than nothing, `Infeasible`, `CapacityOverflow`,
+    `CostOverflow`, `Cancelled`, `OutOfMemory`. Cost scaling takes O(n^2 m log(nC)) at worst; ``room`` is asked for what
+    the solver takes, in a process of its own, and 60 bytes an arc.
+    """
+    control = control or Control()
+    room(Footprint(2 * BUILD_BYTES * network.n_edges))
+    problem = problem_of(network, cost, terminals, value)
+    _refuse_endless(network, problem, control)
+    room(Footprint(solver_bytes(problem)))
+    flow = solve(problem, control)
+    potential, sink_potential = _potentials(problem, flow, control)
+    return CheapestFlow(problem.flow_of_edges(network, flow), potential, sink_potential)
+
+
+def _refuse_endless(network: Network, problem: Problem, control: Control) -> None:
+    """Raises `Unbounded` for a cycle of arcs without a limit that costs less than nothing."""
+    endless = np.flatnonzero(problem.capacity == INFINITE)
+    if not (problem.cost[endless] < 0).any():
+        return
+    columns = (problem.tail[endless], problem.head[endless], problem.cost[endless])
+    _, cycle = potentials(problem.n_vertices, *columns, control)
+    if len(cycle):
+        raise unbounded_cost(network, cycle)
+
+
+def _potentials(problem: Problem, flow: UnitArray, control: Control) -> tuple[UnitArray, int]:
+    """Of the residual network: int64[n], and of where all flow goes to. If there are none, as the flow is not a
+    cheapest one, whoever proves the flow finds that."""
+    ahead, back = flow < problem.capacity, flow > 0
+    tail = np.concatenate([problem.tail[ahead], problem.head[back]])
+    head = np.concatenate([problem.head[ahead], problem.tail[back]])
+    cost = np.concatenate([problem.cost[ahead], -problem.cost[back]])
+    found, _ = potentials(problem.n_vertices, tail, head, cost, control)
+    found -= found[-2]
+    return found[:-2], int(found[-1])

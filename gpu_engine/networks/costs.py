@@ -1,0 +1,127 @@
+"""What a unit of flow costs on each edge, and batches of operations on it.
+
+Costs are exact integers in units of ``10 ** -decimals``, with decimals of their own. They belong to the edges whether
+these are closed or not. No engine knows them, so a change of costs leaves every flow state as it is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import Literal
+
+import numpy as np
+
+from gpu_engine.errors import CapacityOverflow, CostOverflow, EngineError, InvalidNetwork, NoCosts
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.refused import OperationLike, complete
+from gpu_engine.networks.rounding import Rounding
+from gpu_engine.networks.units import WIDE, read_amount, read_decimal, to_units
+from gpu_engine.networks.updates import CapacityTable
+from gpu_engine.networks.validate import largest_cost
+from gpu_engine.text.literals import read_literals
+from gpu_engine.types import EdgeArray, UnitArray
+
+
+@dataclass(frozen=True, slots=True)
+class CostChange:
+    """A batch that was checked: distinct rising edge rows and their costs afterwards."""
+
+    rows: EdgeArray
+    cost: UnitArray
+    skipped: int = 0
+    """Named edges the network does not have."""
+    unchanged: int = 0
+    """Distinct edges that were named and cost as much as before; they are not in `rows`."""
+
+
+class CostTable:
+    """The costs of a network's edges, int64[m]. 8 bytes an edge."""
+
+    def __init__(self, network: Network, cost: UnitArray, decimals: int) -> None:
+        self.network = network
+        self.cost = cost
+        self.decimals = decimals
+
+    @classmethod
+    def of(cls, network: Network, edges: EdgeList) -> "CostTable | None":
+        """Those of the edges that the network was made of; None if they have none."""
+        return None if edges.cost is None else cls(network, np.array(edges.cost, np.int64), edges.cost_decimals)
+
+    @property
+    def nbytes(self) -> int:
+        return self.cost.nbytes
+
+    def apply(self, change: CostChange) -> None:
+        """Store what was checked. O(k)."""
+        self.cost[change.rows] = change.cost
+
+    def resolve(
+        self,
+        table: CapacityTable,
+        batch: Sequence[OperationLike],
+        *,
+        on_missing: Literal["error", "skip"] = "error",
+        rounding: Rounding = "error",
+    ) -> CostChange:
+        """Run the operations set, add and scale in order on copies of the costs; nothing changes yet.
+
+        ``table`` finds the edges. Raises `UnknownEdge`, `AmbiguousEdge`, `InvalidNetwork` or `CostOverflow`, with at
+        most ten edge ids. Cost: O(k log k), and O(m log m) once for edges named by their ends.
+        """
+        located = table.locate(batch, on_missing)
+        before = self.cost[located.touched]
+        cost, place = before.copy(), 0
+        try:
+            for place, operation in enumerate(batch):
+                known, at = located.places(table, place)
+                cost[at] = self._run(operation, cost[at], known.tolist(), rounding)
+                self._check(located.touched[at], cost[at], known)
+        except EngineError as error:
+            refused = CostOverflow(error.message) if isinstance(error, CapacityOverflow) else error
+            refused.where = complete(self.network, batch, place, located.found, error.where)
+            raise refused from None
+        changed = cost != before
+        return CostChange(located.touched[changed], cost[changed], located.missing, int((~changed).sum()))
+
+    def _run(self, operation: OperationLike, cost: UnitArray, rows: list[int], rounding: Rounding) -> UnitArray:
+        """The costs after one operation, in which ``rows`` are the places of their amounts."""
+        names = operation.edges if operation.edges is not None else operation.tail
+        if operation.op in ("close", "reopen"):
+            raise InvalidNetwork(f"{operation.op} is an operation on capacities, not on costs")
+        if operation.amounts is None or names is None or len(operation.amounts) != len(names):
+            count = 0 if operation.amounts is None else len(operation.amounts)
+            raise InvalidNetwork(f"{operation.op} has {count} amounts for {0 if names is None else len(names)} edges")
+        given, decimals = operation.amounts, self.decimals
+        literals = given if len(rows) == len(given) else [given[row] for row in rows]
+
+        def exact(i: int) -> int:
+            """The cost of one edge after the operation, in units."""
+            with localcontext(WIDE):
+                own = Decimal(int(cost[i])).scaleb(-decimals)
+                if operation.op == "scale":
+                    number = own * read_decimal(literals[i], rows[i])
+                else:
+                    number = read_amount(literals[i], rounding, rows[i]) + (own if operation.op == "add" else 0)
+            return to_units(number, decimals, rows[i], rounding)
+
+        if operation.op == "set":
+            return read_literals(literals, decimals, exact, signed=True)
+        if operation.op == "add":
+            return cost + read_literals(literals, decimals, lambda i: exact(i) - int(cost[i]), signed=True)
+        return np.array([exact(i) for i in range(len(rows))], np.int64)
+
+    def _check(self, rows: EdgeArray, cost: UnitArray, known: EdgeArray) -> None:
+        limit = largest_cost(self.network.n_vertices)
+        for i in np.flatnonzero(np.abs(cost) > limit)[:1].tolist():
+            raise CostOverflow(f"the cost would be beyond {limit} units either way", [int(known[i])])
+        below = (cost < 0) & self.network.is_undirected(rows)
+        for i in np.flatnonzero(below)[:1].tolist():
+            raise InvalidNetwork("an undirected edge cannot cost less than nothing", [int(known[i])])
+
+
+def costs_of(table: CostTable | None) -> CostTable:
+    """The table itself. Raises `NoCosts` if the graph has none."""
+    if table is None:
+        raise NoCosts("the edges of this graph have no costs: load it with a column `cost`, one amount for each edge")
+    return table

@@ -1,0 +1,45 @@
+"""/v1/graphs/{name}/costs: change a batch. They are read with the capacities."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from gpu_engine.networks.rounding import Rounding
+from service.api.backend import Context, GraphName
+from service.api.bodies.arrow import ARROW_STREAM, PatchLimits
+from service.api.bodies.parsing import advice_of, limit_of
+from service.api.bodies.tasks import JSON, patch_task
+from service.api.headers import if_match, refuse_if_none_match, require_media_type
+from service.api.openapi import ACCEPTED, BINARY, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
+from service.api.questions import answer_body, body_for
+from service.models.costs import EXAMPLES, CostsBody
+from service.models.flows import PatchInfo
+from service.protocol import Kind
+
+router = APIRouter(prefix="/v1/graphs/{name}/costs", tags=["capacities"], responses=PROBLEMS)
+
+
+@router.patch(
+    "",
+    response_model=PatchInfo,
+    responses=ACCEPTED,
+    openapi_extra=request_body(CostsBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, IF_MATCH, media={ARROW_STREAM: BINARY}),
+)
+async def patch_costs(
+    name: GraphName,
+    request: Request,
+    backend: Context,
+    rounding: Annotated[
+        Rounding | None, Query(description="What becomes of a result of more decimals than the graph's costs.")
+    ] = None,
+) -> Response:
+    """A batch of costs, all or nothing, durable when answered. No flow that is kept solved changes."""
+    refuse_if_none_match(request.headers)
+    kind = require_media_type(request.headers, (JSON, ARROW_STREAM))
+    settings, version = backend.settings, if_match(request.headers)
+    limits = PatchLimits(settings.max_patch_rows, limit_of(JSON, settings))
+    task = patch_task(kind, limits, version, "none", rounding, CostsBody)
+    advice = advice_of(JSON, settings, "send several batches, or an Arrow stream")
+    async with body_for(request, backend, name, limits.max_bytes, advice) as body:
+        return await answer_body(request, backend, Kind.PATCH_COSTS, name, body, task)

@@ -1,0 +1,23 @@
+"""/v1/graphs/{name}/min-cost-flow."""
+
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from service.api.backend import Context, GraphName
+from service.api.bodies.tasks import min_cost_task
+from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, request_body
+from service.api.questions import answer_question
+from service.models.min_cost_flow import EXAMPLES, MinCostFlowBody, MinCostFlowInfo
+from service.protocol import Kind
+
+router = APIRouter(prefix="/v1/graphs/{name}", tags=["flows"], responses={**PROBLEMS, **ACCEPTED})
+
+BODY: Final = request_body(MinCostFlowBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, required=False)
+
+
+@router.post("/min-cost-flow", response_model=MinCostFlowInfo, openapi_extra=BODY)
+async def min_cost_flow(name: GraphName, request: Request, backend: Context) -> Response:
+    """The cheapest flow between the terminals, as much as can flow or a given value, with potentials as its proof."""
+    return await answer_question(request, backend, Kind.MIN_COST_FLOW, name, min_cost_task())

@@ -1,0 +1,106 @@
+"""The body of min-cost-flow, and the shape of the answer."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, field_validator
+
+from service.models.body import Body
+from service.models.columns import Amount, Seconds, refuse_infinite, refuse_negative
+from service.models.flows import TerminalsBody, TerminalsInfo
+from service.protocol import MinCostFlowArgs
+
+CostField = Literal["value", "cost", "flow", "terminals", "dual"]
+
+EXAMPLES: dict[str, Any] = {
+    "as much as can flow": {"value": {}},
+    "a value, edge by edge": {"value": {"sources": ["s"], "sinks": ["t"], "value": 6, "fields": ["flow"]}},
+    "with the potentials that prove it": {"value": {"fields": ["dual"], "time_limit_s": 60}},
+}
+
+
+class CostFlowOptions(Body):
+    """How flows are listed."""
+
+    zeros: bool = Field(default=False, description="List edges without flow too.")
+
+
+class MinCostFlowBody(TerminalsBody):
+    """Terminals default to the graph's own."""
+
+    value: Amount | None = Field(default=None, description="What is to flow; by default as much as can.")
+    fields: list[CostField] | None = Field(default=None, max_length=5)
+    min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
+    flow: CostFlowOptions = CostFlowOptions()
+    time_limit_s: Seconds | None = None
+
+    @field_validator("value")
+    @classmethod
+    def _check_value(cls, value: str | None) -> str | None:
+        if value is not None:
+            refuse_negative([value], "a value", "")
+            refuse_infinite([value], "a value", "")
+        return value
+
+    def args(self) -> MinCostFlowArgs:
+        return MinCostFlowArgs.model_construct(
+            sources=self.sources,
+            sinks=self.sinks,
+            supply=self.supply,
+            demand=self.demand,
+            value=self.value,
+            rounding=self.rounding,
+            fields=frozenset(self.fields or ("value", "cost")),
+            zeros=self.flow.zeros,
+            min_version=self.min_version,
+            time_limit_s=self.time_limit_s,
+        )
+
+
+class CostCertificateInfo(BaseModel):
+    """Checked independently of the solver on every answer."""
+
+    valid: bool
+    complete: bool
+    value: Any
+    flow_across_cut: Any
+    """The capacity of a minimum cut, which proves `maximum`; None where the flow has no bound."""
+    cost: Any
+    dual_bound: Any
+    """What the potentials prove that each flow of the value costs at least."""
+
+
+class CostFlowInfo(BaseModel):
+    edges: list[int] | list[str]
+    flow: list[Any]
+    """Negative: an undirected edge used from head to tail."""
+
+
+class DualInfo(BaseModel):
+    """Potentials: an edge that could carry more costs at least what the potential rises along it, and one that carries
+    flow at most that."""
+
+    vertices: list[int] | list[str]
+    potential: list[Any]
+    beyond: Any
+    """The potential beyond the sinks; before the sources it is 0."""
+
+
+class MinCostFlowInfo(BaseModel):
+    """The answer of min-cost-flow."""
+
+    graph: str
+    version: int
+    value: Any
+    maximum: Any
+    """The most that can flow; None where that has no bound."""
+    cost: Any
+    mode: Literal["unchanged", "cold"]
+    engine: str
+    reason: str | None = None
+    certificate: CostCertificateInfo
+    counters: dict[str, int] = {}
+    timings_ms: dict[str, float] = {}
+    flow: CostFlowInfo | None = None
+    terminals: TerminalsInfo | None = None
+    """Comes with `flow` too."""
+    dual: DualInfo | None = None

@@ -1,0 +1,147 @@
+"""Cheapest flows of random networks, held against NetworkX and against every flow there is; each is proven as well."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from gpu_engine.cost_checks import CostProof, prove_cheapest
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.engine import Control
+from gpu_engine.errors import Infeasible, Unbounded
+from gpu_engine.mincost import process, solver
+from gpu_engine.mincost.cheapest import CheapestFlow, cheapest_flow
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.types import INFINITE, UnitArray
+from tests.random_networks import random_edges, random_terminals
+
+SEEDS = 150
+
+
+@pytest.fixture(autouse=True)
+def solved_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Without a process for each of hundreds of problems."""
+
+    def run(data: bytes, limit: int, control: Control) -> tuple[bytes, int]:
+        status, flow = process.solved(data)
+        return status.encode() + b"\n" + flow, 0
+
+    with monkeypatch.context() as patch:
+        patch.setattr(solver, "run", run)
+        yield
+
+
+def random_costs(rng: np.random.Generator, edges: EdgeList) -> UnitArray:
+    """Up to 20 a unit; some negative where edges are directed and it is allowed to be."""
+    cost = rng.integers(0, int(rng.choice([1, 5, 20])) + 1, edges.n_edges)
+    below = rng.random(edges.n_edges) < rng.choice([0, 0, 0.2])
+    cost[below & ~np.broadcast_to(edges.undirected, edges.n_edges)] *= -1
+    return cost.astype(np.int64)
+
+
+def maximum(network: Network, terminals: Terminals) -> int:
+    engine = CpuEngine(network)
+    return engine.solve(engine.open(terminals)).value
+
+
+def by_networkx(edges: EdgeList, cost: UnitArray, terminals: Terminals, value: int) -> int:
+    graph = nx.MultiDiGraph()
+    graph.add_nodes_from(range(edges.n_vertices))
+    graph.add_node("from", demand=-value)
+    graph.add_node("to", demand=value)
+
+    def add(tail: object, head: object, capacity: int, weight: int) -> None:
+        limit = {} if capacity == INFINITE else {"capacity": capacity}
+        graph.add_edge(tail, head, weight=weight, **limit)
+
+    undirected = np.broadcast_to(edges.undirected, edges.n_edges)
+    for row in range(edges.n_edges):
+        tail, head = int(edges.tail[row]), int(edges.head[row])
+        add(tail, head, int(edges.capacity[row]), int(cost[row]))
+        if undirected[row]:
+            add(head, tail, int(edges.capacity[row]), int(cost[row]))
+    for vertex, supply in zip(terminals.sources.tolist(), terminals.supply.tolist(), strict=True):
+        add("from", vertex, supply, 0)
+    for vertex, demand in zip(terminals.sinks.tolist(), terminals.demand.tolist(), strict=True):
+        add(vertex, "to", demand, 0)
+    return int(nx.network_simplex(graph)[0])
+
+
+def proven(network: Network, cost: UnitArray, terminals: Terminals, value: int, found: CheapestFlow) -> CostProof:
+    return prove_cheapest(network, cost, terminals, found.flow, value, found.potential, found.sink_potential)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_random_networks(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    edges = random_edges(rng, 14)
+    cost, terminals = random_costs(rng, edges), random_terminals(rng, edges.n_vertices)
+    network = Network(edges)
+    try:
+        most = maximum(network, terminals)
+    except Unbounded:
+        most = 50
+    value = most if rng.random() < 0.5 else int(rng.integers(0, most + 1))
+    try:
+        expected = by_networkx(edges, cost, terminals, value)
+    except nx.NetworkXUnbounded:
+        with pytest.raises(Unbounded, match="costs less than nothing"):
+            cheapest_flow(network, cost, terminals, value)
+        return
+    found = cheapest_flow(network, cost, terminals, value)
+    proof = proven(network, cost, terminals, value, found)
+    assert (proof.failures, proof.cost, proof.dual_bound) == ((), expected, expected)
+    if most < 50:
+        with pytest.raises(Infeasible):
+            cheapest_flow(network, cost, terminals, most + 1)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_flow_of_a_small_network(seed: int) -> None:
+    """Each capacity is at most 2 and there are at most 5 edges, so that all flows can be looked at."""
+    rng = np.random.default_rng(1000 + seed)
+    n, m = 3, int(rng.integers(1, 6))
+    tail, head = rng.integers(0, n, (2, m)).astype(np.int32)
+    edges = EdgeList(n, tail, head, rng.integers(0, 3, m).astype(np.int64), rng.random(m) < 0.3)
+    cost = random_costs(rng, edges) + rng.integers(-2, 1, m) * ~edges.undirected
+    terminals = Terminals.of([0], [2])
+    cheapest: dict[int, int] = {}
+    spans = [range(-c if both else 0, c + 1) for c, both in zip(edges.capacity.tolist(), edges.undirected, strict=True)]
+    for flow in product(*spans):
+        net = np.zeros(n, int)
+        np.add.at(net, head, flow)
+        np.subtract.at(net, tail, flow)
+        if net[1] == 0 and net[2] >= 0:
+            price = int(
+                sum(c * (abs(f) if both else f) for c, f, both in zip(cost, flow, edges.undirected, strict=True))
+            )
+            cheapest[int(net[2])] = min(price, cheapest.get(int(net[2]), price))
+    network = Network(edges)
+    for value, price in cheapest.items():
+        found = cheapest_flow(network, cost, terminals, value)
+        proof = proven(network, cost, terminals, value, found)
+        assert (proof.failures, proof.cost) == ((), price), value
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_proof_of_a_flow_that_could_be_had_for_less(seed: int) -> None:
+    """Whatever potentials come with it: a flow that costs more than another of its value is found out."""
+    rng = np.random.default_rng(seed)
+    edges = replace(random_edges(rng, 10), undirected=False)
+    terminals = Terminals.of([0], [1])
+    network = Network(replace(edges, capacity=np.minimum(edges.capacity, 20)))
+    cost = random_costs(rng, edges) + 1
+    value = maximum(network, terminals)
+    dear = cheapest_flow(network, -cost, terminals, value)  # which costs most
+    best = cheapest_flow(network, cost, terminals, value)
+    if (dear.flow @ cost) == (best.flow @ cost):
+        return
+    for potential, beyond in ((best.potential, best.sink_potential), (dear.potential, dear.sink_potential)):
+        proof = prove_cheapest(network, cost, terminals, dear.flow, value, potential, beyond)
+        assert not proof.valid
+        assert proof.dual_bound < proof.cost
