@@ -11,6 +11,7 @@ from service.models.flows import MaxFlowBody
 from service.models.graphs import CopyBody, EstimateBody, GraphBody, RestoreBody
 from service.models.matching import MatchingBody
 from service.models.problem import ProblemInfo
+from service.protocol import ARROW_TYPE, NPZ_TYPE
 
 READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     GraphBody,
@@ -31,6 +32,9 @@ GRAPH_MEDIA: Final[dict[str, Any]] = {
     "text/x-matrix-market": TEXT,
     "text/csv": TEXT,
 }
+
+FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": {NPZ_TYPE: BINARY, ARROW_TYPE: BINARY}}}
+"""Of an answer with columns, beside JSON: see docs/formats.md."""
 
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     "default": {

@@ -16,15 +16,14 @@ from gpu_engine import formats
 from gpu_engine.formats.reading import json_bytes
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision, Rounding
 from gpu_engine.networks.validate import check
-from service.api.bodies.arrow import ARROW_STREAM, PatchLimits, capacities_to_arrow, patch_bytes, patch_from_arrow
+from service.api.bodies.arrow import PatchLimits, patch_bytes, patch_from_arrow
 from service.errors import ServiceError
 from service.models.body import parse_body
 from service.models.capacities import PatchBody
 from service.models.columns import MAX_LABEL_CHARS
 from service.models.flows import FlowField, MaxFlowBody
 from service.models.matching import MatchingBody
-from service.models.numbers import loads_exact
-from service.protocol import MatchingArgs, MaxFlowArgs, Message, PatchArgs
+from service.protocol import ARROW_TYPE, Encoding, MatchingArgs, MaxFlowArgs, Message, PatchArgs
 
 JSON: Final = "application/json"
 JOB_LENGTH: Final = struct.Struct("<I")
@@ -88,13 +87,13 @@ class ArgsTask:
         out.write(self.read(body).to_json())
 
 
-def flow_task(fields: frozenset[FlowField]) -> ArgsTask:
+def flow_task(fields: frozenset[FlowField], encoding: Encoding) -> ArgsTask:
     """A question for a flow or a cut, answered with `fields` unless it asks for others."""
-    return ArgsTask(partial(_flow_args, fields), _json_bytes, may_be_read_here=True)
+    return ArgsTask(partial(_flow_args, fields, encoding), _json_bytes, may_be_read_here=True)
 
 
-def matching_task() -> ArgsTask:
-    return ArgsTask(_matching_args, _json_bytes, may_be_read_here=True)
+def matching_task(encoding: Encoding) -> ArgsTask:
+    return ArgsTask(partial(_matching_args, encoding), _json_bytes, may_be_read_here=True)
 
 
 def patch_task(
@@ -105,18 +104,18 @@ def patch_task(
     rounding: Rounding | None = None,
 ) -> ArgsTask:
     """A batch of changes; what it refuses with more than `limits` is counted where it is read."""
-    is_arrow = media_type == ARROW_STREAM
+    is_arrow = media_type == ARROW_TYPE
     read = partial(patch_from_arrow, limits) if is_arrow else partial(parse_body, PatchBody)
     args = partial(_patch_args, read, limits.max_rows, if_match, solve, rounding)
     return ArgsTask(args, partial(patch_bytes, limits) if is_arrow else _json_bytes, may_be_read_here=not is_arrow)
 
 
-def _flow_args(fields: frozenset[FlowField], body: memoryview) -> MaxFlowArgs:
-    return parse_body(MaxFlowBody, body or b"{}").args(fields)
+def _flow_args(fields: frozenset[FlowField], encoding: Encoding, body: memoryview) -> MaxFlowArgs:
+    return parse_body(MaxFlowBody, body or b"{}").args(fields, encoding)
 
 
-def _matching_args(body: memoryview) -> MatchingArgs:
-    return parse_body(MatchingBody, body or b"{}").args()
+def _matching_args(encoding: Encoding, body: memoryview) -> MatchingArgs:
+    return parse_body(MatchingBody, body or b"{}").args(encoding)
 
 
 def _patch_args(
@@ -128,19 +127,6 @@ def _patch_args(
     body: memoryview,
 ) -> PatchArgs:
     return read(body).args(if_match=if_match, solve=solve, max_rows=max_rows, rounding=rounding)
-
-
-@dataclass(frozen=True, slots=True)
-class PageTask:
-    """A page of capacities as the worker wrote it, for a caller who wants Arrow."""
-
-    decimals: int
-
-    def needed_bytes(self, body: memoryview) -> int:
-        return _json_bytes(body)
-
-    def run(self, body: memoryview, out: BinaryIO) -> None:
-        capacities_to_arrow(loads_exact(body), self.decimals, out)
 
 
 def _json_bytes(body: memoryview) -> int:

@@ -43,6 +43,7 @@ from headrace._errors import (
     InvalidInput,
     InvalidRequest,
     MethodNotAllowed,
+    NotAcceptable,
     NotBipartite,
     NotFound,
     OutOfMemory,
@@ -65,30 +66,19 @@ from headrace._errors import (
     WorkerUnavailable,
 )
 from headrace._exchange import Retry
+from headrace._flows import Cut, Flow, MaxFlowResult, Path, Paths, TerminalAmounts
 from headrace._graph import Graph, Job
+from headrace._grid import Grid
+from headrace._matchings import Cover, MatchingResult
 from headrace._records import Estimate, JobEvent, JobInfo, ServiceStatus, Snapshot
-from headrace._results import (
-    Capacities,
-    Certificate,
-    Cover,
-    Cut,
-    EdgeId,
-    Flow,
-    FlowState,
-    GraphInfo,
-    MatchingResult,
-    MaxFlowResult,
-    PatchResult,
-    Path,
-    Paths,
-    TerminalAmounts,
-    Vertex,
-)
+from headrace._results import Capacities, Certificate, EdgeId, FlowState, GraphInfo, PatchResult, Vertex
+from headrace._sequences import AmountColumn, Column, Names, Side
 
 __all__ = [
     "AlreadyExists",
     "AmbiguousEdge",
     "Amount",
+    "AmountColumn",
     "Amounts",
     "ApiError",
     "AsyncClient",
@@ -100,6 +90,7 @@ __all__ = [
     "Caps",
     "Certificate",
     "Client",
+    "Column",
     "ConnectionFailed",
     "Cover",
     "Cut",
@@ -114,6 +105,7 @@ __all__ = [
     "GraphColumns",
     "GraphFormat",
     "GraphInfo",
+    "Grid",
     "HeadraceError",
     "IdempotencyConflict",
     "Ids",
@@ -129,6 +121,8 @@ __all__ = [
     "MatchingResult",
     "MaxFlowResult",
     "MethodNotAllowed",
+    "Names",
+    "NotAcceptable",
     "NotBipartite",
     "NotFound",
     "OutOfMemory",
@@ -141,6 +135,7 @@ __all__ = [
     "Retry",
     "Rounding",
     "ServiceStatus",
+    "Side",
     "Snapshot",
     "SolveOptions",
     "SourceIsSink",
