@@ -26,7 +26,9 @@ ANSWER: Final = "answer"
 """The name of the JSON text: a member of the archive, or a key of the schema's metadata."""
 
 SAMPLE_BYTES: Final = 64 << 10
-"""A member of an archive is compressed if its first bytes become less than half of what they were."""
+SHRINKS: Final = 4
+"""A member of an archive is compressed if its first bytes become less than a fourth of what they were: to deflate the
+others takes longer than to send them, unless the network is slow."""
 
 TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType({"int64": pa.int64(), "bool": pa.bool_()})
 
@@ -60,6 +62,7 @@ Columns: TypeAlias = Mapping[str, Column]
 def npz_columns(answer: bytes, columns: Columns) -> Iterator[bytes]:
     """An archive with an array for each column, and the JSON text as ``answer``, uint8[bytes].
 
+    Integers have the narrowest of the types int8, int16, int32 and int64 that holds all of the column.
     A column of text is two arrays: ``NAME.utf8``, uint8[bytes], and ``NAME.offsets``, int64[rows + 1]; text i is
     ``utf8[offsets[i]:offsets[i + 1]]``.
     """
@@ -113,12 +116,21 @@ def _members(name: str, column: Column) -> Iterator[tuple[str, Iterator[bytes]]]
     elif column.kind == "bits":
         yield name, _file(np.uint8, -(-rows // 8), lambda: (_bits(part) for part in column.parts()))
     else:
-        yield name, _file(np.dtype(column.kind).type, rows, column.parts)
+        yield name, _file(_narrowest(column) if column.kind == "int64" else np.bool_, rows, column.parts)
 
 
 def _file(dtype: type[np.generic], rows: int, parts: Callable[[], Iterable[Part]]) -> Iterator[bytes]:
     yield header(np.dtype(dtype), (rows,))
     yield from (np.ascontiguousarray(part, dtype).tobytes() for part in parts())
+
+
+def _narrowest(column: Column) -> type[np.generic]:
+    low = high = 0
+    for part in column.parts():
+        if len(part):
+            low, high = min(low, int(np.min(part))), max(high, int(np.max(part)))
+    types = (np.int8, np.int16, np.int32)
+    return next((t for t in types if np.iinfo(t).min <= low and high <= np.iinfo(t).max), np.int64)
 
 
 def _texts(column: Column) -> Iterator[Texts]:
@@ -143,4 +155,4 @@ def _first(pieces: Iterator[bytes]) -> tuple[bytes, bool]:
     while len(first) < SAMPLE_BYTES and (piece := next(pieces, None)) is not None:
         first += piece
     sample = first[:SAMPLE_BYTES]
-    return bytes(first), 2 * len(zlib.compress(sample, 1)) < len(sample)
+    return bytes(first), SHRINKS * len(zlib.compress(sample, 1)) < len(sample)

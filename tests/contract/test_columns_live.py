@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from itertools import pairwise
@@ -13,7 +14,7 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
-from headrace import Client
+from headrace import Client, Grid
 from numpy.typing import NDArray
 
 from gpu_engine import formats
@@ -246,8 +247,42 @@ def test_what_compresses_well_is_compressed(http: httpx.Client) -> None:
     content = asked(http, "many/max-flow", NPZ, {"fields": ["flow"], "flow": {"zeros": True}})
     arrays = np.load(io.BytesIO(content))
     kinds = {info.filename: info.compress_type for info in arrays.zip.infolist()}
-    assert (kinds["flow.flow.npy"], kinds["flow.edges.npy"]) == (8, 8)
-    assert len(content) < 16 * MANY // 3
+    assert (kinds["flow.flow.npy"], kinds["flow.edges.npy"]) == (8, 0), "flows of zero and one, and edges by number"
+    assert (arrays["flow.flow"].dtype, arrays["flow.edges"].dtype) == (np.int8, np.int16)
+    assert len(content) < 3 * MANY
+
+
+def test_the_examples_of_the_page(http: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = json.loads(asked(http, "labelled/min-cut", JSON, {}))["cut"]
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text().partition("## Answers")[2]
+    examples = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    assert len(examples) == len(READ)
+    monkeypatch.chdir(tmp_path)
+    for suffix, accept, example in zip(("npz", "arrow"), READ, examples, strict=True):
+        Path(f"answer.{suffix}").write_bytes(asked(http, "labelled/min-cut", accept, {}))
+        found: dict[str, Any] = {}
+        exec(compile(example, "docs/formats.md", "exec"), found)
+        assert found["edges"] == told["edges"]
+        assert found["pays"].tolist() == told["pays"]
+        assert int(found["side"].sum()) == len(told["source_side"])
+
+
+def test_an_image_is_cut_and_patched_by_arrays(client: Client) -> None:
+    rng = np.random.default_rng(3)
+    inside, outside, brighter = rng.integers(0, 100, (3, 20, 30))
+    grid = Grid(inside, outside, 20, neighbourhood=8)
+    picture = client.put_graph("picture", grid)
+    assert picture.info.source == 600
+    before = grid.mask(picture.min_cut())
+    picture.apply([grid.update(source=brighter, links=rng.integers(0, 50, (20, 30)))])
+    patched = picture.min_cut()
+    assert (grid.mask(patched).shape, patched.mode) == ((20, 30), "unchanged")
+    assert (before != grid.mask(patched)).any()
+    where = np.zeros((20, 30), bool)
+    where[5:10, 5:10] = True
+    picture.apply([grid.update(sink=np.full((20, 30), 10_000), where=where)])
+    assert not grid.mask(picture.min_cut())[where].any(), "nothing is worth leaving them with the source"
+    picture.delete()
 
 
 class TestClient:

@@ -197,4 +197,6 @@ def _sides(body: Json) -> tuple[Side[Vertex], Side[Vertex]]:
         return Side(Names.of(body["source_side"]).array), Side(Names.of(body["sink_side"]).array)
     mask = np.unpackbits(body["source_side"], count=body["n_vertices"], bitorder="little").view(np.bool_)
     labels = body.get("vertices")
+    if isinstance(labels, np.ndarray):
+        labels = labels.astype(np.int64)
     return Side.of_mask(mask, labels), Side.of_mask(~mask, labels)

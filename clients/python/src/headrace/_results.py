@@ -144,7 +144,7 @@ class Capacities:
     capacity: AmountColumn
     """The edge's own capacity, also while it is closed; infinity where it never limits."""
     closed: Column[bool]
-    undirected: Column[bool]
+    undirected: Column[bool] = field(default_factory=lambda: flags(()))
 
     @classmethod
     def from_json(cls, body: Json) -> Self:

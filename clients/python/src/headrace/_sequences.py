@@ -102,8 +102,10 @@ class Names(Column[T]):
     @classmethod
     def of(cls, received: Any) -> "Names[T]":
         """The column as it came: an array, texts, or a list of JSON."""
-        if isinstance(received, np.ndarray | Texts):
+        if isinstance(received, Texts):
             return cls(received)
+        if isinstance(received, np.ndarray):
+            return cls(received.astype(np.int64))
         names = list(received or ())
         is_whole = all(type(name) is int for name in names)
         array = np.empty(len(names), np.int64 if is_whole else object)
@@ -170,7 +172,7 @@ class AmountColumn(Column[Exact]):
     def of(cls, received: Any, decimals: int, unlimited: NDArray[np.bool_] | None = None) -> "AmountColumn":
         """The column as it came: units in an array, or a list of JSON. Raises ValueError for what is no amount."""
         if isinstance(received, np.ndarray):
-            return cls(received, decimals, unlimited)
+            return cls(received.astype(np.int64), decimals, unlimited)
         amounts = list(map(exact, received or ()))
         limited = [amount if amount != INFINITY else 0 for amount in amounts]
         places = max((-int(part.as_tuple().exponent) for part in limited if isinstance(part, Decimal)), default=0)
