@@ -5,7 +5,7 @@ array, and a column equals any sequence of the same values.
 """
 
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from headrace._amounts import INFINITY, Exact, exact
 
 T = TypeVar("T")
+
+WIDE = Context(prec=60)
+"""Of amounts no digit is lost in it, whatever the caller's own context keeps."""
 
 SHOWN = 20
 """Values in the `repr` of a column."""
@@ -176,9 +179,11 @@ class AmountColumn(Column[Exact]):
         amounts = list(map(exact, received or ()))
         limited = [amount if amount != INFINITY else 0 for amount in amounts]
         places = max((-int(part.as_tuple().exponent) for part in limited if isinstance(part, Decimal)), default=0)
-        units = np.empty(len(amounts), np.int64)
-        units[:] = [int(amount * 10**places) for amount in limited]
-        return cls(units, max(places, 0), np.array([amount == INFINITY for amount in amounts], np.bool_))
+        places = max(places, 0)
+        whole = [int(Decimal(amount).scaleb(places, WIDE)) for amount in limited]
+        fits = all(-(2**63) <= units < 2**63 for units in whole)
+        units = np.array(whole, np.int64 if fits else object)
+        return cls(units, places, np.array([amount == INFINITY for amount in amounts], np.bool_))
 
     @property
     def array(self) -> NDArray[Any]:
@@ -206,4 +211,4 @@ def flags(received: Any) -> Column[bool]:
 
 def _exact(units: int, decimals: int) -> Exact:
     whole, rest = divmod(units, 10**decimals)
-    return whole if not rest else Decimal(units).scaleb(-decimals).normalize()
+    return whole if not rest else Decimal(units).scaleb(-decimals, WIDE).normalize(WIDE)
