@@ -51,7 +51,7 @@ def npz_of(**columns: Parted) -> dict[str, NDArray[Any]]:
     return dict(np.load(io.BytesIO(b"".join(npz_columns(TEXT, columns)))))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), max_size=30),
     st.lists(st.booleans(), max_size=30),

@@ -123,8 +123,7 @@ async def long_result(backend: Backend, job_id: str, blob: str) -> Result:
         return await open_result(backend.blobs, blob)
     except ServiceError:
         job = await backend.dispatcher.job(job_id)
-        named = job is not None and blob in (job.result_blob, job.file_blob)
-        if job is not None and (named or blob in (job.result_json or "")):
+        if job is not None and (blob in (job.result_blob, job.file_blob) or blob in (job.result_json or "")):
             raise
         raise ServiceError("worker_unavailable", LOST, retry_after_s=RETRY_AFTER_S) from None
 
