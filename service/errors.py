@@ -43,6 +43,7 @@ STATUS: Final[Mapping[str, int]] = {
     "invalid_request": 400,
     "not_found": 404,
     "method_not_allowed": 405,
+    "not_acceptable": 406,
     "internal_error": 500,
 }
 
@@ -76,6 +77,7 @@ TITLES: Final[Mapping[str, str]] = {
     "invalid_request": "A header or a parameter is not valid",
     "not_found": "No such resource",
     "method_not_allowed": "The resource does not know this method",
+    "not_acceptable": "The answer has no such form",
     "internal_error": "An error of the service itself",
 }
 

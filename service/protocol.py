@@ -6,12 +6,22 @@ Headers are JSON; bulk bytes (a packed edge list, a long result) travel beside t
 API has to know about a result is said in its `Envelope`.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Protocol, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PrivateAttr
 
 JSON_TYPE: Final = "application/json"
+NPZ_TYPE: Final = "application/x-npz"
+ARROW_TYPE: Final = "application/vnd.apache.arrow.stream"
+
+Encoding: TypeAlias = Literal["json", "npz", "arrow"]
+ENCODINGS: Final[Mapping[str, Encoding]] = MappingProxyType({JSON_TYPE: "json", NPZ_TYPE: "npz", ARROW_TYPE: "arrow"})
+"""In which forms a worker writes an answer with columns, by media type."""
+
+MEDIA_TYPES: Final[Mapping[Encoding, str]] = MappingProxyType({form: media for media, form in ENCODINGS.items()})
 Rounding: TypeAlias = Literal["error", "nearest", "down", "up"]
 """The names of `gpu_engine.networks.rounding`, which this module may not import."""
 
@@ -105,7 +115,18 @@ class RestoreArgs(Message):
     solve: Literal["all", "none"] = "all"
 
 
-class MaxFlowArgs(Message):
+class QuestionArgs(Message):
+    """Of a question whose answer has columns."""
+
+    encoding: Encoding = "json"
+    """In which form the worker writes its answer."""
+
+    def to_json(self) -> bytes:
+        """Without an encoding of JSON, so that workers of the release before can read it."""
+        return self.model_dump_json(exclude={"encoding"} if self.encoding == "json" else None).encode()
+
+
+class MaxFlowArgs(QuestionArgs):
     sources: list[int] | list[str] | None = None
     sinks: list[int] | list[str] | None = None
     supply: list[str] | None = None
@@ -121,7 +142,7 @@ class MaxFlowArgs(Message):
     time_limit_s: float | None = None
 
 
-class MatchingArgs(Message):
+class MatchingArgs(QuestionArgs):
     left: list[int] | list[str] | None = None
     fields: Annotated[frozenset[Literal["size", "edges", "cover"]], InOrder] = frozenset({"size", "edges", "cover"})
     min_version: int | None = None
@@ -136,14 +157,14 @@ class MinCostFlowArgs(Message):
     value: str | None = None
     """Decimal literal; None: as much as can flow."""
     rounding: Rounding = "error"
-    """Of caps and of the value with more decimals than the graph keeps."""
+    """What becomes of caps and of a value with more decimals than the graph keeps."""
     fields: Annotated[frozenset[Literal["value", "cost", "flow", "terminals", "dual"]], InOrder] = frozenset({"value"})
     zeros: bool = False
     min_version: int | None = None
     time_limit_s: float | None = None
 
 
-class CapacitiesArgs(Message):
+class CapacitiesArgs(QuestionArgs):
     offset: int = 0
     limit: int = 10_000
 
@@ -238,7 +259,7 @@ class Envelope(Message):
 
 
 class Reply(Message):
-    """The end of a command: a result or a problem. On its way and in the job, its last three fields stand beside it."""
+    """The end of a command: a result or a problem. On its way and in the job, its last five fields stand beside it."""
 
     id: str
     status: Status
@@ -247,5 +268,9 @@ class Reply(Message):
     """JSON body the caller gets, as the worker wrote it: its numbers are exact, so it is never parsed on the way."""
     result_blob: str | None = Field(default=None, exclude=True)
     """The name of the blob where a long result lies; `result_json` is then None."""
+    file: bytes | None = Field(default=None, exclude=True)
+    """The body the caller gets, if it is no JSON; `result_json` says what there is."""
+    file_blob: str | None = Field(default=None, exclude=True)
+    """The name of the blob where a long file lies; `file` is then None."""
     envelope: Envelope = Field(default=Envelope(), exclude=True)
     """What the API has to know about the result. A problem has an empty envelope."""

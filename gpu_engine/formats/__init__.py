@@ -16,6 +16,7 @@ from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats._place import shown
 from gpu_engine.formats.adjacency import from_matrix, read_adjacency, read_npy
 from gpu_engine.formats.arrow import arrow_pieces, pack, pack_into, read_arrow, unpack, write_arrow
+from gpu_engine.formats.column_files import Columns, Part, arrow_columns, npz_columns
 from gpu_engine.formats.columnar_json import from_columns, read_json, write_json
 from gpu_engine.formats.csv_table import read_csv, write_csv
 from gpu_engine.formats.dimacs import dimacs_pieces, read_dimacs, write_dimacs
@@ -31,13 +32,17 @@ __all__ = [
     "FREE_BYTES",
     "MEDIA_TYPES",
     "SUFFIXES",
+    "Columns",
     "Limits",
+    "Part",
     "Reader",
     "Source",
+    "arrow_columns",
     "arrow_pieces",
     "dimacs_pieces",
     "from_columns",
     "from_matrix",
+    "npz_columns",
     "npz_pieces",
     "pack",
     "pack_into",

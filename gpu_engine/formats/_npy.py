@@ -80,12 +80,12 @@ def write_array(column: NDArray[Any] | np.generic | bool | Sequence[str], what: 
     """
     if isinstance(column, np.ndarray | np.generic | bool):
         whole = np.asarray(column)
-        yield _header(whole.dtype, whole.shape)
+        yield header(whole.dtype, whole.shape)
         flat = np.ascontiguousarray(whole).reshape(-1)
         yield from (flat[at : at + STEP].tobytes() for at in range(0, len(flat), STEP))
         return
     dtype = np.dtype(f"<U{max(1, max(map(_width, _steps(column)), default=1))}")
-    yield _header(dtype, (len(column),))
+    yield header(dtype, (len(column),))
     for texts in _steps(column):
         if any(text.endswith("\0") for text in texts):
             raise InvalidNetwork(f"NumPy text drops the NUL at the end of a name in {what}")
@@ -100,7 +100,8 @@ def _width(texts: list[str]) -> int:
     return max(map(len, texts))
 
 
-def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """What stands before the items of an array."""
     stream = io.BytesIO()
     described = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     npy.write_array_header_1_0(stream, described)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from gpu_engine.errors import ROWS_SHOWN, InvalidNetwork
 from gpu_engine.text.index import TextIndex
 from gpu_engine.text.json_text import write_integers, write_texts
+from gpu_engine.text.taken import take_texts
 from gpu_engine.text.texts import Texts
 
 
@@ -83,6 +84,14 @@ class Names:
         if isinstance(self.column, Texts):
             return write_texts(self.column, rows)
         return write_integers(self._integers(rows))
+
+    def take(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | Texts:
+        """The names of these rows as a column: int64[k], or texts if `is_text`."""
+        return take_texts(self.column, rows) if isinstance(self.column, Texts) else self._integers(rows)
+
+    @property
+    def is_text(self) -> bool:
+        return isinstance(self.column, Texts)
 
     def _integers(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         assert not isinstance(self.column, Texts)

@@ -13,6 +13,7 @@ from service.models.graphs import CopyBody, EstimateBody, GraphBody, RestoreBody
 from service.models.matching import MatchingBody
 from service.models.min_cost_flow import MinCostFlowBody
 from service.models.problem import ProblemInfo
+from service.protocol import ARROW_TYPE, NPZ_TYPE
 
 READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     GraphBody,
@@ -35,6 +36,9 @@ GRAPH_MEDIA: Final[dict[str, Any]] = {
     "text/x-matrix-market": TEXT,
     "text/csv": TEXT,
 }
+
+FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": {NPZ_TYPE: BINARY, ARROW_TYPE: BINARY}}}
+"""Of an answer with columns, beside JSON: see docs/formats.md."""
 
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     "default": {

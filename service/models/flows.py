@@ -8,7 +8,7 @@ from gpu_engine.networks.rounding import Rounding
 from service.models.body import Body
 from service.models.columns import Amounts, Ids, Seconds, refuse_negative
 from service.models.faults import ColumnFault
-from service.protocol import MaxFlowArgs
+from service.protocol import Encoding, MaxFlowArgs
 
 FlowField = Literal["value", "cut", "flow", "terminals", "paths"]
 
@@ -80,7 +80,7 @@ class MaxFlowBody(TerminalsBody):
             raise ColumnFault("`paths` are those of an acyclic flow: leave `flow.acyclic` out", field="flow")
         return self
 
-    def args(self, default_fields: frozenset[FlowField]) -> MaxFlowArgs:
+    def args(self, default_fields: frozenset[FlowField], encoding: Encoding = "json") -> MaxFlowArgs:
         return MaxFlowArgs.model_construct(
             sources=self.sources,
             sinks=self.sinks,
@@ -93,6 +93,7 @@ class MaxFlowBody(TerminalsBody):
             top=self.paths.top,
             min_version=self.min_version,
             time_limit_s=self.time_limit_s,
+            encoding=encoding,
         )
 
 

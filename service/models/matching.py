@@ -8,7 +8,7 @@ from service.models.body import Body
 from service.models.columns import Ids, Seconds
 from service.models.faults import ColumnFault
 from service.models.flows import MAX_TERMINALS, SolvedInfo
-from service.protocol import MatchingArgs
+from service.protocol import Encoding, MatchingArgs
 
 MatchingField = Literal["size", "edges", "cover"]
 
@@ -35,12 +35,13 @@ class MatchingBody(Body):
             raise ColumnFault(f"has 1 to {MAX_TERMINALS} vertices, not {len(left)}")
         return left
 
-    def args(self) -> MatchingArgs:
+    def args(self, encoding: Encoding = "json") -> MatchingArgs:
         return MatchingArgs.model_construct(
             left=self.left,
             fields=ALL if self.fields is None else frozenset(self.fields),
             min_version=self.min_version,
             time_limit_s=self.time_limit_s,
+            encoding=encoding,
         )
 
 

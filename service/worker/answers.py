@@ -1,12 +1,10 @@
 """Results as docs/api.md shows them. Amounts are exact; vertices and edges carry the caller's names."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpu_engine.checks import Certificate
 from gpu_engine.cost_checks import CostProof
@@ -20,60 +18,43 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.units import write_decimal, write_units
 from gpu_engine.paths import Paths
-from gpu_engine.text.json_text import write_amounts, write_integers
 from gpu_engine.text.names import Names
-from gpu_engine.types import INFINITE, BoolArray, EdgeArray, UnitArray, VertexArray
+from gpu_engine.types import INFINITE, UnitArray
 from service.protocol import CapacitiesArgs, Kind
 from service.store.catalogue import GraphInfo
 from service.store.snapshots import SnapshotInfo
+from service.worker.columns import (
+    AmountColumn,
+    Column,
+    FlagColumn,
+    IntegerColumn,
+    NameColumn,
+    Rows,
+    each,
+    listed,
+    marked,
+    unmarked,
+    where,
+)
 from service.worker.graph import Answer, Graph, Solved
-from service.worker.json_writer import Column, Raw
-
-STEP: Final = 1 << 14
-"""Rows of an answer that are written at a time, in a fraction of a millisecond."""
-
-Rows = Callable[[], Iterator[EdgeArray]]
-"""Row numbers, `STEP` or fewer at a time; each call begins anew."""
+from service.worker.json_writer import Raw
 
 
 def amount(network: Network, units: int) -> Raw:
     return Raw(write_units(units, network.decimals))
 
 
-def amounts(network: Network, units: UnitArray, rows: Rows) -> Column:
-    return Column(lambda: (write_amounts(units[some], network.decimals) for some in rows()))
+def amounts(network: Network, units: UnitArray, rows: Rows, table: str = "") -> Column:
+    return AmountColumn(units, network.decimals, rows, table)
 
 
 def decimals(units: UnitArray, places: int) -> Column:
     """A column of decimals that is not one of amounts of the network: costs, potentials."""
-    return Column(lambda: (write_amounts(units[at : at + STEP], places) for at in range(0, len(units), STEP)))
+    return AmountColumn(units, places, each(units))
 
 
-def labels(names: Names, rows: Rows) -> Column:
-    return Column(lambda: (names.write(some) for some in rows()))
-
-
-def listed(rows: EdgeArray | VertexArray) -> Rows:
-    """These rows."""
-    return lambda: (rows[at : at + STEP].astype(np.int64) for at in range(0, len(rows), STEP))
-
-
-def each(column: NDArray[np.generic]) -> Rows:
-    """Every row of the column."""
-    return where(column, np.ones_like)
-
-
-def where(column: NDArray[np.generic], holds: Callable[[NDArray[np.generic]], NDArray[np.generic]]) -> Rows:
-    """The rows in which something ``holds`` of the column, looked for as they are written: no list of them is made."""
-    return lambda: (at + np.flatnonzero(holds(column[at : at + STEP])) for at in range(0, len(column), STEP))
-
-
-def marked(flags: BoolArray) -> Rows:
-    return where(flags, lambda some: some)
-
-
-def unmarked(flags: BoolArray) -> Rows:
-    return where(flags, np.logical_not)
+def labels(names: Names, rows: Rows, table: str = "") -> Column:
+    return NameColumn(names, rows, table)
 
 
 def certificate(network: Network, proof: Certificate) -> dict[str, object]:
@@ -85,21 +66,29 @@ def certificate(network: Network, proof: Certificate) -> dict[str, object]:
     }
 
 
-def cut(network: Network, found: Cut, paid: Terminals) -> dict[str, object]:
-    """``paid``: the terminals whose caps belong to the cut. All that is paid adds up to the capacity."""
-    edges = listed(found.edges)
-    return {
+def cut(network: Network, found: Cut, paid: Terminals, *, packed: bool = False) -> dict[str, object]:
+    """``paid``: the terminals whose caps belong to the cut. All that is paid adds up to the capacity.
+
+    ``packed``: the vertices of the source side as bits, and the labels of all, if they have any, in place of two lists.
+    """
+    edges, vertices = listed(found.edges), network.vertex_labels
+    answer: dict[str, object] = {
         "capacity": amount(network, found.capacity),
         "edges": labels(network.edge_ids, edges),
         "pays": amounts(network, network.capacity, edges),
-        "sources": labels(network.vertex_labels, listed(paid.sources)),
-        "source_pays": amounts(network, paid.supply, each(paid.supply)),
-        "sinks": labels(network.vertex_labels, listed(paid.sinks)),
-        "sink_pays": amounts(network, paid.demand, each(paid.demand)),
-        "source_side": labels(network.vertex_labels, marked(found.source_side)),
-        "sink_side": labels(network.vertex_labels, unmarked(found.source_side)),
+        "sources": labels(vertices, listed(paid.sources), "sources"),
+        "source_pays": amounts(network, paid.supply, each(paid.supply), "sources"),
+        "sinks": labels(vertices, listed(paid.sinks), "sinks"),
+        "sink_pays": amounts(network, paid.demand, each(paid.demand), "sinks"),
         "unique": found.unique,
     }
+    if not packed:
+        source_side, sink_side = marked(found.source_side), unmarked(found.source_side)
+        return answer | {"source_side": labels(vertices, source_side), "sink_side": labels(vertices, sink_side)}
+    answer |= {"n_vertices": network.n_vertices, "source_side": FlagColumn(found.source_side, "sides", "bits")}
+    if vertices.column is not None:
+        answer["vertices"] = labels(vertices, each(found.source_side), "sides")
+    return answer
 
 
 def flow(network: Network, units: UnitArray, *, zeros: bool, acyclic: bool) -> dict[str, object]:
@@ -113,13 +102,12 @@ def flow_by_edge(network: Network, units: UnitArray, *, zeros: bool) -> dict[str
 
 def paths(network: Network, found: Paths) -> dict[str, object]:
     """A row for each path, and the edges of all paths in one column."""
-    offsets = found.offsets
     return {
         "source": labels(network.vertex_labels, listed(found.sources)),
         "sink": labels(network.vertex_labels, listed(found.sinks)),
         "amount": amounts(network, found.amounts, each(found.amounts)),
-        "offsets": Column(lambda: (write_integers(offsets[at : at + STEP]) for at in range(0, len(offsets), STEP))),
-        "edges": labels(network.edge_ids, listed(found.edges)),
+        "offsets": IntegerColumn(found.offsets, "offsets"),
+        "edges": labels(network.edge_ids, listed(found.edges), "edges"),
         "of": found.count,
         "rest": amount(network, found.rest),
     }
@@ -130,10 +118,10 @@ def terminals(network: Network, ends: Terminals, proof: FlowProof) -> dict[str, 
     sources = np.flatnonzero((proof.supplied != 0) | (ends.supply != INFINITE))
     sinks = np.flatnonzero((proof.delivered != 0) | (ends.demand != INFINITE))
     return {
-        "sources": labels(network.vertex_labels, listed(ends.sources[sources])),
-        "supplied": amounts(network, proof.supplied, listed(sources)),
-        "sinks": labels(network.vertex_labels, listed(ends.sinks[sinks])),
-        "delivered": amounts(network, proof.delivered, listed(sinks)),
+        "sources": labels(network.vertex_labels, listed(ends.sources[sources]), "sources"),
+        "supplied": amounts(network, proof.supplied, listed(sources), "sources"),
+        "sinks": labels(network.vertex_labels, listed(ends.sinks[sinks]), "sinks"),
+        "delivered": amounts(network, proof.delivered, listed(sinks), "sinks"),
     }
 
 
@@ -158,7 +146,7 @@ def matched(network: Network, found: Matching) -> dict[str, object]:
 
 def cover(network: Network, found: Matching) -> dict[str, object]:
     sides = {"left": found.cover_left, "right": found.cover_right}
-    return {side: labels(network.vertex_labels, marked(covers)) for side, covers in sides.items()}
+    return {side: labels(network.vertex_labels, marked(covers), side) for side, covers in sides.items()}
 
 
 def min_cost_flow(
@@ -242,20 +230,25 @@ def solved_state(graph: Graph, solved: Solved, old: SolveReport | None, answer: 
 
 
 def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
+    """A page of the edges; in arrays, the names are those by which a load reads them."""
     network = graph.network
     rows = np.arange(min(page.offset, network.n_edges), min(page.offset + page.limit, network.n_edges))
-    own = graph.table.own(rows)
+    own, listing = graph.table.own(rows), listed(rows)
+    unlimited = {} if page.encoding == "json" else {"unlimited": FlagColumn(own == INFINITE)}
     page_of: dict[str, object] = {
         "version": graph.version,
-        "edge_ids": labels(network.edge_ids, listed(rows)),
+        "edge_id" if page.encoding == "arrow" else "edge_ids": labels(network.edge_ids, listing),
         "tail": labels(network.vertex_labels, listed(network.edge_tail(rows))),
         "head": labels(network.vertex_labels, listed(network.edge_head(rows))),
         "capacity": amounts(network, own, listed(np.arange(len(own)))),
-        "closed": graph.table.closed[rows].tolist(),
-        "undirected": network.is_undirected(rows).tolist(),
+        **unlimited,
+        "closed": FlagColumn(graph.table.closed[rows]),
+        "undirected": FlagColumn(network.is_undirected(rows)),
     }
     if graph.costs is not None:
         page_of["cost"] = decimals(graph.costs.cost[rows], graph.costs.decimals)
+        if page.encoding != "json":
+            page_of["cost_decimals"] = graph.costs.decimals
     return page_of
 
 

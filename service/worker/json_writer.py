@@ -5,9 +5,11 @@ between for the threads that must not wait.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
+
+from service.worker.columns import Column
 
 PIECE_BYTES: Final = 64 << 10
 """Shorter pieces are put together."""
@@ -18,14 +20,6 @@ class Raw:
     """JSON text that is put in as it stands."""
 
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """An array that is written as it goes: `parts` begins anew at each call, and gives some values with commas between
-    them at a time, or nothing."""
-
-    parts: Callable[[], Iterator[bytes]]
 
 
 def pieces(value: object) -> Iterator[bytes]:
@@ -72,7 +66,7 @@ def _parts(value: object) -> Iterator[bytes]:
 def _array(column: Column) -> Iterator[bytes]:
     yield b"["
     begun = False
-    for part in column.parts():
+    for part in column.texts():
         if part:
             yield b"," + part if begun else part
             begun = True

@@ -26,7 +26,7 @@ from gpu_engine.types import INFINITE
 from service import packed
 from service.packed import Columns
 from service.protocol import MaxFlowArgs
-from service.worker import answers, json_writer
+from service.worker import answers, file_writer, json_writer
 from service.worker.graph import OpenEngine
 from service.worker.questions.terminals import read_terminals
 
@@ -80,9 +80,9 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
         prove_paths(network, flow, proof.value, paths)
         json_writer.dumps(answers.paths(network, paths))
         paid = answers.cut(network, cut, state.terminals.paid_by(cut.source_side))
-        json_writer.dumps(
-            {"flow": answers.flow(network, flow, zeros=True, acyclic=True), "terminals": carried, "cut": paid}
-        )
+        answer = {"flow": answers.flow(network, flow, zeros=True, acyclic=True), "terminals": carried, "cut": paid}
+        json_writer.dumps(answer)
+        list(file_writer.pieces("npz", {"version": 1, **answer}, network.decimals))
         engine.certificate(state)
         engine.close(state)
 

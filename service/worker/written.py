@@ -1,20 +1,36 @@
-"""Answers as JSON text, stored piece by piece as they are written."""
+"""Answers in the form that was asked for, stored piece by piece as they are written."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
-from service.protocol import Envelope
+from service.protocol import MEDIA_TYPES, Encoding, Envelope
 from service.store.jobs.record import Result
-from service.worker import json_writer
+from service.worker import file_writer, json_writer
 from service.worker.running.results import Results
 
 
 def written(
     results: Results, answer: Mapping[str, object], envelope: Envelope, control: Control | None = None
 ) -> Result:
-    """The answer, stored as it is written. Raises `Cancelled`, unless there is no ``control``."""
+    """The answer as JSON, stored as it is written. Raises `Cancelled`, unless there is no ``control``."""
     return results.keep(unless_cancelled(json_writer.pieces(answer), control or Control()), envelope)
+
+
+def written_as(
+    encoding: Encoding,
+    decimals: int,
+    results: Results,
+    answer: Mapping[str, object],
+    envelope: Envelope,
+    control: Control | None = None,
+) -> Result:
+    """`written` in another form as well; ``decimals`` are those that amounts in columns are units of."""
+    if encoding == "json":
+        return written(results, answer, envelope, control)
+    pieces = file_writer.pieces(encoding, answer, decimals)
+    said = envelope.model_copy(update={"media_type": MEDIA_TYPES[encoding]})
+    return results.keep(unless_cancelled(pieces, control or Control()), said)
 
 
 def unless_cancelled(pieces: Iterable[bytes], control: Control) -> Iterator[bytes]:

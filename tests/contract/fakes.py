@@ -20,7 +20,7 @@ from service.api.guards.access import KeyTable
 from service.api.guards.admission import Admission
 from service.api.metrics import Metrics, Scrapes
 from service.errors import ServiceError
-from service.protocol import ARGS, Arguments, Envelope, Kind, Problem, Reply, Status
+from service.protocol import ARGS, JSON_TYPE, Arguments, Envelope, Kind, Problem, Reply, Status
 from service.queue.models import RedisInfo, WorkerInfo
 from service.settings import Settings
 from service.store.api_keys import ApiKey, KeyRing
@@ -81,6 +81,7 @@ class Stored:
 
     blob: str
     version: int | None = None
+    media_type: str = JSON_TYPE
 
 
 Answer = Callable[[Sent], "dict[str, Any] | str | Stored | Problem | ServiceError | Status"]
@@ -132,8 +133,12 @@ class FakeDispatcher:
         elif isinstance(outcome, Problem):
             job.status, job.error = Status.FAILED, outcome
         elif isinstance(outcome, Stored):
-            job.status, job.result_blob = Status.SUCCEEDED, outcome.blob
-            self.envelopes[job_id] = Envelope(version=outcome.version)
+            job.status = Status.SUCCEEDED
+            if outcome.media_type == JSON_TYPE:
+                job.result_blob = outcome.blob
+            else:
+                job.file_blob, job.result_json = outcome.blob, json.dumps({"media_type": outcome.media_type})
+            self.envelopes[job_id] = Envelope(version=outcome.version, media_type=outcome.media_type)
         else:
             job.status = Status.SUCCEEDED
             job.result_json = outcome if isinstance(outcome, str) else json.dumps(outcome)
@@ -163,7 +168,7 @@ class FakeDispatcher:
         job = self.jobs_by_id.get(job_id)
         if job is None or self.lost == "jobs":
             return None
-        put_back = {"status": Status.QUEUED, "result_json": None, "result_blob": None}
+        put_back = {"status": Status.QUEUED, "result_json": None, "result_blob": None, "file_blob": None}
         return job.model_copy(update=put_back) if self.lost else job
 
     async def jobs(self, limit: int, sees: Sees, after: Mark | None) -> JobPage:
@@ -286,8 +291,15 @@ class FakeBlobs:
 
 
 def reply_of(job: JobInfo, envelope: Envelope) -> Reply:
-    found = {"result_json": job.result_json, "result_blob": job.result_blob}
-    return Reply(id=job.id, status=job.status, problem=job.error, envelope=envelope, **found)
+    return Reply(
+        id=job.id,
+        status=job.status,
+        problem=job.error,
+        envelope=envelope,
+        result_json=job.result_json,
+        result_blob=job.result_blob,
+        file_blob=job.file_blob,
+    )
 
 
 @dataclass

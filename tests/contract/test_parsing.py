@@ -22,13 +22,13 @@ from anyio.from_thread import BlockingPortal
 from gpu_engine.formats import Limits, unpack, write_arrow, write_csv, write_dimacs, write_json, write_npz
 from gpu_engine.networks.edgelist import EdgeList
 from service.api.bodies import parsing
-from service.api.bodies.arrow import ARROW_STREAM, PatchLimits
+from service.api.bodies.arrow import PatchLimits
 from service.api.bodies.budget import ByteBudget, Hold
 from service.api.bodies.parsing import HERE_BYTES, LONG, LONG_BYTES, PROCESSES, SLACK_BYTES, Parsers, limit_of
 from service.api.bodies.receive import INLINE_BYTES, Body
 from service.api.bodies.tasks import JSON, GraphTask, Task, patch_task
 from service.errors import ServiceError
-from service.protocol import PatchArgs
+from service.protocol import ARROW_TYPE, PatchArgs
 from service.settings import Settings
 from tests import bombs
 
@@ -187,8 +187,8 @@ def large_documents(n: int) -> Iterator[tuple[str, bytes]]:
     columns = {"tail": words * 4, "head": words[::-1] * 4}
     for edges in (plain, named):
         yield JSON, write_json(edges)
-        yield ARROW_STREAM, write_arrow(edges)
-        yield ARROW_STREAM, write_arrow(edges, "zstd")
+        yield ARROW_TYPE, write_arrow(edges)
+        yield ARROW_TYPE, write_arrow(edges, "zstd")
         yield "application/x-npz", write_npz(edges)
     yield "text/csv", write_csv(plain)
     yield "text/csv", "".join(["tail,head,capacity,id\n", *(f"v{k},w{k},1.5,e{k}\n" for k in range(n))]).encode()
@@ -213,9 +213,9 @@ def large_patches(n: int) -> Iterator[tuple[str, bytes]]:
     ):
         text = {"edges": edges, "set": amounts}
         yield JSON, json.dumps(text, separators=(",", ":"), ensure_ascii=False).encode()
-        yield ARROW_STREAM, bombs.stream({"edge": pa.array(edges), "set": pa.array(amounts)})
+        yield ARROW_TYPE, bombs.stream({"edge": pa.array(edges), "set": pa.array(amounts)})
     few = pa.array(np.arange(n) % 100, pa.int8())
-    yield ARROW_STREAM, bombs.stream({"edge": pa.DictionaryArray.from_arrays(few, words[:100]), "set": few}, "zstd")
+    yield ARROW_TYPE, bombs.stream({"edge": pa.DictionaryArray.from_arrays(few, words[:100]), "set": few}, "zstd")
     yield JSON, b'{"batch":[' + b",".join(n // 100 * [b'{"edges":[1],"op":"close"}']) + b"]}"
     yield JSON, b'{"edges":[%s],"add":[%s]}' % (b",".join(n * [b"1"]), b",".join(n * [b"-1.5e9"]))
 

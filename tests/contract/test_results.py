@@ -5,14 +5,14 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Literal
+from typing import Any, Literal
 
 import httpx
 import pytest
 import redis
 
 from service.errors import ServiceError
-from service.protocol import Reply, Status
+from service.protocol import Problem, Reply, Status
 from service.settings import Settings
 from service.store.blobs import RESULT_CHUNK_BYTES, Blobs
 from service.store.connection import connect
@@ -80,18 +80,53 @@ def test_an_answer_that_is_not_what_was_written_is_broken_off(stored: Api) -> No
     check_problem(stored.http.post("/v1/graphs/city/max-flow"), "unknown_job")
 
 
-def test_a_long_page_becomes_arrow(api: Api) -> None:
-    page = {"version": 3, "edge_ids": ["a"], "tail": [0], "head": [1], "capacity": [1.5], "closed": [False]}
-    api.fakes.blobs.stored["page"] = json.dumps(page).encode()
-    api.fakes.dispatcher.answer = lambda _: Stored("page", version=3)
-    accept = {"Accept": "application/vnd.apache.arrow.stream"}
-    response = api.http.get("/v1/graphs/city/capacities", headers=accept)
-    assert (response.headers["content-type"], response.headers["etag"]) == (accept["Accept"], '"3"')
-    api.fakes.dispatcher.answer = lambda _: page
-    assert api.http.get("/v1/graphs/city/capacities", headers=accept).content == response.content
-    assert api.fakes.budget is not None
-    budget = api.fakes.budget
-    eventually(lambda: budget.used_bytes == 0)
+FILE = b"PK" + bytes(range(256))
+
+
+@pytest.mark.parametrize("path", ["max-flow", "min-cut", "matching"])
+def test_a_file_is_passed_on_as_it_was_written(api: Api, path: str) -> None:
+    api.fakes.blobs.stored["file"] = FILE
+    api.fakes.dispatcher.answer = lambda sent: Stored(
+        "file", version=3, media_type=f"application/x-{sent.args.encoding}"
+    )
+    accept = {"Accept": "application/x-npz, application/json;q=0.5"}
+    response = api.http.post(f"/v1/graphs/city/{path}", headers=accept)
+    assert (response.status_code, response.content) == (200, FILE)
+    said = [response.headers[name] for name in ("content-type", "etag", "vary", "content-length")]
+    assert said == ["application/x-npz", '"3"', "Accept", str(len(FILE))]
+
+
+def test_a_job_says_what_its_file_is_and_gives_it(api: Api) -> None:
+    api.fakes.blobs.stored["file"] = FILE
+    api.fakes.dispatcher.answer = lambda _: Stored("file", version=3, media_type="application/x-npz")
+    accept = {"Accept": "application/x-npz", "Prefer": "respond-async"}
+    location = api.http.post("/v1/graphs/city/max-flow", headers=accept).headers["location"]
+    job = api.http.get(location).json()
+    assert (job["status"], job["result"]) == ("succeeded", {"media_type": "application/x-npz"})
+    for accepted in ("application/x-npz", "*/*", "application/*;q=0.1"):
+        response = api.http.get(f"{location}/result", headers={"Accept": accepted})
+        assert (response.content, response.headers["content-type"]) == (FILE, "application/x-npz")
+    refused = api.http.get(f"{location}/result", headers={"Accept": "application/json"})
+    assert "application/x-npz" in check_problem(refused, "not_acceptable")["detail"]
+    api.fakes.blobs.stored.clear()
+    check_problem(api.http.get(f"{location}/result"), "unknown_job")
+
+
+def test_the_result_of_a_job_is_what_the_waiting_call_answers(stored: Api) -> None:
+    def result_of(answer: Any) -> httpx.Response:
+        stored.fakes.dispatcher.answer = lambda _: answer
+        started = stored.http.post("/v1/graphs/city/max-flow", headers={"Prefer": "respond-async"})
+        return stored.http.get(started.headers["location"] + "/result")
+
+    long, short = result_of(Stored("long", version=3)), result_of({"version": 4})
+    assert [(answer.content, answer.headers["etag"]) for answer in (long, short)] == [
+        (TEXT, '"3"'),
+        (b'{"version": 4}', '"4"'),
+    ]
+    check_problem(result_of(Problem(code="unbounded", detail="why")), "unbounded")
+    running = result_of(Status.RUNNING)
+    assert (running.status_code, running.headers["location"]) == (202, f"/v1/jobs/{running.json()['id']}")
+    check_problem(stored.http.get("/v1/jobs/nobody/result"), "unknown_job")
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,8 @@ def test_help_names_key_and_url(words: list[str]) -> None:
 def test_json_is_exact() -> None:
     """A decimal is a number digit by digit, beyond what a float holds as well; infinity has no number in JSON."""
     huge = Decimal("1152921504606846975.123456789")
-    page = Capacities(7, ("a", 2), ("s", 0), ("t", 1), (huge, Decimal("Infinity")), (True, False))
+    columns = {"edge_ids": ["a", 2], "tail": ["s", 0], "head": ["t", 1], "closed": [True, False]}
+    page = Capacities.from_json({"version": 7, "capacity": [huge, "inf"], **columns})
     text = show.as_json({"page": page, "empty": [], "none": None, "at": datetime(2026, 1, 2, tzinfo=UTC), "f": 0.5})
     assert "1152921504606846975.123456789," in text
     read = json.loads(text, parse_float=Decimal)

@@ -8,6 +8,7 @@ import pytest
 
 from gpu_engine.formats import pack
 from service.protocol import (
+    NPZ_TYPE,
     CapacitiesArgs,
     Command,
     EmptyArgs,
@@ -20,6 +21,7 @@ from service.protocol import (
     Operation,
     PatchArgs,
     Problem,
+    QuestionArgs,
     Status,
 )
 from service.settings import Settings
@@ -140,3 +142,34 @@ def test_a_commit_that_is_answered_again_says_it_too(client: Any, keys: Keys, se
     Endings(client, keys, "w0", settings).refuse(task, Problem(code="engine_error", detail="it failed here"))
     kept = client.hgetall(keys.job("job"))
     assert Envelope.model_validate_json(kept[b"envelope"]) == Envelope(version=2, replaced=True)
+
+
+def of_the_release_before_reads(fields: dict[bytes, bytes]) -> tuple[object, bytes | None]:
+    """What API processes of the release before make of a job: its JSON, and the blob that they put in its place."""
+    return json.loads(fields[b"result"]) if b"result" in fields else None, fields.get(b"result_blob")
+
+
+@pytest.mark.parametrize("blob", [None, "blob"])
+def test_a_file_is_told_to_api_processes_of_the_release_before(
+    client: Any, keys: Keys, settings: Settings, task: Task, blob: str | None
+) -> None:
+    """They would put its bytes into the JSON of the job: what they find there says what it is."""
+    said = Envelope(version=2, media_type=NPZ_TYPE)
+    file = b"PK\x03\x04\xff"
+    result = Result(file, envelope=said) if blob is None else Result(blob=blob, blob_bytes=70, envelope=said)
+    client.hset(keys.job("job"), "status", "running")
+    Endings(client, keys, "w0", settings).succeed(task, result)
+    ((_, sent),) = client.xrange(keys.replies("api"))
+    told = {"version": 2, "media_type": NPZ_TYPE, "bytes": 5 if blob is None else 70}
+    for fields in (sent, client.hgetall(keys.job("job"))):
+        assert of_the_release_before_reads(fields) == (told, None)
+        reply = read_reply(fields)
+        assert (reply.envelope, reply.file, reply.file_blob) == (said, file if blob is None else None, blob)
+
+
+@pytest.mark.parametrize("args", [MaxFlowArgs(), MatchingArgs(), CapacitiesArgs(limit=5)])
+def test_workers_of_the_release_before_can_read_a_question_for_json(args: QuestionArgs) -> None:
+    """They refuse members that they do not know."""
+    assert "encoding" not in json.loads(args.to_json())
+    asked = args.model_copy(update={"encoding": "npz"})
+    assert type(args).model_validate_json(asked.to_json()) == asked

@@ -12,7 +12,10 @@ KEYS = frozenset({"job", "jobs", "waiting", "events", "outcome", "idempotency"})
 """Of `Keys`: what makes the name of a part of the record."""
 
 FIELDS = frozenset(
-    {b"status", b"progress", b"attempts", b"reply", b"envelope", b"result", b"result_blob", b"finished_at"}
+    {
+        *(b"status", b"progress", b"attempts", b"reply", b"envelope", b"finished_at"),
+        *(b"result", b"result_blob", b"file", b"file_blob"),
+    }
 )
 """Of the hash; what is read from Redis has them as bytes."""
 

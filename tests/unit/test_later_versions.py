@@ -66,6 +66,17 @@ def test_a_command_that_cannot_be_read_fails(
     assert caller.ask(Kind.CAPACITIES, "g", PAGE)["version"] == 1
 
 
+def test_a_question_in_a_form_that_is_not_known_fails(
+    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a question for npz does with a worker of the release before: its caller is told, and may ask it again."""
+    with monkeypatch.context() as later:
+        write_later(later, args={"offset": 0, "limit": 5, "encoding": "parquet"})
+        job_id = caller.submit(Kind.CAPACITIES, "g", PAGE, key="form", digest="digest")
+        assert ended(caller, job_id) == (Status.FAILED, "engine_error"), "which is internal_error to the caller"
+    assert caller.reply(Kind.CAPACITIES, "g", PAGE, key="form", digest="digest").status is Status.SUCCEEDED
+
+
 def test_its_key_may_be_used_again(caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a worker that can read it, what is sent again is done."""
     with monkeypatch.context() as later:

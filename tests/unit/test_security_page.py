@@ -9,7 +9,7 @@ import pytest
 from gpu_engine import paths
 from gpu_engine.formats import FREE_BYTES
 from gpu_engine.formats import _arrow_check as arrow_check
-from service.api import headers, questions
+from service.api import accept, headers, questions
 from service.api.app import create_app
 from service.api.bodies import arrow, encodings, parsing
 from service.api.bodies import receive as bodies
@@ -36,6 +36,7 @@ PAGE = (ROOT / "docs" / "security.md").read_text()
 
 FIXED = {
     "body of `max-flow`, `min-cut`, `matching`, `min-cost-flow`": questions.MAX_QUESTION_BYTES,
+    "forms named in `Accept` that are looked at": accept.MAX_RANGES,
     "body of `:estimate`": graphs.MAX_SMALL_BODY_BYTES,
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,

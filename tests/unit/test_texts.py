@@ -23,8 +23,9 @@ from gpu_engine.text.names import Names
 from gpu_engine.text.texts import STEP, Texts
 from gpu_engine.types import INFINITE
 from service.worker import json_writer
-from service.worker.answers import STEP as WRITTEN_AT_ONCE
-from service.worker.answers import labels, listed, marked, unmarked
+from service.worker.answers import labels
+from service.worker.columns import STEP as WRITTEN_AT_ONCE
+from service.worker.columns import listed, marked, unmarked
 
 PROPER = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 LOWEST, HIGHEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)

@@ -24,7 +24,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE
 from gpu_engine.networks.updates import CapacityTable
-from service.worker import answers, json_writer
+from service.worker import answers, file_writer, json_writer
 from service.packed import Columns, pack as packed, unpack as columns_of
 from service.protocol import CapacitiesArgs, Operation
 from service.worker.graph import Graph
@@ -81,8 +81,13 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
                 cancel_cycles(network.row_offsets, network.head, network.reverse_arc,
                               np.zeros(network.n_arcs, np.int64), Control().slots)
                 json_writer.dumps(answers.terminals(network, state.terminals, proof))
-                json_writer.dumps(answers.cut(network, cut, state.terminals.paid_by(cut.source_side)))
+                paid = state.terminals.paid_by(cut.source_side)
+                json_writer.dumps(answers.cut(network, cut, paid))
+                packed_cut = answers.cut(network, cut, paid, packed=True)
+                for encoding in ("npz", "arrow"):
+                    list(file_writer.pieces(encoding, {"version": 1, "cut": packed_cut}, 1))
             json_writer.dumps(answers.capacities(graph, CapacitiesArgs()))
+            list(file_writer.pieces("npz", answers.capacities(graph, CapacitiesArgs(encoding="npz")), 1))
 pairs = replace(edges, tail=np.array([0, 0, 1, 1, 0], np.int32), head=np.array([2, 3, 2, 3, 2], np.int32),
                 capacity=np.full(5, 10), undirected=False)
 network = Network(pairs)

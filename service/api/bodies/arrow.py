@@ -1,8 +1,7 @@
-"""Arrow IPC streams for capacities: a page out, a batch in."""
+"""Arrow IPC streams of a batch of changes."""
 
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,6 @@ from gpu_engine.formats.arrow import (
     stated_decimals,
 )
 from gpu_engine.text.near import did_you_mean
-from gpu_engine.types import MAX_TOTAL
 from service.api.bodies.encodings import MAX_EXPANSION
 from service.errors import ServiceError
 from service.models.capacities import Batch
@@ -30,7 +28,6 @@ from service.models.faults import ColumnFault
 
 B = TypeVar("B", bound=Batch)
 
-ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 END_COLUMNS: Final = {"edge": "edges", "tail": "tail", "head": "head"}
 AMOUNT_COLUMNS: Final = ("set", "add", "scale")
 UNLIMITED: Final = "unlimited"
@@ -114,31 +111,6 @@ def _check_columns(names: list[str]) -> None:
             raise ServiceError("invalid_body", f"the column {name!r} is there twice", field=pointer(name))
 
 
-def capacities_to_arrow(page: dict[str, Any], decimals: int, out: BinaryIO) -> None:
-    """The columns of a page, `capacity` as int64 units with their decimals in the metadata, as a load reads them; the
-    boolean column `unlimited` says which of them never limit, with 0 as their units.
-
-    `decimals` are those of the catalogue, which has another graph by now if this one was replaced: if they do not hold
-    the page, its own do.
-    """
-    decimals = _holding(page["capacity"], decimals)
-    columns = {name: pa.array(page[name]) for name in ("tail", "head")}
-    columns["capacity"] = pa.array([_units(amount, decimals) for amount in page["capacity"]], pa.int64())
-    columns["unlimited"] = pa.array([amount == "inf" for amount in page["capacity"]], pa.bool_())
-    columns["edge_id"] = pa.array(page["edge_ids"])
-    for name in ("closed", "undirected"):
-        if name in page:  # a worker of an older release leaves out the latter
-            columns[name] = pa.array(page[name], pa.bool_())
-    metadata = {"decimals": str(decimals), "version": str(page["version"])}
-    if "cost" in page:
-        places = _holding(page["cost"], 0)
-        columns["cost"] = pa.array([_units(cost, places) for cost in page["cost"]], pa.int64())
-        metadata["cost_decimals"] = str(places)
-    table = pa.table(columns).replace_schema_metadata(metadata)
-    with pa.ipc.new_stream(pa.PythonFile(out, mode="w"), table.schema) as writer:
-        writer.write_table(table)
-
-
 def _dictionaries(size: StreamSize) -> list[str]:
     return [field.name for field in size.schema if is_text_dictionary(field.type)]
 
@@ -187,15 +159,3 @@ def _flags(values: pa.Array) -> list[bool]:
         raise ServiceError("invalid_body", f"unlimited is boolean, not {values.type}")
     flags: list[bool] = values.to_pylist()
     return flags
-
-
-def _holding(amounts: list[int | str], decimals: int) -> int:
-    """Decimals with which each amount is a whole number of units, and one that fits: these, or else the fewest."""
-    finite = [str(amount) for amount in amounts if amount != "inf"]
-    fewest = max((len(text.partition(".")[2]) for text in finite), default=0)
-    largest = max(map(Decimal, finite), default=Decimal(0)).scaleb(decimals)
-    return decimals if fewest <= decimals and largest <= MAX_TOTAL else fewest
-
-
-def _units(amount: int | str, decimals: int) -> int:
-    return 0 if amount == "inf" else int(Decimal(str(amount)).scaleb(decimals))

@@ -16,7 +16,7 @@ from gpu_engine import formats
 from gpu_engine.formats.reading import json_bytes
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision, Rounding
 from gpu_engine.networks.validate import check
-from service.api.bodies.arrow import ARROW_STREAM, PatchLimits, capacities_to_arrow, patch_bytes, patch_from_arrow
+from service.api.bodies.arrow import PatchLimits, patch_bytes, patch_from_arrow
 from service.errors import ServiceError
 from service.models.body import parse_body
 from service.models.capacities import COLUMNS, Batch, PatchBody
@@ -24,8 +24,7 @@ from service.models.columns import MAX_LABEL_CHARS
 from service.models.flows import FlowField, MaxFlowBody
 from service.models.matching import MatchingBody
 from service.models.min_cost_flow import MinCostFlowBody
-from service.models.numbers import loads_exact
-from service.protocol import MatchingArgs, MaxFlowArgs, Message, MinCostFlowArgs, PatchArgs
+from service.protocol import ARROW_TYPE, Encoding, MatchingArgs, MaxFlowArgs, Message, MinCostFlowArgs, PatchArgs
 
 JSON: Final = "application/json"
 JOB_LENGTH: Final = struct.Struct("<I")
@@ -89,13 +88,13 @@ class ArgsTask:
         out.write(self.read(body).to_json())
 
 
-def flow_task(fields: frozenset[FlowField]) -> ArgsTask:
+def flow_task(fields: frozenset[FlowField], encoding: Encoding) -> ArgsTask:
     """A question for a flow or a cut, answered with `fields` unless it asks for others."""
-    return ArgsTask(partial(_flow_args, fields), _json_bytes, may_be_read_here=True)
+    return ArgsTask(partial(_flow_args, fields, encoding), _json_bytes, may_be_read_here=True)
 
 
-def matching_task() -> ArgsTask:
-    return ArgsTask(_matching_args, _json_bytes, may_be_read_here=True)
+def matching_task(encoding: Encoding) -> ArgsTask:
+    return ArgsTask(partial(_matching_args, encoding), _json_bytes, may_be_read_here=True)
 
 
 def min_cost_task() -> ArgsTask:
@@ -111,7 +110,7 @@ def patch_task(
     model: type[Batch] = PatchBody,
 ) -> ArgsTask:
     """A batch of changes; what it refuses with more than `limits` is counted where it is read."""
-    is_arrow = media_type == ARROW_STREAM
+    is_arrow = media_type == ARROW_TYPE
     read = partial(patch_from_arrow, model, limits) if is_arrow else partial(_patch_from_json, model)
     args = partial(_patch_args, read, limits.max_rows, if_match, solve, rounding)
     return ArgsTask(args, partial(patch_bytes, limits) if is_arrow else _json_bytes, may_be_read_here=not is_arrow)
@@ -121,12 +120,12 @@ def _patch_from_json(model: type[Batch], body: memoryview) -> Batch:
     return parse_body(model, body, COLUMNS)
 
 
-def _flow_args(fields: frozenset[FlowField], body: memoryview) -> MaxFlowArgs:
-    return parse_body(MaxFlowBody, body or b"{}").args(fields)
+def _flow_args(fields: frozenset[FlowField], encoding: Encoding, body: memoryview) -> MaxFlowArgs:
+    return parse_body(MaxFlowBody, body or b"{}").args(fields, encoding)
 
 
-def _matching_args(body: memoryview) -> MatchingArgs:
-    return parse_body(MatchingBody, body or b"{}").args()
+def _matching_args(encoding: Encoding, body: memoryview) -> MatchingArgs:
+    return parse_body(MatchingBody, body or b"{}").args(encoding)
 
 
 def _min_cost_args(body: memoryview) -> MinCostFlowArgs:
@@ -142,19 +141,6 @@ def _patch_args(
     body: memoryview,
 ) -> PatchArgs:
     return read(body).args(if_match=if_match, solve=solve, max_rows=max_rows, rounding=rounding)
-
-
-@dataclass(frozen=True, slots=True)
-class PageTask:
-    """A page of capacities as the worker wrote it, for a caller who wants Arrow."""
-
-    decimals: int
-
-    def needed_bytes(self, body: memoryview) -> int:
-        return _json_bytes(body)
-
-    def run(self, body: memoryview, out: BinaryIO) -> None:
-        capacities_to_arrow(loads_exact(body), self.decimals, out)
 
 
 def _json_bytes(body: memoryview) -> int:

@@ -9,11 +9,12 @@ from fastapi import Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from service.api.accept import VARY
 from service.api.backend import Backend
 from service.api.headers import Waiting, idempotency_key, waiting
 from service.api.replies.results import Result, open_result, result_response
 from service.errors import RETRY_AFTER_S, STATUS, ServiceError
-from service.protocol import Arguments, Envelope, Kind, Message, Problem, Reply, Status
+from service.protocol import ARGS, Arguments, Envelope, Kind, Message, Problem, QuestionArgs, Reply, Status
 from service.store.jobs.events import LOST
 
 NEVER_CUT_OFF: Final = frozenset({Kind.LOAD, Kind.DELETE})
@@ -79,7 +80,7 @@ async def ask(
         raise ServiceError("timeout", f"it could not be done within {patience.wait_s:g} s")
     if reply is None:
         await backend.dispatcher.until_written()
-        return _accepted(job_id, patience)
+        return accepted(job_id, patience)
     if reply.status is not Status.SUCCEEDED:
         raise refusal(reply.id, reply.status, reply.problem)
     return reply
@@ -95,15 +96,21 @@ async def answer(
 ) -> Response:
     """Ask, and answer with the worker's result as the body and its version as ETag."""
     reply = await ask(request, backend, kind, graph, args, on_sent=on_sent)
-    return reply if isinstance(reply, Response) else await success(backend, reply)
+    if isinstance(reply, Response):
+        return reply
+    response = await success(backend, reply)
+    if issubclass(ARGS[kind], QuestionArgs):
+        response.headers.update(VARY)
+    return response
 
 
 async def success(backend: Backend, reply: Reply, status: int = 200) -> Response:
-    """The worker's JSON, passed on as it wrote it: exact, and never parsed here."""
+    """What the worker answered, passed on as it wrote it: exact, and never parsed here."""
     headers, media_type = version_of(reply.envelope), reply.envelope.media_type
-    if reply.result_blob is None:
-        return Response(reply.result_json or "{}", status, headers, media_type)
-    return result_response(await long_result(backend, reply.id, reply.result_blob), media_type, headers)
+    if blob := reply.result_blob or reply.file_blob:
+        return result_response(await long_result(backend, reply.id, blob), media_type, headers)
+    body = reply.result_json or "{}" if reply.file is None else reply.file
+    return Response(body, status, headers, media_type)
 
 
 async def long_result(backend: Backend, job_id: str, blob: str) -> Result:
@@ -116,7 +123,7 @@ async def long_result(backend: Backend, job_id: str, blob: str) -> Result:
         return await open_result(backend.blobs, blob)
     except ServiceError:
         job = await backend.dispatcher.job(job_id)
-        if job is not None and (job.result_blob == blob or blob in (job.result_json or "")):
+        if job is not None and (blob in (job.result_blob, job.file_blob) or blob in (job.result_json or "")):
             raise
         raise ServiceError("worker_unavailable", LOST, retry_after_s=RETRY_AFTER_S) from None
 
@@ -142,7 +149,8 @@ def digest_of_args(kind: Kind, args: Arguments) -> str:
     return digest(kind, args.to_json())
 
 
-def _accepted(job_id: str, patience: Waiting) -> Response:
+def accepted(job_id: str, patience: Waiting) -> Response:
+    """The 202 of a job that goes on."""
     location = f"/v1/jobs/{job_id}"
     headers = {"Location": location, "Retry-After": "1"}
     if patience.applied is not None:

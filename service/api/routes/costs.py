@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from gpu_engine.networks.rounding import Rounding
 from service.api.backend import Context, GraphName
-from service.api.bodies.arrow import ARROW_STREAM, PatchLimits
+from service.api.bodies.arrow import PatchLimits
 from service.api.bodies.parsing import advice_of, limit_of
 from service.api.bodies.tasks import JSON, patch_task
 from service.api.headers import if_match, refuse_if_none_match, require_media_type
@@ -15,7 +15,7 @@ from service.api.openapi import ACCEPTED, BINARY, IDEMPOTENCY_KEY, IF_MATCH, PRE
 from service.api.questions import answer_body, body_for
 from service.models.costs import EXAMPLES, CostsBody
 from service.models.flows import PatchInfo
-from service.protocol import Kind
+from service.protocol import ARROW_TYPE, Kind
 
 router = APIRouter(prefix="/v1/graphs/{name}/costs", tags=["capacities"], responses=PROBLEMS)
 
@@ -24,7 +24,7 @@ router = APIRouter(prefix="/v1/graphs/{name}/costs", tags=["capacities"], respon
     "",
     response_model=PatchInfo,
     responses=ACCEPTED,
-    openapi_extra=request_body(CostsBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, IF_MATCH, media={ARROW_STREAM: BINARY}),
+    openapi_extra=request_body(CostsBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, IF_MATCH, media={ARROW_TYPE: BINARY}),
 )
 async def patch_costs(
     name: GraphName,
@@ -36,7 +36,7 @@ async def patch_costs(
 ) -> Response:
     """A batch of costs, all or nothing, durable when answered. No flow that is kept solved changes."""
     refuse_if_none_match(request.headers)
-    kind = require_media_type(request.headers, (JSON, ARROW_STREAM))
+    kind = require_media_type(request.headers, (JSON, ARROW_TYPE))
     settings, version = backend.settings, if_match(request.headers)
     limits = PatchLimits(settings.max_patch_rows, limit_of(JSON, settings))
     task = patch_task(kind, limits, version, "none", rounding, CostsBody)

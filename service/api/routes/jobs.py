@@ -10,18 +10,19 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from service.api.accept import VARY, preferred
 from service.api.backend import Backend, Context
 from service.api.guards.access import CallerOf, authorise
 from service.api.guards.admission import stream_room
 from service.api.headers import waiting
-from service.api.openapi import PREFER, PROBLEMS
-from service.api.replies.answers import json_response, long_result, refusal
+from service.api.openapi import ACCEPTED, FORMS, PREFER, PROBLEMS
+from service.api.replies.answers import accepted, json_response, long_result, refusal, success
 from service.api.replies.problems import problem_content
 from service.api.replies.results import result_response
 from service.api.replies.streams import while_allowed
 from service.errors import ServiceError
 from service.models.jobs import JobList, JobView
-from service.protocol import JSON_TYPE, TERMINAL_STATUSES, Problem
+from service.protocol import JSON_TYPE, TERMINAL_STATUSES, Problem, Status
 from service.store.jobs.listing import Mark
 from service.store.jobs.record import JobInfo
 
@@ -47,7 +48,7 @@ def _unknown(job_id: str) -> ServiceError:
 
 def view(job: JobInfo) -> dict[str, Any]:
     """The job for a caller, without its result; its error is the problem the waiting call would have got."""
-    shown = job.model_dump(mode="json", exclude={"result_json", "result_blob"})
+    shown = job.model_dump(mode="json", exclude={"result_json", "result_blob", "file_blob"})
     if job.error is not None:
         shown["error"] = problem_content(refusal(job.id, job.status, job.error))
     return shown
@@ -96,6 +97,28 @@ async def get_job(job: KnownJob, request: Request, backend: Context) -> Response
         job = await _known_job(job.id, backend, await authorise(request))  # the key may have ended meanwhile
     headers = None if patience.applied is None else {"Preference-Applied": patience.applied}
     return await _answer(job, backend, headers)
+
+
+@router.get(
+    "/{job_id}/result",
+    response_class=Response,
+    operation_id="get_job_result",
+    responses={200: {"content": {JSON_TYPE: {"schema": {}}, **FORMS[200]["content"]}}, **ACCEPTED},
+    openapi_extra={"parameters": [PREFER]},
+)
+async def get_job_result(job: KnownJob, request: Request, backend: Context) -> Response:
+    """What the waiting call would have answered, in the form that it asked for; 202 while there is nothing yet."""
+    patience = waiting(request.headers, backend.settings, default_s=0)
+    reply = await backend.dispatcher.wait(job.id, patience.wait_s)
+    await _known_job(job.id, backend, await authorise(request))  # the key may have ended meanwhile
+    if reply is None:
+        return accepted(job.id, patience)
+    if reply.status is not Status.SUCCEEDED:
+        raise refusal(reply.id, reply.status, reply.problem)
+    preferred(request.headers, (reply.envelope.media_type,))
+    response = await success(backend, reply)
+    response.headers.update(VARY)
+    return response
 
 
 @router.delete("/{job_id}", response_model=JobView)

@@ -76,4 +76,5 @@ class Jobs:
         info = describe(job_id, row, outcome, position, reply.problem if reply else None)
         if reply is None:
             return info
-        return info.model_copy(update={"result_json": reply.result_json, "result_blob": reply.result_blob})
+        found = {"result_json": reply.result_json, "result_blob": reply.result_blob, "file_blob": reply.file_blob}
+        return info.model_copy(update=found)

@@ -2,8 +2,10 @@
 
 The hash has from the beginning `kind`, `graph`, `worker`, `created_at` and `status`; `started_at` and `progress` once
 the job runs for longer; `attempts` if a worker left it behind; at its end `started_at`, `finished_at`, `reply` and, if
-it succeeded, `envelope` and either `result` or `result_blob`. The job's id is in the list of all jobs, and until its
-end in that of its worker. Its outcome, its Idempotency-Key and the stream of its events are keys of their own.
+it succeeded, `envelope` and either `result` or `result_blob`. A result that is no JSON lies in `file`, or in the blob
+that `file_blob` names, and `result` says what it is: API processes of the release before show that. The job's id is in
+the list of all jobs, and until its end in that of its worker. Its outcome, its Idempotency-Key and the stream of its
+events are keys of their own.
 """
 
 import json
@@ -15,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel
 
-from service.protocol import TERMINAL_STATUSES, Envelope, Kind, Problem, Reply, Status
+from service.protocol import JSON_TYPE, TERMINAL_STATUSES, Envelope, Kind, Problem, Reply, Status
 from service.store.jobs.outcomes import CANCELLED
 from service.store.keys import Keys
 from service.store.watched import Read
@@ -49,14 +51,18 @@ class JobInfo(BaseModel):
     """The result as text, to be passed on."""
     result_blob: str | None = None
     """The name of the blob where a long result lies."""
+    file_blob: str | None = None
+    """The name of the blob where a result that is no JSON lies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a job that succeeded is answered with: JSON text, or the name of the blob that holds it."""
+    """What a job that succeeded is answered with, or the name of the blob that holds it. `envelope` says what it is."""
 
     text: bytes = b""
     blob: str | None = None
+    blob_bytes: int = 0
+    """Of what the blob holds."""
     envelope: Envelope = field(default_factory=Envelope)
 
     @classmethod
@@ -70,7 +76,17 @@ def reply_fields(header: Reply, result: Result | None) -> Fields:
     fields: Fields = {"reply": header.model_dump_json()}
     if result is None:
         return fields
-    found: Fields = {"result": result.text} if result.blob is None else {"result_blob": result.blob}
+    found: Fields
+    if result.envelope.media_type == JSON_TYPE:
+        found = {"result": result.text} if result.blob is None else {"result_blob": result.blob}
+    else:
+        found = {"file": result.text} if result.blob is None else {"file_blob": result.blob}
+        said = {
+            "version": result.envelope.version,
+            "media_type": result.envelope.media_type,
+            "bytes": len(result.text) if result.blob is None else result.blob_bytes,
+        }
+        found["result"] = json.dumps(said)
     return fields | found | {"envelope": result.envelope.model_dump_json()}
 
 
@@ -83,7 +99,14 @@ def read_reply(row: Row) -> Reply:
     reply = Reply.model_validate_json(row[b"reply"])
     text, blob, said = row.get(b"result"), row.get(b"result_blob"), row.get(b"envelope")
     envelope = envelope_of(text or b"") if said is None else Envelope.model_validate_json(said)
-    found = {"result_json": text and text.decode(), "result_blob": blob and blob.decode(), "envelope": envelope}
+    file, file_blob = row.get(b"file"), row.get(b"file_blob")
+    found = {
+        "result_json": text and text.decode(),
+        "result_blob": blob and blob.decode(),
+        "file": file,
+        "file_blob": file_blob and file_blob.decode(),
+        "envelope": envelope,
+    }
     return reply.model_copy(update=found)
 
 

@@ -6,7 +6,7 @@ from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.running.results import Results
 from service.worker.running.task import Task
-from service.worker.written import written
+from service.worker.written import written_as
 
 
 class CapacitiesPage:
@@ -19,4 +19,5 @@ class CapacitiesPage:
     def __call__(self, task: Task) -> Result:
         args = CapacitiesArgs.model_validate(task.command.args)
         graph = self._copies.ensure(task.command.graph)
-        return written(self._results, answers.capacities(graph, args), Envelope(version=graph.version))
+        page, envelope = answers.capacities(graph, args), Envelope(version=graph.version)
+        return written_as(args.encoding, graph.network.decimals, self._results, page, envelope)

@@ -1,6 +1,7 @@
 """Maximum matching and minimum vertex cover of a bipartite graph."""
 
 import time
+from functools import partial
 
 from service.protocol import Envelope, MatchingArgs
 from service.store.jobs.record import Result
@@ -11,7 +12,7 @@ from service.worker.questions import matchings
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Parts, Solver
-from service.worker.written import written
+from service.worker.written import written_as
 
 
 class Matching:
@@ -32,8 +33,9 @@ class Matching:
         graph = self._copies.at_least(task.command.graph, args.min_version)
         envelope = Envelope(version=graph.version)
         network = matchings.left_to_right(graph, args.left)
+        write = partial(written_as, args.encoding, network.decimals, self._results)
         if not network.n_edges:
-            return written(self._results, matchings.without_edges(graph, args.fields), envelope, task.control)
+            return write(matchings.without_edges(graph, args.fields), envelope, task.control)
         terminals = matchings.sides(graph, network)
 
         def ask() -> Parts:
@@ -52,4 +54,4 @@ class Matching:
 
         parts = self._solver.giving_way(graph, ask)  # to the copy as well
         self._solver.hold(graph, matchings.answer_bytes(network))
-        return written(self._results, parts, envelope, task.control)
+        return write(parts, envelope, task.control)

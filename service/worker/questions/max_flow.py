@@ -17,7 +17,7 @@ from service.worker.questions.terminals import read_terminals
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Parts, Solver
-from service.worker.written import written
+from service.worker.written import written_as
 
 
 class MaxFlow:
@@ -44,7 +44,8 @@ class MaxFlow:
         complete = set(args.fields) != {"value"}
         answer, parts, timings_ms = self._solver.ask(task, graph, terminals, read, began, complete=complete)
         whole = answers.max_flow(graph, answer, timings_ms) | parts
-        return written(self._results, whole, Envelope(version=graph.version), task.control)
+        envelope = Envelope(version=graph.version)
+        return written_as(args.encoding, graph.network.decimals, self._results, whole, envelope, task.control)
 
     def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
         """The cut and the flow by edge, where they are asked for. About as much work as a solve."""
@@ -56,7 +57,7 @@ class MaxFlow:
             cut = self._solver.giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
             paid = solved.terminals.paid_by(cut.source_side)
             columns += [cut.source_side, cut.edges, paid.sources, paid.supply, paid.sinks, paid.demand]
-            parts["cut"] = answers.cut(graph.network, cut, paid)
+            parts["cut"] = answers.cut(graph.network, cut, paid, packed=args.encoding != "json")
         if args.fields & {"flow", "terminals", "paths"}:
             flow, proof = self._solver.giving_way(
                 graph,

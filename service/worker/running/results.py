@@ -43,7 +43,8 @@ class Results:
         for piece in rest:
             text += piece
             if len(text) > INLINE_BYTES:
-                return Result(blob=self.store(chain([text], rest))[0], envelope=envelope)
+                blob, n_bytes = self.store(chain([text], rest))
+                return Result(blob=blob, blob_bytes=n_bytes, envelope=envelope)
         return Result(text, envelope=envelope)
 
     def store(self, pieces: Iterable[bytes], *, keeps: bool = True) -> tuple[str, int]:

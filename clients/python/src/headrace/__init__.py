@@ -46,6 +46,7 @@ from headrace._errors import (
     InvalidRequest,
     MethodNotAllowed,
     NoCosts,
+    NotAcceptable,
     NotBipartite,
     NotFound,
     OutOfMemory,
@@ -68,31 +69,20 @@ from headrace._errors import (
     WorkerUnavailable,
 )
 from headrace._exchange import Retry
+from headrace._flows import Cut, Flow, MaxFlowResult, Path, Paths, TerminalAmounts
 from headrace._graph import Graph, Job
+from headrace._grid import Grid
+from headrace._matchings import Cover, MatchingResult
 from headrace._min_cost import CostCertificate, CostField, Dual, MinCostFlowResult, MinCostOptions
 from headrace._records import Estimate, JobEvent, JobInfo, ServiceStatus, Snapshot
-from headrace._results import (
-    Capacities,
-    Certificate,
-    Cover,
-    Cut,
-    EdgeId,
-    Flow,
-    FlowState,
-    GraphInfo,
-    MatchingResult,
-    MaxFlowResult,
-    PatchResult,
-    Path,
-    Paths,
-    TerminalAmounts,
-    Vertex,
-)
+from headrace._results import Capacities, Certificate, EdgeId, FlowState, GraphInfo, PatchResult, Vertex
+from headrace._sequences import AmountColumn, Column, Names, Side
 
 __all__ = [
     "AlreadyExists",
     "AmbiguousEdge",
     "Amount",
+    "AmountColumn",
     "Amounts",
     "ApiError",
     "AsyncClient",
@@ -104,6 +94,7 @@ __all__ = [
     "Caps",
     "Certificate",
     "Client",
+    "Column",
     "ConnectionFailed",
     "CostCertificate",
     "CostField",
@@ -122,6 +113,7 @@ __all__ = [
     "GraphColumns",
     "GraphFormat",
     "GraphInfo",
+    "Grid",
     "HeadraceError",
     "IdempotencyConflict",
     "Ids",
@@ -140,7 +132,9 @@ __all__ = [
     "MethodNotAllowed",
     "MinCostFlowResult",
     "MinCostOptions",
+    "Names",
     "NoCosts",
+    "NotAcceptable",
     "NotBipartite",
     "NotFound",
     "OutOfMemory",
@@ -153,6 +147,7 @@ __all__ = [
     "Retry",
     "Rounding",
     "ServiceStatus",
+    "Side",
     "Snapshot",
     "SolveOptions",
     "SourceIsSink",

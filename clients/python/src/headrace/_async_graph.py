@@ -28,6 +28,8 @@ from headrace._calls import (
 from headrace._errors import ConnectionFailed, TransportError
 from headrace._exchange import Deadline
 from headrace._files import format_of, whole_file
+from headrace._flows import MaxFlowResult
+from headrace._matchings import MatchingResult
 from headrace._progress import solve_bar
 from headrace._sse import EventReader
 
@@ -119,7 +121,7 @@ class AsyncGraph:
         timeout_s: float | None = None,
         progress: bool = False,
         **options: Unpack[SolveOptions],
-    ) -> results.MaxFlowResult: ...
+    ) -> MaxFlowResult: ...
 
     @overload
     async def max_flow(
@@ -129,7 +131,7 @@ class AsyncGraph:
         *,
         wait: Literal[False],
         **options: Unpack[SolveOptions],
-    ) -> AsyncJob[results.MaxFlowResult]: ...
+    ) -> AsyncJob[MaxFlowResult]: ...
 
     async def max_flow(
         self,
@@ -140,7 +142,7 @@ class AsyncGraph:
         timeout_s: float | None = None,
         progress: bool = False,
         **options: Unpack[SolveOptions],
-    ) -> results.MaxFlowResult | AsyncJob[results.MaxFlowResult]:
+    ) -> MaxFlowResult | AsyncJob[MaxFlowResult]:
         """Max flow between one or many sources and sinks; those of the graph by default.
 
         `wait=False` gives an `AsyncJob` at once. See `SolveOptions` for the options. Disconnected terminals are no
@@ -159,7 +161,7 @@ class AsyncGraph:
         timeout_s: float | None = None,
         progress: bool = False,
         **options: Unpack[SolveOptions],
-    ) -> results.MaxFlowResult:
+    ) -> MaxFlowResult:
         """As `max_flow`, with the value and the cut by default."""
         return await self._solve(calls.solve("min-cut", self.name, source, sink, options), timeout_s, progress)
 
@@ -214,12 +216,12 @@ class AsyncGraph:
         timeout_s: float | None = None,
         progress: bool = False,
         **options: Unpack[MatchingOptions],
-    ) -> results.MatchingResult: ...
+    ) -> MatchingResult: ...
 
     @overload
     async def matching(
         self, left: Ids | None = None, *, wait: Literal[False], **options: Unpack[MatchingOptions]
-    ) -> AsyncJob[results.MatchingResult]: ...
+    ) -> AsyncJob[MatchingResult]: ...
 
     async def matching(
         self,
@@ -229,7 +231,7 @@ class AsyncGraph:
         timeout_s: float | None = None,
         progress: bool = False,
         **options: Unpack[MatchingOptions],
-    ) -> results.MatchingResult | AsyncJob[results.MatchingResult]:
+    ) -> MatchingResult | AsyncJob[MatchingResult]:
         """A maximum matching, and a vertex cover of the same size that proves it.
 
         Tails of edges are left and heads are right. `left` names the left vertices where edges are undirected or drawn

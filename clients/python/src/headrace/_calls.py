@@ -15,6 +15,9 @@ from headrace._amounts import Amount, Amounts, amount_column
 from headrace._bodies import Body, graph_body, graph_params, json_body
 from headrace._columns import GraphColumns, as_column
 from headrace._errors import InvalidInput
+from headrace._files_of_columns import ACCEPT
+from headrace._flows import MaxFlowResult
+from headrace._matchings import MatchingResult
 from headrace._options import check_options
 from headrace._results import EdgeId, Vertex
 
@@ -168,7 +171,7 @@ def estimate(n_vertices: int, n_edges: int, known: Mapping[str, int | bool | Non
 
 def capacities(name: str, offset: int, limit: int) -> Call[results.Capacities]:
     params = {"offset": str(offset), "limit": str(limit)}
-    return Call("GET", graph_path(name) + "/capacities", results.Capacities.from_json, params=params)
+    return Call("GET", graph_path(name) + "/capacities", results.Capacities.from_json, params=params, headers=ACCEPT)
 
 
 def patch(
@@ -201,7 +204,7 @@ def solve(
     source: Terminals | None,
     sink: Terminals | None,
     options: SolveOptions,
-) -> Call[results.MaxFlowResult]:
+) -> Call[MaxFlowResult]:
     check_options(kind.replace("-", "_") + "()", options, SolveOptions.__annotations__, WAITING)
     body = ends(source, sink, options.get("supply"), options.get("demand"))
     for key in ("fields", "min_version", "time_limit_s", "rounding"):
@@ -212,13 +215,16 @@ def solve(
         body["flow"] = how
     if "top" in options:
         body["paths"] = {"top": options["top"]}
-    return Call("POST", f"{graph_path(name)}/{kind}", results.MaxFlowResult.from_json, json_body(body))
+    wanted = options.get("fields", ("value", "cut") if kind == "min-cut" else ("value",))
+    headers = ACCEPT if set(wanted) - {"value"} else {}
+    return Call("POST", f"{graph_path(name)}/{kind}", MaxFlowResult.from_json, json_body(body), headers=headers)
 
 
-def matching(name: str, left: Ids | None, options: MatchingOptions) -> Call[results.MatchingResult]:
+def matching(name: str, left: Ids | None, options: MatchingOptions) -> Call[MatchingResult]:
     check_options("matching()", options, MatchingOptions.__annotations__, ("left", *WAITING))
     body: dict[str, object] = {**options} if left is None else {"left": as_column(left), **options}
-    return Call("POST", graph_path(name) + "/matching", results.MatchingResult.from_json, json_body(body))
+    headers = ACCEPT if set(options.get("fields", ("edges", "cover"))) - {"size"} else {}
+    return Call("POST", graph_path(name) + "/matching", MatchingResult.from_json, json_body(body), headers=headers)
 
 
 def copy(name: str, to: str) -> Call[results.GraphInfo]:
@@ -256,6 +262,11 @@ def jobs() -> Call[tuple[records.JobInfo, ...]]:
 
 def job(job_id: str) -> Call[records.JobInfo]:
     return Call("GET", job_path(job_id), records.JobInfo.from_json)
+
+
+def job_result(job_id: str, parse: Callable[[Any], T]) -> Call[T]:
+    """The result of a job that has ended, in the form in which it lies there."""
+    return Call("GET", job_path(job_id) + "/result", parse, headers={"Accept": "*/*"})
 
 
 def cancel_job(job_id: str) -> Call[records.JobInfo]:

@@ -72,11 +72,14 @@ def columns_of(graph: object, columns: GraphColumns) -> GraphColumns:
         return _of_networkx(graph, columns)
     if hasattr(graph, "tocoo"):
         return _of_matrix(graph.tocoo(), columns)
+    described = getattr(graph, "columns", None)
+    if isinstance(described, dict):  # a `Grid`
+        return {**described, **columns}
     if isinstance(graph, Mapping) or (hasattr(graph, "columns") and hasattr(graph, "__getitem__")):
         return _of_table(graph, columns)
     if isinstance(graph, np.ndarray):
         return _of_dense(graph, columns)
-    what = "columns, a NetworkX graph, a SciPy matrix, a square array, a DataFrame, or the path of a file"
+    what = "columns, a NetworkX graph, a SciPy matrix, a square array, a DataFrame, a Grid, or the path of a file"
     raise InvalidInput(f"no graph: {type(graph).__name__}; send {what}")
 
 

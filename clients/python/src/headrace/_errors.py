@@ -33,6 +33,7 @@ HeadraceError
       +-- InvalidRequest        invalid_request
       +-- NotFound              not_found
       +-- MethodNotAllowed      method_not_allowed
+      +-- NotAcceptable         not_acceptable
       +-- InternalError         internal_error
 
 A code this client does not know yet is a plain `ApiError`.
@@ -286,6 +287,12 @@ class MethodNotAllowed(ApiError):
     """The resource does not know this method."""
 
     code = "method_not_allowed"
+
+
+class NotAcceptable(ApiError):
+    """The answer has no form that `Accept` names."""
+
+    code = "not_acceptable"
 
 
 class InternalError(ApiError):

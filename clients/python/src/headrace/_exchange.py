@@ -22,6 +22,7 @@ from headrace._amounts import loads
 from headrace._bodies import Body
 from headrace._calls import Call
 from headrace._errors import ApiError, InvalidInput, TransportError, UnexpectedAnswer, WaitTimeout, api_error
+from headrace._files_of_columns import NPZ, read_npz
 from headrace._records import JobInfo
 
 T = TypeVar("T")
@@ -132,14 +133,14 @@ Steps: TypeAlias = Generator[Step, Outcome, T]
 def ask(call: Call[T], retry: Retry) -> Steps[T]:
     """A call that is answered at once."""
     response = yield from _exchange(call, retry, Deadline())
-    return parsed(call.parse, read_json(response))
+    return parsed(call.parse, read_body(response))
 
 
 def command(call: Call[T], retry: Retry, deadline: Deadline) -> Steps[T]:
     """A call that may take long: the service holds it, and after a 202 its job is held, until it ends."""
     response = yield from _exchange(call, retry, deadline, f"wait={deadline.hold_s}", deadline.hold_s)
     if response.status_code != httpx.codes.ACCEPTED:
-        return parsed(call.parse, read_json(response))
+        return parsed(call.parse, read_body(response))
     return (yield from follow(pending_job_id(response), call.parse, retry, deadline))
 
 
@@ -163,7 +164,10 @@ def follow(job_id: str, parse: Callable[[Any], T], retry: Retry, deadline: Deadl
         asked_at = time.monotonic()
         hold_s = deadline.hold_s
         response = yield from _exchange(calls.job(job_id), retry, deadline, f"wait={hold_s}", hold_s)
-        info = parsed(JobInfo.from_json, read_json(response))
+        info = parsed(JobInfo.from_json, read_body(response))
+        if info.finished and info.has_file:
+            response = yield from _exchange(calls.job_result(job_id, parse), retry, deadline)
+            return parsed(parse, read_body(response))
         if info.finished:
             return job_result(info, parse)
         if deadline.remaining_s == 0:
@@ -242,14 +246,16 @@ def parsed(parse: Callable[[Any], T], body: Any) -> T:
         raise UnexpectedAnswer(f"an answer this client cannot read: {error!r}") from error
 
 
-def read_json(response: httpx.Response) -> Any:
-    """The body as exact JSON, None if there is none."""
+def read_body(response: httpx.Response) -> Any:
+    """The body as exact JSON, with arrays for columns if it came as npz; None if there is none."""
     if not response.content:
         return None
+    is_npz = response.headers.get("content-type", "").partition(";")[0].strip().lower() == NPZ
     try:
-        return loads(response.content)
+        return read_npz(response.content) if is_npz else loads(response.content)
     except ValueError as error:
-        raise UnexpectedAnswer(f"status {response.status_code} with a body that is no JSON") from error
+        form = "npz" if is_npz else "JSON"
+        raise UnexpectedAnswer(f"status {response.status_code} with a body that is no {form}") from error
 
 
 def pending_job_id(response: httpx.Response) -> str:

@@ -7,8 +7,10 @@ from typing import Literal, Self, TypeAlias, TypedDict
 from headrace._amounts import Amount, Exact, exact
 from headrace._bodies import json_body
 from headrace._calls import WAITING, Call, Caps, Rounding, Terminals, ends, graph_path
+from headrace._flows import Flow, TerminalAmounts
 from headrace._options import check_options
-from headrace._results import Flow, Json, TerminalAmounts, Vertex, timings
+from headrace._results import Json, Vertex, timings
+from headrace._sequences import AmountColumn, Names
 
 CostField: TypeAlias = Literal["value", "cost", "flow", "terminals", "dual"]
 
@@ -63,14 +65,14 @@ class Dual:
     """Potentials that prove a cheapest flow, 0 before the sources: an edge that could carry more costs at least what
     the potential rises along it, and one that carries flow at most that."""
 
-    vertices: tuple[Vertex, ...]
-    potential: tuple[Exact, ...]
+    vertices: Names[Vertex]
+    potential: AmountColumn
     beyond: Exact
     """The potential beyond the sinks."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        return cls(tuple(body["vertices"]), tuple(map(exact, body["potential"])), exact(body["beyond"]))
+        return cls(Names.of(body["vertices"]), AmountColumn.of(body["potential"], 0), exact(body["beyond"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from typing import Any
 
 from headrace import _records as records
 from headrace import _results as results
+from headrace._flows import MaxFlowResult
+from headrace._matchings import MatchingResult
 from headrace._min_cost import MinCostFlowResult
 
 RESULTS: Mapping[str, Callable[[Any], Any]] = {
@@ -12,8 +14,8 @@ RESULTS: Mapping[str, Callable[[Any], Any]] = {
     "patch": results.PatchResult.from_json,
     "patch-costs": results.PatchResult.from_json,
     "restore": results.PatchResult.from_json,
-    "max-flow": results.MaxFlowResult.from_json,
-    "matching": results.MatchingResult.from_json,
+    "max-flow": MaxFlowResult.from_json,
+    "matching": MatchingResult.from_json,
     "min-cost-flow": MinCostFlowResult.from_json,
     "capacities": results.Capacities.from_json,
     "snapshot": records.Snapshot.from_json,

@@ -77,6 +77,11 @@ class JobInfo:
     def finished(self) -> bool:
         return self.status in FINISHED
 
+    @property
+    def has_file(self) -> bool:
+        """The answer is no JSON: `result` says what it is."""
+        return self.status == "succeeded" and "media_type" in (self.result or {})
+
     @classmethod
     def from_json(cls, body: Json) -> Self:
         return cls(

@@ -1,11 +1,14 @@
-"""What the service answers, as frozen dataclasses. Fields a newer service adds are ignored."""
+"""What the service answers about graphs and updates, as frozen dataclasses. Fields a newer service adds are ignored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self, TypeAlias, overload
+from typing import Any, Self, TypeAlias
+
+import numpy as np
 
 from headrace._amounts import Exact, exact
+from headrace._sequences import AmountColumn, Column, Names, flags
 
 Vertex: TypeAlias = int | str
 """The index of a vertex, or its label if the graph was loaded with labels."""
@@ -76,227 +79,6 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """A minimum cut: its edges lead from the source side to the sink side."""
-
-    capacity: Exact
-    edges: tuple[EdgeId, ...]
-    source_side: tuple[Vertex, ...]
-    sink_side: tuple[Vertex, ...]
-    unique: bool | None
-    """Whether no other minimum cut exists; None if not examined."""
-    pays: tuple[Exact, ...] = ()
-    """The capacity of each of `edges`; with `source_pays` and `sink_pays` they add up to `capacity`."""
-    sources: tuple[Vertex, ...] = ()
-    """Capped sources beyond the cut, which pays their whole supply."""
-    source_pays: tuple[Exact, ...] = ()
-    sinks: tuple[Vertex, ...] = ()
-    """Capped sinks before the cut, which pays their whole demand."""
-    sink_pays: tuple[Exact, ...] = ()
-
-    @classmethod
-    def from_json(cls, body: Json) -> Self:
-        source_side, sink_side, sources, sinks = (
-            tuple(body.get(name) or ()) for name in ("source_side", "sink_side", "sources", "sinks")
-        )
-        pays, source_pays, sink_pays = (
-            tuple(map(exact, body.get(name) or ())) for name in ("pays", "source_pays", "sink_pays")
-        )
-        return cls(
-            capacity=exact(body["capacity"]),
-            edges=tuple(body["edges"]),
-            source_side=source_side,
-            sink_side=sink_side,
-            unique=body.get("unique"),
-            pays=pays,
-            sources=sources,
-            source_pays=source_pays,
-            sinks=sinks,
-            sink_pays=sink_pays,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """Flow per edge, row by row; edges without flow are left out unless `zeros` was asked for.
-
-    The flow of an undirected edge is positive from its `tail` to its `head`, as they were sent, and negative from its
-    head to its tail. That of a directed edge is never negative.
-    """
-
-    edges: tuple[EdgeId, ...]
-    flow: tuple[Exact, ...]
-    """Negative: an undirected edge used from head to tail."""
-    acyclic: bool = False
-    """Nothing of it goes round in a cycle."""
-
-    @classmethod
-    def from_json(cls, body: Json) -> Self:
-        return cls(tuple(body["edges"]), tuple(map(exact, body["flow"])), body.get("acyclic", False))
-
-
-@dataclass(frozen=True, slots=True)
-class TerminalAmounts:
-    """What a flow takes from sources and brings to sinks; those without a cap are left out where that is nothing."""
-
-    sources: tuple[Vertex, ...]
-    supplied: tuple[Exact, ...]
-    sinks: tuple[Vertex, ...]
-    delivered: tuple[Exact, ...]
-
-    @classmethod
-    def from_json(cls, body: Json) -> Self:
-        supplied, delivered = (tuple(map(exact, body[name])) for name in ("supplied", "delivered"))
-        return cls(tuple(body["sources"]), supplied, tuple(body["sinks"]), delivered)
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """What goes one way from one source to one sink."""
-
-    source: Vertex
-    sink: Vertex
-    amount: Exact
-    edges: tuple[EdgeId, ...]
-    """In order, from the source to the sink."""
-
-
-@dataclass(frozen=True, slots=True)
-class Paths(Sequence[Path]):
-    """The paths of a flow that carry most, the largest amount first: a sequence of `Path`, kept as columns."""
-
-    source: tuple[Vertex, ...]
-    sink: tuple[Vertex, ...]
-    amount: tuple[Exact, ...]
-    offsets: tuple[int, ...]
-    """Path i has `edges[offsets[i]:offsets[i + 1]]`."""
-    edges: tuple[EdgeId, ...]
-    of: int
-    """How many paths the whole flow consists of."""
-    rest: Exact
-    """What those that are not listed carry."""
-
-    def __len__(self) -> int:
-        return len(self.amount)
-
-    @overload
-    def __getitem__(self, i: int) -> Path: ...
-
-    @overload
-    def __getitem__(self, i: slice) -> Sequence[Path]: ...
-
-    def __getitem__(self, i: int | slice) -> Path | Sequence[Path]:
-        if isinstance(i, slice):
-            return [self[at] for at in range(*i.indices(len(self)))]
-        at = range(len(self))[i]
-        edges = self.edges[self.offsets[at] : self.offsets[at + 1]]
-        return Path(self.source[at], self.sink[at], self.amount[at], edges)
-
-    @classmethod
-    def from_json(cls, body: Json) -> Self:
-        columns = {name: tuple(body[name]) for name in ("source", "sink", "offsets", "edges")}
-        return cls(**columns, amount=tuple(map(exact, body["amount"])), of=body["of"], rest=exact(body["rest"]))
-
-
-@dataclass(frozen=True, slots=True)
-class MaxFlowResult:
-    """A max flow and what was asked for with it."""
-
-    graph: str
-    version: int
-    """The version of the graph this is the answer for."""
-    value: Exact
-    mode: str
-    """How it was found: "cold", "warm" or "unchanged"."""
-    engine: str
-    reason: str
-    certificate: Certificate
-    counters: Mapping[str, int] = field(default_factory=dict)
-    timings_ms: Mapping[str, float] = field(default_factory=dict)
-    cut: Cut | None = None
-    flow: Flow | None = None
-    terminals: TerminalAmounts | None = None
-    """Comes with `flow` and `paths` too."""
-    paths: Paths | None = None
-
-    @classmethod
-    def from_json(cls, body: Json) -> Self:
-        cut, flow, terminals, paths = (body.get(name) for name in ("cut", "flow", "terminals", "paths"))
-        return cls(
-            graph=body["graph"],
-            version=body["version"],
-            value=exact(body["value"]),
-            mode=body["mode"],
-            engine=body["engine"],
-            reason=body.get("reason") or "",
-            certificate=Certificate.from_json(body["certificate"]),
-            counters=dict(body.get("counters") or {}),
-            timings_ms=timings(body),
-            cut=Cut.from_json(cut) if cut else None,
-            flow=Flow.from_json(flow) if flow else None,
-            terminals=TerminalAmounts.from_json(terminals) if terminals else None,
-            paths=Paths.from_json(paths) if paths else None,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Cover:
-    """Vertices that touch every open edge: as many as edges match, so no matching is larger."""
-
-    left: tuple[Vertex, ...]
-    right: tuple[Vertex, ...]
-
-    @classmethod
-    def from_json(cls, body: Json) -> Self:
-        return cls(tuple(body["left"]), tuple(body["right"]))
-
-
-@dataclass(frozen=True, slots=True)
-class MatchingResult:
-    """A maximum matching and what was asked for with it."""
-
-    graph: str
-    version: int
-    """The version of the graph this is the answer for."""
-    size: int
-    mode: str
-    """How it was found: "cold", "warm" or "unchanged"."""
-    engine: str
-    reason: str
-    certificate: Certificate
-    counters: Mapping[str, int] = field(default_factory=dict)
-    timings_ms: Mapping[str, float] = field(default_factory=dict)
-    edges: tuple[EdgeId, ...] | None = None
-    left: tuple[Vertex, ...] | None = None
-    """The left ends of `edges`, one by one."""
-    right: tuple[Vertex, ...] | None = None
-    cover: Cover | None = None
-
-    @property
-    def pairs(self) -> dict[Vertex, Vertex]:
-        """The right partner of each matched left vertex; {} if `edges` was not asked for."""
-        return dict(zip(self.left or (), self.right or (), strict=True))
-
-    @classmethod
-    def from_json(cls, body: Json) -> Self:
-        edges, left, right = (
-            None if body.get(name) is None else tuple(body[name]) for name in ("edges", "left", "right")
-        )
-        cover = body.get("cover")
-        return cls(
-            **{name: body[name] for name in ("graph", "version", "size", "mode", "engine")},
-            reason=body.get("reason") or "",
-            certificate=Certificate.from_json(body["certificate"]),
-            counters=dict(body.get("counters") or {}),
-            timings_ms=timings(body),
-            edges=edges,
-            left=left,
-            right=right,
-            cover=Cover.from_json(cover) if cover else None,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class FlowState:
     """What an update did to one terminal set that is kept solved."""
 
@@ -356,30 +138,31 @@ class Capacities:
     """A page of edges, in the order they were sent."""
 
     version: int
-    edge_ids: tuple[EdgeId, ...]
-    tail: tuple[Vertex, ...]
-    head: tuple[Vertex, ...]
-    capacity: tuple[Exact, ...]
+    edge_ids: Names[EdgeId]
+    tail: Names[Vertex]
+    head: Names[Vertex]
+    capacity: AmountColumn
     """The edge's own capacity, also while it is closed; infinity where it never limits."""
-    closed: tuple[bool, ...]
-    undirected: tuple[bool, ...] = ()
-    cost: tuple[Exact, ...] | None = None
+    closed: Column[bool]
+    undirected: Column[bool] = field(default_factory=lambda: flags(()))
+    cost: AmountColumn | None = None
     """What a unit of flow costs on each edge; None for a graph without costs."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
+        closed, cost = flags(body["closed"]), body.get("cost")
         return cls(
             version=body["version"],
-            edge_ids=tuple(body["edge_ids"]),
-            tail=tuple(body["tail"]),
-            head=tuple(body["head"]),
-            capacity=tuple(map(exact, body["capacity"])),
-            closed=tuple(body["closed"]),
-            undirected=tuple(body.get("undirected") or [False] * len(body["closed"])),
-            cost=None if body.get("cost") is None else tuple(map(exact, body["cost"])),
+            edge_ids=Names.of(body["edge_ids"]),
+            tail=Names.of(body["tail"]),
+            head=Names.of(body["head"]),
+            capacity=AmountColumn.of(body["capacity"], body.get("decimals", 0), body.get("unlimited")),
+            closed=closed,
+            undirected=flags(body.get("undirected", np.zeros(len(closed)))),
+            cost=None if cost is None else AmountColumn.of(cost, body.get("cost_decimals", 0)),
         )
 
 
 def timings(body: Json) -> Mapping[str, float]:
-    """Milliseconds by phase."""
+    """Milliseconds by phase, those that are known."""
     return {name: float(value) for name, value in (body.get("timings_ms") or {}).items() if value is not None}

@@ -1,0 +1,339 @@
+"""Answers as npz and Arrow, by a real service: each says what the JSON answer says."""
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import headrace
+import httpx
+import numpy as np
+import pyarrow as pa
+import pytest
+from headrace import Client, Grid
+from numpy.typing import NDArray
+
+from gpu_engine import formats
+from service.host.sandbox import serving
+from tests.contract.test_codes import check_problem
+
+NPZ, ARROW, JSON = "application/x-npz", "application/vnd.apache.arrow.stream", "application/json"
+MANY = 20_000
+"""Edges, more than are written at a time."""
+
+FIELDS = ["value", "cut", "flow", "terminals", "paths"]
+QUESTION = {"fields": FIELDS, "paths": {"top": 7}}
+OF_ONE_ASKING = ("timings_ms", "mode", "reason", "counters")
+"""What two answers to a question need not have in common."""
+
+GRAPHS: dict[str, dict[str, Any]] = {
+    "plain": {
+        "tail": [0, 0, 1, 2, 1],
+        "head": [1, 2, 3, 3, 2],
+        "capacity": [3, 2.5, "inf", 2, 1],
+        "source": 0,
+        "sink": 3,
+    },
+    "labelled": {
+        "tail": ["s", "s", "a", 'é"', "a"],
+        "head": ["a", 'é"', "t", "t", 'é"'],
+        "capacity": [3, 2.5, 4, 2, 1],
+        "undirected": [False, True, False, False, True],
+        "edge_ids": ["s-a", "s-b", "a-t", "", "a-b\n"],
+        "source": "s",
+        "sink": "t",
+    },
+    "numbered": {
+        "tail": [10, 10, 20],
+        "head": [20, 30, 30],
+        "capacity": [1, 2, 3],
+        "vertex_labels": [30, 20, 10],
+        "edge_ids": [2**62, 7, 0],
+        "source": 10,
+        "sink": 30,
+    },
+    "many": {"tail": [0] * MANY, "head": [*range(1, MANY + 1)], "capacity": [1] * MANY, "source": 0, "sink": MANY},
+    "nothing": {"n_vertices": 2, "tail": [], "head": [], "capacity": [], "source": 0, "sink": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("columns")
+    with serving(folder, folder / "serve.log") as url:
+        with httpx.Client(base_url=url) as http:
+            for name, graph in GRAPHS.items():
+                assert http.put(f"/v1/graphs/{name}", json=graph).status_code == 201
+        yield url
+
+
+@pytest.fixture
+def http(service_url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=service_url, timeout=60) as http:
+        yield http
+
+
+@pytest.fixture
+def client(service_url: str) -> Iterator[Client]:
+    with Client(service_url) as client:
+        yield client
+
+
+def asked(http: httpx.Client, path: str, accept: str, body: Any) -> bytes:
+    if body is None:
+        response = http.get(f"/v1/graphs/{path}", headers={"Accept": accept})
+    else:
+        response = http.post(f"/v1/graphs/{path}", headers={"Accept": accept}, json=body)
+    assert response.status_code == 200, response.text
+    assert (response.headers["content-type"], response.headers["etag"]) == (accept, '"1"')
+    return response.content
+
+
+def of_npz(content: bytes) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """The answer without columns, and the columns by name."""
+    arrays = dict(np.load(io.BytesIO(content)))
+    columns: dict[str, list[Any]] = {}
+    for name, array in arrays.items():
+        stem = name.removesuffix(".utf8")
+        if stem != name:
+            raw, offsets = array.tobytes(), arrays[f"{stem}.offsets"]
+            columns[stem] = [raw[i:j].decode() for i, j in pairwise(offsets)]
+        elif name != "answer" and f"{name.removesuffix('.offsets')}.utf8" not in arrays:
+            columns[name] = array.tolist()
+    answer = json.loads(arrays["answer"].tobytes(), parse_float=Decimal)
+    if "cut" in answer:
+        bits = arrays["cut.source_side"]
+        assert bits.dtype == np.uint8
+        columns["cut.source_side"] = [bool(bits[i // 8] >> i % 8 & 1) for i in range(answer["cut"]["n_vertices"])]
+    return answer, columns
+
+
+def of_arrow(content: bytes) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    reader, tables = pa.BufferReader(content), []
+    while reader.tell() < len(content):
+        with pa.ipc.open_stream(reader) as stream:
+            tables.append(stream.read_all())
+    said = tables[0].schema.metadata
+    answer = json.loads(said[b"answer"], parse_float=Decimal)
+    assert (said[b"decimals"], said[b"version"]) == (str(answer["decimals"]).encode(), str(answer["version"]).encode())
+    columns = {}
+    for table in tables:
+        table.validate(full=True)
+        place = table.schema.metadata[b"table"].decode()
+        place = "".join(
+            f"{part}." for part in place.split(".") if part in ("cut", "flow", "terminals", "paths", "cover")
+        )
+        for name in table.column_names:
+            columns["edge_ids" if name == "edge_id" else place + name] = table.column(name).to_pylist()
+    return answer, columns
+
+
+READ = {NPZ: of_npz, ARROW: of_arrow}
+UNITS = frozenset({"pays", "source_pays", "sink_pays", "flow", "supplied", "delivered", "amount", "capacity"})
+
+
+def together(answer: dict[str, Any], columns: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """As the JSON answer has it."""
+    decimals = answer.pop("decimals")
+    unlimited = columns.get("unlimited", [])
+    for name, column in columns.items():
+        *places, last = name.split(".")
+        member = answer
+        for place in places:
+            member = member[place]
+        member[last] = [Decimal(units) / 10**decimals for units in column] if last in UNITS else column
+    if unlimited:
+        answer["capacity"] = [
+            "inf" if no else amount for no, amount in zip(answer.pop("unlimited"), answer["capacity"], strict=True)
+        ]
+    answer.pop("unlimited", None)
+    if "cut" in answer:
+        cut = answer["cut"]
+        names = cut.pop("vertices", range(cut.pop("n_vertices")))
+        sides = list(zip(names, cut.pop("source_side"), strict=True))
+        cut["source_side"], cut["sink_side"] = [v for v, on in sides if on], [v for v, on in sides if not on]
+    return answer
+
+
+def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return {k: v for k, v in one.items() if k not in OF_ONE_ASKING} == {
+        k: v for k, v in other.items() if k not in OF_ONE_ASKING
+    }
+
+
+@pytest.mark.parametrize("accept", [NPZ, ARROW])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_each_form_says_the_same(http: httpx.Client, name: str, accept: str) -> None:
+    questions: list[tuple[str, Any]] = [("max-flow", QUESTION), ("min-cut", {}), ("max-flow", {}), ("capacities", None)]
+    for path, body in questions:
+        told = json.loads(asked(http, f"{name}/{path}", JSON, body), parse_float=Decimal)
+        read = together(*READ[accept](asked(http, f"{name}/{path}", accept, body)))
+        assert same(read, told), (name, path)
+
+
+@pytest.mark.parametrize("accept", [NPZ, ARROW])
+def test_a_matching_in_each_form(http: httpx.Client, accept: str) -> None:
+    for name, body in (("many", {}), ("numbered", {"left": [10]}), ("nothing", {}), ("many", {"fields": ["size"]})):
+        if name == "numbered":
+            http.put("/v1/graphs/pairs", json={"tail": ["A", "A", "B"], "head": ["x", "y", "x"], "capacity": [1, 1, 1]})
+            name, body = "pairs", {"left": ["A", "B"]}
+        told = json.loads(asked(http, f"{name}/matching", JSON, body))
+        assert same(together(*READ[accept](asked(http, f"{name}/matching", accept, body))), told), name
+
+
+def test_caps_in_each_form(http: httpx.Client) -> None:
+    body = {"sources": ["s"], "sinks": ["t", "a"], "supply": [1.5], "demand": ["inf", 0.5], "fields": FIELDS}
+    told = json.loads(asked(http, "labelled/max-flow", JSON, body), parse_float=Decimal)
+    assert told["cut"]["source_pays"] == [Decimal("1.5")]
+    for accept, read in READ.items():
+        assert same(together(*read(asked(http, "labelled/max-flow", accept, body))), told)
+
+
+@pytest.mark.parametrize("accept", [NPZ, ARROW])
+@pytest.mark.parametrize("name", ["plain", "labelled"])
+def test_a_page_of_the_whole_graph_is_a_graph(http: httpx.Client, name: str, accept: str) -> None:
+    """Arrow needs no change; in npz text is in two arrays, and `answer` is no column of a graph."""
+    content = asked(http, f"{name}/capacities", accept, None)
+    if accept == NPZ and name == "labelled":
+        return
+    if accept == NPZ:
+        arrays = dict(np.load(io.BytesIO(content)))
+        decimals = json.loads(arrays.pop("answer").tobytes())["decimals"]
+        buffer = io.BytesIO()
+        np.savez(buffer, decimals=decimals, **arrays)
+        content = buffer.getvalue()
+    edges = formats.read(content, accept)
+    told = json.loads(asked(http, f"{name}/capacities", JSON, None))
+    assert (edges.n_edges, edges.decimals) == (len(told["tail"]), 1)
+    amounts = [None if units == 2**63 - 1 else units / 10 for units in edges.capacity.tolist()]
+    assert amounts == [None if amount == "inf" else amount for amount in told["capacity"]]
+
+
+def test_what_cannot_be_answered_is_refused_before_any_work(http: httpx.Client) -> None:
+    before = len(http.get("/v1/jobs").json()["jobs"])
+    for method, path in (("POST", "max-flow"), ("POST", "min-cut"), ("POST", "matching"), ("GET", "capacities")):
+        response = http.request(method, f"/v1/graphs/plain/{path}", headers={"Accept": "image/png, text/html;q=0.9"})
+        assert ARROW in check_problem(response, "not_acceptable")["detail"]
+    assert len(http.get("/v1/jobs").json()["jobs"]) == before
+
+
+def test_a_key_stands_for_one_form(http: httpx.Client) -> None:
+    headers = {"Idempotency-Key": "form", "Accept": NPZ}
+    first = http.post("/v1/graphs/plain/min-cut", headers=headers, json={})
+    again = http.post("/v1/graphs/plain/min-cut", headers=headers, json={})
+    assert (first.status_code, first.content) == (200, again.content)
+    other = http.post("/v1/graphs/plain/min-cut", headers=headers | {"Accept": JSON}, json={})
+    check_problem(other, "idempotency_conflict")
+
+
+@pytest.mark.parametrize("name", ["labelled", "many"])
+def test_a_job_keeps_its_file(http: httpx.Client, name: str) -> None:
+    """One that is in the reply, and one that lies in a blob."""
+    headers = {"Accept": NPZ, "Prefer": "respond-async"}
+    location = http.post(f"/v1/graphs/{name}/max-flow", json=QUESTION, headers=headers).headers["location"]
+    result = http.get(f"{location}/result", headers={"Prefer": "wait=30"})
+    assert (result.status_code, result.headers["content-type"]) == (200, NPZ)
+    assert of_npz(result.content)[0]["certificate"]["valid"]
+    job = http.get(location).json()
+    assert job["result"] == {"version": 1, "media_type": NPZ, "bytes": len(result.content)}
+    check_problem(http.get(f"{location}/result", headers={"Accept": JSON}), "not_acceptable")
+
+
+def test_what_compresses_well_is_compressed(http: httpx.Client) -> None:
+    content = asked(http, "many/max-flow", NPZ, {"fields": ["flow"], "flow": {"zeros": True}})
+    arrays = np.load(io.BytesIO(content))
+    kinds = {info.filename: info.compress_type for info in arrays.zip.infolist()}
+    assert (kinds["flow.flow.npy"], kinds["flow.edges.npy"]) == (8, 0), "flows of zero and one, and edges by number"
+    assert (arrays["flow.flow"].dtype, arrays["flow.edges"].dtype) == (np.int8, np.int16)
+    assert len(content) < 3 * MANY
+
+
+def test_the_examples_of_the_page(http: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = json.loads(asked(http, "labelled/min-cut", JSON, {}))["cut"]
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text().partition("## Answers")[2]
+    examples = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    assert len(examples) == len(READ)
+    monkeypatch.chdir(tmp_path)
+    for suffix, accept, example in zip(("npz", "arrow"), READ, examples, strict=True):
+        Path(f"answer.{suffix}").write_bytes(asked(http, "labelled/min-cut", accept, {}))
+        found: dict[str, Any] = {}
+        exec(compile(example, "docs/formats.md", "exec"), found)
+        assert found["edges"] == told["edges"]
+        assert found["pays"].tolist() == told["pays"]
+        assert int(found["side"].sum()) == len(told["source_side"])
+
+
+def test_an_image_is_cut_and_patched_by_arrays(client: Client) -> None:
+    rng = np.random.default_rng(3)
+    inside, outside, brighter = rng.integers(0, 100, (3, 20, 30))
+    grid = Grid(inside, outside, 20, neighbourhood=8)
+    picture = client.put_graph("picture", grid)
+    assert picture.info.source == 600
+    before = grid.mask(picture.min_cut())
+    picture.apply([grid.update(source=brighter, links=rng.integers(0, 50, (20, 30)))])
+    patched = picture.min_cut()
+    assert (grid.mask(patched).shape, patched.mode) == ((20, 30), "unchanged")
+    assert (before != grid.mask(patched)).any()
+    where = np.zeros((20, 30), bool)
+    where[5:10, 5:10] = True
+    picture.apply([grid.update(sink=np.full((20, 30), 10_000), where=where)])
+    assert not grid.mask(picture.min_cut())[where].any(), "nothing is worth leaving them with the source"
+    picture.delete()
+
+
+class TestClient:
+    """What the client makes of it."""
+
+    def test_arrays(self, client: Client) -> None:
+        answer = client.graph("plain").max_flow(fields=["cut", "flow", "paths"])
+        assert answer.cut is not None
+        assert answer.flow is not None
+        assert answer.paths is not None
+        mask: NDArray[np.bool_] = answer.cut.mask
+        assert (mask.dtype, mask.shape) == (np.bool_, (4,))
+        assert mask[0]
+        assert not mask[3]
+        assert answer.cut.source_side == np.flatnonzero(mask).tolist()
+        assert answer.cut.sink_side == np.flatnonzero(~mask).tolist()
+        assert sum(answer.cut.pays) == answer.cut.capacity == answer.value
+        assert np.asarray(answer.flow.flow).dtype in (np.float64, np.int64)
+        assert answer.flow.flow.decimals == 1
+        assert sum(path.amount for path in answer.paths) == answer.value
+
+    def test_labels(self, client: Client) -> None:
+        cut = client.graph("labelled").min_cut().cut
+        assert cut is not None
+        assert "s" in cut.source_side
+        assert "t" in cut.sink_side
+        assert len(cut.source_side) == int(cut.mask.sum())
+        assert set(cut.source_side) | set(cut.sink_side) == {"s", "a", 'é"', "t"}
+        assert set(cut.edges) <= {"s-a", "s-b", "a-t", "", "a-b\n"}
+
+    def test_pages_and_matchings(self, client: Client) -> None:
+        page = client.graph("plain").capacities()
+        assert page.capacity == [3, Decimal("2.5"), headrace._amounts.INFINITY, 2, 1]
+        assert list(map(type, page.capacity)) == [int, Decimal, Decimal, int, int]
+        assert np.asarray(page.capacity).tolist() == [3, 2.5, np.inf, 2, 1]
+        assert page.closed == [False] * 5
+        assert client.graph("labelled").capacities().undirected == [False, True, False, False, True]
+        pairs = client.put_graph("two", tail=["A", "B"], head=["x", "y"], capacity=[1, 1])
+        assert pairs.matching().pairs == {"A": "x", "B": "y"}
+
+    def test_a_job(self, client: Client) -> None:
+        for name in ("plain", "many"):
+            job = client.graph(name).max_flow(wait=False, fields=["cut", "flow"])
+            answer = job.wait(30)
+            assert answer.cut is not None
+            assert answer.cut.mask[0]
+            again = client.job(job.id).wait(30)
+            assert (again.value, again.cut) == (answer.value, answer.cut)
+
+
+def test_the_log_has_no_errors(service_url: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    logs = [path.read_text() for path in Path(tmp_path_factory.getbasetemp()).glob("columns*/serve.log")]
+    assert logs
+    assert not any('"level": "error"' in log for log in logs)
