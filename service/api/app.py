@@ -26,6 +26,7 @@ from service.api.routes import (
     health,
     jobs,
     matching,
+    sessions,
     snapshots,
 )
 from service.settings import Settings, read_settings
@@ -65,7 +66,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         generate_unique_id_function=lambda route: route.name,
         dependencies=[Depends(authorise), Depends(refuse_unknown_parameters)],
     )
-    for resource in (graphs, copies, capacities, export, flows, matching, snapshots, jobs, health, docs_page):
+    for resource in (graphs, copies, capacities, export, flows, matching, snapshots, jobs, health, docs_page, sessions):
         app.include_router(resource.router)
     problems.install(app)
     openapi.install(app)

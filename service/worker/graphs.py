@@ -82,7 +82,7 @@ class Graphs:
             Kind.MAX_FLOW: MaxFlow(self._copies, solver, self._results),
             Kind.MATCHING: Matching(self._copies, solver, self._results),
             Kind.CAPACITIES: CapacitiesPage(self._copies, self._results),
-            Kind.EXPORT: Export(self._copies, self._results),
+            Kind.EXPORT: Export(self._copies, self._results, past),
             Kind.SNAPSHOT: self._snapshot,
         }
 

@@ -39,11 +39,8 @@ class Past:
 
         Raises version_unavailable, or too_large where more edges differ than one update may change.
         """
-        if not FIRST_VERSION <= version <= graph.version:
-            raise ServiceError("version_unavailable", f"there was no version {version}: it is at {graph.version}")
         n_edges = graph.network.n_edges
-        self._copies.residents.take(graph.name, Footprint(EDGE_BYTES * n_edges))
-        own, closed = self._at(graph, version)
+        own, closed = self.capacities_at(graph, version)
         differs = (own != graph.table.own(np.arange(n_edges))) | (closed != graph.table.closed)
         rows = np.flatnonzero(differs)
         if len(rows) > self._max_rows:
@@ -51,6 +48,17 @@ class Past:
                 "too_large", f"{len(rows)} edges differ; an update changes {self._max_rows} at most (max_patch_rows)"
             )
         return Change(rows, own[rows], closed[rows], unchanged=n_edges - len(rows))
+
+    def capacities_at(self, graph: Graph, version: int) -> Capacities:
+        """The capacities, and the closed edges, that the graph had at that version. O(m).
+
+        Raises version_unavailable where what is kept does not reach the version, or there was none of that number, and
+        `OutOfMemory` where there is no room to read it.
+        """
+        if not FIRST_VERSION <= version <= graph.version:
+            raise ServiceError("version_unavailable", f"there was no version {version}: it is at {graph.version}")
+        self._copies.residents.take(graph.name, Footprint(EDGE_BYTES * graph.network.n_edges))
+        return self._at(graph, version)
 
     def _at(self, graph: Graph, version: int) -> Capacities:
         """Read from the newest snapshot that is not newer, or from the edges as loaded; what is broken is passed by."""

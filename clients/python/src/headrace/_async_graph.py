@@ -260,17 +260,23 @@ class AsyncGraph:
         return await self._caller.command(calls.restore(self.name, version, options), timeout_s)
 
     async def export(
-        self, path: str | Path, *, format: GraphFormat | None = None, timeout_s: float | None = None
+        self,
+        path: str | Path,
+        *,
+        format: GraphFormat | None = None,
+        version: int | None = None,
+        timeout_s: float | None = None,
     ) -> int:
-        """Write the graph as it is now to a file that `put_graph` reads, and give its version.
+        """Write the graph to a file that `put_graph` reads, and give the version that is in it: the present one, or the
+        `version` that is asked for, as far as `restore` reaches.
 
-        The format is told by the suffix (.npz, .arrow, .max) unless it is named. npz and Arrow hold everything: present
-        capacities, closed edges, names, terminals. The file is there whole, or as it was before.
+        The format is told by the suffix (.npz, .arrow, .max) unless it is named. npz and Arrow hold everything: capacities,
+        closed edges, names, terminals. The file is there whole, or as it was before. Raises `VersionUnavailable`.
         """
         path = Path(path)
         wanted = format or format_of(path)
         with whole_file(path) as file:
-            return await self._caller.download(calls.export(self.name, wanted, file), timeout_s)
+            return await self._caller.download(calls.export(self.name, wanted, version, file), timeout_s)
 
     async def to_networkx(self, *, page: int = 100_000, timeout_s: float | None = None) -> Any:
         """The graph with its present capacities for NetworkX, which must be installed; `page` edges at a time.
