@@ -62,9 +62,8 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
         admission = Admission(settings)
         metrics.show_bytes(bodies=budget, replies=dispatcher.replies.latest)
         async with Parsers() as parsers:
-            yield Backend(
-                settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget, key_table, sessions, admission, parsers
-            )
+            guards = (key_table, sessions, admission)
+            yield Backend(settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget, *guards, parsers)
     finally:
         await dispatcher.close()
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx
 import pytest
@@ -31,6 +31,9 @@ CITY: dict[str, Any] = {
 }
 
 
+History: TypeAlias = tuple[Graph, dict[int, Capacities]]
+
+
 @pytest.fixture(scope="module")
 def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("snapshots")
@@ -51,14 +54,15 @@ def http(service_url: str) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def history(http: httpx.Client, client: Client) -> tuple[Graph, dict[int, Capacities]]:
-    """A graph at version 4, with snapshots of versions 2 and 3, and its edges at each version as they were read then."""
+def history(http: httpx.Client, client: Client) -> History:
+    """A graph at version 5, with snapshots of versions 3 and 4, and its edges as they were read at each version."""
     http.put("/v1/graphs/city", json=CITY).raise_for_status()
     graph = client.graph("city")
     known = {1: graph.capacities()}
     for version, step in enumerate(
         (
             lambda: graph.patch(edges=["s-a"], set=[9]),
+            lambda: graph.patch(edges=["a-t"], set=["inf"]),
             lambda: graph.close(["s-b"]),
             lambda: graph.reopen(["ü"]),
         ),
@@ -66,7 +70,7 @@ def history(http: httpx.Client, client: Client) -> tuple[Graph, dict[int, Capaci
     ):
         step()
         known[version] = graph.capacities()
-        if version < 4:
+        if version in (3, 4):
             graph.write_snapshot()
     return graph, known
 
@@ -77,13 +81,11 @@ def edges_of(page: Capacities) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("format", ["npz", "arrow"])
-def test_a_snapshot_is_the_graph_as_it_was(
-    http: httpx.Client, client: Client, history: tuple[Graph, dict[int, Capacities]], format: str
-) -> None:
+def test_a_snapshot_is_the_graph_as_it_was(http: httpx.Client, client: Client, history: History, format: str) -> None:
     _, known = history
     listed = http.get("/v1/graphs/city/snapshots").json()["snapshots"]
-    assert [snapshot["version"] for snapshot in listed] == [3, 2]
-    for version in (3, 2):
+    assert [snapshot["version"] for snapshot in listed] == [4, 3]
+    for version in (4, 3):
         answer = http.get(f"/v1/graphs/city/snapshots/{version}", params={"format": format})
         assert (answer.status_code, answer.headers["etag"]) == (200, f'"{version}"')
         assert f'filename="city-v{version}.{format}"' in answer.headers["content-disposition"]
@@ -96,25 +98,25 @@ def test_a_snapshot_is_the_graph_as_it_was(
         assert (again.info.source, again.info.sink, again.info.decimals) == ("s", "t", 1)
 
 
-def test_every_version_that_is_kept(client: Client, history: tuple[Graph, dict[int, Capacities]], tmp_path: Path) -> None:
-    """Those since the older snapshot, the present one too; what lies before it is refused and leaves no file."""
+def test_every_version_that_is_kept(client: Client, history: History, tmp_path: Path) -> None:
+    """Those since the older snapshot, and the edges as loaded; what lies between is refused and leaves no file."""
     graph, known = history
-    for version in (2, 3, 4):
+    for version in (1, 3, 4, 5):
         file = tmp_path / f"{version}.npz"
         assert graph.export(file, version=version) == version
         assert edges_of(client.put_graph("again", file).capacities()) == edges_of(known[version])
-    for version in (1, 5):
+    for version in (2, 6):
         with pytest.raises(VersionUnavailable):
             graph.export(tmp_path / "no.npz", version=version)
     assert not (tmp_path / "no.npz").exists()
-    assert graph.refresh().version == 4, "nothing was changed"
+    assert graph.refresh().version == 5, "nothing was changed"
 
 
-def test_what_is_no_snapshot_is_refused(http: httpx.Client, history: tuple[Graph, dict[int, Capacities]]) -> None:
+def test_what_is_no_snapshot_is_refused(http: httpx.Client, history: History) -> None:
     path = "/v1/graphs/city/snapshots"
-    missing = http.get(f"{path}/4")
+    missing = http.get(f"{path}/5")
     check_problem(missing, "version_unavailable")
-    assert missing.json()["detail"] == "there is no snapshot of version 4; there are those of 3, 2"
+    assert missing.json()["detail"] == "there is no snapshot of version 5; there are those of 4, 3"
     http.put("/v1/graphs/new", json=CITY).raise_for_status()
     assert http.get("/v1/graphs/new/snapshots/1").json()["detail"].endswith("of version 1; there are none")
     check_problem(http.get("/v1/graphs/nobody/snapshots/1"), "unknown_graph")
@@ -125,18 +127,18 @@ def test_what_is_no_snapshot_is_refused(http: httpx.Client, history: tuple[Graph
     check_problem(http.delete(f"{path}/3"), "method_not_allowed")
 
 
-def test_by_hand(service_url: str, history: tuple[Graph, dict[int, Capacities]], tmp_path: Path) -> None:
+def test_by_hand(service_url: str, history: History, tmp_path: Path) -> None:
     shell, file = CliRunner(env={"HEADRACE_URL": service_url}), tmp_path / "then.npz"
-    done = shell.invoke(app, ["export", "city", str(file), "--version", "2"])
-    assert (done.exit_code, done.output) == (0, f"city at version 2 is in {file}\n")
+    done = shell.invoke(app, ["export", "city", str(file), "--version", "3"])
+    assert (done.exit_code, done.output) == (0, f"city at version 3 is in {file}\n")
     assert json.loads(shell.invoke(app, ["load", "then", str(file), "--json"]).stdout)["n_edges"] == 5
-    refused = shell.invoke(app, ["export", "city", str(file), "--version", "1"])
+    refused = shell.invoke(app, ["export", "city", str(file), "--version", "2"])
     assert (refused.exit_code, refused.stdout) == (1, "")
-    assert "version_unavailable: version 1 is not kept any more: what is kept begins at version 2" in refused.stderr
+    assert "version_unavailable: version 2 is not kept any more: what is kept begins at version 3" in refused.stderr
     assert shell.invoke(app, ["export", "city", str(file), "--version", "0"]).exit_code == 2
 
 
-def test_awaited(service_url: str, history: tuple[Graph, dict[int, Capacities]], tmp_path: Path) -> None:
+def test_awaited(service_url: str, history: History, tmp_path: Path) -> None:
     async def work() -> int:
         async with AsyncClient(service_url) as client:
             return await (await client.graph("city")).export(tmp_path / "then.arrow", version=3)

@@ -20,7 +20,7 @@ SECURE_NAME: Final = "__Host-headrace"
 
 LOOKING: Final = frozenset({"GET", "HEAD"})
 
-SHOWN: Final = re.compile(r"(?:^|;) *(headrace|__Host-headrace)=(hs_[0-9a-f]{12}_[0-9a-f]{12}_[A-Za-z0-9_-]{43})(?=;|$)")
+SHOWN: Final = re.compile(r"(?:^|;) *((?:__Host-)?headrace)=(hs(?:_[0-9a-f]{12}){2}_[A-Za-z0-9_-]{43})(?=;|$)")
 
 
 def session_of(scope: Scope, headers: Headers) -> str | None:

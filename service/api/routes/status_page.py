@@ -124,6 +124,8 @@ def _headline(workers: Sequence[WorkerInfo]) -> str:
 
 def _worker(worker: WorkerInfo) -> Sequence[Cell]:
     state = "ready" if worker.ready else "starting"
+    if worker.compiling is not None:
+        state = f"compiling its kernels, {worker.compiling.done} of {worker.compiling.of}"
     return (
         worker.name,
         state if worker.alive else "!away",

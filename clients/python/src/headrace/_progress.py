@@ -1,5 +1,6 @@
-"""Progress bars, if rich is installed (`pip install "headrace[progress]"`); without it, none are shown."""
+"""Progress bars, if rich is installed; without it none are shown, and a warning says so."""
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ def upload_bar(title: str, n_bytes: int) -> Iterator[Callable[[int], None]]:
     try:
         from rich import progress
     except ImportError:
+        _warn()
         yield lambda _: None
         return
     columns = (
@@ -26,11 +28,12 @@ def upload_bar(title: str, n_bytes: int) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def solve_bar(title: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """A spinner with the solver's counters, as its progress events bring them."""
+def job_bar(title: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """A spinner with how far a job is, as its progress events bring it: its phase, or a solver's counters."""
     try:
         from rich import progress
     except ImportError:
+        _warn()
         yield lambda _: None
         return
     columns = (
@@ -44,5 +47,15 @@ def solve_bar(title: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
         yield lambda counters: bar.update(task, counters=_line(counters))
 
 
-def _line(counters: Mapping[str, Any]) -> str:
-    return "  ".join(f"{name} {value}" for name, value in counters.items())
+def _line(progress: Mapping[str, Any]) -> str:
+    if "phase" in progress:
+        fraction = progress.get("fraction")
+        return str(progress["phase"]) if fraction is None else f"{progress['phase']} {float(fraction):.0%}"
+    return "  ".join(f"{name} {value}" for name, value in progress.items())
+
+
+def _warn() -> None:
+    """Once for each place that asks, as warnings are."""
+    warnings.warn(
+        'progress=True shows nothing, as rich is not installed: pip install "headrace[progress]"', stacklevel=6
+    )
