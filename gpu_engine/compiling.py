@@ -22,7 +22,7 @@ class Compiling:
     """Since the start."""
 
 
-class _Listener(event.Listener):  # type: ignore[misc]  # Numba has no types
+class _Listener(event.Listener):
     """Counts each kernel of ours once, however many types it is compiled for."""
 
     def __init__(self, tell: Callable[[Compiling], None]) -> None:

@@ -1,5 +1,6 @@
 """The `headrace` command: serve, demo, keys, and a thin shell over the Python client."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -119,7 +120,7 @@ def warm_up() -> None:
         fail(str(error))
 
 
-def _readiness(worker: dict[str, Any]) -> object:
+def _readiness(worker: Mapping[str, Any]) -> object:
     """Yes or no, or what a worker that starts is busy with."""
     compiling = worker.get("compiling")
     return f"compiling, {compiling['done']} of {compiling['of']}" if compiling else worker["ready"]

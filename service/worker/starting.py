@@ -42,7 +42,7 @@ class Start:
         began = time.perf_counter()
         with told(self._tell):
             warm_up(open_engine)
-        engine = prepare(choice)
+            engine = prepare(choice)  # a device engine has kernels of the host that nobody else needs
         self._over = True
         if self._latest is not None:
             seconds = round(time.perf_counter() - began, 1)

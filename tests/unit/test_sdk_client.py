@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import sys
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -339,6 +340,14 @@ def test_upload_progress_sends_the_same_bytes() -> None:
     assert watched.headers["Prefer"] == "respond-async"
     assert plain.content == watched.content
     assert "Transfer-Encoding" not in watched.headers
+
+
+def test_progress_without_its_extra_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the graph is there all the same."""
+    monkeypatch.setitem(sys.modules, "rich", None)
+    script = Script(accepted(), job("running"), httpx.Response(200, text=""), job("succeeded", result=GRAPH))
+    with script.client() as client, pytest.warns(UserWarning, match=r"pip install \"headrace\[progress\]\""):
+        assert client.put_graph("city", tail=["A"], head=["B"], capacity=[1], progress=True).info.version == 1
 
 
 def test_the_async_client_does_the_same() -> None:

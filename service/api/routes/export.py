@@ -79,7 +79,10 @@ async def download_snapshot(
     versions = [snapshot.version for snapshot in listed]
     if version not in versions:
         there = f"there are those of {', '.join(map(str, versions))}" if versions else "there are none"
-        raise ServiceError("version_unavailable", f"there is no snapshot of version {version}; {there}")
+        raise ServiceError(
+            "version_unavailable",
+            f"there is no snapshot of version {version}; {there}. The log may reach it: export?version={version}",
+        )
     return await _file(request, backend, name, format, version)
 
 

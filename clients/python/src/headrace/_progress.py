@@ -22,7 +22,7 @@ def upload_bar(title: str, n_bytes: int) -> Iterator[Callable[[int], None]]:
         progress.TransferSpeedColumn(),
         progress.TimeRemainingColumn(),
     )
-    with progress.Progress(*columns, transient=True) as bar:
+    with _shown(progress.Progress, *columns) as bar:
         task = bar.add_task(title, total=n_bytes)
         yield lambda n_sent: bar.update(task, completed=n_sent)
 
@@ -42,9 +42,17 @@ def job_bar(title: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
         progress.TimeElapsedColumn(),
         "{task.fields[counters]}",
     )
-    with progress.Progress(*columns, transient=True) as bar:
+    with _shown(progress.Progress, *columns) as bar:
         task = bar.add_task(title, total=None, counters="")
         yield lambda counters: bar.update(task, counters=_line(counters))
+
+
+def _shown(kind: Callable[..., Any], *columns: object) -> Any:
+    """A display on standard error, which programs do not read; none where nobody would see it move."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return kind(*columns, transient=True, console=console, disable=not (console.is_terminal or console.is_jupyter))
 
 
 def _line(progress: Mapping[str, Any]) -> str:
@@ -55,7 +63,5 @@ def _line(progress: Mapping[str, Any]) -> str:
 
 
 def _warn() -> None:
-    """Once for each place that asks, as warnings are."""
-    warnings.warn(
-        'progress=True shows nothing, as rich is not installed: pip install "headrace[progress]"', stacklevel=6
-    )
+    """Always from this line, so that Python shows it once."""
+    warnings.warn('progress=True shows nothing, as rich is not there: pip install "headrace[progress]"', stacklevel=1)
