@@ -11,7 +11,7 @@ from typing import Final
 OURS: Final = re.compile(rb"(?:^|;) *((?:__Host-)?headrace=[A-Za-z0-9_-]{1,128})(?=;|$)")
 
 MOST: Final = 4
-"""Of them that are passed on: there are two names, and two of one name count for none."""
+"""So many are passed on: there are two names, and two cookies of one name count for none."""
 
 
 def ours(cookies: bytes) -> bytes:

@@ -72,15 +72,17 @@ async def _close(request: Request, backend: Backend) -> None:
 
 def _refused(request: Request, backend: Backend, wanted: str) -> Response:
     """The form again, with what was wrong; 429 once too many wrong keys were typed."""
-    request.state.code, headers = "unauthorised", {"WWW-Authenticate": "Bearer"}
-    status, said = 401, "This key is unknown or revoked."
     try:
         backend.wrong_keys.count()
     except ServiceError as error:
-        request.state.code, headers = error.code, {"Retry-After": f"{error.retry_after_s or 1:.0f}"}
-        status, said = error.status, "Too many wrong keys were typed lately. A right one is let in all the same."
-    response = login_page(wanted, status=status, said=said)
-    response.headers.update(headers)
+        request.state.code = error.code
+        slower = "Too many wrong keys were typed lately. A right one is let in all the same."
+        response = login_page(wanted, status=error.status, said=slower)
+        response.headers["Retry-After"] = f"{error.retry_after_s or 1:.0f}"
+        return response
+    request.state.code = "unauthorised"
+    response = login_page(wanted, status=401, said="This key is unknown or revoked.")
+    response.headers["WWW-Authenticate"] = "Bearer"
     return response
 
 
