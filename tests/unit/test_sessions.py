@@ -84,7 +84,7 @@ def test_what_is_no_session(run: Any) -> None:
 
 
 def test_the_oldest_give_way(run: Any, client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one key; those of another one do not."""
+    """Those of another key do not."""
     now = [time.time()]
     monkeypatch.setattr(sessions.time, "time", lambda: now[0])
 
