@@ -1,7 +1,6 @@
 """What a worker does before graphs come: its kernels are compiled, and whoever waits for it hears how far that is."""
 
 import time
-from dataclasses import asdict
 from typing import Final
 
 import structlog
@@ -25,27 +24,29 @@ class Start:
     def __init__(self, worker: str) -> None:
         self._worker = worker
         self._latest: Compiling | None = None
-        self._tell_at = 0.0
+        self._began = self._tell_at = 0.0
         self._over = False
 
     @property
     def progress(self) -> CompilingReport | None:
-        """How far it is; None before the first kernel that has to be compiled, and when all are."""
+        """How far it is now; None before the first kernel that has to be compiled, and when all are."""
         latest = self._latest
-        return None if latest is None or self._over else CompilingReport.model_validate(asdict(latest))
+        if latest is None or self._over:
+            return None
+        return CompilingReport(done=latest.done, of=latest.of, seconds=time.perf_counter() - self._began)
 
     def compile(self, open_engine: OpenEngine, choice: str) -> str:
         """Compile all kernels, or read them; gives the engine there is, as `gpu_engine.select.prepare` names it.
 
         A minute where nothing is cached, then a second.
         """
-        began = time.perf_counter()
+        self._began = time.perf_counter()
         with told(self._tell):
             warm_up(open_engine)
             engine = prepare(choice)  # a device engine has kernels of the host that nobody else needs
         self._over = True
         if self._latest is not None:
-            seconds = round(time.perf_counter() - began, 1)
+            seconds = round(time.perf_counter() - self._began, 1)
             log.info("compiled", worker=self._worker, kernels=self._latest.done, seconds=seconds)
         return engine
 
