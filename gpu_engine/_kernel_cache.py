@@ -26,19 +26,29 @@ KEPT: Final = 4
 
 
 def set_directory() -> None:
-    """Name this state's directory in the environment, inside of what stands there or else of ``__pycache__``.
+    """Name this state's directory in the environment, so that Numba keeps its kernels there.
 
     If it cannot be made Numba falls back on its own rules. Without effect once Numba is imported.
     """
+    found = directory()
+    if not found.is_dir():
+        _forget_oldest(found.parent)
+    os.environ[VARIABLE] = str(found)
+
+
+def directory() -> Path:
+    """Where kernels are kept: inside of what stands in the environment, else of the package's ``__pycache__``, or of
+    the user's own cache where the package belongs to somebody else."""
     given = os.environ.get(VARIABLE)
-    name = PREFIX + digest()
-    parent = Path(given) if given else PACKAGE / "__pycache__"
-    if parent.name.startswith(PREFIX):
-        parent = parent.parent  # it was set by the process that started this one
-    directory = parent / name
-    if not directory.is_dir():
-        _forget_oldest(parent)
-    os.environ[VARIABLE] = str(directory)
+    if given:
+        parent = Path(given)
+        if parent.name.startswith(PREFIX):
+            parent = parent.parent  # it was set by this process, or by the one that started it
+    elif os.access(PACKAGE, os.W_OK):
+        parent = PACKAGE / "__pycache__"
+    else:
+        parent = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "headrace"
+    return parent / (PREFIX + digest())
 
 
 def sources() -> Iterator[tuple[Path, bytes]]:
@@ -55,6 +65,11 @@ def digest() -> str:
     for path, text in sources():
         found.update(path.name.encode() + b"\0" + text)
     return found.hexdigest()[:16]
+
+
+def n_kernels() -> int:
+    """How many functions are compiled."""
+    return sum(text.count(b"\n@njit(") for _, text in sources())
 
 
 def _forget_oldest(parent: Path) -> None:

@@ -65,7 +65,7 @@ TITLES: Final[Mapping[str, str]] = {
     "infeasible": "There is not so much flow",
     "already_exists": "There is one of this name",
     "version_conflict": "The graph is at another version",
-    "version_unavailable": "The graph has not reached this version",
+    "version_unavailable": "This version of the graph cannot be had",
     "idempotency_conflict": "The Idempotency-Key was used with another body",
     "cancelled": "The job was cancelled",
     "timeout": "The time limit passed",

@@ -28,6 +28,7 @@ from service.api.routes import (
     jobs,
     matching,
     min_cost_flow,
+    sessions,
     snapshots,
 )
 from service.settings import Settings, read_settings
@@ -68,7 +69,8 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         dependencies=[Depends(authorise), Depends(refuse_unknown_parameters)],
     )
     questions = (flows, min_cost_flow, matching)
-    for resource in (graphs, copies, capacities, costs, export, *questions, snapshots, jobs, health, docs_page):
+    pages = (health, docs_page, sessions)
+    for resource in (graphs, copies, capacities, costs, export, *questions, snapshots, jobs, *pages):
         app.include_router(resource.router)
     problems.install(app)
     openapi.install(app)

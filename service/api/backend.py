@@ -13,6 +13,7 @@ from service.api.bodies.budget import ByteBudget
 from service.api.bodies.parsing import Parsers
 from service.api.guards.access import KeyTable
 from service.api.guards.admission import Admission
+from service.api.guards.wrong_keys import WrongKeys
 from service.api.metrics import Metrics, Scrapes
 from service.errors import ServiceError
 from service.models.graphs import NAME
@@ -22,6 +23,7 @@ from service.store.api_keys import fetch_keys
 from service.store.blobs import AsyncBlobs
 from service.store.catalogue import Catalogue, GraphInfo
 from service.store.keys_seen import KeysSeen
+from service.store.sessions import Sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,10 @@ class Backend:
     metrics: Metrics
     budget: ByteBudget
     key_table: KeyTable
+    sessions: Sessions
     admission: Admission
     parsers: Parsers
+    wrong_keys: WrongKeys = field(default_factory=WrongKeys)
     scrapes: Scrapes = field(default_factory=Scrapes)
     started_at: float = field(default_factory=time.time)
 
@@ -54,12 +58,12 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
         budget = ByteBudget(settings.body_memory_bytes)
         fetch = partial(fetch_keys, dispatcher.client, dispatcher.keys)
         key_table = KeyTable(fetch, settings.require_keys, KeysSeen(settings.keys_seen_file))
+        sessions = Sessions(dispatcher.client, dispatcher.keys)
         admission = Admission(settings)
         metrics.show_bytes(bodies=budget, replies=dispatcher.replies.latest)
         async with Parsers() as parsers:
-            yield Backend(
-                settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget, key_table, admission, parsers
-            )
+            guards = (key_table, sessions, admission)
+            yield Backend(settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget, *guards, parsers)
     finally:
         await dispatcher.close()
 

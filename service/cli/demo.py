@@ -6,9 +6,11 @@ roads close or get more lanes? Every figure comes over HTTP, through the Python 
 
 import os
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -16,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from headrace import Client, FlowState, Graph, HeadraceError, MaxFlowResult, PatchResult
 
+from service.cli.meter import Meter
 from service.host.sandbox import CannotStart, serving
 
 Say: TypeAlias = Callable[[str], None]
@@ -60,8 +63,8 @@ def run(say: Say = print) -> int:
         log = Path(folder) / "serve.log"
         try:
             start = time.perf_counter()
-            say("Starting Redis, a worker and the API. The first start compiles the solver: half a minute.")
-            with serving(Path(folder), log) as url, Client(url) as client:
+            say("Starting Redis, a worker and the API. The first start compiles the solver: half a minute or more.")
+            with _served(Path(folder), log) as url, Client(url) as client:
                 say(f"Headrace (API, worker, Redis) is ready on {url} after {time.perf_counter() - start:.1f} s")
                 _show(client, say)
         except (DemoFailed, CannotStart, HeadraceError, OSError) as error:
@@ -70,6 +73,19 @@ def run(say: Say = print) -> int:
                 say(f"  {line}")
             return 1
     return 0
+
+
+@contextmanager
+def _served(folder: Path, log: Path) -> Iterator[str]:
+    """The service; while it starts for the first time it is shown how far it is."""
+    with ExitStack() as service:
+        with Meter(sys.stderr) as meter:
+
+            def tell(done: int, of: int, seconds: float) -> None:
+                meter.show(done, of, "kernels compiled", seconds)
+
+            url = service.enter_context(serving(folder, log, tell))
+        yield url
 
 
 def _show(client: Client, say: Say) -> None:

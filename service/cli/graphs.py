@@ -98,13 +98,16 @@ def patch(
 def export(
     name: Name,
     file: Annotated[Path, typer.Argument(dir_okay=False, help=".npz, .arrow or .max, which say the format.")],
+    version: Annotated[
+        int | None, typer.Option(min=1, help="An earlier version: of a snapshot, or any that `restore` reaches.")
+    ] = None,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Write a graph as it is now to a file that `load` reads."""
+    """Write a graph as it is now, or was at an earlier version, to a file that `load` reads."""
     with connected(url, key) as client:
-        version = client.graph(name).export(file)
-    typer.echo(f"{name} at version {version} is in {file}", err=True)
+        written = client.graph(name).export(file, version=version)
+    typer.echo(f"{name} at version {written} is in {file}", err=True)
 
 
 @app.command()
@@ -142,7 +145,7 @@ def snapshots(
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """The snapshots a restart would begin from, newest first."""
+    """The snapshots a restart would begin from, newest first; `export --version` downloads one."""
     with connected(url, key) as client:
         graph = client.graph(name)
         if write:

@@ -1,7 +1,8 @@
 """The `headrace` command: serve, demo, keys, and a thin shell over the Python client."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,7 +23,9 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"headrace {version('headrace-server')}")
+        from gpu_engine import kernel_directory
+
+        typer.echo(f"headrace {version('headrace-server')}\nkernels in {kernel_directory()}")
         raise typer.Exit
 
 
@@ -87,7 +90,7 @@ def status(json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
     typer.echo()
     columns: Columns = {
         "worker": [worker["name"] for worker in found.workers],
-        "ready": [worker["ready"] for worker in found.workers],
+        "ready": [_readiness(worker) for worker in found.workers],
         "engine": [worker["engine"] for worker in found.workers],
         "graphs": [worker["graphs"] for worker in found.workers],
         "memory": [f"{size(worker['bytes'])} of {size(worker['budget_bytes'])}" for worker in found.workers],
@@ -102,6 +105,25 @@ def demo() -> None:
     from service.cli.demo import run
 
     raise typer.Exit(run(typer.echo))  # which flushes each line, into a pipe as well
+
+
+@app.command("warm-up")
+def warm_up() -> None:
+    """Compile the solver's kernels ahead: once for each release and kind of processor, half a minute to a minute."""
+    from gpu_engine.errors import EngineError
+    from service.cli.warm_up import run
+    from service.settings import SettingsError, read_settings
+
+    try:
+        run(read_settings().engine)
+    except (EngineError, SettingsError) as error:
+        fail(str(error))
+
+
+def _readiness(worker: Mapping[str, Any]) -> object:
+    """Yes or no, or what a worker that starts is busy with."""
+    compiling = worker.get("compiling")
+    return f"compiling, {compiling['done']} of {compiling['of']}" if compiling else worker["ready"]
 
 
 def _announce(url: str) -> None:

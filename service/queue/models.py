@@ -3,12 +3,23 @@
 from pydantic import BaseModel
 
 
+class CompilingReport(BaseModel):
+    """How far a worker that starts is with its kernels."""
+
+    done: int
+    of: int
+    """All kernels that there are; those that were compiled before are read, and not among those done."""
+    seconds: float
+
+
 class WorkerReport(BaseModel):
     """What a worker says of itself with each heartbeat."""
 
     name: str
     pid: int
     ready: bool
+    compiling: CompilingReport | None = None
+    """None: all are compiled."""
     engine: str
     graphs: int
     bytes: int

@@ -26,6 +26,9 @@ PREFIX: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,127})?")
 MAX_KEYS: Final = 1000
 """Keys that there may be, revoked ones included: an API process reads them all every few seconds."""
 
+NO_DIGEST: Final = 64 * "0"
+"""What the digest of a secret is compared with where there is nothing of its id: no text is known that has it."""
+
 
 class Scope(StrEnum):
     """What a key is good for. Each scope includes those before it."""
@@ -75,7 +78,7 @@ def new_key(label: str, scope: Scope, prefix: str = "") -> tuple[ApiKey, str]:
     """A key and its token, which is shown once and kept nowhere."""
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     key = ApiKey(
-        id=key_id, label=label, scope=scope, prefix=prefix, digest=_digest(secret), created_at=datetime.now(UTC)
+        id=key_id, label=label, scope=scope, prefix=prefix, digest=digest_of(secret), created_at=datetime.now(UTC)
     )
     return key, f"hr_{key_id}_{secret}"
 
@@ -84,12 +87,13 @@ def find(token: str, table: Mapping[str, ApiKey]) -> ApiKey | None:
     """The live key of a token. The digests are compared in constant time, also when there is no such key."""
     match = TOKEN.fullmatch(token)
     key = table.get(match[1]) if match else None
-    digest = _digest(match[2] if match else "")
-    good = hmac.compare_digest(digest, key.digest if key else 64 * "0")
+    digest = digest_of(match[2] if match else "")
+    good = hmac.compare_digest(digest, key.digest if key else NO_DIGEST)
     return key if key is not None and good and key.revoked_at is None else None
 
 
-def _digest(secret: str) -> str:
+def digest_of(secret: str) -> str:
+    """SHA-256 in hexadecimal digits: what is kept of a random secret."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -98,6 +102,7 @@ class ApiKeys:
 
     def __init__(self, client: redis.Redis, keys: Keys) -> None:
         self._redis: Any = client
+        self._keys = keys
         self._name, self._opened = keys.api_keys, keys.opened
 
     def create(self, label: str, scope: Scope, prefix: str = "") -> tuple[ApiKey, str]:
@@ -118,14 +123,17 @@ class ApiKeys:
         return sorted(_read(self._redis.hgetall(self._name)).values(), key=lambda key: (key.created_at, key.id))
 
     def revoke(self, key_id: str) -> bool:
-        """Revoke a key; False if there is no such key."""
+        """Revoke a key; its sessions of browsers go with it. False if there is no such key."""
         row = self._redis.hget(self._name, key_id)
         if row is None:
             return False
         key = ApiKey.model_validate_json(row)
         if key.revoked_at is None:
             gone = key.model_copy(update={"revoked_at": datetime.now(UTC)})
-            self._redis.hset(self._name, key_id, gone.model_dump_json())
+            with self._redis.pipeline() as pipe:
+                pipe.hset(self._name, key_id, gone.model_dump_json())
+                pipe.unlink(self._keys.sessions(key_id))
+                pipe.execute()
         return True
 
     def forget(self) -> int:

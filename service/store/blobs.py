@@ -82,11 +82,13 @@ class Blobs:
             pipe.expire(key, ttl_s)
             pipe.execute()
 
-    def get(self, name: str) -> bytes:
-        """Read and check; raises `BrokenBlob`."""
+    def get(self, name: str, on_read: Callable[[float], None] = lambda fraction: None) -> bytes:
+        """Read and check; raises `BrokenBlob`. `on_read` hears how much of it has been read, from 0 to 1."""
         key = self._keys.blob(name)
-        reader = _Reader(name, self._redis.hmget(key, HEADER))
-        chunks = [reader.chunk(self._redis.hget(key, str(i))) for i in range(reader.n_chunks)]
+        reader, chunks = _Reader(name, self._redis.hmget(key, HEADER)), []
+        for i in range(reader.n_chunks):
+            on_read(i / reader.n_chunks)
+            chunks.append(reader.chunk(self._redis.hget(key, str(i))))
         reader.check()
         return b"".join(chunks)
 

@@ -60,6 +60,10 @@ class Keys:
         """Hash: id of an API key -> `ApiKey` as JSON."""
         return f"{self.prefix}api_keys"
 
+    def sessions(self, key_id: str) -> str:
+        """Hash that expires: id of a session -> `service.store.sessions.Session` as JSON, of one API key's sessions."""
+        return f"{self.prefix}sessions:{key_id}"
+
     @property
     def opened(self) -> str:
         """String: when it was said, in unix seconds, that there are no API keys on purpose; gone with the first key."""

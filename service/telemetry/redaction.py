@@ -11,8 +11,8 @@ from typing import Any, Final
 LONGEST: Final = 16 * 1024
 """Characters of one value that the log keeps."""
 
-KEY: Final = re.compile(r"(hr_[0-9a-f]{12}_)[A-Za-z0-9_-]+")
-"""An API key: its id, which stays in the log, and its secret."""
+KEY: Final = re.compile(r"(h[rs]_[0-9a-f]{12}_)[A-Za-z0-9_-]+")
+"""An API key: its id, which stays in the log, and the secret of the key, or of a session that stands for it."""
 
 USER: Final = re.compile(r"://[^/:]*:")
 """The part of a URL before its password. No match reaches into the next "://", so a search is linear."""
@@ -29,7 +29,7 @@ def redacted(text: str) -> str:
         words = WORDS.split(text)
         last = _without_password(words.pop(), is_whole=left_out <= 0)
         text = "".join([*map(_without_password, words), last])
-    if "hr_" in text:
+    if "hr_" in text or "hs_" in text:
         text = KEY.sub(r"\1***", text)
     return text if left_out <= 0 else f"{text}... ({left_out} characters left out)"
 

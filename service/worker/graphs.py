@@ -85,7 +85,7 @@ class Graphs:
             Kind.MATCHING: Matching(self._copies, solver, self._results),
             Kind.MIN_COST_FLOW: MinCostFlow(self._copies, solver, self._results),
             Kind.CAPACITIES: CapacitiesPage(self._copies, self._results),
-            Kind.EXPORT: Export(self._copies, self._results),
+            Kind.EXPORT: Export(self._copies, self._results, past),
             Kind.SNAPSHOT: self._snapshot,
         }
 

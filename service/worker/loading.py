@@ -1,5 +1,7 @@
 """Load and delete: what puts a graph under a name, and what takes it away."""
 
+from functools import partial
+
 import redis
 
 from gpu_engine.errors import OutOfMemory
@@ -44,7 +46,8 @@ class Loader:
             raise Fenced("the load is committed")  # since the command was looked at: its job has the answer
         if args.if_match is not None:  # before the work; `create` looks again
             check_version(command.graph, None if found.held is None else found.held.version, args.if_match)
-        graph = self._build(command, args)
+        graph = self._build(task, args)
+        task.at("storing")
         loaded = self._create(graph, command, args)
         self._residents.keep(graph)
         wait_written(self._redis, self._keys)
@@ -60,12 +63,14 @@ class Loader:
         envelope = Envelope(version=loaded.version, replaced=loaded.replaced)
         return Result(loaded.model_dump_json().encode(), envelope=envelope)
 
-    def _build(self, command: Command, args: LoadArgs) -> Graph:
+    def _build(self, task: Task, args: LoadArgs) -> Graph:
+        command = task.command
         try:
-            edges = unpack(self._blobs.get(args.blob))
+            edges = unpack(self._blobs.get(args.blob, partial(task.at, "reading")))
         except BrokenBlob as error:
             raise ServiceError("worker_unavailable", "the edges are gone; send them again") from error
         self._residents.refuse_hopeless(least_footprint(self._settings.engine, edges.n_vertices, len(edges.tail)))
+        task.at("building")
         network = self._copies.network(edges)
         costs = CostTable.of(network, edges)
         try:

@@ -56,12 +56,8 @@ class Past:
 
         Raises version_unavailable, or too_large where more edges differ than one update may change.
         """
-        if not FIRST_VERSION <= version <= graph.version:
-            raise ServiceError("version_unavailable", f"there was no version {version}: it is at {graph.version}")
         n_edges = graph.network.n_edges
-        needed = EDGE_BYTES + (0 if graph.costs is None else COST_BYTES)
-        self._copies.residents.take(graph.name, Footprint(needed * n_edges))
-        then = self._at(graph, version)
+        then = self.values_at(graph, version)
         differs = (then.own != graph.table.own(np.arange(n_edges))) | (then.closed != graph.table.closed)
         rows, costs = np.flatnonzero(differs), None
         if graph.costs is not None and then.cost is not None:
@@ -74,6 +70,18 @@ class Past:
                 "too_large", f"{n_differ} edges differ; an update changes {self._max_rows} at most (max_patch_rows)"
             )
         return Change(rows, then.own[rows], then.closed[rows], unchanged=n_edges - n_differ), costs
+
+    def values_at(self, graph: Graph, version: int) -> Values:
+        """The capacities, the closed edges and the costs that the graph had at that version. O(m).
+
+        Raises version_unavailable where what is kept does not reach the version, or there was none of that number, and
+        `OutOfMemory` where there is no room to read it.
+        """
+        if not FIRST_VERSION <= version <= graph.version:
+            raise ServiceError("version_unavailable", f"there was no version {version}: it is at {graph.version}")
+        needed = EDGE_BYTES + (0 if graph.costs is None else COST_BYTES)
+        self._copies.residents.take(graph.name, Footprint(needed * graph.network.n_edges))
+        return self._at(graph, version)
 
     def _at(self, graph: Graph, version: int) -> Values:
         """Read from the newest snapshot that is not newer, or from the edges as loaded; what is broken is passed by."""

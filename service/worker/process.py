@@ -20,7 +20,7 @@ import structlog
 
 from gpu_engine.errors import EngineError
 from gpu_engine.footprint import Footprint
-from gpu_engine.select import device_bytes, open_engine, prepare
+from gpu_engine.select import device_bytes, open_engine
 from service.collector import leave_alone_what_is_here
 from service.errors import ServiceError
 from service.open_files import raise_limit
@@ -40,7 +40,7 @@ from service.worker.running.consumer import Consumer
 from service.worker.running.costs import RESTORE_S_PER_BYTE, Costs
 from service.worker.running.lanes import Lanes
 from service.worker.running.task import Forward
-from service.worker.warm_up import warm_up
+from service.worker.starting import Start
 
 NAME_TAKEN: Final = 3
 """Exit status when another process has started under the same name."""
@@ -97,6 +97,7 @@ class Worker:
         self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
         self._takeover = Takeover(self._redis, keys, name, settings.lease_s, self._on_taken_over)
         self._hand_back = HandBack(self._redis, keys, name, settings.lease_s, self._lanes.is_idle, self._give_back)
+        self._start = Start(name)
         self._engine_name = "unknown"
         self._ready = False
         self._ready_since = 0.0
@@ -110,8 +111,7 @@ class Worker:
         if self._consumer.stopping:
             return 0
         self._lease.start(self._report, self._on_beat, self._on_lost)
-        warm_up(self._open_engine)
-        self._engine_name = prepare(self._settings.engine)
+        self._engine_name = self._start.compile(self._open_engine, self._settings.engine)
         self._metrics.engine_is(self._engine_name)
         self._on_warm()
         self.graphs.residents.resize(self._budget())
@@ -198,6 +198,7 @@ class Worker:
             name=self.name,
             pid=os.getpid(),
             ready=self._ready,
+            compiling=self._start.progress,
             engine=self._engine_name,
             graphs=len(residents.all()),
             bytes=held.host,

@@ -18,6 +18,7 @@ from service.api.bodies.budget import ByteBudget
 from service.api.bodies.parsing import Parsers
 from service.api.guards.access import KeyTable
 from service.api.guards.admission import Admission
+from service.api.guards.wrong_keys import WrongKeys
 from service.api.metrics import Metrics, Scrapes
 from service.errors import ServiceError
 from service.protocol import ARGS, JSON_TYPE, Arguments, Envelope, Kind, Problem, Reply, Status
@@ -251,6 +252,26 @@ class FakeKeys:
         return KeyRing(dict(self.keys), self.opened_at)
 
 
+class FakeSessions:
+    """Sessions of browsers, by their tokens."""
+
+    def __init__(self) -> None:
+        self.tokens: list[str] = []
+        self.away = False
+
+    async def open(self, key_id: str) -> str:
+        self.tokens.append(f"hs_{key_id}_{len(self.tokens):012x}_{43 * 'S'}")
+        return self.tokens[-1]
+
+    async def is_open(self, token: str) -> bool:
+        if self.away:
+            raise redis.ConnectionError("Redis is away")
+        return token in self.tokens
+
+    async def close(self, token: str) -> None:
+        self.tokens.remove(token)
+
+
 class FakeBlob:
     """A stored result, in chunks of a hundred bytes."""
 
@@ -310,13 +331,15 @@ class Fakes:
     catalogue: FakeCatalogue = field(default_factory=FakeCatalogue)
     blobs: FakeBlobs = field(default_factory=FakeBlobs)
     api_keys: FakeKeys = field(default_factory=FakeKeys)
+    sessions: FakeSessions = field(default_factory=FakeSessions)
+    wrong_keys: WrongKeys = field(default_factory=WrongKeys)
     key_table: KeyTable | None = None
     budget: ByteBudget | None = None
     admission: Admission | None = None
     scrapes: Scrapes | None = None
 
     def reset(self) -> None:
-        for part in (self.dispatcher, self.catalogue, self.blobs, self.api_keys):
+        for part in (self.dispatcher, self.catalogue, self.blobs, self.api_keys, self.sessions, self.wrong_keys):
             part.__init__()  # type: ignore[misc]  # the running application holds on to these very objects
         if self.scrapes is not None:
             self.scrapes.forget()
@@ -333,8 +356,8 @@ class Fakes:
         self.admission = Admission(settings)
         async with Parsers() as parsers:
             self.scrapes = Scrapes()
-            rest = (metrics, self.budget, self.key_table, self.admission, parsers, self.scrapes)
-            yield Backend(settings, *parts, *rest)
+            rest: Any = (metrics, self.budget, self.key_table, self.sessions, self.admission, parsers)
+            yield Backend(settings, *parts, *rest, self.wrong_keys, self.scrapes)
 
 
 @dataclass

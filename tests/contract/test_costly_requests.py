@@ -32,6 +32,8 @@ REQUESTS = {
     "a quoted cookie": request(b"/v1/graphs", b'Cookie: a="' + N * b"\\" + b'"'),
     "another cookie": request(b"/v1/graphs", b'cOOKIE: a="' + N // 2 * b'\\"' + b'"'),
     "many cookies": request(b"/v1/graphs", b"Cookie: " + N // 2 * b"a;"),
+    "many cookies of ours": request(b"/v1/graphs", b"Cookie: " + N // 11 * b"headrace=a;"),
+    "a long cookie of ours": request(b"/v1/graphs", b"Cookie: headrace=" + N * b"a"),
     "many preferences": request(b"/v1/jobs/x", b"Prefer: " + N * b","),
     "many proxies": request(b"/livez", b"X-Forwarded-For: " + N // 10 * b"127.0.0.1,"),
     "many headers": request(b"/v1/graphs", *(N // 4 * [b"a:"])),

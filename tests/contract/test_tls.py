@@ -18,14 +18,18 @@ import uvicorn
 
 from service.api.http.server import config
 from service.settings import Settings
+from service.store.api_keys import ApiKeys, Scope
 from service.store.connection import connect
+from service.store.keys import Keys
 from tests.service_fixtures import StartWorker
 from tests.serving import eventually
 
 HEALTHCHECK = Path(__file__).parents[2] / "docker" / "healthcheck.py"
 
 
-def test_the_api_over_tls(certificate: tuple[Path, Path], redis_url: str) -> None:
+@contextlib.contextmanager
+def over_tls(certificate: tuple[Path, Path], redis_url: str) -> Iterator[httpx.Client]:
+    """An API process's server in a thread, and a client that trusts it."""
     cert, key = certificate
     settings = Settings(redis_url=redis_url, redis_prefix="tls:", tls_cert=cert, tls_key=key)
     server = uvicorn.Server(config(settings))
@@ -34,17 +38,43 @@ def test_the_api_over_tls(certificate: tuple[Path, Path], redis_url: str) -> Non
     thread.start()
     try:
         url = f"https://127.0.0.1:{listener.getsockname()[1]}"
-        trusted = ssl.create_default_context(cafile=str(cert))
-        with httpx.Client(base_url=url, verify=trusted, trust_env=False) as http:
-            response = http.get("/livez")
-            assert response.json() == {"status": "live"}
-            assert "max-age" in response.headers["strict-transport-security"]
-        with httpx.Client(base_url=url, trust_env=False) as stranger, pytest.raises(httpx.ConnectError):
-            stranger.get("/livez")
+        with httpx.Client(base_url=url, verify=ssl.create_default_context(cafile=cert), trust_env=False) as http:
+            yield http
     finally:
         server.should_exit = True
         thread.join()
         listener.close()
+
+
+def test_the_api_over_tls(certificate: tuple[Path, Path], redis_url: str) -> None:
+    with over_tls(certificate, redis_url) as http:
+        response = http.get("/livez")
+        assert response.json() == {"status": "live"}
+        assert "max-age" in response.headers["strict-transport-security"]
+        with httpx.Client(base_url=http.base_url, trust_env=False) as stranger, pytest.raises(httpx.ConnectError):
+            stranger.get("/livez")
+
+
+def test_a_session_over_tls(certificate: tuple[Path, Path], redis_url: str) -> None:
+    """Its cookie is one that nobody can plant: the same session under the name of plain HTTP is none."""
+    client = connect(Settings(redis_url=redis_url))
+    table = ApiKeys(client, Keys("tls:"))
+    try:
+        _, token = table.create("dispatch", Scope.READ)
+        with over_tls(certificate, redis_url) as http:
+            own = {"Origin": f"https://{http.base_url.netloc.decode()}", "Sec-Fetch-Site": "same-origin"}
+            sent = http.post("/login", data={"key": token}, headers=own)
+            assert sent.status_code == 303, sent.text
+            cookie, *attributes = sent.headers["set-cookie"].split("; ")
+            name, _, session = cookie.partition("=")
+            assert name == "__Host-headrace"
+            assert {"secure", "httponly", "samesite=strict", "path=/"} <= {word.lower() for word in attributes}
+            http.cookies.clear()
+            for shown, status in ((cookie, 200), (f"headrace={session}", 401), (f"a=1; {cookie}; b=2", 200)):
+                assert http.get("/v1/graphs", headers={"Cookie": shown}).status_code == status
+    finally:
+        table.forget()
+        client.close()
 
 
 @pytest.mark.parametrize("encrypted", [True, False], ids=["tls", "plain"])

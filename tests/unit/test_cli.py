@@ -10,6 +10,7 @@ import pytest
 from headrace import Capacities
 from typer.testing import CliRunner
 
+from gpu_engine import kernel_directory
 from service.cli import show
 from service.cli.connection import MISWRITTEN, NOT_REACHED
 from service.cli.main import app
@@ -43,7 +44,8 @@ def free_port() -> int:
 
 
 def test_version() -> None:
-    assert run("--version") == (0, f"headrace {version('headrace-server')}\n", "")
+    shown = f"headrace {version('headrace-server')}\nkernels in {kernel_directory()}\n"
+    assert run("--version") == (0, shown, "")
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words))

@@ -98,6 +98,21 @@ def test_image_is_unprivileged_and_checked(target: str) -> None:
     assert_runs(json_words([rest for word, rest in words if word == "CMD"][-1]))
 
 
+@pytest.mark.parametrize("target", ["cpu", "gpu"])
+def test_image_carries_the_compiled_kernels(target: str) -> None:
+    """Compiled as the user who runs the worker, where it looks for them, before the folder becomes a volume, and for
+    sources whose times survive the image."""
+    words = layers(target)
+    warm = words.index(("RUN", "headrace warm-up"))
+    before, after = words[:warm], words[warm + 1 :]
+    assert [rest for word, rest in before if word == "USER"]
+    assert [word for word, _ in after] == ["VOLUME"]
+    assert before[-1] == ("COPY", f"--from=build-{target} /opt/headrace /opt/headrace")
+    build = [rest for word, rest in layers(f"build-{target}") if word == "RUN"]
+    assert "touch -d" in build[-1]
+    assert "/wheels/" in build[-2]
+
+
 def test_image_copies_what_is_there_and_not_ignored() -> None:
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     for word, rest in instructions(DOCKERFILE):

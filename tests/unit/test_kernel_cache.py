@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpu_engine import _kernel_cache
-from gpu_engine._kernel_cache import KEPT, PREFIX, VARIABLE, digest, set_directory
+from gpu_engine._kernel_cache import KEPT, PREFIX, VARIABLE, digest, directory, set_directory
 
 CALLEE = """from numba import njit
 @njit(cache=True)
@@ -74,3 +74,17 @@ def test_few_states_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     (tmp_path / "other").mkdir()
     set_directory()
     assert sorted(path.name for path in tmp_path.iterdir()) == [*(f"{PREFIX}{i}" for i in range(4, 7)), "other"]
+
+
+def test_a_package_of_somebody_else_leaves_it_to_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As where it was installed for all users; what stands in the environment goes before."""
+    monkeypatch.delenv(VARIABLE)
+    assert directory().parent == _kernel_cache.PACKAGE / "__pycache__"
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert directory() == tmp_path / ".cache" / "headrace" / (PREFIX + digest())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert directory().parent == tmp_path / "xdg" / "headrace"
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "given"))
+    assert directory().parent == tmp_path / "given"

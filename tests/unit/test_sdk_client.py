@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import sys
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -329,17 +330,29 @@ def test_events_and_progress() -> None:
 
 
 def test_upload_progress_sends_the_same_bytes() -> None:
-    script = Script(ok(), ok())
+    stream = 'id: 1\nevent: progress\ndata: {"phase": "reading", "fraction": 0.5}\n\nid: 2\nevent: done\ndata: {}\n\n'
+    script = Script(ok(), accepted(), job("running", kind="load"), httpx.Response(200, text=stream))
+    script.answers.append(job("succeeded", kind="load", result=GRAPH))
     with script.client() as client:
         for progress in (False, True):
             client.put_graph("city", tail=["A"], head=["B"], capacity=[1], progress=progress)
-    plain, watched = script.requests
+    plain, watched = script.requests[:2]
+    assert watched.headers["Prefer"] == "respond-async"
     assert plain.content == watched.content
     assert "Transfer-Encoding" not in watched.headers
 
 
+def test_progress_without_its_extra_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the graph is there all the same."""
+    monkeypatch.setitem(sys.modules, "rich", None)
+    script = Script(accepted(), job("running"), httpx.Response(200, text=""), job("succeeded", result=GRAPH))
+    with script.client() as client, pytest.warns(UserWarning, match=r"pip install \"headrace\[progress\]\""):
+        assert client.put_graph("city", tail=["A"], head=["B"], capacity=[1], progress=True).info.version == 1
+
+
 def test_the_async_client_does_the_same() -> None:
-    script = Script(ok(), httpx.ReadError("reset"), ok(PATCH), accepted(), job("running"))
+    script = Script(accepted(), job("running"), httpx.ReadError("reset"), job("succeeded", result=GRAPH))
+    script.answers += [httpx.ReadError("reset"), ok(PATCH), accepted(), job("running")]
     script.answers += [job("succeeded", result=json.loads(FLOW)), problem(404, "unknown_graph")]
 
     async def session() -> None:

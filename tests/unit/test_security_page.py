@@ -13,12 +13,12 @@ from service.api import accept, headers, questions
 from service.api.app import create_app
 from service.api.bodies import arrow, encodings, parsing
 from service.api.bodies import receive as bodies
-from service.api.guards import admission, refusals
+from service.api.guards import admission, refusals, wrong_keys
 from service.api.http import chunks as http_chunks
 from service.api.http import connections as http_connections
 from service.api.http import protocol as http_protocol
 from service.api.replies import sending
-from service.api.routes import graphs
+from service.api.routes import graphs, sessions
 from service.models import columns, numbers
 from service.models import flows as models
 from service.queue import dispatcher, replies
@@ -27,6 +27,7 @@ from service.store import room
 from service.store.api_keys import MAX_KEYS
 from service.store.blobs import READ_AT_ONCE, RESULT_CHUNK_BYTES
 from service.store.jobs import listing, transitions
+from service.store.sessions import SESSION_S, SESSIONS_OF_A_KEY
 from service.worker.graph import MAX_KNOWN, MAX_STATES
 from service.worker.membership import heartbeat
 from service.worker.running import consumer, lanes, results
@@ -86,6 +87,11 @@ FIXED = {
     "memory of Redis kept for what frees it, where `maxmemory` is set": room.RESERVE_LEAST_BYTES >> 20,
     "deliveries of a command": consumer.MAX_ATTEMPTS,
     "API keys, revoked included": MAX_KEYS,
+    "sessions of one API key": SESSIONS_OF_A_KEY,
+    "life of a session": SESSION_S,
+    "wrong keys typed a second at the log-in page of one API process": wrong_keys.PER_S,
+    "and as many more in a moment": wrong_keys.AT_ONCE,
+    "form of the log-in page": sessions.MAX_FORM_BYTES,
 }
 NO_LIMITS = {"port", "workers", "lease_s", "snapshot_every_updates", "snapshot_every_s"}
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}

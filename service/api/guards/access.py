@@ -16,11 +16,13 @@ from fastapi import Depends, Request
 from starlette.datastructures import Headers
 from starlette.types import Scope as RequestScope
 
+from service.api.guards.cookie import session_of
 from service.api.guards.origin import refuse_other_origins
 from service.errors import ServiceError
-from service.store.api_keys import ApiKey, KeyRing, Scope, find
+from service.store.api_keys import TOKEN, ApiKey, KeyRing, Scope, find
 from service.store.connection import AWAY
 from service.store.keys_seen import KeysSeen
+from service.store.sessions import Sessions
 
 FRESH_S: Final = 2.0
 """How long the keys are used before they are read again; a revoked key is refused at the latest after `STALE_S`."""
@@ -36,6 +38,9 @@ RETRY_S: Final = 0.25
 
 OPEN: Final = frozenset({"/", "/docs", "/livez", "/readyz", "/health"})
 """A signpost, the description of the API, and probes, which say nothing but yes or no."""
+
+DOORS: Final = frozenset({"/login", "/logout"})
+"""For everybody too, but not for a page of another origin, which could log somebody in or out behind their back."""
 
 log = structlog.get_logger(__name__)
 
@@ -59,6 +64,7 @@ NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("POST", "/v1/graphs/{name}/min-cost-flow"): Scope.READ,
     ("GET", "/v1/graphs/{name}/snapshots"): Scope.READ,
     ("POST", "/v1/graphs/{name}/snapshots"): Scope.UPDATE,
+    ("GET", "/v1/graphs/{name}/snapshots/{version}"): Scope.READ,
     ("GET", "/v1/jobs"): Scope.READ,
     ("GET", "/v1/jobs/{job_id}"): Scope.READ,
     ("GET", "/v1/jobs/{job_id}/events"): Scope.READ,
@@ -74,6 +80,8 @@ class Caller:
     """None: there are no keys."""
     scope: Scope
     prefix: str = ""
+    by_session: bool = False
+    """The cookie of a session was shown in place of the key."""
 
     def sees(self, graph: str) -> bool:
         return graph.startswith(self.prefix)
@@ -84,6 +92,9 @@ ANYONE: Final = Caller(None, Scope.ADMIN)
 FetchKeys: TypeAlias = Callable[[], Awaitable[KeyRing]]
 
 GONE: Final = "the API keys of this service are gone: nobody is let in until they are back, or its operator opens it"
+
+
+SESSION_OVER: Final = "this session is over: log in again"
 
 
 class KeyTable:
@@ -102,10 +113,8 @@ class KeyTable:
 
     async def caller(self, token: str | None, *, stale_ok: bool = False) -> Caller:
         """Who shows this token. Raises unauthorised; worker_unavailable if the keys cannot be read, or are gone."""
-        keys = await self._current(stale_ok)
-        if self._gone:
-            raise ServiceError("worker_unavailable", GONE, retry_after_s=FRESH_S)
-        if not keys and not self._required:
+        keys = await self._asked_for(stale_ok)
+        if keys is None:
             return ANYONE
         if token is None:
             raise ServiceError("unauthorised", "send an API key: Authorization: Bearer hr_...")
@@ -113,6 +122,23 @@ class KeyTable:
         if key is None:
             raise ServiceError("unauthorised", "this API key is unknown or revoked")
         return Caller(key.id, key.scope, key.prefix)
+
+    async def holder(self, key_id: str) -> Caller:
+        """Who has the key of this id, for a session that stands for it. Raises as `caller`."""
+        keys = await self._asked_for()
+        if keys is None:
+            return ANYONE
+        key = keys.get(key_id)
+        if key is None or key.revoked_at is not None:
+            raise ServiceError("unauthorised", SESSION_OVER)
+        return Caller(key.id, key.scope, key.prefix, by_session=True)
+
+    async def _asked_for(self, stale_ok: bool = False) -> Mapping[str, ApiKey] | None:
+        """The keys of which one has to be shown; None: the service is open."""
+        keys = await self._current(stale_ok)
+        if self._gone:
+            raise ServiceError("worker_unavailable", GONE, retry_after_s=FRESH_S)
+        return keys if keys or self._required else None
 
     async def _current(self, stale_ok: bool) -> Mapping[str, ApiKey]:
         if self._keys is not None and time.monotonic() - self._read_at < FRESH_S:
@@ -157,9 +183,10 @@ async def authorise(request: Request) -> Caller:
     if path in OPEN:
         return ANYONE
     refuse_other_origins(request.method, request.headers)
+    if path in DOORS:
+        return ANYONE
     backend = request.state.backend
-    table: KeyTable = backend.key_table
-    caller = await table.caller(token_of(request.headers), stale_ok=path == "/metrics")
+    caller = await caller_of(request, stale_ok=path == "/metrics")
     any_host: bool = backend.settings.insecure_any_host
     if caller.key_id is None and not _may_be_asked_for(request.scope, request.headers, any_host):
         raise ServiceError("forbidden", "without API keys the service answers to the name of this machine alone")
@@ -173,6 +200,27 @@ async def authorise(request: Request) -> Caller:
     return caller
 
 
+async def caller_of(request: Request, *, stale_ok: bool = False) -> Caller:
+    """Who shows a key, or the cookie of a session. Raises as `KeyTable.caller`; a key counts for more than a cookie."""
+    table: KeyTable = request.state.backend.key_table
+    token = token_of(request.headers)
+    session = session_of(request.scope, request.headers) if token is None else None
+    if session is None:
+        return await table.caller(token, stale_ok=stale_ok)
+    caller = await table.holder(session.split("_")[1])
+    if caller.key_id is not None and not await _is_open(request.state.backend.sessions, session):
+        raise ServiceError("unauthorised", SESSION_OVER)
+    return caller
+
+
+async def _is_open(sessions: Sessions, token: str) -> bool:
+    try:
+        async with asyncio.timeout(FETCH_S):
+            return await sessions.is_open(token)
+    except (*AWAY, TimeoutError):
+        raise ServiceError("worker_unavailable", "the session cannot be read: Redis is away", retry_after_s=1) from None
+
+
 CallerOf: TypeAlias = Annotated[Caller, Depends(authorise)]
 
 
@@ -183,6 +231,16 @@ def token_of(headers: Headers) -> str | None:
         return headers.get("x-api-key")
     scheme, _, token = authorization.partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def claimed_key(scope: RequestScope, headers: Headers) -> str:
+    """The id of the API key that a request claims to have, itself or by a session; "" if it claims none."""
+    token = token_of(headers)
+    if token is None:
+        session = session_of(scope, headers)
+        return "" if session is None else session.split("_")[1]
+    claimed = TOKEN.fullmatch(token)
+    return claimed[1] if claimed else ""
 
 
 def _may_be_asked_for(scope: RequestScope, headers: Headers, any_host: bool) -> bool:

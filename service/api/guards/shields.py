@@ -6,12 +6,11 @@ from typing import Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.guards.access import token_of
+from service.api.guards.access import claimed_key
 from service.api.guards.admission import share_of_key
 from service.api.replies.problems import problem_response
 from service.api.turns import Turns
 from service.errors import ServiceError
-from service.store.api_keys import TOKEN
 
 HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -67,8 +66,7 @@ class Shedding:
         if scope["type"] != "http" or scope["path"] in PROBES:
             await self._app(scope, receive, send)
             return
-        claimed = TOKEN.fullmatch(token_of(Headers(scope=scope)) or "")
-        key_id = claimed[1] if claimed else ""
+        key_id = claimed_key(scope, Headers(scope=scope))
         detail = ""
         if self._now >= self._limit:
             detail = f"{self._now} requests are open already"

@@ -11,7 +11,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from gpu_engine.errors import EngineError
+from service.api.headers import accepts
 from service.api.replies import signposts
+from service.api.replies.login_page import asked_to_log_in
 from service.errors import RETRY_AFTER_S, STATUS, TITLES, ServiceError
 from service.models.faults import text_of
 from service.store.connection import AWAY, RedisError
@@ -95,6 +97,9 @@ def install(app: FastAPI) -> None:
 
     async def service_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, ServiceError)
+        if error.code == "unauthorised" and request.method == "GET" and accepts(request.headers, "text/html"):
+            request.state.code = error.code
+            return asked_to_log_in(request)
         return _answer(request, error)
 
     async def engine_error(request: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""/v1/graphs/{name}/export: the whole graph as a file, for a PUT of it under this or another name."""
+"""/v1/graphs/{name}/export and /snapshots/{version}: the whole graph as a file, for a PUT of it under any name."""
 
 import base64
 import json
@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from anyio import CancelScope
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from service.api.backend import Backend, Context, GraphName
+from service.api.backend import Backend, Context, GraphName, unknown_graph
 from service.api.headers import waiting
 from service.api.openapi import BINARY, PREFER, PROBLEMS, TEXT
 from service.api.replies.answers import ask, etag, long_result
@@ -20,7 +20,7 @@ from service.errors import ServiceError
 from service.protocol import ExportArgs, Kind, Reply
 from service.store.connection import AWAY
 
-router = APIRouter(prefix="/v1/graphs/{name}/export", tags=["graphs"], responses=PROBLEMS)
+router = APIRouter(prefix="/v1/graphs/{name}", responses=PROBLEMS)
 
 Format: TypeAlias = Literal["npz", "arrow", "dimacs"]
 
@@ -36,26 +36,71 @@ FILES: Final[Mapping[Format, tuple[str, str]]] = MappingProxyType(
 CONTENT: Final = {FILES["npz"][0]: BINARY, FILES["arrow"][0]: BINARY, FILES["dimacs"][0]: TEXT}
 
 
-@router.get("", response_class=Response, responses={200: {"content": CONTENT}}, openapi_extra={"parameters": [PREFER]})
+FormatQuery: TypeAlias = Annotated[Format, Query(description="npz and Arrow hold everything, DIMACS what it can.")]
+MAX_VERSION: Final = (1 << 60) - 1
+
+
+@router.get(
+    "/export",
+    tags=["graphs"],
+    response_class=Response,
+    responses={200: {"content": CONTENT}},
+    openapi_extra={"parameters": [PREFER]},
+)
 async def export_graph(
     name: GraphName,
     request: Request,
     backend: Context,
-    format: Annotated[Format, Query(description="npz and Arrow hold everything, DIMACS what it can.")] = "npz",
+    format: FormatQuery = "npz",
+    version: Annotated[int | None, Query(ge=1, le=MAX_VERSION, description="An earlier version that is kept.")] = None,
 ) -> Response:
-    """The graph at its present version: all that a PUT needs, and never a 202."""
+    """The graph at its present version, or as it was at an earlier one: all that a PUT needs, and never a 202."""
+    return await _file(request, backend, name, format, version)
+
+
+@router.get(
+    "/snapshots/{version}",
+    tags=["snapshots"],
+    response_class=Response,
+    responses={200: {"content": CONTENT}},
+    openapi_extra={"parameters": [PREFER]},
+)
+async def download_snapshot(
+    name: GraphName,
+    version: Annotated[int, Path(ge=1, le=MAX_VERSION)],
+    request: Request,
+    backend: Context,
+    format: FormatQuery = "npz",
+) -> Response:
+    """The whole graph as a snapshot has it, as the file that an export at that version answers."""
+    listed = await backend.catalogue.snapshots(name)
+    if listed is None:
+        raise unknown_graph(name)
+    versions = [snapshot.version for snapshot in listed]
+    if version not in versions:
+        there = f"there are those of {', '.join(map(str, versions))}" if versions else "there are none"
+        raise ServiceError(
+            "version_unavailable",
+            f"there is no snapshot of version {version}; {there}. The log may reach it: export?version={version}",
+        )
+    return await _file(request, backend, name, format, version)
+
+
+async def _file(request: Request, backend: Backend, name: str, format: Format, version: int | None) -> Response:
+    """Have the worker write the file, and send it. Raises version_unavailable, and timeout where it takes too long."""
     if waiting(request.headers, backend.settings).wait_s == 0:
         raise ServiceError("invalid_request", "an export is answered in place: ask with Prefer: wait=SECONDS")
-    reply = await ask(request, backend, Kind.EXPORT, name, ExportArgs(format=format))
+    reply = await ask(request, backend, Kind.EXPORT, name, ExportArgs(format=format, version=version))
     if isinstance(reply, Response):
         await backend.dispatcher.cancel(request.state.job_id)
         raise ServiceError("timeout", "the file was not written in time: ask with Prefer: wait=SECONDS for more of it")
     written = read_export(reply)
     result = await long_result(backend, reply.id, written["blob"])
     media_type, suffix = FILES[format]
+    stem = name if version is None else f"{name}-v{version}"
     headers = {
         **etag(written["version"]),
-        "Content-Disposition": f'attachment; filename="{name}.{suffix}"',
+        "Content-Disposition": f'attachment; filename="{stem}.{suffix}"',
         "Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(result.sha256)).decode()}:",
     }
     pieces = _and_forget(backend, result, written["blob"])

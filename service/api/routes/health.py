@@ -84,7 +84,7 @@ async def status(request: Request, backend: Context, caller: CallerOf) -> Respon
         "limits": {name: getattr(backend.settings, name) for name in LIMITS},
     }
     if accepts(request.headers, "text/html"):
-        return status_page(content)
+        return status_page(content, caller.key_id if caller.by_session else None)
     return json_response(content, headers={"Vary": "Accept"})
 
 

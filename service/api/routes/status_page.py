@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from starlette.responses import HTMLResponse, Response
 
+from service.api.replies.login_page import FORM_HEADERS, LOG_OUT
 from service.queue.models import RedisInfo, WorkerInfo
 from service.store.catalogue import GraphInfo
 
@@ -33,14 +34,21 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
-    "Vary": "Accept",
+    "Vary": "Accept, Cookie",
+}
+WITH_FORM: Final = {
+    "Content-Security-Policy": HEADERS["Content-Security-Policy"].replace("form-action 'none'", "form-action 'self'"),
+    "Referrer-Policy": FORM_HEADERS["Referrer-Policy"],
 }
 
 Cell = str | int
 
 
-def status_page(content: Mapping[str, Any]) -> Response:
-    """The page for what /status answers in JSON. At most `GRAPHS_SHOWN` graphs, the latest updated ones."""
+def status_page(content: Mapping[str, Any], key_id: str | None = None) -> Response:
+    """The page for what /status answers in JSON. At most `GRAPHS_SHOWN` graphs, the latest updated ones.
+
+    `key_id`: of the API key that somebody is logged in with, who may log out here.
+    """
     now = datetime.now(UTC)
     redis: RedisInfo = content["redis"]
     workers: Sequence[WorkerInfo] = content["workers"]
@@ -94,13 +102,15 @@ def status_page(content: Mapping[str, Any]) -> Response:
         _table(("limit", "#value"), [(_limit_name(n), _limit(n, value)) for n, value in content["limits"].items()], ""),
         '<p class="dim">Programs get this as JSON. The API: <a href="/docs">/docs</a>. Figures for Prometheus: '
         '<a href="/metrics">/metrics</a>.</p>',
+        "" if key_id is None else f'<p class="dim">Logged in with the key {escape(key_id)}.</p>{LOG_OUT}',
     )
     head = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Headrace status</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta http-equiv="refresh" content="{REFRESH_S}"><style>{STYLE}</style></head><body>'
     )
-    return HTMLResponse(head + "\n".join(parts) + "</body></html>", headers=HEADERS)
+    headers = HEADERS if key_id is None else HEADERS | WITH_FORM
+    return HTMLResponse(head + "\n".join(parts) + "</body></html>", headers=headers)
 
 
 def _headline(workers: Sequence[WorkerInfo]) -> str:
@@ -114,6 +124,8 @@ def _headline(workers: Sequence[WorkerInfo]) -> str:
 
 def _worker(worker: WorkerInfo) -> Sequence[Cell]:
     state = "ready" if worker.ready else "starting"
+    if worker.compiling is not None:
+        state = f"compiling its kernels, {worker.compiling.done} of {worker.compiling.of}"
     return (
         worker.name,
         state if worker.alive else "!away",

@@ -1,4 +1,4 @@
-"""The whole graph as a file: all that another load of it needs, as it is at the present version."""
+"""The whole graph as a file: all that another load of it needs, as it is now or was at an earlier version."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -15,6 +15,7 @@ from service.protocol import Envelope, ExportArgs
 from service.store.jobs.record import Result
 from service.worker.copies import Copies
 from service.worker.graph import Graph
+from service.worker.past import Past
 from service.worker.running.results import WRITING_BYTES, Results
 from service.worker.running.task import Task
 from service.worker.written import unless_cancelled, written
@@ -41,9 +42,10 @@ class Export:
     remove it, and it expires if nobody adopts it.
     """
 
-    def __init__(self, copies: Copies, results: Results) -> None:
+    def __init__(self, copies: Copies, results: Results, past: Past) -> None:
         self._copies = copies
         self._results = results
+        self._past = past
 
     def __call__(self, task: Task) -> Result:
         args = ExportArgs.model_validate(task.command.args)
@@ -51,10 +53,19 @@ class Export:
         edge_bytes = EDGE_BYTES + (0 if graph.costs is None else COST_BYTES)
         needed = edge_bytes * graph.network.n_edges + WRITING_BYTES
         self._copies.residents.take(graph.name, Footprint(needed))
-        pieces = WRITERS[args.format](present(graph))
+        version = graph.version if args.version is None else args.version
+        edges = present(graph) if version == graph.version else self._earlier(graph, version)
+        pieces = WRITERS[args.format](edges)
         blob, n_bytes = self._results.store(unless_cancelled(pieces, task.control), keeps=args.format != "packed")
-        answer = {"graph": graph.name, "version": graph.version, "format": args.format, "bytes": n_bytes, "blob": blob}
-        return written(self._results, answer, Envelope(version=graph.version))
+        answer = {"graph": graph.name, "version": version, "format": args.format, "bytes": n_bytes, "blob": blob}
+        return written(self._results, answer, Envelope(version=version))
+
+    def _earlier(self, graph: Graph, version: int) -> EdgeList:
+        """The graph as it was at an earlier version. Raises version_unavailable."""
+        then, edges = self._past.values_at(graph, version), graph.network.edge_list()
+        if graph.costs is not None:
+            edges = replace(edges, cost=then.cost, cost_decimals=graph.costs.decimals)
+        return replace(edges, capacity=then.own, closed=then.closed if then.closed.any() else None)
 
 
 def present(graph: Graph) -> EdgeList:

@@ -25,7 +25,7 @@ class Progress:
 
     def report(self, task: Task) -> None:
         """Report one task, unless its job is over or lost: one that seems to run would be waited for, or done again."""
-        counters, job_id = task.control.progress(), task.command.id
+        counters, job_id = task.progress(), task.command.id
         with task.lock, self._redis.pipeline() as pipe:
             if task.ended or task.started_at is None:
                 return

@@ -36,6 +36,18 @@ class Task:
     """The code of the problem that the task has ended with."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held to start the task, to end it and to report on it."""
+    _phase: tuple[str, float | None] | None = None
+
+    def at(self, phase: str, fraction: float | None = None) -> None:
+        """The task is in this phase, and has done so much of it, from 0 to 1, where that is known."""
+        self._phase = phase, fraction
+
+    def progress(self) -> dict[str, Any]:
+        """For whoever follows the task: `phase`, `fraction` of it or None, or a solver's counters."""
+        if self._phase is None:
+            return dict(self.control.progress())
+        phase, fraction = self._phase
+        return {"phase": phase, "fraction": None if fraction is None else round(fraction, 3)}
 
 
 class Forward(Exception):

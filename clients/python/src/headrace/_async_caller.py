@@ -53,8 +53,10 @@ class AsyncCaller:
     async def download(self, call: Call[int], timeout_s: float | None) -> int:
         return await self.drive(exchange.download(call, self.retry, Deadline.after(timeout_s)))
 
-    async def submit(self, call: Call[T]) -> records.JobInfo:
-        return await self.drive(exchange.submit(call, self.retry))
+    async def submit(
+        self, call: Call[T], deadline: Deadline | None = None, on_sent: Callable[[int], None] | None = None
+    ) -> records.JobInfo:
+        return await self.drive(exchange.submit(call, self.retry, deadline), on_sent)
 
     async def drive(self, steps: Steps[T], on_sent: Callable[[int], None] | None = None) -> T:
         """Carry out the steps, one after the other."""

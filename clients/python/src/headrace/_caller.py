@@ -53,8 +53,10 @@ class Caller:
     def download(self, call: Call[int], timeout_s: float | None) -> int:
         return self.drive(exchange.download(call, self.retry, Deadline.after(timeout_s)))
 
-    def submit(self, call: Call[T]) -> records.JobInfo:
-        return self.drive(exchange.submit(call, self.retry))
+    def submit(
+        self, call: Call[T], deadline: Deadline | None = None, on_sent: Callable[[int], None] | None = None
+    ) -> records.JobInfo:
+        return self.drive(exchange.submit(call, self.retry, deadline), on_sent)
 
     def drive(self, steps: Steps[T], on_sent: Callable[[int], None] | None = None) -> T:
         """Carry out the steps, one after the other."""

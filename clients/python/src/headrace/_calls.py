@@ -243,8 +243,8 @@ def restore(name: str, version: int, options: RestoreOptions) -> Call[results.Pa
     )
 
 
-def export(name: str, format: GraphFormat, into: BinaryIO) -> Call[int]:
-    params = {"format": format}
+def export(name: str, format: GraphFormat, version: int | None, into: BinaryIO) -> Call[int]:
+    params = {"format": str(format)} | ({} if version is None else {"version": str(version)})
     return Call("GET", graph_path(name) + "/export", int, params=params, into=into)
 
 

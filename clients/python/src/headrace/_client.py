@@ -81,9 +81,11 @@ class Client:
         call = calls.put_graph(name, graph, columns, if_version, must_be_new)
         if not progress:
             return Graph(self._caller, self._caller.command(call, timeout_s))
-        n_bytes = 0 if call.body is None else call.body.n_bytes
+        deadline, n_bytes = Deadline.after(timeout_s), 0 if call.body is None else call.body.n_bytes
         with upload_bar(f"upload {name}", n_bytes) as on_sent:
-            return Graph(self._caller, self._caller.command(call, timeout_s, on_sent))
+            begun = self._caller.submit(call, deadline, on_sent)
+        job = Job(self._caller, begun, call.parse)
+        return Graph(self._caller, job._shown(f"load {name}", deadline))
 
     def graph(self, name: str) -> Graph:
         """A graph the service has. Raises `UnknownGraph`."""

@@ -151,9 +151,9 @@ def download(call: Call[int], retry: Retry, deadline: Deadline) -> Steps[int]:
     return parsed(call.parse, response.headers.get("etag", "").strip('"'))
 
 
-def submit(call: Call[T], retry: Retry) -> Steps[JobInfo]:
+def submit(call: Call[T], retry: Retry, deadline: Deadline | None = None) -> Steps[JobInfo]:
     """Start a call and come back with its job."""
-    response = yield from _exchange(call, retry, Deadline(), "respond-async")
+    response = yield from _exchange(call, retry, deadline or Deadline(), "respond-async")
     return (yield from ask(calls.job(pending_job_id(response)), retry))
 
 

@@ -25,12 +25,12 @@ from headrace._calls import (
     Terminals,
     Update,
 )
-from headrace._errors import ConnectionFailed, TransportError
+from headrace._errors import ConnectionFailed, HeadraceError
 from headrace._exchange import Deadline
 from headrace._files import format_of, whole_file
 from headrace._flows import MaxFlowResult
 from headrace._matchings import MatchingResult
-from headrace._progress import solve_bar
+from headrace._progress import job_bar
 from headrace._sse import EventReader
 
 T = TypeVar("T")
@@ -85,6 +85,13 @@ class Job(Generic[T]):
                 if event is not None and event.name == "done":
                     return
         raise ConnectionFailed(f"the events of job {self.id} broke off")
+
+    def _shown(self, title: str, deadline: Deadline) -> T:
+        """`wait`, with a line on the terminal of how far it is."""
+        with job_bar(title) as show, suppress(HeadraceError):  # `wait` has the last word
+            for event in self.events(deadline.remaining_s):
+                show(event.data if event.name == "progress" else {})
+        return self.wait(deadline.remaining_s)
 
 
 class Graph:
@@ -313,16 +320,25 @@ class Graph:
         """A new version with the capacities and closed edges of an earlier one. Raises `VersionUnavailable`."""
         return self._caller.command(calls.restore(self.name, version, options), timeout_s)
 
-    def export(self, path: str | Path, *, format: GraphFormat | None = None, timeout_s: float | None = None) -> int:
-        """Write the graph as it is now to a file that `put_graph` reads, and give its version.
+    def export(
+        self,
+        path: str | Path,
+        *,
+        format: GraphFormat | None = None,
+        version: int | None = None,
+        timeout_s: float | None = None,
+    ) -> int:
+        """Write the graph to a file that `put_graph` reads, and give the version that is in it: the present one, or the
+        `version` that is asked for, as far as `restore` reaches.
 
-        The format is told by the suffix (.npz, .arrow, .max) unless it is named. npz and Arrow hold everything: present
-        capacities, closed edges, names, terminals. The file is there whole, or as it was before.
+        The format is told by the suffix (.npz, .arrow, .max) unless it is named. npz and Arrow hold everything:
+        capacities, closed edges, names, terminals. The file is there whole, or as it was before. Raises
+        `VersionUnavailable`.
         """
         path = Path(path)
         wanted = format or format_of(path)
         with whole_file(path) as file:
-            return self._caller.download(calls.export(self.name, wanted, file), timeout_s)
+            return self._caller.download(calls.export(self.name, wanted, version, file), timeout_s)
 
     def to_networkx(self, *, page: int = 100_000, timeout_s: float | None = None) -> Any:
         """The graph with its present capacities for NetworkX, which must be installed; `page` edges at a time.
@@ -349,8 +365,5 @@ class Graph:
         if not progress:
             return self._caller.command(call, timeout_s)
         deadline = Deadline.after(timeout_s)
-        job = Job(self._caller, self._caller.submit(call), call.parse)
-        with solve_bar(f"solve {self.name}") as show, suppress(TransportError):
-            for event in job.events(deadline.remaining_s):
-                show(event.data if event.name == "progress" else {})
-        return job.wait(deadline.remaining_s)
+        job = Job(self._caller, self._caller.submit(call, deadline), call.parse)
+        return job._shown(f"solve {self.name}", deadline)

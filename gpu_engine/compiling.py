@@ -1,0 +1,49 @@
+"""Compiling of the CPU kernels, told as it goes on: Numba does it when they are used first, for a minute in all."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from numba.core import event
+
+from gpu_engine._kernel_cache import n_kernels
+
+
+@dataclass(frozen=True, slots=True)
+class Compiling:
+    """How far it is."""
+
+    done: int
+    """Kernels that were begun. Those that were read from the cache are not among them."""
+    of: int
+    """All kernels that there are."""
+    seconds: float
+    """Since the start."""
+
+
+class _Listener(event.Listener):
+    """Counts each kernel of ours once, however many types it is compiled for."""
+
+    def __init__(self, tell: Callable[[Compiling], None]) -> None:
+        self._tell = tell
+        self._known: set[tuple[str, str]] = set()
+        self._of = n_kernels()
+        self._began = time.perf_counter()
+
+    def on_start(self, event: event.Event) -> None:
+        function = event.data["dispatcher"].py_func
+        kernel = (function.__module__, function.__qualname__)
+        if function.__module__.startswith("gpu_engine.") and kernel not in self._known:
+            self._known.add(kernel)
+            self._tell(Compiling(len(self._known), self._of, time.perf_counter() - self._began))
+
+    def on_end(self, event: event.Event) -> None:
+        """Nothing to tell: another one begins, or the caller goes on."""
+
+
+@contextmanager
+def told(tell: Callable[[Compiling], None]) -> Iterator[None]:
+    """While this lasts, `tell` hears of each kernel that is compiled in this process, as it is begun, in its thread."""
+    with event.install_listener("numba:compile", _Listener(tell)):
+        yield

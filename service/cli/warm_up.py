@@ -1,0 +1,31 @@
+"""`headrace warm-up`: the kernels are compiled before anybody waits for them."""
+
+import sys
+import time
+from functools import partial
+
+from gpu_engine import kernel_directory
+from gpu_engine.compiling import Compiling, told
+from gpu_engine.select import open_engine, prepare
+from service.cli.meter import Meter
+from service.worker.warm_up import warm_up
+
+
+def run(choice: str) -> None:
+    """Compile what is not in the cache, for the CPU and for the device that there may be.
+
+    Raises `EngineError` if the engine of this `choice` cannot be had here.
+    """
+    began, compiled = time.perf_counter(), 0
+
+    def tell(now: Compiling) -> None:
+        nonlocal compiled
+        compiled = now.done
+        meter.show(now.done, now.of, "kernels compiled", now.seconds)
+
+    with Meter(sys.stderr) as meter, told(tell):
+        warm_up(partial(open_engine, choice=choice))
+        engine = prepare(choice)
+    seconds = time.perf_counter() - began
+    what = f"{compiled} kernels were compiled" if compiled else "all kernels were there"
+    print(f"{what}, in {seconds:.1f} s, engine {engine}; they are kept in {kernel_directory()}", file=sys.stderr)
