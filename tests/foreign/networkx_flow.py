@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import headrace
 import networkx as nx
-from headrace import Client, Exact, Graph, MaxFlowResult
+from headrace import Client, Exact, FlowField, Graph, MaxFlowResult, SolveOptions
 from networkx.algorithms.flow import build_flow_dict, build_residual_network
 
 Node: TypeAlias = Hashable
@@ -42,7 +42,7 @@ class NetworkXFlow:
         `tuning` is what steers single algorithms of NetworkX and changes no value.
         """
         network = build_residual_network(G, capacity) if residual is None else residual
-        answer = self._solved(G, s, t, capacity, cutoff, ["flow"])
+        answer = self._solved(G, s, t, capacity, cutoff, "flow")
         assert answer.flow is not None
         as_number = float if _has_floats(G, capacity) else _same
         net: dict[tuple[Node, Node], Exact] = {}
@@ -65,13 +65,15 @@ class NetworkXFlow:
     def minimum_cut(
         self, flowG: Any, _s: Node, _t: Node, capacity: str = "capacity", flow_func: object = None, **options: Any
     ) -> tuple[Any, tuple[set[Node], set[Node]]]:
-        """The service's own cut. NetworkX gives the one nearest the sink; where several are minimum it may differ."""
-        answer = self._solved(flowG, _s, _t, capacity, None, ["cut"])
+        """The service's own cut, which is another than NetworkX's where several are minimum."""
+        answer = self._solved(flowG, _s, _t, capacity, None, "cut")
         assert answer.cut is not None
         nodes = {_name(node, flowG): node for node in flowG}
-        sides = ({nodes[name] for name in side} for side in (answer.cut.source_side, answer.cut.sink_side))
-        source_side, sink_side = sides
-        return (float if _has_floats(flowG, capacity) else _same)(answer.value), (source_side, sink_side)
+        source_side, sink_side = (
+            {nodes[name] for name in side} for side in (answer.cut.source_side, answer.cut.sink_side)
+        )
+        as_number = float if _has_floats(flowG, capacity) else _same
+        return as_number(answer.value), (source_side, sink_side)
 
     def maximum_flow_value(self, flowG: Any, _s: Node, _t: Node, *given: Any, **options: Any) -> Any:
         return self.maximum_flow(flowG, _s, _t, *given, **options)[0]
@@ -79,16 +81,16 @@ class NetworkXFlow:
     def minimum_cut_value(self, flowG: Any, _s: Node, _t: Node, *given: Any, **options: Any) -> Any:
         return self.minimum_cut(flowG, _s, _t, *given, **options)[0]
 
-    def _solved(
-        self, G: Any, s: Node, t: Node, capacity: str, cutoff: float | None, fields: list[Any]
-    ) -> MaxFlowResult:
+    def _solved(self, G: Any, s: Node, t: Node, capacity: str, cutoff: float | None, field: FlowField) -> MaxFlowResult:
         """A cutoff is a cap on what the source supplies."""
-        supply = {} if cutoff is None else {"supply": [cutoff]}
+        options: SolveOptions = {"fields": [field]}
+        if cutoff is not None:
+            options["supply"] = [cutoff]
         with _their_errors():
             if G.is_multigraph():
                 raise nx.NetworkXError("the residual network of NetworkX has one edge between two nodes")
             graph = self._resident(G, capacity)
-            return graph.max_flow(_name(s, G), _name(t, G), fields=fields, **supply)
+            return graph.max_flow(_name(s, G), _name(t, G), **options)
 
     def _resident(self, G: Any, capacity: str) -> Graph:
         content = (G.is_directed(), tuple(G), tuple(G.edges(data=capacity)))
