@@ -19,12 +19,12 @@ places = np.random.default_rng(3).choice(crossings, 20, replace=False).tolist()
 starts, ends = places[:10], places[10:]
 
 
-async def bottleneck(streets: AsyncGraph, start: int, end: int) -> tuple[Exact, tuple[EdgeId, ...]]:
+async def bottleneck(streets: AsyncGraph, start: int, end: int) -> tuple[Exact, list[EdgeId]]:
     cut = (await streets.min_cut(start, end)).cut
-    return (cut.capacity, cut.edges) if cut else (0, ())
+    return (cut.capacity, list(cut.edges)) if cut else (0, [])
 
 
-async def ask() -> list[tuple[Exact, tuple[EdgeId, ...]]]:
+async def ask() -> list[tuple[Exact, list[EdgeId]]]:
     async with AsyncClient() as hr:
         streets = await hr.put_graph("heidelberg-pairs", ROADS)
         return await asyncio.gather(*(bottleneck(streets, *pair) for pair in product(starts, ends)))
