@@ -6,7 +6,7 @@ CAN_DRIVE = {"Ann": ["L1", "L2"], "Bob": ["L1"], "Cy": ["L2", "L3"], "Dee": ["L3
 
 rows = [(driver, load) for driver, loads in CAN_DRIVE.items() for load in loads]
 
-with Client("http://127.0.0.1:8080") as hr:
+with Client() as hr:
     shift = hr.put_graph(
         "shift",
         tail=[driver for driver, _ in rows],

@@ -8,7 +8,7 @@ from headrace import Client
 #   2 \       2      /
 #      +---> b -----+
 
-with Client("http://127.0.0.1:8080") as hr:
+with Client() as hr:
     roads = hr.put_graph(
         "quickstart",
         tail=["s", "s", "a", "b"],

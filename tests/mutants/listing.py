@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(__file__).parent
+CLIENT: Final = "clients/python/src/"
+"""Where the modules of the client's own distribution lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Mutant:
 
     @property
     def module(self) -> str:
-        return self.file.removesuffix(".py").replace("/", ".")
+        return self.file.removeprefix(CLIENT).removesuffix(".py").replace("/", ".")
 
     def applied_to(self, text: str) -> str:
         """The text of the file with the mistake in it. Raises ValueError unless ``source`` is there exactly once."""

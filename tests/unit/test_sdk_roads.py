@@ -44,6 +44,23 @@ def test_a_url_without_scheme_is_http(given: str, url: str) -> None:
     assert seen == [f"{url}/v1/graphs"]
 
 
+@pytest.mark.parametrize(
+    ("variable", "url"),
+    [(None, "http://127.0.0.1:8080"), ("", "http://127.0.0.1:8080"), ("flows.example.org", "http://flows.example.org")],
+)
+def test_the_environment_says_where(monkeypatch: pytest.MonkeyPatch, variable: str | None, url: str) -> None:
+    """For a program that names no URL, as at the shell."""
+    monkeypatch.delenv("HEADRACE_URL", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("HEADRACE_URL", variable)
+    assert exchange.full_url(None) == url
+    assert exchange.full_url("https://named:1") == "https://named:1"
+    script = Script(httpx.Response(200, json={"graphs": []}))
+    with Client(transport=httpx.MockTransport(script)) as client:
+        client.graphs()
+    assert str(script.requests[0].url) == f"{url}/v1/graphs"
+
+
 @pytest.mark.parametrize("given", ["", "http://", "ftp://host", "redis://host:1", "http://host:port"])
 def test_what_is_no_url_is_refused(given: str) -> None:
     with pytest.raises(InvalidInput):

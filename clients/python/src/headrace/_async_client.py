@@ -13,7 +13,7 @@ from headrace import _results as results
 from headrace._async_caller import AsyncCaller
 from headrace._async_graph import AsyncGraph, AsyncJob
 from headrace._columns import GraphColumns
-from headrace._exchange import DEFAULT_URL, Deadline, Retry, Verify
+from headrace._exchange import Deadline, Retry, Verify
 from headrace._parsers import parser_of
 from headrace._progress import upload_bar
 
@@ -22,7 +22,8 @@ class AsyncClient:
     """A connection to a Headrace service; a context manager. Safe to share between tasks.
 
     Args:
-        base_url: where the service listens; "host:port" is http.
+        base_url: where the service listens; "host:port" is http. Without it `HEADRACE_URL` of the environment says
+            where, and if that is not set it is http://127.0.0.1:8080.
         api_key: shown with each request; without it `HEADRACE_API_KEY` of the environment is, if set.
         timeout_s: how long the service may be silent, beyond the time it was asked to wait.
         verify: False to trust any certificate, or a file of those to trust, or an `ssl.SSLContext`.
@@ -33,7 +34,7 @@ class AsyncClient:
 
     def __init__(
         self,
-        base_url: str = DEFAULT_URL,
+        base_url: str | None = None,
         *,
         api_key: str | None = None,
         timeout_s: float = 60.0,

@@ -22,7 +22,7 @@ class Caller:
 
     def __init__(
         self,
-        base_url: str,
+        base_url: str | None,
         timeout_s: float,
         verify: Verify,
         retry: Retry,

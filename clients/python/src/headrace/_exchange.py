@@ -212,8 +212,12 @@ def through_proxy(base_url: str) -> bool:
         return host != "localhost"
 
 
-def full_url(base_url: str) -> str:
-    """The URL with its scheme, http by default. Raises `InvalidInput` for another scheme and for what is no URL."""
+def full_url(given: str | None) -> str:
+    """The URL with its scheme, http by default; without one that of `HEADRACE_URL`, or else of this machine.
+
+    Raises `InvalidInput` for another scheme and for what is no URL.
+    """
+    base_url = os.environ.get("HEADRACE_URL") or DEFAULT_URL if given is None else given
     url = base_url if "://" in base_url else f"http://{base_url}"
     try:
         parts = httpx.URL(url)
