@@ -139,11 +139,14 @@ HARD = (
         bipartite_16=("bipartite", {"degree": 16}),
         bipartite_skew=("bipartite", {"degree": 4, "skew": 3}),
         unit_grid=("grid", {"rows": 300, "columns": 300, "max_capacity": 1}),
+        ac=("ac", {"n_vertices": 1450}),
+        rmat_hub=("rmat", {"scale": 16}),
     ),
     Instance("zigzag-matching-200k", "zigzag", {"pairs": 100_000}, capped=True),
     Instance("bipartite-4-matching", "bipartite", {"degree": 4}, capped=True),
 )
-"""Small cuts, unit capacities and long chains: the shapes on which a solver that floods from one side is slow."""
+"""Shapes on which a solver that floods from one side is slow: small cuts, unit capacities, long chains, a hub; and
+acyclic dense, where rows are so long that a single pass over them tells."""
 SIZES: Mapping[str, tuple[Instance, ...]] = {
     "small": SMALL,
     "medium": MEDIUM,

@@ -113,13 +113,13 @@ FLAT_WORK: Final = 16
 GLOBAL_WORK: Final = 4
 """Each later global relabel comes after this many times 4 n + m steps."""
 
-STALL_WORK: Final = 1
+STALL_WORK: Final = 2
 """Where labels may turn exact early, the excess on its way is added up after each so many times 4 n + m steps."""
 
 STALLED: Final = 0.8
 """If more than this part of it is still on its way, labels turn exact."""
 
-STALL_GLOBAL_WORK: Final = 2
+STALL_GLOBAL_WORK: Final = 3
 """From then on they do so after this many times 4 n + m steps."""
 
 

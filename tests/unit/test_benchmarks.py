@@ -64,6 +64,7 @@ def test_every_hard_instance_can_be_drawn_small() -> None:
         "right": 20,
         "rows": 5,
         "columns": 5,
+        "scale": 7,
     }
     for instance in instances.HARD:
         parameters = {name: min(value, smaller.get(name, value)) for name, value in instance.parameters.items()}

@@ -1,0 +1,92 @@
+"""How many arcs a cold solve on the CPU scans: exact counts, the same on every machine, where a timing would vary.
+
+What it is held to are the counts of the solver as it was before it looked for small cuts (commit a37304f).
+"""
+
+import pytest
+
+from benchmarks import instances, pairs
+from benchmarks.instances import Instance
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+
+MOST = 1.05
+"""No instance may take more than this part of what it took before."""
+
+SMALL = {
+    "genrmf-long": 110_798,
+    "genrmf-wide": 171_257,
+    "rlg-long": 348_059,
+    "rlg-wide": 462_082,
+    "ac": 167_167,
+    "grid": 296_861,
+    "vision": 157_100,
+    "rmat-hub": 139_664,
+    "rmat-sets": 109_334,
+    "delaunay": 258_179,
+    "rgg": 387_092,
+    "road": 108_982,
+}
+"""Arcs scanned before, by instance of size small."""
+
+MEDIUM = {"grid": 18_226_422, "ac": 5_684_263}
+"""Arcs scanned before by two larger ones, on which labels may turn exact too soon and too often."""
+
+
+def drawn(instance: Instance) -> EdgeList:
+    edges = instance.load()
+    assert edges is not None
+    return edges
+
+
+def size_and_counters(edges: EdgeList, terminals: Terminals | None = None) -> tuple[int, dict[str, int]]:
+    """Vertices and arcs together, and the counters of a cold solve."""
+    assert terminals or (edges.source is not None and edges.sink is not None)
+    engine = CpuEngine(Network(edges))
+    state = engine.open(terminals or Terminals.of([edges.source or 0], [edges.sink or 0]))
+    report = engine.solve(state, cold=True)
+    assert engine.certificate(state).valid
+    return edges.n_vertices + engine.network.n_arcs, dict(report.counters)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_no_small_instance_scans_more_than_before(name: str) -> None:
+    (instance,) = (one for one in instances.SMALL if one.name == name)
+    _, counters = size_and_counters(drawn(instance))
+    assert counters["arcs_scanned"] <= MOST * SMALL[name]
+
+
+@pytest.mark.parametrize("name", MEDIUM)
+def test_exact_labels_pay_for_themselves(name: str) -> None:
+    """A global relabel, which is not in the counter, looks at every arc; before, there was none on these two."""
+    (instance,) = (one for one in instances.MEDIUM if one.name == name)
+    size, counters = size_and_counters(drawn(instance))
+    assert counters["arcs_scanned"] + counters["global_relabels"] * size <= MOST * MEDIUM[name]
+
+
+@pytest.mark.parametrize(
+    ("family", "parameters", "most"),
+    [
+        ("digraph", {"n_vertices": 20_000}, 0.05),
+        ("digraph", {"n_vertices": 20_000, "closed": True}, 0.001),
+        ("tree", {"n_vertices": 20_000}, 0.02),
+        ("zigzag", {"pairs": 10_000}, 0.01),
+        ("bipartite", {"left": 5_000, "right": 5_000}, 0.1),
+        ("rmat", {"scale": 11}, 0.25),
+    ],
+)
+def test_hard_shapes_end_after_a_look_at_part_of_the_network(
+    family: str, parameters: dict[str, int | str], most: float
+) -> None:
+    """``most``: the part of the network, vertices and arcs together, whose arcs may be scanned."""
+    size, counters = size_and_counters(drawn(Instance("hard", family, parameters)))
+    assert counters["arcs_scanned"] <= most * size
+
+
+def test_point_to_point_on_roads_looks_at_part_of_them() -> None:
+    edges = drawn(Instance("osm-andorra", "real", file="osm-andorra.npz"))
+    asked = [Terminals.of([s], [t]) for s, t in pairs.drawn(edges, 20)]
+    found = [size_and_counters(edges, terminals) for terminals in asked]
+    assert sum(counters["arcs_scanned"] / size for size, counters in found) <= 0.6 * len(found)
