@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import redis
 import structlog
@@ -22,7 +22,7 @@ from service.store.written import wait_written
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.counters import Counters
-from service.worker.graph import Graph
+from service.worker.graph import Graph, Solved
 from service.worker.metrics import WorkerMetrics
 from service.worker.past import Past
 from service.worker.running.results import Results
@@ -35,6 +35,17 @@ MAX_TRIES: Final = 10
 """Attempts at a commit that others keep interfering with."""
 
 log = structlog.get_logger(__name__)
+
+
+class Committed(NamedTuple):
+    """An update that is in the log."""
+
+    version: int
+    applied: Applied
+    timings_ms: dict[str, float]
+    """By step; empty if it was in the log before."""
+    unbounded: list[Solved]
+    """Flow states that it left without a bound, and that were closed."""
 
 
 class Patcher:
@@ -84,7 +95,7 @@ class Patcher:
         for tries_left in reversed(range(MAX_TRIES)):
             graph = self._copies.ensure(command.graph)
             try:
-                version, applied, timings_ms = self._commit(graph, command, args, change_of)
+                version, applied, timings_ms, unbounded = self._commit(graph, command, args, change_of)
                 break
             except Fenced as error:
                 log.warning("fenced", graph=command.graph, error=str(error))
@@ -99,30 +110,31 @@ class Patcher:
         solving_since = time.perf_counter()
         # An answer given again, after later updates, says nothing of flows: they are at another version.
         wanted = args.solve == "all" and graph.version == version
-        solved = self._solve_all(graph, task.control) if wanted else []
+        shown = [answers.unbounded_state(graph, solved) for solved in unbounded] if wanted else []
+        shown += self._solve_all(graph, task.control) if wanted else []
         ended = time.perf_counter()
         timings_ms |= {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
         wait_written(self._redis, self._keys)
         counts = {"applied": applied.applied, "skipped": applied.skipped, "unchanged": applied.unchanged}
-        answer = {"version": version} | counts | {"flow_states": solved, "timings_ms": answers.rounded(timings_ms)}
+        answer = {"version": version} | counts | {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
         return written(self._results, answer, Envelope(version=version))
 
     def _commit(
         self, graph: Graph, command: Command, args: PatchArgs | RestoreArgs, change_of: Callable[[Graph], Change]
-    ) -> tuple[int, Applied, dict[str, float]]:
-        """Version and counts of the command, now in the log if it was not before. All or nothing."""
+    ) -> Committed:
+        """See to it that the command is in the log. All or nothing."""
         key = command.idempotency_key or command.id
         known = graph.known.get(key)
         if known is not None:
             if known.applied.digest != command.body_digest:
                 raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")
-            return known.version, known.applied, {}
+            return Committed(known.version, known.applied, {}, [])
         check_version(command.graph, graph.version, args.if_match)
         began = time.perf_counter()
         change = change_of(graph)
         counts = {"applied": len(change.rows), "skipped": change.skipped, "unchanged": change.unchanged}
         applied = Applied(key=key, commit=uuid.uuid4().hex, digest=command.body_digest, **counts)
-        self._apply(graph, change)  # refuses before it changes anything
+        unbounded = graph.update(change)  # refuses before it changes anything
         applied_at = time.perf_counter()
         entry = Entry(graph.version + 1, applied, change)
         try:
@@ -136,13 +148,8 @@ class Patcher:
         graph.remember(entry.version, applied)
         graph.unsaved += 1
         self._saver.save_soon(graph)
-        return entry.version, applied, {"apply": 1e3 * (applied_at - began), "log": 1e3 * (logged_at - applied_at)}
-
-    def _apply(self, graph: Graph, change: Change) -> None:
-        """To the engine, then to the table. Nobody sees it before it is logged; if that fails the copy is dropped."""
-        if len(change.rows):
-            graph.engine.update(change.rows, change.effective)
-            graph.table.apply(change)
+        timings_ms = {"apply": 1e3 * (applied_at - began), "log": 1e3 * (logged_at - applied_at)}
+        return Committed(entry.version, applied, timings_ms, unbounded)
 
     def _solve_all(self, graph: Graph, control: Control) -> list[dict[str, object]]:
         """Every flow state of the graph, the most recently used first."""

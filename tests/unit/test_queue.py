@@ -103,8 +103,6 @@ def test_refusals(caller: Caller, start_worker: StartWorker) -> None:
     assert solve(sources=["s"], supply=["-1"]) == "invalid_body"
     assert solve(supply=["1"]) == "invalid_body"
     caller.value("g")
-    everywhere = {"edges": ["sa", "at"], "amounts": ["inf", "inf"]}
-    assert patch(operation=everywhere) == "unbounded"
     page = caller.ask(Kind.CAPACITIES, "g", CapacitiesArgs())
     assert (page["version"], page["capacity"]) == (1, [1, 1, 1, 1])
     assert caller.value("g") == 2
