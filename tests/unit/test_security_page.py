@@ -27,6 +27,7 @@ from service.store import room
 from service.store.api_keys import MAX_KEYS
 from service.store.blobs import READ_AT_ONCE, RESULT_CHUNK_BYTES
 from service.store.jobs import listing, transitions
+from service.worker import answers
 from service.worker.graph import MAX_KNOWN, MAX_STATES
 from service.worker.membership import heartbeat
 from service.worker.running import consumer, lanes, results
@@ -40,6 +41,7 @@ FIXED = {
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
     "sources, sinks, left vertices of one question": models.MAX_TERMINALS,
+    "sources, and sinks, of each flow state that the answer of an update lists": answers.TERMINALS_SHOWN,
     "paths in one answer": models.MAX_PATHS,
     "edges of all paths in one answer, if the graph has no more": paths.MOST_EDGES,
     "members of a JSON object": numbers.MAX_MEMBERS,
