@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from headrace import Client, _calls
 
 from gpu_engine import formats
 from gpu_engine.types import INFINITE
@@ -114,7 +115,7 @@ def test_a_graph_that_must_be_new(api: Api) -> None:
 
 def test_graphs(api: Api) -> None:
     expected = json.loads(CITY.model_dump_json())
-    assert api.http.get("/v1/graphs").json() == {"graphs": [expected]}
+    assert api.http.get("/v1/graphs").json() == {"graphs": [expected], "next": None}
     one = api.http.get("/v1/graphs/city")
     assert one.json() == expected
     assert one.headers["etag"] == '"7"'
@@ -122,6 +123,20 @@ def test_graphs(api: Api) -> None:
     gone = api.http.delete("/v1/graphs/city", headers={"If-Match": '"7"'})
     assert (gone.status_code, gone.content) == (204, b"")
     assert api.fakes.dispatcher.sent[0].kind is Kind.DELETE
+
+
+def test_pages_of_graphs(api: Api) -> None:
+    api.fakes.catalogue.graphs |= {name: CITY.model_copy(update={"name": name}) for name in ("a", "b", "z")}
+    first = api.http.get("/v1/graphs?limit=2").json()
+    assert ([graph["name"] for graph in first["graphs"]], first["next"]) == (["a", "b"], "b")
+    second = api.http.get("/v1/graphs?limit=2&after=b").json()
+    assert ([graph["name"] for graph in second["graphs"]], second["next"]) == (["city", "z"], None)
+    with Client(str(api.http.base_url)) as client:
+        call = client._caller.ask(_calls.graphs("b"))
+    assert ([graph.name for graph in call.graphs], call.next) == (["city", "z"], None)
+    assert api.http.get("/status").json()["n_graphs"] == 4
+    for path in ("limit=0", "limit=1001", "after=" + "x" * 129):
+        assert api.http.get(f"/v1/graphs?{path}").json()["code"] == "invalid_request"
 
 
 def test_estimate(api: Api) -> None:
@@ -260,7 +275,7 @@ def test_a_condition_that_would_not_be_looked_at_is_refused(api: Api, tag: str) 
         {"edge": [5, 6], "set": [True, False]},
         {"edge": [5, 6], "set": ["1", "2"]},
         {"edge": [5.0, 6.0], "set": [1, 2]},
-        {"edge": [-5, 6], "set": [1, 2]},
+        {"edge": pa.array([2**63, 6], pa.uint64()), "set": [1, 2]},
         {"edge": [5, 6], "set": [1, 2], "add": [1, 2]},
         {"edge": [5, 6], "set": [1, 2], "colour": [1, 2]},
         {"tail": [5, 6], "set": [1, 2]},

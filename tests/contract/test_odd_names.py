@@ -1,5 +1,7 @@
-"""Names as they come: negative, numbers as text, nearly equal, invisible. What a load takes, every route takes and gives
-back unchanged, and no two names are taken for one."""
+"""Names as they come: negative, numbers as text, nearly equal, invisible.
+
+What a load takes, every route takes and gives back unchanged, and no two names are taken for one.
+"""
 
 from collections.abc import Iterator
 from typing import Any

@@ -16,8 +16,8 @@ from gpu_engine.networks.terminals import Terminals
 from service.host.redis_server import find_server
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status
 from service.settings import Settings
-from service.store.catalogue import Catalogue
 from service.store.connection import connect
+from service.store.graphs import Catalogue
 from service.store.keys import Keys
 from tests.graphs import diamond
 from tests.oracle import maximum_flow

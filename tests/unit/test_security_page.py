@@ -23,6 +23,7 @@ from service.models import columns, numbers
 from service.models import flows as models
 from service.queue import dispatcher, replies
 from service.settings import Settings
+from service.store import graphs as listed
 from service.store import room
 from service.store.api_keys import MAX_KEYS
 from service.store.blobs import READ_AT_ONCE, RESULT_CHUNK_BYTES
@@ -42,6 +43,7 @@ FIXED = {
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
     "sources, sinks, left vertices of one question": models.MAX_TERMINALS,
     "sources, and sinks, of each flow state that the answer of an update lists": answers.TERMINALS_SHOWN,
+    "graphs in one answer of `GET /v1/graphs`, or of `/status`": listed.MAX_LISTED,
     "paths in one answer": models.MAX_PATHS,
     "edges of all paths in one answer, if the graph has no more": paths.MOST_EDGES,
     "members of a JSON object": numbers.MAX_MEMBERS,

@@ -63,15 +63,16 @@ async def health(backend: Context) -> dict[str, str | bool]:
 
 @router.get("/status", responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}})
 async def status(request: Request, backend: Context, caller: CallerOf) -> Response:
-    """Version, Redis and its durability, workers, graphs, the last update, the limits in force.
+    """Version, Redis and its durability, workers, graphs, the last update of these, the limits in force.
+
+    Of more than 1,000 graphs it shows the first ones by name; `n_graphs` says how many there are.
 
     A page for people with `Accept: text/html`.
     """
     async with _patience():
-        redis, workers, graphs = await asyncio.gather(
-            backend.dispatcher.watch.ping(), backend.dispatcher.watch.workers(), backend.catalogue.list()
+        redis, workers, page = await asyncio.gather(
+            backend.dispatcher.watch.ping(), backend.dispatcher.watch.workers(), backend.catalogue.page(caller.sees)
         )
-    graphs = [graph for graph in graphs if caller.sees(graph.name)]
     if caller.prefix:  # notes name graphs
         workers = [worker.model_copy(update={"notes": []}) for worker in workers]
     content: dict[str, Any] = {
@@ -79,8 +80,9 @@ async def status(request: Request, backend: Context, caller: CallerOf) -> Respon
         "api": {"pid": os.getpid(), "started_at": backend.started_at},
         "redis": redis,
         "workers": workers,
-        "graphs": graphs,
-        "last_update": max((graph.updated_at for graph in graphs), default=None),
+        "graphs": page.graphs,
+        "n_graphs": page.total,
+        "last_update": max((graph.updated_at for graph in page.graphs), default=None),
         "limits": {name: getattr(backend.settings, name) for name in LIMITS},
     }
     if accepts(request.headers, "text/html"):

@@ -46,7 +46,7 @@ def status_page(content: Mapping[str, Any]) -> Response:
     workers: Sequence[WorkerInfo] = content["workers"]
     graphs: Sequence[GraphInfo] = content["graphs"]
     latest = sorted(graphs, key=lambda graph: graph.updated_at, reverse=True)[:GRAPHS_SHOWN]
-    left_out = f", the latest {GRAPHS_SHOWN} shown" if len(graphs) > GRAPHS_SHOWN else ""
+    left_out = f", the latest {GRAPHS_SHOWN} shown" if content["n_graphs"] > GRAPHS_SHOWN else ""
     started = now.timestamp() - content["api"]["started_at"]
     parts = (
         f"<h1>Headrace {escape(content['version'])}</h1>",
@@ -74,7 +74,7 @@ def status_page(content: Mapping[str, Any]) -> Response:
         _table(
             ("version", "append-only file", "fsync", "#memory", "#limit", "#ping"), [_redis(redis)], "Redis is away."
         ),
-        f"<h2>Graphs: {len(graphs):,}{left_out}</h2>",
+        f"<h2>Graphs: {content['n_graphs']:,}{left_out}</h2>",
         _table(
             (
                 "name",

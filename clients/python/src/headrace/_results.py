@@ -297,6 +297,19 @@ class MatchingResult:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphPage:
+    """Some of the graphs, by name."""
+
+    graphs: tuple[GraphInfo, ...]
+    next: str | None
+    """The last name of this page if there are others behind it."""
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        return cls(tuple(map(GraphInfo.from_json, body["graphs"])), body.get("next"))
+
+
+@dataclass(frozen=True, slots=True)
 class FlowState:
     """What an update did to one terminal set that is kept solved."""
 
