@@ -22,7 +22,7 @@ PACKED_ROWS: Final = 1000
 STEP: Final = 1 << 18
 """Characters of base64 that are read or written at a time."""
 
-Column: TypeAlias = Sequence[int] | Sequence[str]
+Column: TypeAlias = Sequence[int] | Sequence[str] | NDArray[np.int64]
 Unpacked: TypeAlias = NDArray[np.int64] | Texts
 
 

@@ -57,12 +57,12 @@ def unknown_edges(network: Network, operation: OperationLike, rows: EdgeArray) -
     missing = np.flatnonzero(rows < 0)[:ROWS_SHOWN].tolist()
     more = f" (and {count - 1} more)" if count > 1 else ""
     if operation.edges is not None:
-        names = [operation.edges[i] for i in missing]
+        names = [_plain(operation.edges[i]) for i in missing]
         hint = near(network.edge_ids, names[0], "edge", network.n_edges)
         return UnknownEdge(f"there is no edge {_short(names[0])}{more}{hint}", missing, edges=names, field="/edges")
     assert operation.tail is not None
     assert operation.head is not None
-    tail, head = operation.tail[missing[0]], operation.head[missing[0]]
+    tail, head = _plain(operation.tail[missing[0]]), _plain(operation.head[missing[0]])
     for name, field in ((tail, "/tail"), (head, "/head")):
         if network.vertex_labels.rows(_column(name))[0] < 0:
             return unknown_vertices(network, [name], [missing[0]], field=field)
@@ -102,6 +102,11 @@ def _same_but_for_case(names: Names, wanted: str) -> str | None:
     forms += [plain.replace("-", "_"), plain.replace("_", "-"), plain.replace(" ", "_")]
     found = np.flatnonzero(names.rows(forms) >= 0)
     return forms[int(found[0])] if len(found) else None
+
+
+def _plain(name: Any) -> Any:
+    """The name as Python has it: a packed column gives integers of NumPy, whose repr says so."""
+    return name.item() if isinstance(name, np.generic) else name
 
 
 def _short(name: object) -> str:

@@ -1,11 +1,14 @@
 """The base of all JSON bodies, and the one way in: bytes -> exact JSON -> strict model."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from service.errors import ServiceError
 from service.models.faults import refusal
+from service.models.flat import Kind, read_flat
 from service.models.numbers import loads_exact
 
 
@@ -18,9 +21,14 @@ class Body(BaseModel):
 B = TypeVar("B", bound=Body)
 
 
-def parse_body(model: type[B], body: bytes | bytearray | memoryview) -> B:
-    """Read a JSON object into `model`; raises `ServiceError` invalid_body naming the fields at fault."""
-    members = loads_exact(body)
+def parse_body(
+    model: type[B], body: bytes | bytearray | memoryview, columns: Mapping[str, Kind] = MappingProxyType({})
+) -> B:
+    """Read a JSON object into `model`; raises `ServiceError` invalid_body naming the fields at fault.
+
+    `columns` are members that may be long, and are read as arrays if they are plain.
+    """
+    members = (read_flat(body, columns) if columns else None) or loads_exact(body)
     if not isinstance(members, dict):
         given = "an array" if isinstance(members, list) else "a single value"
         example = ", as in {'edges': ['a'], 'set': [4]}".replace("'", '"') if "edges" in model.model_fields else ""

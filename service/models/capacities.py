@@ -1,20 +1,26 @@
 """The body of PATCH capacities: one operation, or a batch of them."""
 
-from collections.abc import Iterator
-from typing import Any, Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from gpu_engine.networks.rounding import Rounding
 from service.errors import ServiceError
 from service.models.body import Body
-from service.models.columns import Amounts, Ids, refuse_infinite, refuse_negative
+from service.models.columns import AmountColumn, Amounts, Ids, refuse_infinite, refuse_negative
 from service.models.faults import ColumnFault
+from service.models.flat import Kind
 from service.packed import PACKED_ROWS, pack
 from service.protocol import Operation, PatchArgs
 
 MAX_OPERATIONS = 10_000
 """Operations in one `batch`; rows have their own limit."""
+
+COLUMNS: Final[Mapping[str, Kind]] = {
+    **dict.fromkeys(("edges", "tail", "head"), "ids"),
+    **dict.fromkeys(("set", "add", "scale"), "amounts"),
+}
 
 EXAMPLES: dict[str, Any] = {
     "set": {"value": {"edges": ["a", "c"], "set": [4, 1.5]}},
@@ -73,7 +79,7 @@ class OperationBody(Body):
             refuse_infinite(amounts, "what is added" if self.add is not None else "a factor", self.verb)
 
     @property
-    def amounts(self) -> list[str] | None:
+    def amounts(self) -> AmountColumn | None:
         return next((a for a in (self.set, self.add, self.scale) if a is not None), None)
 
     @property
@@ -83,7 +89,8 @@ class OperationBody(Body):
 
     @property
     def n_rows(self) -> int:
-        return len(self.edges if self.edges is not None else self.tail or [])
+        column = self.edges if self.edges is not None else self.tail
+        return 0 if column is None else len(column)
 
     def operation(self) -> Operation:
         """The same for a worker. Not validated again: the columns have just been."""

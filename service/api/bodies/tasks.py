@@ -19,7 +19,7 @@ from gpu_engine.networks.validate import check
 from service.api.bodies.arrow import ARROW_STREAM, PatchLimits, capacities_to_arrow, patch_bytes, patch_from_arrow
 from service.errors import ServiceError
 from service.models.body import parse_body
-from service.models.capacities import PatchBody
+from service.models.capacities import COLUMNS, PatchBody
 from service.models.columns import MAX_LABEL_CHARS
 from service.models.flows import FlowField, MaxFlowBody
 from service.models.matching import MatchingBody
@@ -106,9 +106,13 @@ def patch_task(
 ) -> ArgsTask:
     """A batch of changes; what it refuses with more than `limits` is counted where it is read."""
     is_arrow = media_type == ARROW_STREAM
-    read = partial(patch_from_arrow, limits) if is_arrow else partial(parse_body, PatchBody)
+    read = partial(patch_from_arrow, limits) if is_arrow else _patch_from_json
     args = partial(_patch_args, read, limits.max_rows, if_match, solve, rounding)
     return ArgsTask(args, partial(patch_bytes, limits) if is_arrow else _json_bytes, may_be_read_here=not is_arrow)
+
+
+def _patch_from_json(body: memoryview) -> PatchBody:
+    return parse_body(PatchBody, body, COLUMNS)
 
 
 def _flow_args(fields: frozenset[FlowField], body: memoryview) -> MaxFlowArgs:
