@@ -134,7 +134,9 @@ def test_pages_of_graphs(api: Api) -> None:
     with Client(str(api.http.base_url)) as client:
         call = client._caller.ask(_calls.graphs("b"))
     assert ([graph.name for graph in call.graphs], call.next) == (["city", "z"], None)
-    assert api.http.get("/status").json()["n_graphs"] == 4
+    api.fakes.catalogue.graphs |= {f"n{number}": CITY for number in range(300)}
+    status = api.http.get("/status").json()
+    assert (status["n_graphs"], len(status["graphs"])) == (304, 200)
     for path in ("limit=0", "limit=1001", "after=" + "x" * 129):
         assert api.http.get(f"/v1/graphs?{path}").json()["code"] == "invalid_request"
 

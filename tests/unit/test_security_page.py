@@ -18,7 +18,7 @@ from service.api.http import chunks as http_chunks
 from service.api.http import connections as http_connections
 from service.api.http import protocol as http_protocol
 from service.api.replies import sending
-from service.api.routes import graphs
+from service.api.routes import graphs, status_page
 from service.models import columns, numbers
 from service.models import flows as models
 from service.queue import dispatcher, replies
@@ -43,7 +43,8 @@ FIXED = {
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
     "sources, sinks, left vertices of one question": models.MAX_TERMINALS,
     "sources, and sinks, of each flow state that the answer of an update lists": answers.TERMINALS_SHOWN,
-    "graphs in one answer of `GET /v1/graphs`, or of `/status`": listed.MAX_LISTED,
+    "graphs in one answer of `GET /v1/graphs`": listed.MAX_LISTED,
+    "graphs in one answer of `/status`": status_page.GRAPHS_SHOWN,
     "paths in one answer": models.MAX_PATHS,
     "edges of all paths in one answer, if the graph has no more": paths.MOST_EDGES,
     "members of a JSON object": numbers.MAX_MEMBERS,

@@ -17,7 +17,7 @@ from service.api.headers import accepts
 from service.api.metrics import scrape
 from service.api.openapi import PROBLEMS
 from service.api.replies.answers import json_response
-from service.api.routes.status_page import status_page
+from service.api.routes.status_page import GRAPHS_SHOWN, status_page
 from service.errors import ServiceError
 from service.queue.models import RedisInfo
 
@@ -68,13 +68,14 @@ async def health(backend: Context) -> dict[str, str | bool]:
 async def status(request: Request, backend: Context, caller: CallerOf) -> Response:
     """Version, Redis and its durability, workers, graphs, the last update of these, the limits in force.
 
-    Of more than 1,000 graphs it shows the first ones by name; `n_graphs` says how many there are.
+    Of more than 200 graphs it shows the first ones by name; `n_graphs` says how many there are.
 
     A page for people with `Accept: text/html`.
     """
     async with _patience():
+        watch, catalogue = backend.dispatcher.watch, backend.catalogue
         redis, workers, page = await asyncio.gather(
-            backend.dispatcher.watch.ping(), backend.dispatcher.watch.workers(), backend.catalogue.page(caller.sees)
+            watch.ping(), watch.workers(), catalogue.page(caller.sees, limit=GRAPHS_SHOWN)
         )
     if caller.prefix:  # notes name graphs
         workers = [worker.model_copy(update={"notes": []}) for worker in workers]
