@@ -26,7 +26,7 @@ from gpu_engine.cuda.launch.state import saturate, zero_flow
 from gpu_engine.cuda.launch.update import Batch, LoadedBatch
 from gpu_engine.cuda.layout import NARROW_LIMIT, OFFENDERS
 from gpu_engine.cuda.memory import DeviceFull, device_call, next_stream
-from gpu_engine.cuda.transfer import host_copy, put_flow, residual_on_host
+from gpu_engine.cuda.transfer import host_copy, own_supply, put_flow, residual_on_host
 from gpu_engine.cuda.waiting import WORK, wait
 from gpu_engine.cuda.width import needs_wide
 from gpu_engine.engine import WORK_DONE, Control, Cut, FlowState, SolveReport
@@ -207,7 +207,7 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         if state.arcs is None:
             self._arrange(state)
         zero_flow(self._topology, state)
-        state.excess[:] = self._own_supply(state.terminals)
+        state.excess[:] = own_supply(self.network.n_vertices, state.terminals)
         state.source_side[:] = state.role == SOURCE
         saturate(state)
         counters = self._settle(state, control, [False])
@@ -263,19 +263,10 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
     @device_call
     def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
         own = self._own(state)
-        found = certify(self._topology, own, self._own_supply(own.terminals))
+        found = certify(self._topology, own, own_supply(self.network.n_vertices, own.terminals))
         first = [int(found[name]) for name in OFFENDERS]
         side = self._terminal_sides(own)
         return verdict(own.terminals, *side, int(found["across"]), int(found["cut_capacity"]), first)
-
-    def _own_supply(self, terminals: Terminals) -> Array:
-        """`gpu_engine.checks.own_supply`, without sending a vector of zeros."""
-        own = cupy.zeros(self.network.n_vertices, np.int64)
-        for vertices, caps in ((terminals.sources, terminals.supply), (terminals.sinks, -terminals.demand)):
-            capped = np.abs(caps) != INFINITE
-            if capped.any():
-                own[cupy.asarray(vertices[capped])] += cupy.asarray(caps[capped])
-        return own
 
     def _terminal_sides(self, state: CudaFlowState) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """bool each: whether a source, and whether a sink, lies in S."""

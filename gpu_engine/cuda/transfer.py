@@ -11,7 +11,7 @@ from gpu_engine.cuda.launch.arrays import Array, State, Topology, heads_and_reve
 from gpu_engine.cuda.launch.state import arc_capacity, zero_flow
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import UnitArray
+from gpu_engine.types import INFINITE, UnitArray
 
 
 class SolvedState(State, Protocol):
@@ -65,3 +65,13 @@ def _places(network: Network, state: State) -> Iterator[tuple[Array, Array]]:
     there, here = given[kept], state.edge_arc[kept]
     yield there, here
     yield cupy.asarray(network.reverse_arc)[there], heads_and_reverses(state.arcs)[1][here]
+
+
+def own_supply(n_vertices: int, terminals: Terminals) -> Array:
+    """`gpu_engine.checks.own_supply` on the device, int64[n]: a vector of zeros need not be sent there."""
+    own = cupy.zeros(n_vertices, np.int64)
+    for vertices, caps in ((terminals.sources, terminals.supply), (terminals.sinks, -terminals.demand)):
+        capped = np.abs(caps) != INFINITE
+        if capped.any():
+            own[cupy.asarray(vertices[capped])] += cupy.asarray(caps[capped])
+    return own
