@@ -168,6 +168,8 @@ class Unbounded(EngineError):
     """A path of infinite edges leads from a source to a sink; `vertices` are its vertices in order."""
 
     code = "unbounded"
+    terminals: bytes = b""
+    """The `Terminals.key` of the sources and sinks that have no bound."""
 
 
 class NotBipartite(EngineError):

@@ -77,4 +77,6 @@ def refusing(what: str, *failures: type[Exception]) -> Iterator[None]:
         raise
     except failures as failure:
         reason = " ".join(str(failure).split())[:200] or type(failure).__name__
+        if isinstance(failure, UnicodeEncodeError):
+            reason = "half a surrogate pair is no character"
         raise InvalidNetwork(f"{what}: {reason}") from failure

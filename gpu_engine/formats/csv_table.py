@@ -1,8 +1,9 @@
 """CSV with a header: ``tail,head,capacity`` and optionally ``id``, ``undirected`` and ``cost``, in any order.
 
 Vertices are names. Text is numbered in the order it first appears, integers in ascending order; integers that
-are exactly ``0 .. n-1`` are the vertex indices themselves. Capacities are exact decimals or ``inf``, costs are
-exact decimals.
+are exactly ``0 .. n-1`` are the vertex indices themselves. They are integers if every tail and head is written as one
+is, without zeros in front; else all of them are text. Capacities are exact decimals or ``inf``, costs are exact
+decimals.
 """
 
 import io
@@ -36,7 +37,8 @@ OTHER_DIVIDERS: Final = (";", "\t", "|")
 MAX_HEADER_BYTES = 4096
 BLOCK_BYTES = 1 << 16
 
-WHOLE_NUMBER = r"^-?[0-9]{1,18}$"
+WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,17})$"
+"""A name that is an integer. One with zeros in front, as 007, is text: 7 may be another vertex."""
 
 
 def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN) -> EdgeList:

@@ -181,8 +181,11 @@ def _column(arrays: Arrays, name: str, kinds: str) -> NDArray[Any]:
         hint = "; labels go into vertex_labels, of which tail and head are indices" if column.dtype.kind == "U" else ""
         found = f"not {column.dtype} of shape {column.shape}"
         raise InvalidNetwork(f"{name} must be a column of {numbers}, {found}{hint}", field=pointer(name))
-    # Unsigned columns are widened or refused here, so that later subtractions cannot wrap around.
-    return _capacity.from_integers(column, ROWS) if column.dtype.kind == "u" else column
+    if column.dtype.kind != "u" or kinds != "iu":
+        return column
+    # Unsigned numbers of vertices are widened or refused here, so that later subtractions cannot wrap around.
+    ROWS.refuse(column > np.iinfo(np.int64).max, "is too large", what=name)
+    return column.astype(np.int64)
 
 
 def _cost(arrays: Arrays, precision: Precision) -> _capacity.Amounts | None:
@@ -227,12 +230,14 @@ def _names(arrays: Arrays, name: str) -> Names | None:
 def _flags(arrays: Arrays, name: str) -> BoolArray | None:
     flags = arrays.get(name)
     if flags is not None and (flags.dtype.kind != "b" or flags.ndim != 1):
-        raise InvalidNetwork(f"{name} must be a boolean for each edge, not {flags.dtype}{list(flags.shape)}")
+        found = f"not {flags.dtype}{list(flags.shape)}"
+        raise InvalidNetwork(f"{name} must be a boolean for each edge, {found}", field=pointer(name))
     return flags
 
 
 def _undirected(arrays: Arrays) -> bool | BoolArray:
     flags = arrays.get("undirected", np.array(False))
     if flags.dtype.kind != "b" or flags.ndim > 1:
-        raise InvalidNetwork(f"undirected must be boolean, not {flags.dtype}{list(flags.shape)}")
+        found = f"not {flags.dtype}{list(flags.shape)}"
+        raise InvalidNetwork(f"undirected must be boolean, {found}", field="/undirected")
     return bool(flags) if flags.ndim == 0 else flags

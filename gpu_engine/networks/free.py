@@ -45,7 +45,9 @@ def free_vertices(network: Network, terminals: Terminals) -> FreeVertices:
         if meeting != NO_ARC:
             path = _path(network, tree_arc, meeting)
             labels = network.vertex_labels.of(np.array(path[:ROWS_SHOWN], np.int64))
-            raise Unbounded("a path of unlimited edges leads from a source to a sink", vertices=labels)
+            error = Unbounded("a path of unlimited edges leads from a source to a sink", vertices=labels)
+            error.terminals = terminals.key
+            raise error
     return FreeVertices(role, tree_arc, order)
 
 

@@ -21,7 +21,8 @@ from service.queue.dispatcher import Dispatcher
 from service.settings import Settings
 from service.store.api_keys import fetch_keys
 from service.store.blobs import AsyncBlobs
-from service.store.catalogue import Catalogue, GraphInfo
+from service.store.catalogue import GraphInfo
+from service.store.graphs import Catalogue
 from service.store.keys_seen import KeysSeen
 from service.store.sessions import Sessions
 

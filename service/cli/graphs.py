@@ -9,7 +9,7 @@ from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url
 from service.cli.show import Columns, say_facts, say_json, say_table, size, text
 
 if TYPE_CHECKING:
-    from headrace import GraphInfo, PatchResult, Update
+    from headrace import FlowState, GraphInfo, PatchResult, Update
 
 app = typer.Typer()
 
@@ -234,7 +234,7 @@ def _say_patch(done: "PatchResult", json: bool) -> None:
     if done.flow_states:
         typer.echo()
         columns: Columns = {
-            "flow": [_terminals(state.kind, state.sources, state.sinks) for state in done.flow_states],
+            "flow": [_terminals(state) for state in done.flow_states],
             "before": [state.old_value for state in done.flow_states],
             "now": [state.value for state in done.flow_states],
             "found": [state.mode for state in done.flow_states],
@@ -242,8 +242,8 @@ def _say_patch(done: "PatchResult", json: bool) -> None:
         say_table(columns)
 
 
-def _terminals(kind: str, sources: tuple[int | str, ...], sinks: tuple[int | str, ...]) -> str:
-    if kind == "matching":
-        return kind
-    sides = [text(some[0]) if len(some) == 1 else f"{len(some)} vertices" for some in (sources, sinks)]
-    return " to ".join(sides)
+def _terminals(state: "FlowState") -> str:
+    if state.kind == "matching":
+        return state.kind
+    sides = (state.sources, state.n_sources), (state.sinks, state.n_sinks)
+    return " to ".join(text(some[0]) if count == 1 else f"{count} vertices" for some, count in sides)

@@ -31,20 +31,23 @@ MAX_LABEL_CHARS: Final = 1024
 LITERAL: Final = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 """A number as text, which PUT reads as well."""
 AMOUNT_TEXT: Final = r"^(inf|[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)$"
+INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
 
 def check_ids(value: object) -> IdColumn:
-    """A column of ids: all integers ``0 .. 2**63-1``, or all strings. O(n), 5 ms for 100k."""
+    """A column of ids: all integers ``-2**63 .. 2**63-1``, as a load may name them, or all strings. O(n), 5 ms for
+    100k."""
     if isinstance(value, np.ndarray | Texts):  # read by `service.models.flat`, which has checked them
         return value
     if type(value) is not list:
         raise ColumnFault(f"should be an array, as in {_as_column(value)}")
     kinds = set(map(type, value))
     if kinds <= {int}:
-        if value and not (min(value) >= 0 and max(value) <= INT64_MAX):
-            wrong = [row for row, v in enumerate(value) if not 0 <= v <= INT64_MAX]
-            raise ColumnFault(f"row {wrong[0]}: {shown(value[wrong[0]])} is no id: integers are 0 .. 2**63-1", wrong)
+        if value and not (min(value) >= INT64_MIN and max(value) <= INT64_MAX):
+            wrong = [row for row, v in enumerate(value) if not INT64_MIN <= v <= INT64_MAX]
+            found = f"row {wrong[0]}: {shown(value[wrong[0]])} is no id"
+            raise ColumnFault(f"{found}: integers are -2**63 .. 2**63-1", wrong)
     elif kinds == {str}:
         if max(map(len, value)) > MAX_LABEL_CHARS:
             wrong = [row for row, v in enumerate(value) if len(v) > MAX_LABEL_CHARS]
@@ -151,7 +154,7 @@ Ids: TypeAlias = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": INT64_MAX}},
+                {"type": "array", "items": {"type": "integer", "minimum": INT64_MIN, "maximum": INT64_MAX}},
                 {"type": "array", "items": {"type": "string", "maxLength": MAX_LABEL_CHARS}},
             ]
         }

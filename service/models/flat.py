@@ -168,8 +168,12 @@ def _texts(view: memoryview, text: Bytes, at: int) -> tuple[Texts, int]:
     data, lengths = text[first : last + 1][inside], closing - opening - 1
     if (data == _BACKSLASH).any() or (data < _SPACE).any() or lengths.max() > MAX_LABEL_BYTES:
         raise _NotPlain
+    offsets = np.append(0, np.cumsum(lengths))
+    begins = data[offsets[:-1][lengths > 0]]
+    if (begins & 0xC0 == 0x80).any():  # the second half of a character, the first of which ends the text before
+        raise _NotPlain
     try:
         data.tobytes().decode()
     except UnicodeDecodeError:
         raise _NotPlain from None
-    return Texts(data, np.append(0, np.cumsum(lengths))), _match(_ARRAY_END, view, last + 1).end()
+    return Texts(data, offsets), _match(_ARRAY_END, view, last + 1).end()

@@ -185,12 +185,17 @@ class FlowStateChange(BaseModel):
 
     kind: Literal["max-flow", "matching"] = "max-flow"
     sources: list[int] | list[str]
+    """The first 100 of them. None are listed for a matching, whose terminals are all vertices with edges."""
+    n_sources: int
     sinks: list[int] | list[str]
-    """Sources and sinks are both empty for a matching: its terminals are all vertices with edges."""
+    """The first 100 of them, as for `sources`."""
+    n_sinks: int
     old_value: Any
     value: Any
-    """None while `mode` is pending: the re-solve was cancelled, and the next question does it."""
-    mode: Literal["unchanged", "warm", "cold", "pending"]
+    """None while `mode` is pending: the re-solve was cancelled, and the next question does it. None as well if `mode`
+    is unbounded: unlimited edges lead from a source to a sink now, the state is not kept, and its question is refused.
+    """
+    mode: Literal["unchanged", "warm", "cold", "pending", "unbounded"]
     certificate: CertificateInfo | None
     timings_ms: dict[str, float] = {}
 

@@ -100,7 +100,11 @@ class EstimateInfo(MemoryInfo):
 
 
 class GraphList(BaseModel):
+    """A page of the graphs, by name."""
+
     graphs: list[GraphInfo]
+    next: str | None = None
+    """For `after`, to get the next page; null: there are no more."""
 
 
 class CapacitiesInfo(BaseModel):

@@ -12,14 +12,13 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
 
 import redis
-import redis.asyncio
 from pydantic import BaseModel
 
 from service.errors import ServiceError
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys
 from service.store.log import Fenced
-from service.store.snapshots import SnapshotInfo, read_listed
+from service.store.snapshots import read_listed
 from service.store.states import TTL_S
 from service.store.watched import Read, watched
 
@@ -84,47 +83,6 @@ class Found:
     """The worker that is to serve it."""
     held: Held | None = None
     """None: there is none, or it is being loaded or removed just now."""
-
-
-class Catalogue:
-    """The reading side, for API processes."""
-
-    def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
-        self._redis: Any = client
-        self._keys = keys
-
-    async def get(self, name: str) -> GraphInfo | None:
-        """The graph; None: there is none of the name. One that is replaced between two looks is found all the same."""
-        known = None
-        while (graph_id := await self._redis.hget(self._keys.names, name)) not in (None, known):
-            row = await self._redis.hgetall(self._keys.graph(graph_id.decode()))
-            if b"version" in row:
-                return read_info(name, row)
-            known = graph_id
-        return None
-
-    async def snapshots(self, name: str) -> list[SnapshotInfo] | None:
-        """The snapshots of a graph, the newest first; None for an unknown graph."""
-        graph_id = await self._redis.hget(self._keys.names, name)
-        if graph_id is None:
-            return None
-        return read_listed(await self._redis.get(self._keys.snapshots(graph_id.decode())))
-
-    async def _fetch_names(self) -> dict[str, str]:
-        names = await self._redis.hgetall(self._keys.names)
-        return {name.decode(): graph_id.decode() for name, graph_id in sorted(names.items())}
-
-    async def list(self) -> list[GraphInfo]:
-        """All graphs, by name. Two round trips, and more for each that was replaced meanwhile."""
-        names = await self._fetch_names()
-        async with self._redis.pipeline(transaction=False) as pipe:
-            for graph_id in names.values():
-                pipe.hgetall(self._keys.graph(graph_id))
-            rows = await pipe.execute()
-        there = [read_info(name, row) for name, row in zip(names, rows, strict=True) if b"version" in row]
-        replaced = [name for name, row in zip(names, rows, strict=True) if b"version" not in row]
-        there += [info for name in replaced if (info := await self.get(name)) is not None]
-        return sorted(there, key=lambda info: info.name)
 
 
 class Registry:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Final
 
 import numpy as np
 
@@ -38,6 +39,9 @@ from service.worker.columns import (
 )
 from service.worker.graph import Answer, Graph, Solved
 from service.worker.json_writer import Raw
+
+TERMINALS_SHOWN: Final = 100
+"""Sources, and sinks, of each flow state that the answer of a PATCH lists."""
 
 
 def amount(network: Network, units: int) -> Raw:
@@ -207,17 +211,8 @@ def _solved(
 
 
 def solved_state(graph: Graph, solved: Solved, old: SolveReport | None, answer: Answer | None) -> dict[str, object]:
-    """One resident flow state after a PATCH; `answer` is None if its solve was cancelled: it is solved when asked.
-
-    The terminals of a matching are not listed: they are all vertices with edges, at each PATCH the same.
-    """
-    network, matching = graph.network, solved.kind is Kind.MATCHING
-    common: dict[str, object] = {
-        "kind": solved.kind.value,
-        "sources": [] if matching else labels(network.vertex_labels, listed(solved.terminals.sources)),
-        "sinks": [] if matching else labels(network.vertex_labels, listed(solved.terminals.sinks)),
-        "old_value": None if old is None else amount(network, old.value),
-    }
+    """One resident flow state after a PATCH; `answer` is None if its solve was cancelled: it is solved when asked."""
+    network, common = graph.network, _named_state(graph, solved, old)
     if answer is None:
         return common | {"value": None, "mode": "pending", "certificate": None, "timings_ms": {}}
     timings_ms = {"solve": answer.solve_ms, "certificate": answer.certificate_ms}
@@ -226,6 +221,30 @@ def solved_state(graph: Graph, solved: Solved, old: SolveReport | None, answer: 
         "mode": answer.report.mode.value,
         "certificate": certificate(network, answer.certificate),
         "timings_ms": rounded(timings_ms),
+    }
+
+
+def unbounded_state(graph: Graph, solved: Solved) -> dict[str, object]:
+    """A flow state that a PATCH left without a bound: it is not kept, and a question for it is refused."""
+    nothing: dict[str, object] = {"value": None, "mode": "unbounded", "certificate": None, "timings_ms": {}}
+    return _named_state(graph, solved, solved.report) | nothing
+
+
+def _named_state(graph: Graph, solved: Solved, old: SolveReport | None) -> dict[str, object]:
+    """Which state it is: its first terminals by name, and how many there are.
+
+    A graph has 16 states of up to a million terminals each, and each PATCH answers with all of them. The terminals of
+    a matching are not listed: they are all vertices with edges, at each PATCH the same.
+    """
+    network, ends = graph.network, solved.terminals
+    most = 0 if solved.kind is Kind.MATCHING else TERMINALS_SHOWN
+    return {
+        "kind": solved.kind.value,
+        "sources": labels(network.vertex_labels, listed(ends.sources[:most])),
+        "n_sources": len(ends.sources),
+        "sinks": labels(network.vertex_labels, listed(ends.sinks[:most])),
+        "n_sinks": len(ends.sinks),
+        "old_value": None if old is None else amount(network, old.value),
     }
 
 

@@ -10,12 +10,12 @@ from typing import Final, Protocol
 
 from gpu_engine.checks import Certificate
 from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
-from gpu_engine.errors import Cancelled, EngineError, TimedOut
+from gpu_engine.errors import Cancelled, EngineError, TimedOut, Unbounded
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, on_cuda
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.networks.updates import CapacityTable
+from gpu_engine.networks.updates import CapacityTable, Change
 from service.protocol import Kind
 from service.store.log import Applied
 from service.store.snapshots import KnownKey
@@ -147,6 +147,25 @@ class Graph:
         for solved in self.states.values():
             if solved.proven_at == self.version:
                 solved.proven_at = version
+
+    def update(self, change: Change) -> list[Solved]:
+        """Give the engine and the table what a checked batch changes.
+
+        A flow state that the change leaves without a bound is closed: what was once asked must not stand in the way of
+        an update. Returns those that were closed, the most recently used first. Raises `CapacityOverflow` before
+        anything changes. O(k) for each state, and O(n + m) where unlimited edges come or go.
+        """
+        unbounded: list[Solved] = []
+        while len(change.rows):
+            try:
+                self.engine.update(change.rows, change.effective)
+                self.table.apply(change)
+                break
+            except Unbounded as error:  # nothing has changed
+                solved = self.states[error.terminals]
+                unbounded.append(solved)
+                self.close(solved)
+        return unbounded
 
     def remember(self, version: int, applied: Applied) -> None:
         self.known[applied.key] = KnownKey(version=version, applied=applied)

@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import redis
@@ -24,7 +24,7 @@ from service.store.written import wait_written
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.counters import Counters
-from service.worker.graph import Graph
+from service.worker.graph import Graph, Solved
 from service.worker.metrics import WorkerMetrics
 from service.worker.past import Past
 from service.worker.running.results import Results
@@ -43,6 +43,17 @@ ChangesOf: TypeAlias = Callable[[Graph], Changes]
 NO_ROWS: Final = np.empty(0, np.int64)
 
 log = structlog.get_logger(__name__)
+
+
+class Committed(NamedTuple):
+    """An update that is in the log."""
+
+    version: int
+    applied: Applied
+    timings_ms: dict[str, float]
+    """By step; empty if it was in the log before."""
+    unbounded: list[Solved]
+    """Flow states that it left without a bound, and that were closed."""
 
 
 class Patcher:
@@ -106,7 +117,7 @@ class Patcher:
         for tries_left in reversed(range(MAX_TRIES)):
             graph = self._copies.ensure(command.graph)
             try:
-                version, applied, timings_ms = self._commit(graph, command, args, change_of)
+                version, applied, timings_ms, unbounded = self._commit(graph, command, args, change_of)
                 break
             except Fenced as error:
                 log.warning("fenced", graph=command.graph, error=str(error))
@@ -121,31 +132,32 @@ class Patcher:
         solving_since = time.perf_counter()
         # An answer given again, after later updates, says nothing of flows: they are at another version.
         wanted = args.solve == "all" and graph.version == version
-        solved = self._solve_all(graph, task.control) if wanted else []
+        shown = [answers.unbounded_state(graph, solved) for solved in unbounded] if wanted else []
+        shown += self._solve_all(graph, task.control) if wanted else []
         ended = time.perf_counter()
         timings_ms |= {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
         wait_written(self._redis, self._keys)
         counts = {"applied": applied.applied, "skipped": applied.skipped, "unchanged": applied.unchanged}
-        answer = {"version": version} | counts | {"flow_states": solved, "timings_ms": answers.rounded(timings_ms)}
+        answer = {"version": version} | counts | {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
         return written(self._results, answer, Envelope(version=version))
 
-    def _commit(
-        self, graph: Graph, command: Command, args: PatchArgs | RestoreArgs, change_of: ChangesOf
-    ) -> tuple[int, Applied, dict[str, float]]:
-        """Version and counts of the command, now in the log if it was not before. All or nothing."""
+    def _commit(self, graph: Graph, command: Command, args: PatchArgs | RestoreArgs, change_of: ChangesOf) -> Committed:
+        """See to it that the command is in the log. All or nothing."""
         key = command.idempotency_key or command.id
         known = graph.known.get(key)
         if known is not None:
             if known.applied.digest != command.body_digest:
                 raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")
-            return known.version, known.applied, {}
+            return Committed(known.version, known.applied, {}, [])
         check_version(command.graph, graph.version, args.if_match)
         began = time.perf_counter()
         change, costs = change_of(graph)
         rows = change.rows if costs is None else np.union1d(change.rows, costs.rows)
         counts = {"applied": len(rows), "skipped": change.skipped, "unchanged": change.unchanged}
         applied = Applied(key=key, commit=uuid.uuid4().hex, digest=command.body_digest, **counts)
-        self._apply(graph, change, costs)  # refuses before it changes anything
+        unbounded = graph.update(change)  # refuses before it changes anything
+        if costs is not None:
+            costs_of(graph.costs).apply(costs)
         applied_at = time.perf_counter()
         entry = Entry(graph.version + 1, applied, change, costs)
         try:
@@ -161,15 +173,8 @@ class Patcher:
         graph.remember(entry.version, applied)
         graph.unsaved += 1
         self._saver.save_soon(graph)
-        return entry.version, applied, {"apply": 1e3 * (applied_at - began), "log": 1e3 * (logged_at - applied_at)}
-
-    def _apply(self, graph: Graph, change: Change, costs: CostChange | None) -> None:
-        """Apply the change to engine and tables. Nobody sees it before it is logged; else the copy is dropped."""
-        if len(change.rows):
-            graph.engine.update(change.rows, change.effective)
-            graph.table.apply(change)
-        if costs is not None:
-            costs_of(graph.costs).apply(costs)
+        timings_ms = {"apply": 1e3 * (applied_at - began), "log": 1e3 * (logged_at - applied_at)}
+        return Committed(entry.version, applied, timings_ms, unbounded)
 
     def _solve_all(self, graph: Graph, control: Control) -> list[dict[str, object]]:
         """Solve every flow state of the graph again, the most recently used first. Returns what is answered of each."""

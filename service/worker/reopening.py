@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from gpu_engine.engine import Control
-from gpu_engine.errors import Cancelled, EngineError
+from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
 from service.protocol import Kind
 from service.store.states import Noted
 from service.worker.copies import Copies
@@ -104,10 +104,12 @@ class Reopener:
                 self._reopen(graph, graph.to_reopen[-1], control)
             except Cancelled:
                 return tries - 1
-            except (EngineError, MemoryError) as error:  # no room without displacing others, or not solvable any more
+            except (OutOfMemory, MemoryError) as error:  # no room without displacing others
                 log.info("not_reopened", graph=name, error=str(error))
                 graph.to_reopen.clear()
                 return 0
+            except EngineError as error:  # not solvable any more: an update has left it without a bound
+                log.info("not_reopened", graph=name, error=str(error))
             graph.to_reopen.pop()
             return TRIES
 

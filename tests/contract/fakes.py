@@ -27,6 +27,7 @@ from service.settings import Settings
 from service.store.api_keys import ApiKey, KeyRing
 from service.store.blobs import BrokenBlob
 from service.store.catalogue import GraphInfo
+from service.store.graphs import MAX_LISTED, GraphPage
 from service.store.jobs.events import JobEvent
 from service.store.jobs.listing import JobPage, Mark, Sees
 from service.store.jobs.record import JobInfo
@@ -224,8 +225,10 @@ class FakeCatalogue:
     def __init__(self) -> None:
         self.graphs = {"city": CITY}
 
-    async def list(self) -> list[GraphInfo]:
-        return list(self.graphs.values())
+    async def page(self, sees: Sees, after: str = "", limit: int = MAX_LISTED) -> GraphPage:
+        seen = [info for name, info in sorted(self.graphs.items()) if sees(name)]
+        behind = [info for info in seen if info.name > after]
+        return GraphPage(behind[:limit], behind[limit - 1].name if len(behind) > limit else None, len(seen))
 
     async def get(self, name: str) -> GraphInfo | None:
         if name == "explode":

@@ -165,7 +165,7 @@ def test_probes_need_no_key(api: Api) -> None:
 
 def test_a_prefix_hides_all_other_graphs(api: Api) -> None:
     town, city = make_key(api, prefix="town-"), make_key(api, prefix="ci")
-    assert api.http.get("/v1/graphs", headers=town).json() == {"graphs": []}
+    assert api.http.get("/v1/graphs", headers=town).json() == {"graphs": [], "next": None}
     assert len(api.http.get("/v1/graphs", headers=city).json()["graphs"]) == 1
     assert api.http.get("/status", headers=town).json()["graphs"] == []
     for _, method, path, body in CALLS:

@@ -90,6 +90,8 @@ def test_the_unexpected_is_a_500_without_internals(api: Api) -> None:
         ("GET", "/v1/graphs/" + "x" * 129, "invalid_request"),
         ("GET", "/v1/graphs/caf%C3%A9", "invalid_request"),
         ("GET", "/v1/graphs/city/capacities?limit=0", "invalid_request"),
+        ("GET", "/v1/graphs/city/capacities?limit=1&limit=2", "invalid_request"),
+        ("GET", "/v1/graphs/city/capacities?offset=1&limit=1&offset=1", "invalid_request"),
         ("GET", "/v1/graphs/city/capacities?limit=100001", "invalid_request"),
         ("GET", "/v1/graphs/city/capacities?offset=-1", "invalid_request"),
         ("GET", "/v1/graphs/city/capacities?offset=" + "9" * 30, "invalid_request"),
@@ -107,7 +109,15 @@ def test_paths_and_parameters(api: Api, method: str, path: str, code: str) -> No
         assert response.headers["allow"]
 
 
-@pytest.mark.parametrize("path", ["/v1/graphs/city/capacities?solve=some", "/v1/graphs/.x/capacities"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/graphs/city/capacities?solve=some",
+        "/v1/graphs/city/capacities?solve=all&solve=none",
+        "/v1/graphs/city/capacities?solve=none&%73olve=none",
+        "/v1/graphs/.x/capacities",
+    ],
+)
 def test_parameters_of_patch(api: Api, path: str) -> None:
     check_problem(api.http.patch(path, json=PATCH), "invalid_request")
 

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from headrace import Client, _calls
 
 from gpu_engine import formats
 from service.protocol import Kind
@@ -90,7 +91,7 @@ def test_a_graph_that_must_be_new(api: Api) -> None:
 
 def test_graphs(api: Api) -> None:
     expected = json.loads(CITY.model_dump_json())
-    assert api.http.get("/v1/graphs").json() == {"graphs": [expected]}
+    assert api.http.get("/v1/graphs").json() == {"graphs": [expected], "next": None}
     one = api.http.get("/v1/graphs/city")
     assert one.json() == expected
     assert one.headers["etag"] == '"7"'
@@ -98,6 +99,22 @@ def test_graphs(api: Api) -> None:
     gone = api.http.delete("/v1/graphs/city", headers={"If-Match": '"7"'})
     assert (gone.status_code, gone.content) == (204, b"")
     assert api.fakes.dispatcher.sent[0].kind is Kind.DELETE
+
+
+def test_pages_of_graphs(api: Api) -> None:
+    api.fakes.catalogue.graphs |= {name: CITY.model_copy(update={"name": name}) for name in ("a", "b", "z")}
+    first = api.http.get("/v1/graphs?limit=2").json()
+    assert ([graph["name"] for graph in first["graphs"]], first["next"]) == (["a", "b"], "b")
+    second = api.http.get("/v1/graphs?limit=2&after=b").json()
+    assert ([graph["name"] for graph in second["graphs"]], second["next"]) == (["city", "z"], None)
+    with Client(str(api.http.base_url)) as client:
+        call = client._caller.ask(_calls.graphs("b"))
+    assert ([graph.name for graph in call.graphs], call.next) == (["city", "z"], None)
+    api.fakes.catalogue.graphs |= {f"n{number}": CITY for number in range(300)}
+    status = api.http.get("/status").json()
+    assert (status["n_graphs"], len(status["graphs"])) == (304, 200)
+    for path in ("limit=0", "limit=1001", "after=" + "x" * 129):
+        assert api.http.get(f"/v1/graphs?{path}").json()["code"] == "invalid_request"
 
 
 def test_estimate(api: Api) -> None:

@@ -122,7 +122,7 @@ def test_a_condition_that_would_not_be_looked_at_is_refused(api: Api, tag: str) 
         {"edge": [5, 6], "set": [True, False]},
         {"edge": [5, 6], "set": ["1", "2"]},
         {"edge": [5.0, 6.0], "set": [1, 2]},
-        {"edge": [-5, 6], "set": [1, 2]},
+        {"edge": pa.array([2**63, 6], pa.uint64()), "set": [1, 2]},
         {"edge": [5, 6], "set": [1, 2], "add": [1, 2]},
         {"edge": [5, 6], "set": [1, 2], "colour": [1, 2]},
         {"tail": [5, 6], "set": [1, 2]},

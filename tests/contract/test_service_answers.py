@@ -1,6 +1,7 @@
 """What the service says about itself, and the id of each request."""
 
 import re
+import socket
 
 import pytest
 
@@ -26,6 +27,20 @@ def test_service(api: Api) -> None:
     assert status["graphs"][0]["name"] == "city"
     assert status["last_update"] == "2026-01-31T12:00:00Z"
     assert status["limits"]["max_patch_rows"] == 100
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/health"])
+def test_probes_may_be_asked_by_head(api: Api, path: str) -> None:
+    """Many monitors and load balancers ask so. The connection is good for what follows: there was no body."""
+    asked, whole = api.http.head(path), api.http.get(path)
+    assert (asked.status_code, asked.content, whole.status_code) == (200, b"", 200)
+    assert asked.headers["content-length"] == whole.headers["content-length"]
+    api.fakes.dispatcher.known_workers = []
+    assert api.http.head(path).status_code == api.http.get(path).status_code == (200 if path == "/livez" else 503)
+    with socket.create_connection(api.address) as connection:
+        connection.sendall(f"HEAD {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        said = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert said.endswith(b"\r\n\r\n")
 
 
 def test_metrics(api: Api) -> None:

@@ -62,7 +62,7 @@ def test_amounts_are_literals() -> None:
         ('{"edges": [0, 1], "set": [1, 1e999999999]}', "capacity_overflow", [1]),
         ('{"edges": [0, true], "set": [1, 2]}', "invalid_body", [1]),
         ('{"edges": [0, 1.0], "set": [1, 2]}', "invalid_body", [1]),
-        ('{"edges": [0, -1], "set": [1, 2]}', "invalid_body", [1]),
+        ('{"edges": [0, -9223372036854775809], "set": [1, 2]}', "invalid_body", [1]),
         ('{"edges": [0, 9223372036854775808], "set": [1, 2]}', "invalid_body", [1]),
     ],
 )

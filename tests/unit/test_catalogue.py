@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from service.store.catalogue import Catalogue, Registry
+from service.store.catalogue import Registry
+from service.store.graphs import Catalogue
 from service.store.keys import Keys
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker
@@ -60,8 +61,8 @@ def test_all_graphs_are_listed_while_one_is_replaced(
         return make(**options)
 
     monkeypatch.setattr(client, "pipeline", pipeline)
-    listed = caller.run(Catalogue(client, caller.dispatcher.keys).list())
-    assert [info.name for info in listed] == ["g", "h"]
+    listed = caller.run(Catalogue(client, caller.dispatcher.keys).page(lambda _: True))
+    assert [info.name for info in listed.graphs] == ["g", "h"]
 
 
 def test_a_graph_that_is_gone_is_gone(caller: Caller, client: Any, keys: Keys, replace: Any) -> None:
@@ -69,7 +70,30 @@ def test_a_graph_that_is_gone_is_gone(caller: Caller, client: Any, keys: Keys, r
     catalogue = Catalogue(caller.dispatcher.client, keys)
     assert caller.run(catalogue.get("g")) is None
     assert caller.run(catalogue.get("h")) is None
-    assert caller.run(catalogue.list()) == []
+    assert caller.run(catalogue.page(lambda _: True)).graphs == []
+
+
+def test_graphs_come_in_pages(
+    caller: Caller, client: Any, keys: Keys, replace: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some are read at a time. Those whose names are not for the caller count for nothing."""
+    monkeypatch.setattr("service.store.graphs.READ_AT_ONCE", 2)
+    row = client.hgetall(keys.graph(client.hget(keys.names, "g").decode()))
+    for number in range(7):
+        client.hset(keys.names, f"n{number}", f"id-{number}")
+        client.hset(keys.graph(f"id-{number}"), mapping=row)
+    catalogue = Catalogue(caller.dispatcher.client, keys)
+    found, after = [], ""
+    while True:
+        page = caller.run(catalogue.page(lambda name: name not in ("g", "h"), after, limit=3))
+        assert page.total == 7
+        found.append([info.name for info in page.graphs])
+        if page.next is None:
+            break
+        after = page.next
+    assert found == [["n0", "n1", "n2"], ["n3", "n4", "n5"], ["n6"]]
+    whole = caller.run(catalogue.page(lambda name: name.startswith("n"), limit=7))
+    assert (len(whole.graphs), whole.next) == (7, None)
 
 
 @pytest.mark.parametrize("guess", [None, "another", "its id"])

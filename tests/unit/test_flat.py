@@ -166,6 +166,16 @@ def test_bytes_that_are_no_text() -> None:
     same(body.replace(b'"set"', b'"s\xfft"'))
 
 
+def test_halves_of_a_character_in_two_texts_make_none() -> None:
+    """Without the quotes between them they would: each text has to be one by itself."""
+    halves = body_of(WORDS, AMOUNTS).replace(b'00007","road', b'00007\xc3","\xa9 road')
+    assert "é".encode() in halves.replace(b'","', b"")
+    assert not same(halves)
+    assert "invalid_body" in args(halves, fast=True)
+    empty = body_of(WORDS, AMOUNTS).replace(b'"road 00007"', b'""').replace(b"00008", "é".encode())
+    assert same(empty)
+
+
 def test_short_bodies_and_columns_are_left_to_the_parser() -> None:
     assert read_flat(b'{"edges":[1],"set":[2]}', COLUMNS) is None
     few = array([json.dumps(f"{i} {'x' * 100}") for i in range(LEAST_ROWS - 1)])

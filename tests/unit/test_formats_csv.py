@@ -26,6 +26,14 @@ def test_dense_integers_are_indices_and_others_are_names() -> None:
     assert edges.tail.tolist() == [2, 0]
 
 
+@pytest.mark.parametrize("written", ["007", "00", "-0", "-07", "+7", "7.0", "7e0"])
+def test_what_is_not_written_as_integers_are_is_text(written: str) -> None:
+    """A postal code keeps its zeros, and 7 is another vertex than 007."""
+    edges = read_csv(f"tail,head,capacity,id\n{written},7,1,{written}\n7,0,1,7\n".encode())
+    assert edges.vertex_labels == [written, "7", "0"]
+    assert edges.edge_ids == [written, "7"]
+
+
 def test_optional_columns_in_any_order() -> None:
     edges = read_csv(b'undirected,capacity,id,head,tail\ntrue,1,"x,y",1,0\n0,2,z,1,0\n')
     assert edges.edge_ids == ["x,y", "z"]

@@ -145,7 +145,7 @@ def test_sum_of_scale_and_size_is_an_overflow() -> None:
         ({"source": -1}, "source -1 is no vertex"),
         ({"sink": "a"}, "sink must be a vertex index"),
         ({"colour": 1}, "unknown field 'colour'"),
-        ({"tail": ["\ud800", "b"], "head": ["b", "c"]}, "text"),
+        ({"tail": ["\ud800", "b"], "head": ["b", "c"]}, "names must be text: half a surrogate pair is no character"),
     ],
 )
 def test_bodies_refused(changes: dict[str, Any], message: str) -> None:

@@ -100,6 +100,8 @@ def test_research_archives_refused(changes: dict[str, Any], message: str) -> Non
         ({"tail": np.array([0.0, 1.0])}, "tail must be a column of integers"),
         ({"tail": np.array([0, 1], dtype=object)}, "object are not read"),
         ({"edge_ids": np.array([1, 1])}, "edge id 1 occurs"),
+        ({"edge_ids": np.array([1, 2**63], np.uint64)}, "row 1: edge_ids is too large"),
+        ({"tail": np.array([2**64 - 1, 1], np.uint64)}, "row 0: tail is too large"),
         ({"undirected": np.array([1, 0])}, "undirected must be boolean"),
         ({"decimals": 12}, "decimals must be"),
         ({"colour": 12}, "unknown array 'colour'"),

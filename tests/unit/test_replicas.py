@@ -2,7 +2,7 @@
 
 from service.protocol import Kind, MaxFlowArgs, Operation, PatchArgs
 from service.settings import Settings
-from service.store.catalogue import Catalogue
+from service.store.graphs import Catalogue
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of
 

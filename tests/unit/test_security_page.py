@@ -18,16 +18,18 @@ from service.api.http import chunks as http_chunks
 from service.api.http import connections as http_connections
 from service.api.http import protocol as http_protocol
 from service.api.replies import sending
-from service.api.routes import graphs, sessions
+from service.api.routes import graphs, sessions, status_page
 from service.models import columns, numbers
 from service.models import flows as models
 from service.queue import dispatcher, replies
 from service.settings import Settings
+from service.store import graphs as listed
 from service.store import room
 from service.store.api_keys import MAX_KEYS
 from service.store.blobs import READ_AT_ONCE, RESULT_CHUNK_BYTES
 from service.store.jobs import listing, transitions
 from service.store.sessions import SESSION_S, SESSIONS_OF_A_KEY
+from service.worker import answers
 from service.worker.graph import MAX_KNOWN, MAX_STATES
 from service.worker.membership import heartbeat
 from service.worker.running import consumer, lanes, results
@@ -42,6 +44,9 @@ FIXED = {
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
     "sources, sinks, left vertices of one question": models.MAX_TERMINALS,
+    "sources, and sinks, of each flow state that the answer of an update lists": answers.TERMINALS_SHOWN,
+    "graphs in one answer of `GET /v1/graphs`": listed.MAX_LISTED,
+    "graphs in one answer of `/status`": status_page.GRAPHS_SHOWN,
     "paths in one answer": models.MAX_PATHS,
     "edges of all paths in one answer, if the graph has no more": paths.MOST_EDGES,
     "members of a JSON object": numbers.MAX_MEMBERS,

@@ -1,4 +1,7 @@
-"""Query parameters that nobody reads are refused: `?dry_run=true` that is dropped in silence would be a real change."""
+"""Query parameters that nobody reads are refused: `?dry_run=true` that is dropped in silence would be a real change.
+
+So is a parameter that is there twice, of which only one would count, and not the same one for a proxy as for us.
+"""
 
 from fastapi import Request
 
@@ -13,9 +16,12 @@ async def refuse_unknown_parameters(request: Request) -> None:
     if not request.scope["query_string"] or not path.startswith("/v1/"):
         return
     known = query_parameters(request.app, request.method, path)
-    for name in request.query_params:
+    names = [name for name, _ in request.query_params.multi_items()]
+    for place, name in enumerate(names):
         if name not in known:
             there = f"; there {'is' if len(known) == 1 else 'are'} {', '.join(known) or 'none'}"
             hint = did_you_mean(name, known, there)
             detail = f"there is no query parameter {name[:100]!r} for {request.method} {path}{hint}"
             raise ServiceError("invalid_request", detail, parameter=name[:100])
+        if name in names[:place]:  # of a few that are known: the first unknown name ends this
+            raise ServiceError("invalid_request", f"the query parameter {name!r} is there twice", parameter=name)

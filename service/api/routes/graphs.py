@@ -43,6 +43,7 @@ from service.protocol import DeleteArgs, Kind, LoadArgs
 from service.settings import Settings
 from service.store.catalogue import GraphInfo, IfMatch, LoadedInfo, check_version
 from service.store.connection import AWAY
+from service.store.graphs import MAX_LISTED
 
 router = APIRouter(prefix="/v1", tags=["graphs"], responses=PROBLEMS)
 W = TypeVar("W", bound=IfMatch)
@@ -50,9 +51,15 @@ MAX_SMALL_BODY_BYTES: Final = 64 * 1024
 
 
 @router.get("/graphs", response_model=GraphList)
-async def list_graphs(backend: Context, caller: CallerOf) -> Response:
-    """All graphs the key is good for, with their versions and bytes."""
-    return json_response({"graphs": [graph for graph in await backend.catalogue.list() if caller.sees(graph.name)]})
+async def list_graphs(
+    backend: Context,
+    caller: CallerOf,
+    limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = MAX_LISTED,
+    after: Annotated[str, Query(max_length=128, description="`next` of the page before.")] = "",
+) -> Response:
+    """The graphs the key is good for, by name, with their versions and bytes, a page at a time."""
+    page = await backend.catalogue.page(caller.sees, after, limit)
+    return json_response({"graphs": page.graphs, "next": page.next})
 
 
 @router.put(

@@ -17,7 +17,7 @@ from service.api.headers import accepts
 from service.api.metrics import scrape
 from service.api.openapi import PROBLEMS
 from service.api.replies.answers import json_response
-from service.api.routes.status_page import status_page
+from service.api.routes.status_page import GRAPHS_SHOWN, status_page
 from service.errors import ServiceError
 from service.queue.models import RedisInfo
 
@@ -39,12 +39,14 @@ async def front() -> Response:
     return RedirectResponse("/status", 307)
 
 
+@router.head("/livez", include_in_schema=False)
 @router.get("/livez")
 async def livez() -> dict[str, str]:
     """The event loop turns."""
     return {"status": "live"}
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz")
 async def readyz(backend: Context) -> dict[str, str]:
     """Redis answers and at least one worker is ready; else 503 worker_unavailable."""
@@ -55,6 +57,7 @@ async def readyz(backend: Context) -> dict[str, str]:
     return {"status": "ready"}
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health")
 async def health(backend: Context) -> dict[str, str | bool]:
     """What /livez and /readyz say, in one answer: 200 if both are well, else 503 worker_unavailable."""
@@ -63,15 +66,17 @@ async def health(backend: Context) -> dict[str, str | bool]:
 
 @router.get("/status", responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}})
 async def status(request: Request, backend: Context, caller: CallerOf) -> Response:
-    """Version, Redis and its durability, workers, graphs, the last update, the limits in force.
+    """Version, Redis and its durability, workers, graphs, the last update of these, the limits in force.
+
+    Of more than 200 graphs it shows the first ones by name; `n_graphs` says how many there are.
 
     A page for people with `Accept: text/html`.
     """
     async with _patience():
-        redis, workers, graphs = await asyncio.gather(
-            backend.dispatcher.watch.ping(), backend.dispatcher.watch.workers(), backend.catalogue.list()
+        watch, catalogue = backend.dispatcher.watch, backend.catalogue
+        redis, workers, page = await asyncio.gather(
+            watch.ping(), watch.workers(), catalogue.page(caller.sees, limit=GRAPHS_SHOWN)
         )
-    graphs = [graph for graph in graphs if caller.sees(graph.name)]
     if caller.prefix:  # notes name graphs
         workers = [worker.model_copy(update={"notes": []}) for worker in workers]
     content: dict[str, Any] = {
@@ -79,8 +84,9 @@ async def status(request: Request, backend: Context, caller: CallerOf) -> Respon
         "api": {"pid": os.getpid(), "started_at": backend.started_at},
         "redis": redis,
         "workers": workers,
-        "graphs": graphs,
-        "last_update": max((graph.updated_at for graph in graphs), default=None),
+        "graphs": page.graphs,
+        "n_graphs": page.total,
+        "last_update": max((graph.updated_at for graph in page.graphs), default=None),
         "limits": {name: getattr(backend.settings, name) for name in LIMITS},
     }
     if accepts(request.headers, "text/html"):

@@ -97,8 +97,13 @@ class AsyncClient:
         await self._caller.command(calls.delete_graph(name, if_version), timeout_s)
 
     async def graphs(self) -> tuple[results.GraphInfo, ...]:
-        """All graphs."""
-        return await self._caller.ask(calls.graphs())
+        """All graphs, by name; asked for in pages of 1,000."""
+        page = await self._caller.ask(calls.graphs())
+        found = page.graphs
+        while page.next is not None:
+            page = await self._caller.ask(calls.graphs(page.next))
+            found += page.graphs
+        return found
 
     async def estimate(
         self,

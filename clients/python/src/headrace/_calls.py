@@ -156,8 +156,8 @@ def graph(name: str) -> Call[results.GraphInfo]:
     return Call("GET", graph_path(name), results.GraphInfo.from_json)
 
 
-def graphs() -> Call[tuple[results.GraphInfo, ...]]:
-    return Call("GET", "/v1/graphs", _each("graphs", results.GraphInfo.from_json))
+def graphs(after: str | None = None) -> Call[results.GraphPage]:
+    return Call("GET", "/v1/graphs", results.GraphPage.from_json, params={} if after is None else {"after": after})
 
 
 def delete_graph(name: str, if_version: int | None = None) -> Call[None]:

@@ -97,8 +97,13 @@ class Client:
         self._caller.command(calls.delete_graph(name, if_version), timeout_s)
 
     def graphs(self) -> tuple[results.GraphInfo, ...]:
-        """All graphs."""
-        return self._caller.ask(calls.graphs())
+        """All graphs, by name; asked for in pages of 1,000."""
+        page = self._caller.ask(calls.graphs())
+        found = page.graphs
+        while page.next is not None:
+            page = self._caller.ask(calls.graphs(page.next))
+            found += page.graphs
+        return found
 
     def estimate(
         self,

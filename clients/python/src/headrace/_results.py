@@ -79,20 +79,35 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphPage:
+    """Some of the graphs, by name."""
+
+    graphs: tuple[GraphInfo, ...]
+    next: str | None
+    """The last name of this page if there are others behind it."""
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        return cls(tuple(map(GraphInfo.from_json, body["graphs"])), body.get("next"))
+
+
+@dataclass(frozen=True, slots=True)
 class FlowState:
     """What an update did to one terminal set that is kept solved."""
 
     sources: tuple[Vertex, ...]
-    """Not listed for a matching, nor are its sinks."""
+    """The first 100 of `n_sources`. None are listed for a matching, nor are its sinks."""
     sinks: tuple[Vertex, ...]
     old_value: Exact | None
     value: Exact | None
-    """None while the state waits for its next solve (`solve="none"`)."""
+    """None if its solve was cancelled (`mode` is "pending"), or if it has no bound any more ("unbounded")."""
     mode: str | None
     certificate: Certificate | None
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     kind: str = "max-flow"
     """Or "matching": then the values are its sizes."""
+    n_sources: int = 0
+    n_sinks: int = 0
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -106,6 +121,8 @@ class FlowState:
             certificate=Certificate.from_json(certificate) if certificate else None,
             timings_ms=timings(body),
             kind=body.get("kind", "max-flow"),
+            n_sources=body.get("n_sources", len(body["sources"])),
+            n_sinks=body.get("n_sinks", len(body["sinks"])),
         )
 
 
