@@ -112,6 +112,19 @@ def test_every_version_that_is_kept(client: Client, history: History, tmp_path: 
     assert graph.refresh().version == 5, "nothing was changed"
 
 
+def test_an_earlier_version_has_the_costs_that_it_had(client: Client, http: httpx.Client, tmp_path: Path) -> None:
+    http.put("/v1/graphs/priced", json=CITY | {"cost": [1, 2.5, -1, 0, 3]}).raise_for_status()
+    graph = client.graph("priced")
+    graph.patch(edges=["s-a", "ü"], set=[4, 0.5], column="cost")
+    graph.patch(edges=["s-a"], set=[9])
+    for version, costs in ((1, [1, 2.5, -1, 0, 3]), (2, [4, 2.5, -1, 0, 0.5]), (3, [4, 2.5, -1, 0, 0.5])):
+        for suffix in ("npz", "arrow"):
+            file = tmp_path / f"{version}.{suffix}"
+            graph.export(file, version=version)
+            page = client.put_graph("priced-again", file).capacities()
+            assert (page.cost, page.capacity[0]) == (costs, 9 if version == 3 else 3)
+
+
 def test_what_is_no_snapshot_is_refused(http: httpx.Client, history: History) -> None:
     path = "/v1/graphs/city/snapshots"
     missing = http.get(f"{path}/5")

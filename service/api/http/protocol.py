@@ -221,12 +221,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what cannot be read as a request, and close."""
-        status = STATUS[CODE]
-        body = to_json(
-            {"type": "about:blank", "title": TITLES[CODE], "status": status, "code": CODE, "detail": msg, "rows": []}
-        )
-        head = f"HTTP/1.1 {status} Bad Request\r\ncontent-type: application/problem+json\r\nconnection: close\r\n"
-        self.transport.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        self.transport.write(_not_http(msg))
         self.transport.close()
 
     def _read(self) -> None:
@@ -343,3 +338,13 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+
+def _not_http(detail: str) -> bytes:
+    """The whole refusal of what is no request: head and body."""
+    status = STATUS[CODE]
+    body = to_json(
+        {"type": "about:blank", "title": TITLES[CODE], "status": status, "code": CODE, "detail": detail, "rows": []}
+    )
+    head = f"HTTP/1.1 {status} Bad Request\r\ncontent-type: application/problem+json\r\nconnection: close\r\n"
+    return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
