@@ -29,14 +29,12 @@ MAX_LITERAL: Final = 40
 """Characters of an amount."""
 MAX_LABEL_BYTES: Final = 1024
 
-_MEMBER: Final = re.compile(rb'[ \t\r\n]*+"([a-z_]{1,32}+)"[ \t\r\n]*+:[ \t\r\n]*+')
-_SCALAR: Final = re.compile(rb'"[ !#-\[\]-~]{0,100}+"|-?(?:0|[1-9][0-9]{0,17}+)(?![0-9.eE])|true|false|null')
-_NEXT: Final = re.compile(rb"[ \t\r\n]*+([,}])")
-_BEGIN: Final = re.compile(rb"[ \t\r\n]*+\{")
-_END: Final = re.compile(rb"[ \t\r\n]*+\Z")
-_ARRAY: Final = re.compile(rb"\[[ \t\r\n]*+")
-_ARRAY_END: Final = re.compile(rb"[ \t\r\n]*+\]")
-_SEPARATOR: Final = re.compile(rb",[ \t\r\n]{0,100}+")
+SCALAR_BYTES: Final = 200
+"""Within so many a scalar has to end."""
+
+_BLANKS: Final = re.compile(rb"[ \t\r\n]+")
+_NAME: Final = re.compile(rb'"([a-z_]{1,32})"')
+_JSON: Final = json.JSONDecoder()
 _QUOTE, _COMMA, _MINUS, _POINT, _ZERO, _NINE, _BACKSLASH, _SPACE, _BRACKET = b'",-.09\\ ]'
 _IN_NUMBERS: Final = np.isin(np.arange(256), list(b"0123456789-.,"))
 _BLANK: Final = np.isin(np.arange(256), list(b" \t\r\n"))
@@ -60,33 +58,48 @@ def read_flat(body: bytes | bytearray | memoryview, kinds: Mapping[str, Kind]) -
 
 def _members(view: memoryview, text: Bytes, kinds: Mapping[str, Kind]) -> dict[str, Any]:
     members: dict[str, Any] = {}
-    at, going = _match(_BEGIN, view, 0).end(), True
+    at, going = _past(view, _past_blanks(view, 0), b"{"), True
     while going:
-        member = _match(_MEMBER, view, at)
-        name, at = member[1].decode(), member.end()
-        if name in members:
+        found = _NAME.match(view, _past_blanks(view, at))
+        if found is None or (name := found[1].decode()) in members:
             raise _NotPlain
-        if name in kinds:
-            members[name], at = _column(view, text, at, kinds[name])
-        else:
-            scalar = _match(_SCALAR, view, at)
-            members[name], at = json.loads(scalar[0]), scalar.end()
-        after = _match(_NEXT, view, at)
-        going, at = after[1] == b",", after.end()
-    _match(_END, view, at)
+        at = _past_blanks(view, _past(view, _past_blanks(view, found.end()), b":"))
+        members[name], at = _column(view, text, at, kinds[name]) if name in kinds else _scalar(view, at)
+        at = _past_blanks(view, at)
+        going = view[at : at + 1] == b","
+        at = _past(view, at, b"," if going else b"}")
+    if _past_blanks(view, at) != len(view):
+        raise _NotPlain
     return members
 
 
-def _match(pattern: re.Pattern[bytes], view: memoryview, at: int) -> re.Match[bytes]:
-    found = pattern.match(view, at)
-    if found is None:
+def _past_blanks(view: memoryview, at: int) -> int:
+    found = _BLANKS.match(view, at)
+    return at if found is None else found.end()
+
+
+def _past(view: memoryview, at: int, sign: bytes) -> int:
+    """The place behind a sign that must be there."""
+    if view[at : at + 1] != sign:
         raise _NotPlain
-    return found
+    return at + 1
+
+
+def _scalar(view: memoryview, at: int) -> tuple[Any, int]:
+    """A short value that is no array, object, fraction or text with an escape, and where it ends."""
+    try:
+        some = bytes(view[at : at + SCALAR_BYTES]).decode("latin-1")
+        value, length = _JSON.raw_decode(some)
+    except ValueError:
+        raise _NotPlain from None
+    if isinstance(value, float | list | dict) or "\\" in some[:length] or length == SCALAR_BYTES:
+        raise _NotPlain
+    return value, at + length
 
 
 def _column(view: memoryview, text: Bytes, at: int, kind: Kind) -> tuple[Column, int]:
     """The column that begins at a bracket, and where it ends."""
-    at = _match(_ARRAY, view, at).end()
+    at = _past_blanks(view, _past(view, at, b"["))
     if at == len(text):
         raise _NotPlain
     if text[at] == _QUOTE and kind == "ids":
@@ -155,7 +168,9 @@ def _texts(view: memoryview, text: Bytes, at: int) -> tuple[Texts, int]:
     if count < LEAST_ROWS:
         raise _NotPlain
     opening, closing = opening[:count], closing[:count]
-    separator = _match(_SEPARATOR, view, int(closing[0]) + 1)[0]
+    separator = bytes(view[int(closing[0]) + 1 : int(opening[1])])
+    if len(separator) > SCALAR_BYTES or separator.strip(b" \t\r\n") != b"," or separator[0] != _COMMA:
+        raise _NotPlain
     if (opening[1:] - closing[:-1] != 1 + len(separator)).any():
         raise _NotPlain
     first, last = int(opening[0]), int(closing[-1])
@@ -176,4 +191,4 @@ def _texts(view: memoryview, text: Bytes, at: int) -> tuple[Texts, int]:
         data.tobytes().decode()
     except UnicodeDecodeError:
         raise _NotPlain from None
-    return Texts(data, offsets), _match(_ARRAY_END, view, last + 1).end()
+    return Texts(data, offsets), _past(view, _past_blanks(view, last + 1), b"]")

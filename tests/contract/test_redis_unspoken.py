@@ -18,6 +18,7 @@ from tests.api_process import api_process
 BODIES = {
     "{name}": {"tail": [0], "head": [1], "capacity": [3]},
     "capacities": {"edges": [0], "set": [1]},
+    "costs": {"edges": [0], "set": [1]},
     "graphs:estimate": {"n_vertices": 2, "n_edges": 1},
     "{name}:copy": {"to": "h"},
     "{name}:restore": {"version": 1},
@@ -31,7 +32,7 @@ def test_a_redis_that_has_gone_is_not_described(tmp_path: Path) -> None:
 
     def ask(route: tuple[str, str]) -> httpx.Response:
         method, path = route
-        address = url + path.format(name="g", job_id="j")
+        address = url + path.format(name="g", job_id="j", version=1)
         return httpx.request(method, address, json=BODIES.get(path.rpartition("/")[2]), trust_env=False, timeout=60)
 
     with redis_server.running(settings) as server, api_process(settings.redis_location) as api:

@@ -141,7 +141,7 @@ def set_json(amount: object) -> PatchBody:
 
 def set_arrow(amount: Any, **more: Any) -> PatchBody:
     column = pa.array([amount], pa.uint64() if isinstance(amount, int) and amount >= 2**63 else None)
-    return patch_from_arrow(PatchLimits(10, 1 << 20), memoryview(arrow(edge=[1], set=column, **more)))
+    return patch_from_arrow(PatchBody, PatchLimits(10, 1 << 20), memoryview(arrow(edge=[1], set=column, **more)))
 
 
 def patched(body: PatchBody) -> list[int]:

@@ -68,6 +68,7 @@ NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("GET", "/v1/jobs"): Scope.READ,
     ("GET", "/v1/jobs/{job_id}"): Scope.READ,
     ("GET", "/v1/jobs/{job_id}/events"): Scope.READ,
+    ("GET", "/v1/jobs/{job_id}/result"): Scope.READ,
     ("DELETE", "/v1/jobs/{job_id}"): Scope.UPDATE,
 }
 

@@ -19,6 +19,9 @@ HeadraceError
       +-- NotBipartite          not_bipartite
       +-- Unbounded             unbounded
       +-- CapacityOverflow      capacity_overflow
+      +-- CostOverflow          cost_overflow
+      +-- NoCosts               no_costs
+      +-- Infeasible            infeasible
       +-- AlreadyExists         already_exists
       +-- VersionConflict       version_conflict
       +-- VersionUnavailable    version_unavailable
