@@ -66,7 +66,7 @@ def _members(view: memoryview, text: Bytes, kinds: Mapping[str, Kind]) -> dict[s
         at = _past_blanks(view, _past(view, _past_blanks(view, found.end()), b":"))
         members[name], at = _column(view, text, at, kinds[name]) if name in kinds else _scalar(view, at)
         at = _past_blanks(view, at)
-        going = view[at : at + 1] == b","
+        going = bytes(view[at : at + 1]) == b","
         at = _past(view, at, b"," if going else b"}")
     if _past_blanks(view, at) != len(view):
         raise _NotPlain
@@ -80,7 +80,7 @@ def _past_blanks(view: memoryview, at: int) -> int:
 
 def _past(view: memoryview, at: int, sign: bytes) -> int:
     """The place behind a sign that must be there."""
-    if view[at : at + 1] != sign:
+    if bytes(view[at : at + 1]) != sign:
         raise _NotPlain
     return at + 1
 
