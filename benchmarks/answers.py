@@ -1,6 +1,6 @@
 """A benchmark of wrong answers is worth nothing: what every run is held to."""
 
-from gpu_engine.checks import Certificate
+from gpu_engine.checks.certificate import Certificate
 
 
 class WrongAnswer(Exception):

@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.checks import Certificate
+from gpu_engine.checks.certificate import Certificate
 from gpu_engine.footprint import Footprint, Needs
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals

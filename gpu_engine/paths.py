@@ -7,10 +7,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from gpu_engine.checks.flows import FlowProof
 from gpu_engine.cpu.pseudoflow import POLL_MASK
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
-from gpu_engine.flow_checks import FlowProof
 from gpu_engine.footprint import Footprint, Room, unlimited
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.checks import Certificate
+from gpu_engine.checks.certificate import Certificate
 from gpu_engine.engine import Control, Cut, Engine, FlowState, SolveReport
 from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint, Needs, Room, unlimited

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gpu_engine.checks.flows import prove_flow
 from gpu_engine.engine import Engine, FlowState, Mode
 from gpu_engine.errors import Unbounded
-from gpu_engine.flow_checks import prove_flow
 from gpu_engine.networks.network import Network
 from tests.oracle import maximum_flow
 from tests.random_networks import random_edges, random_terminals, random_update

@@ -1,6 +1,6 @@
 """The certificate of a repaired flow state, in proportion to what has changed since the last one.
 
-`gpu_engine.checks.certify` proves the five conditions of a state from nothing, in O(n + m). Once that is done, a
+`checks.certificate.certify` proves the five conditions of a state from nothing, in O(n + m). Once that is done, a
 condition can fail only where something has changed: at an edge with a new capacity, at an arc whose residual is
 another, or at a vertex whose excess or side is another. An `Audit` keeps what was proven last and is told what the
 engine changes; `Audit.certificate` reads the present arrays and checks all five conditions there:
@@ -25,7 +25,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.checks import Certificate, failures
+from gpu_engine.checks.certificate import Certificate, failures
 from gpu_engine.networks.free import ORDINARY, SOURCE, free_vertices
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -91,7 +91,7 @@ class Audit:
         excess: UnitArray,
         source_side: BoolArray,
     ) -> Certificate:
-        """Check what was noted; ``capacity`` int64[arcs], the others as `gpu_engine.checks.certify` has them.
+        """Check what was noted; ``capacity`` int64[arcs], the others as `checks.certificate.certify` has them.
 
         The audit goes on from the state as it is now. O(edges noted and arcs of vertices noted). An invalid outcome
         may also mean that something was not noted: a full check decides.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.checks import Certificate, certify, own_supply
+from gpu_engine.checks.certificate import Certificate, certify, own_supply
 from gpu_engine.cpu import derive, repair, sides
 from gpu_engine.cpu.audit import Audit
 from gpu_engine.cpu.derive import go_on

@@ -16,7 +16,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.checks import Certificate, verdict
+from gpu_engine.checks.certificate import Certificate, verdict
 from gpu_engine.cpu import derive
 from gpu_engine.cuda.arrange import Arrangement, sinks_first
 from gpu_engine.cuda.launch.arrays import Array, Topology, new_arcs

@@ -43,7 +43,7 @@ UPDATE_RESULT: Final = np.dtype(
 """The answer to an update: see `UpdateResult` in update.cu."""
 
 OFFENDERS: Final = ("residual", "balance", "terminal", "crossing", "side")
-"""The conditions of a certificate, in the order of `gpu_engine.checks`."""
+"""The conditions of a certificate, in the order of `gpu_engine.checks.certificate`."""
 
 FINDINGS: Final = np.dtype([(name, "i4") for name in (*OFFENDERS, "pad")] + [("across", "i8"), ("cut_capacity", "i8")])
 """The answer of a certificate's scan: see `Findings` in certify.cu."""

@@ -68,7 +68,7 @@ def _places(network: Network, state: State) -> Iterator[tuple[Array, Array]]:
 
 
 def own_supply(n_vertices: int, terminals: Terminals) -> Array:
-    """`gpu_engine.checks.own_supply` on the device, int64[n]: a vector of zeros need not be sent there."""
+    """`gpu_engine.checks.certificate.own_supply` on the device, int64[n]: a vector of zeros need not be sent there."""
     own = cupy.zeros(n_vertices, np.int64)
     for vertices, caps in ((terminals.sources, terminals.supply), (terminals.sinks, -terminals.demand)):
         capped = np.abs(caps) != INFINITE

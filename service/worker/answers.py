@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from gpu_engine.checks import Certificate
-from gpu_engine.cost_checks import CostProof
+from gpu_engine.checks.certificate import Certificate
+from gpu_engine.checks.costs import CostProof
+from gpu_engine.checks.flows import FlowProof
 from gpu_engine.engine import Cut, SolveReport
-from gpu_engine.flow_checks import FlowProof
 from gpu_engine.matching import Matching
 from gpu_engine.mincost.cheapest import CheapestFlow
 from gpu_engine.networks.bipartite import unit

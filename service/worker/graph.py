@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from gpu_engine.checks import Certificate
+from gpu_engine.checks.certificate import Certificate
 from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, EngineError, TimedOut, Unbounded
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, on_cuda

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpu_engine.cost_checks import prove_cheapest
+from gpu_engine.checks.costs import prove_cheapest
+from gpu_engine.checks.flows import prove_flow, prove_paths
 from gpu_engine.engine import Control
-from gpu_engine.flow_checks import prove_flow, prove_paths
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
 from gpu_engine.mincost.potentials import potentials

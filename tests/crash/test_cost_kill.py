@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpu_engine.cost_checks import prove_cheapest
+from gpu_engine.checks.costs import prove_cheapest
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.generators import grid
 from gpu_engine.mincost.cheapest import cheapest_flow

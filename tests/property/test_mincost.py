@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gpu_engine.cost_checks import CostProof, prove_cheapest
+from gpu_engine.checks.costs import CostProof, prove_cheapest
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control
 from gpu_engine.errors import Infeasible, Unbounded

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from ortools.graph.python import min_cost_flow
 
+from gpu_engine.checks.flows import prove_flow, prove_paths
 from gpu_engine.cpu.cycles import cancel_cycles
 from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, Unbounded
-from gpu_engine.flow_checks import prove_flow, prove_paths
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals

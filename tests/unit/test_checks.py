@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from gpu_engine.checks import Certificate, certify, own_supply, verdict
-from gpu_engine.flow_checks import prove_flow
+from gpu_engine.checks.certificate import Certificate, certify, own_supply, verdict
+from gpu_engine.checks.flows import prove_flow
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpu_engine.cost_checks import CostProof, prove_cheapest
+from gpu_engine.checks.costs import CostProof, prove_cheapest
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.mincost.potentials import potentials

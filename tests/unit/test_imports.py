@@ -54,7 +54,9 @@ FORBIDDEN: Mapping[str, tuple[str, ...]] = {
 NEVER_REACHED: Mapping[str, tuple[str, ...]] = {
     "service.api.app": ("service.worker", *SOLVING),
     "service.worker.process": ("service.api", "service.models", "headrace", *WEB),
-    "gpu_engine.checks": ENGINES,
+    "gpu_engine.checks.certificate": ENGINES,
+    "gpu_engine.checks.flows": ENGINES,
+    "gpu_engine.checks.costs": (*ENGINES, "gpu_engine.mincost"),
 }
 """Not even through other modules of ours."""
 

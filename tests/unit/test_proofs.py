@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpu_engine.checks import Certificate
+from gpu_engine.checks.certificate import Certificate
 from gpu_engine.engine import Control, Mode, SolveReport
 from gpu_engine.networks.terminals import Terminals
 from service.worker.graph import COMPLETE_EVERY, Graph, NotProven

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from gpu_engine.checks import certify
+from gpu_engine.checks.certificate import certify
+from gpu_engine.checks.flows import prove_flow
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control, Mode
 from gpu_engine.errors import Cancelled, CapacityOverflow, InvalidNetwork, InvalidTerminals, SourceIsSink, Unbounded
-from gpu_engine.flow_checks import prove_flow
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals

@@ -14,10 +14,10 @@ from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.cpu.cycles import cancel_cycles
 from gpu_engine.paths import decompose
-from gpu_engine.cost_checks import prove_cheapest
+from gpu_engine.checks.costs import prove_cheapest
 from gpu_engine.engine import Control
 from gpu_engine.mincost.cheapest import cheapest_flow
-from gpu_engine.flow_checks import prove_flow, prove_paths
+from gpu_engine.checks.flows import prove_flow, prove_paths
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
 from gpu_engine.networks.network import Network

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from gpu_engine.checks.flows import FlowProof, prove_flow, prove_paths
 from gpu_engine.engine import Control
-from gpu_engine.flow_checks import FlowProof, prove_flow, prove_paths
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.paths import Paths, decompose
 from gpu_engine.types import UnitArray

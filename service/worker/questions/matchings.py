@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpu_engine.checks import Certificate
+from gpu_engine.checks.certificate import Certificate
 from gpu_engine.engine import Control, Engine, Mode, SolveReport
 from gpu_engine.footprint import Footprint
 from gpu_engine.matching import Matching, read_matching

@@ -3,7 +3,7 @@
 import time
 from functools import partial
 
-from gpu_engine.cost_checks import CostProof, prove_cheapest
+from gpu_engine.checks.costs import CostProof, prove_cheapest
 from gpu_engine.errors import EngineError, Infeasible, InvalidNetwork, Unbounded
 from gpu_engine.footprint import Footprint
 from gpu_engine.mincost.cheapest import CheapestFlow, cheapest_flow

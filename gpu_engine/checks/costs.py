@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from gpu_engine.flow_checks import FlowProof, prove_flow
+from gpu_engine.checks.flows import FlowProof, prove_flow
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import BoolArray, UnitArray

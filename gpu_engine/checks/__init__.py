@@ -1,0 +1,1 @@
+"""Proofs of answers, from the network and the answer alone: nothing here knows an engine or a solver."""
