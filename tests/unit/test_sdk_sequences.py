@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from headrace import AmountColumn, Column, Names, Side, UnexpectedAnswer
+from headrace import AmountColumn, Column, Names, Side, UnexpectedAnswer, Update
 from headrace._amounts import INFINITY
+from headrace._bodies import json_body
 from headrace._files_of_columns import read_npz
 from headrace._flows import Cut
 from headrace._sequences import SHOWN, Texts
@@ -136,3 +137,15 @@ def test_slices_are_columns() -> None:
     column: Column[bool] = Column(np.array([True, False, True]))
     assert column[1:] == [False, True]
     assert [type(flag) for flag in column] == [bool] * 3
+
+
+def test_columns_of_an_answer_may_be_sent_back() -> None:
+    """As in: close the first edges of a cut."""
+    edges: Names[int] = Names.of([60, 67, 225])
+    assert Update(edges=edges[:2], op="close").as_json() == {"edges": [60, 67], "op": "close"}
+    names: Names[str] = Names.of(["a", "b"])
+    amounts = AmountColumn.of(np.array([150, 200]), 2)
+    sent = json_body(Update(edges=names, set=amounts).as_json()).data
+    assert isinstance(sent, bytes)
+    assert json.loads(sent) == {"edges": ["a", "b"], "set": [1.5, 2]}
+    assert Update(edges=range(3), op="reopen").as_json()["edges"] == [0, 1, 2]

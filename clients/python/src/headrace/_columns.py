@@ -56,10 +56,11 @@ class GraphColumns(TypedDict, total=False):
 
 
 def as_column(given: Any) -> Any:
-    """A pandas or Polars Series, or an Arrow array, as NumPy; sets and views as lists; anything else as it is."""
+    """A pandas or Polars Series, or an Arrow array, as NumPy; what else is iterated over, columns of an answer among it,
+    as a list of its values; anything else as it is."""
     if hasattr(given, "to_numpy"):
         return np.asarray(given.to_numpy())
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Sequence | np.ndarray | Mapping):
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | list | tuple | np.ndarray | Mapping):
         return list(given)
     return given
 
