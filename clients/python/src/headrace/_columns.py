@@ -56,7 +56,7 @@ class GraphColumns(TypedDict, total=False):
 
 
 def as_column(given: Any) -> Any:
-    """A pandas or Polars Series, or an Arrow array, as NumPy; what else is iterated over, such as a column of an answer,
+    """A pandas or Polars Series, or an Arrow array, as NumPy; what else is iterated over (a column of an answer, say)
     as a list of its values; anything else as it is."""
     if hasattr(given, "to_numpy"):
         return np.asarray(given.to_numpy())
