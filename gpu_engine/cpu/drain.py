@@ -64,12 +64,19 @@ def run_pseudoflow(
 
 @njit(nogil=True, cache=True)
 def move_excess(
-    flow: Pseudoflow, forest: Forest, reach: Reach, side: BoolArray, begin: int, slots: NDArray[np.int64]
+    flow: Pseudoflow,
+    forest: Forest,
+    reach: Reach,
+    side: BoolArray,
+    begin: int,
+    repair: bool,
+    slots: NDArray[np.int64],
 ) -> bool:
     """Move excess to deficits until none can; returns False if cancelled (then ``side`` is not written).
 
     ``side`` bool[n] becomes the excesses' side of a minimum cut through the ordinary vertices. ``begin``: the side from
-    which the pseudoflow algorithm starts, AHEAD for the excesses, BEHIND for the deficits, or EITHER.
+    which the pseudoflow algorithm starts, AHEAD for the excesses, BEHIND for the deficits, or EITHER. ``repair``: see
+    `drain`.
     """
     narrow, wide = sampled_capacities(flow)
     ends = list_ends(flow, reach)
@@ -79,7 +86,7 @@ def move_excess(
     if matched:
         greedy.match(flow, forest.label, reach.trail, slots)
         ends = list_ends(flow, reach)
-    attempted = attempt(flow, reach, ends, budget_for(flow, ends, narrow, matched), slots)
+    attempted = attempt(flow, reach, ends, budget_for(flow, ends, narrow, matched, repair), slots)
     if slots[CANCEL] != 0:
         return False
     if attempted.kind == GAVE_UP:
@@ -102,6 +109,7 @@ def drain_kernel(
     reach: Reach,
     side: BoolArray,
     begin: int,
+    repair: bool,
     slots: NDArray[np.int64],
     mirror: int | None,
 ) -> bool:
@@ -111,7 +119,7 @@ def drain_kernel(
     pushed = saturate_unlimited(flow, mirror)
     if mirror is not None:
         negate(flow.excess)
-    done: bool = move_excess(flow, forest, reach, side, begin, slots)
+    done: bool = move_excess(flow, forest, reach, side, begin, repair, slots)
     if mirror is not None:
         negate(flow.excess)
     undo_saturation(flow, pushed, mirror)
@@ -132,6 +140,7 @@ def drain(
     *,
     mirrored: bool = False,
     exact: bool = False,
+    repair: bool = False,
 ) -> BoolArray:
     """Push positive excess to deficits and unlimited vertices until none can reach one (phase 1 only).
 
@@ -140,6 +149,7 @@ def drain(
     Returns R, bool[n]: it holds every ordinary vertex that still has excess, neither a deficit nor an unlimited
     vertex, and no residual arc leaves it except to vertices outside.
     Unless ``exact``, ordinary vertices outside R may lack more than before, and unlimited ones hold as much more.
+    ``repair`` says that most of the flow is there already, which decides how long the attempt of a small cut may take.
     Mirrored, deficits are filled from excess instead: swap excess and deficit, arc and reverse arc, above.
 
     Once ``control`` is cancelled it returns within about a millisecond; residuals and excess are then a valid
@@ -160,5 +170,5 @@ def drain(
     )
     # If exact, it starts at the caller's excesses: deficits that the saturation made stay in place until it is undone.
     begin = (BEHIND if mirrored else AHEAD) if exact else EITHER
-    drain_kernel(flow, scratch.forest(n), scratch.reach(n), side, begin, control.slots, 0 if mirrored else None)
+    drain_kernel(flow, scratch.forest(n), scratch.reach(n), side, begin, repair, control.slots, 0 if mirrored else None)
     return side

@@ -132,7 +132,7 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
         sources = np.flatnonzero(state.source_side).astype(np.int32)
         repair.saturate(*self._csr, sources, state.residual, state.excess, state.source_side)
         scanned_before = control.progress()["arcs_scanned"]
-        self._drain(state, control, deficits=False)
+        self._drain(state, control, deficits=False, repair=False)
         state.cold_arcs_scanned = control.progress()["arcs_scanned"] - scanned_before
         state.value = self._value(state)
         return control.progress()
@@ -185,7 +185,7 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
             start = start[: self._search(state, control, start, deficits, reach, limit)]
         if not len(start):
             return
-        self._drain(state, control, deficits=deficits)
+        self._drain(state, control, deficits=deficits, repair=True)
 
     def _search(
         self, state: CpuFlowState, control: Control, start: VertexArray, deficits: bool, reach: int, limit: int
@@ -215,12 +215,13 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
             state.audit.note(SCRATCH.changed[:n_changed].copy())
         return left
 
-    def _drain(self, state: CpuFlowState, control: Control, *, deficits: bool) -> None:
+    def _drain(self, state: CpuFlowState, control: Control, *, deficits: bool, repair: bool) -> None:
         """Settle one whole side; raises `Cancelled` with the state a pseudoflow that can be settled later."""
         state.audit = None
         if not control.cancelled:
             role = sides.drain_roles(state.role, state.source_side, deficits)
-            moved = drain(self.network, state.residual, state.excess, role, control, SCRATCH, mirrored=deficits)
+            arrays = state.residual, state.excess, role
+            moved = drain(self.network, *arrays, control, SCRATCH, mirrored=deficits, repair=repair)
             if not control.cancelled:
                 held = sides.move(moved, state.source_side, state.excess, not deficits)
                 state.value += held if deficits else -held

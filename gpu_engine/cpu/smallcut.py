@@ -54,6 +54,10 @@ FEW_PATHS: Final = 64
 FEW_SHARE: Final = 16.0
 """Where at most so many paths can exist, each as wide as a narrow arc, an attempt may scan this many sizes."""
 
+FEW_PATHS_OF_REPAIR: Final = 8
+REPAIR_SHARE: Final = 1.0
+"""The two of a repair: there the pseudoflow algorithm too has little to do."""
+
 SHALLOW_SHARE: Final = 6.0
 """An attempt may scan this many sizes where the sides meet after few layers, as they do in networks without long
 distances: few phases are needed there."""
@@ -82,6 +86,8 @@ class Budget(NamedTuple):
     """For the whole attempt."""
     phase: float
     """For the search of one phase."""
+    may_grow: bool
+    """Whether more may be scanned where the sides meet after few layers."""
 
 
 class AttemptResult(NamedTuple):
@@ -116,17 +122,17 @@ def sampled_capacities(flow: Pseudoflow) -> tuple[int, int]:
 
 
 @njit(nogil=True, cache=True)
-def budget_for(flow: Pseudoflow, ends: Ends, narrow: int, matched: bool) -> Budget:
+def budget_for(flow: Pseudoflow, ends: Ends, narrow: int, matched: bool, repair: bool) -> Budget:
     """``narrow``: about the capacity of the narrowest arc of a short path."""
     size = float(len(flow.role) + len(flow.head))
     share = FREE_SHARE
-    if min(ends.up, ends.down) <= FEW_PATHS * narrow:
-        share = FEW_SHARE
+    if min(ends.up, ends.down) <= (FEW_PATHS_OF_REPAIR if repair else FEW_PATHS) * narrow:
+        share = REPAIR_SHARE if repair else FEW_SHARE
     elif matched:
         share = MATCHED_SHARE
     elif (ends.n_excesses + ends.n_deficits) * CROWDED > len(flow.role):
         share = 0.0
-    return Budget(share * size, share * size)
+    return Budget(share * size, share * size, not repair)
 
 
 @njit(nogil=True, cache=True)
@@ -266,8 +272,8 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: N
         )
         work += steps
         if result == MET:
-            if first and depth <= np.log2(size) / 2:
-                budget = Budget(max(budget.limit, SHALLOW_SHARE * size), max(budget.phase, PHASE_SHARE * size))
+            if first and budget.may_grow and depth <= np.log2(size) / 2:
+                budget = Budget(max(budget.limit, SHALLOW_SHARE * size), max(budget.phase, PHASE_SHARE * size), False)
             work += join(flow, reach, met, epoch, budget.limit - work, slots)
             if work <= budget.limit:
                 continue

@@ -49,7 +49,7 @@ def test_attempts_of_any_budget_leave_a_pseudoflow_and_end_with_a_minimum_cut(fi
     for seed in range(first, first + SEEDS_A_CASE):
         before, rng = random_instance(seed), np.random.default_rng(seed)
         limit, phase = rng.choice([0.0, 5.0, 40.0, 300.0, 1e9], 2).tolist()
-        after, result, side = attempted(before, Budget(limit, phase))
+        after, result, side = attempted(before, Budget(limit, phase, True))
         at = f"seed {seed}"
         check_pseudoflow(before, after, at)
         ordinary = before.role == 0
@@ -76,7 +76,7 @@ def test_the_least_cut_if_the_excesses_are_exhausted_and_the_greatest_if_the_def
     links = np.array([[0, 1, branch], [1, 2, 3]], np.int32)
     network = Network(EdgeList(4, links[0], links[1], np.ones(3, np.int64)))
     before = Instance(network, network.arc_capacity(), np.array([5, 0, -5, 0]), np.zeros(4, np.int8))
-    _, result, side = attempted(before, Budget(1e9, 1e9))
+    _, result, side = attempted(before, Budget(1e9, 1e9, False))
     assert result == ends_with
     assert side[:3].tolist() == expected
 
@@ -90,7 +90,8 @@ def test_either_side_may_flood(begin: int, mirrored: bool) -> None:
         n, scratch, control = given.network.n_vertices, Scratch(), Control()
         side = np.zeros(n, np.bool_)
         working = scratch.forest(n), scratch.reach(n)
-        assert drain_kernel(kernel_view(given), *working, side, begin, control.slots, 0 if mirrored else None)
+        repair = bool(seed % 2)
+        assert drain_kernel(kernel_view(given), *working, side, begin, repair, control.slots, 0 if mirrored else None)
         after = given.mirror() if mirrored else given
         check_drained(before, after, side, f"seed {seed}", exact=begin == (BEHIND if mirrored else AHEAD))
 
@@ -169,11 +170,11 @@ def test_a_drain_cancelled_at_any_stage_leaves_a_pseudoflow_that_can_be_finished
         stopper = Timer(delay_s, control.cancel)
         stopper.start()
         working = scratch.forest(n), scratch.reach(n)
-        drain_kernel(kernel_view(given), *working, side, EITHER, control.slots, 0 if mirrored else None)
+        drain_kernel(kernel_view(given), *working, side, EITHER, False, control.slots, 0 if mirrored else None)
         stopper.join()
         state = given
         check_pseudoflow(before, state.mirror() if mirrored else state, f"after {delay_s} s")
     side = np.zeros(n, np.bool_)
     working = scratch.forest(n), scratch.reach(n)
-    assert drain_kernel(kernel_view(state), *working, side, EITHER, Control().slots, 0 if mirrored else None)
+    assert drain_kernel(kernel_view(state), *working, side, EITHER, False, Control().slots, 0 if mirrored else None)
     check_drained(before, state.mirror() if mirrored else state, side, "finished")
