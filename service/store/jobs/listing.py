@@ -14,8 +14,9 @@ from service.store.keys import Keys
 LOOKED_AT: Final = 5_000
 """Jobs that one page may look at before it is answered with those found so far."""
 
-STEP: Final = 500
-"""Jobs that are looked at in one round trip."""
+STEP: Final = 50
+"""Jobs that are looked at or described in one round trip: the answers of one are parsed without a pause, which holds up
+all other requests of the process for about 5 ms."""
 
 Sees: TypeAlias = Callable[[str], bool]
 """Whether the caller may see jobs on the graph of this name."""
@@ -109,9 +110,13 @@ class JobList:
             return [None if graph is None else graph.decode() for graph in await pipe.execute()]
 
     async def _describe(self, job_ids: list[str]) -> list[JobInfo]:
-        """Two round trips, however many they are."""
-        if not job_ids:
-            return []
+        """Two round trips for each `STEP` of them."""
+        found: list[JobInfo] = []
+        for first in range(0, len(job_ids), STEP):
+            found += await self._describe_step(job_ids[first : first + STEP])
+        return found
+
+    async def _describe_step(self, job_ids: list[str]) -> list[JobInfo]:
         async with self._redis.pipeline(transaction=False) as pipe:
             for job_id in job_ids:
                 pipe.get(self._keys.outcome(job_id))
