@@ -1,6 +1,7 @@
 """What the API says of the rest of the service: its workers by their last reports, and Redis."""
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +24,8 @@ class Watch:
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
         self._keys = keys
+        self._ready: list[str] = []
+        """Names of the workers that were ready when a probe asked last: their leases are asked for with the reports."""
 
     async def workers(self) -> list[WorkerInfo]:
         """All workers ever seen and not replaced, by name."""
@@ -49,10 +52,22 @@ class Watch:
         ]
 
     async def has_ready_worker(self) -> bool:
-        """Whether Redis answers and a worker is alive and ready. Asks Redis twice only: probes come all the time."""
+        """Whether Redis answers and a worker is alive and ready.
+
+        Asks Redis once, or twice when other workers are ready than before: probes come all the time, and each question
+        is one more wait for an event loop that may be busy.
+        """
         try:
-            ready = [report.name for report in await self._reports() if report.ready]
-            return bool(ready) and bool(await self._redis.exists(*map(self._keys.lease, ready)))
+            async with self._redis.pipeline(transaction=False) as pipe:
+                pipe.hgetall(self._keys.workers)
+                if self._ready:
+                    pipe.exists(*map(self._keys.lease, self._ready))
+                rows, *alive = await pipe.execute()
+            ready = [report.name for report in _parsed(rows) if report.ready]
+            if ready != self._ready:
+                self._ready = ready
+                alive = [await self._redis.exists(*map(self._keys.lease, ready))] if ready else []
+            return any(alive)
         except AWAY as error:
             raise away(error) from error
 
@@ -88,8 +103,12 @@ class Watch:
         return RedisInfo(version="unknown", appendonly=None, fsync=None, used_memory_bytes=0, ping_ms=ping_ms)
 
     async def _reports(self) -> list[WorkerReport]:
-        rows = await self._redis.hgetall(self._keys.workers)
-        return [WorkerReport.model_validate_json(row) for _, row in sorted(rows.items())]
+        return _parsed(await self._redis.hgetall(self._keys.workers))
+
+
+def _parsed(rows: Mapping[bytes, bytes]) -> list[WorkerReport]:
+    """By name."""
+    return [WorkerReport.model_validate_json(row) for _, row in sorted(rows.items())]
 
 
 def away(error: Exception) -> ServiceError:

@@ -373,3 +373,7 @@ def test_is_a_worker_ready(caller: Caller, start_worker: StartWorker) -> None:
     while caller.run(caller.dispatcher.watch.has_ready_worker()):
         assert time.monotonic() < ends
         time.sleep(0.05)
+    start_worker("w1")
+    while not caller.run(caller.dispatcher.watch.has_ready_worker()):
+        assert time.monotonic() < ends
+        time.sleep(0.05)
