@@ -21,7 +21,7 @@ from service.settings import Settings
 from service.store.connection import connect
 from service.worker import json_writer, saving
 from service.worker import process as worker_module
-from service.worker.graph import Graph
+from service.worker.graph import Graph, NotProven
 from tests.service_fixtures import Caller, StartWorker, code_of
 
 GRID = grid(rows=60, columns=60, seed=1)
@@ -311,8 +311,9 @@ def test_solves_that_were_cancelled_leave_no_promises(
     assert len(graph.states) == 4
 
 
-def test_an_update_is_kept_if_the_machine_has_no_memory_for_its_solve(
-    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [MemoryError("Unable to allocate"), NotProven("an arc is not saturated")])
+def test_an_update_is_kept_if_its_solve_fails(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """Found by review: it was refused after it had been committed."""
     start_worker()
@@ -320,7 +321,7 @@ def test_an_update_is_kept_if_the_machine_has_no_memory_for_its_solve(
     caller.load("g", GRID)
     caller.value("g", sources=[0], sinks=[3599])
     with monkeypatch.context() as full:
-        full.setattr(CpuEngine, "solve", Mock(side_effect=MemoryError("Unable to allocate")))
+        full.setattr(CpuEngine, "solve", Mock(side_effect=error))
         answer = caller.set("g", [0], ["0"])
     assert (answer["version"], answer["flow_states"][0]["mode"]) == (2, "pending")
     assert caller.ask(Kind.MAX_FLOW, "g", MaxFlowArgs(sources=[0], sinks=[3599]))["version"] == 2
