@@ -94,7 +94,7 @@ class MinCostFlowInfo(BaseModel):
     maximum: Any
     """The most that can flow; None where that has no bound."""
     cost: Any
-    mode: Literal["unchanged", "cold"]
+    mode: Literal["cold"]
     engine: str
     reason: str | None = None
     certificate: CostCertificateInfo

@@ -1,5 +1,6 @@
-// The certificate of gpu_engine/checks/certificate.py on the device: conditions 1-5 from capacities, residuals and excesses alone.
-// The scan knows nothing of how the answer was made; `add_capacities` (state.cu) lays out the capacities anew for it.
+// The certificate of gpu_engine/checks/certificate.py on the device: conditions 1-5 from capacities, residuals and
+// excesses alone. The scan knows nothing of how the answer was made; `add_capacities` (state.cu) lays out the capacities
+// anew for it.
 
 #include "arc.cuh"
 #include "layout.cuh"
