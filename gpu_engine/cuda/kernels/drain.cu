@@ -183,17 +183,20 @@ struct Drain {
     }
 
     // The block's share of the long rows, SORTED of them at a time: its warps take turns at the shorter ones, then all
-    // of it visits the others.
+    // of it visits the others. The fewer rows it has, the shorter are those that it visits as a whole: its warps would
+    // wait for the one that has the longest row.
     template <bool MIRROR> __device__ __forceinline__ void round_of_long_rows(const ThreadGroup& threads, int unseen) {
         Warp warp;
         Block block{shared.sums};
+        int share = (active.long_rows - threads.block + threads.blocks - 1) / threads.blocks;
+        int block_row = min(BLOCK_ROW, ARCS_A_ROW * share);
         for (int first = 0; first * threads.blocks + threads.block < active.long_rows; first += SORTED) {
             if (threadIdx.x < 3) shared.sorted[threadIdx.x] = 0;
             __syncthreads();
             int i = (first + threadIdx.x) * threads.blocks + threads.block;
             if (threadIdx.x < SORTED && i < active.long_rows) {
                 Entry e = load(active.lists.long_rows(active.now()) + i);
-                bool longest = e.end - e.begin >= BLOCK_ROW;
+                bool longest = e.end - e.begin >= block_row;
                 int slot = atomicAdd(shared.sorted + longest, 1);
                 shared.long_rows[longest ? SORTED - 1 - slot : slot] = e;
             }

@@ -16,6 +16,7 @@ constexpr int WIDE_STEP = 128;         // rows a block; in steps with more each 
 constexpr int SHORT_ROW = 8;           // arcs that such a thread has in flight at once
 constexpr int MANY = 768, SOME = 512;  // entries a block has space for, in searches and in rounds
 constexpr int BLOCK_ROW = 2048;        // a round visits rows from this length on by a block; from LONG_ROW on by a warp
+constexpr int ARCS_A_ROW = 192;        // a block visits any row in the time in which a warp visits so many arcs
 constexpr int PIECE = 128;             // longest stretch of a row that one tile visits in a search
 
 struct __align__(16) Entry { int vertex, begin, end, label; };
