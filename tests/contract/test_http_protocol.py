@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import uvicorn
 
+from service.api.http import closing
 from service.api.http import protocol as http_protocol
 from service.api.http.connections import Connections, ServerConfig
 from service.api.http.protocol import MAX_HEAD_BYTES, MAX_UNREAD_BYTES, BoundedProtocol
@@ -213,6 +214,40 @@ def test_a_long_one_ends_the_connection(address: Address) -> None:
     began = time.monotonic()
     assert asked(exchange(address, head, *(40 * [MAX_UNREAD_BYTES // 20 * b"x"]))) == ["POST /early"]
     assert time.monotonic() - began < http_protocol.HEAD_TIMEOUT_S
+
+
+LONG_PATH = b"GET /" + 20_000 * b"a"
+
+
+def test_a_refusal_is_read_by_who_is_still_sending(address: Address) -> None:
+    """Found by an attack, once in some hundred: the connection was reset, and the answer lost."""
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall(LONG_PATH)
+        time.sleep(0.1)
+        for _ in range(20):
+            connection.sendall(10_000 * b"a")
+            time.sleep(0.01)
+        text = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert text.startswith(b"HTTP/1.1 400 ")
+    assert text.count(b"HTTP/1.1") == 1
+
+
+def pour(connection: socket.socket) -> None:
+    for _ in range(100):
+        connection.sendall(MAX_UNREAD_BYTES // 8 * b"a")
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("sends", ["nothing more", "without end"])
+def test_who_is_refused_and_stays_is_cut_off(address: Address, sends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(closing, "LINGER_S", 0.3 if sends == "nothing more" else 60)
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall(LONG_PATH)
+        assert b"".join(iter(lambda: connection.recv(65536), b"")).startswith(b"HTTP/1.1 400 ")
+        if sends == "nothing more":
+            time.sleep(0.6)
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            pour(connection)
 
 
 @pytest.mark.parametrize("first", ["nothing", "an answer", "an answer that came early"])

@@ -15,6 +15,7 @@ from service.api.bodies import arrow, encodings, parsing
 from service.api.bodies import receive as bodies
 from service.api.guards import admission, refusals, wrong_keys
 from service.api.http import chunks as http_chunks
+from service.api.http import closing as http_closing
 from service.api.http import connections as http_connections
 from service.api.http import protocol as http_protocol
 from service.api.replies import sending
@@ -84,6 +85,7 @@ FIXED = {
     "bytes of an answer handed over at once": sending.PIECE_BYTES,
     "time for them to be taken": http_protocol.WRITE_TIMEOUT_S,
     "bytes of a body that come after its answer": http_protocol.MAX_UNREAD_BYTES,
+    "time for a caller to read the refusal of what is no HTTP, and to close": http_closing.LINGER_S,
     "jobs kept": dispatcher.JOBS_KEPT,
     "pieces of stored results read from Redis at a time by one API process": READ_AT_ONCE,
     "bytes of results kept by one worker": results.RESULTS_BYTES,

@@ -1,4 +1,4 @@
-"""What a request's head may not say twice, or in another way than this server reads it.
+"""Where a request's head ends, and what it may not say twice, or in another way than this server reads it.
 
 A proxy in front may take the first of two headers where we take the last, or cut a body where we do not: then each
 believes something else of the request. Nobody who means well sends such a head, so it is refused.
@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from service.api.http.chunks import Refused
+
+END: Final = b"\r\n\r\n"
+"""The bytes that end a head."""
 
 ONCE: Final = frozenset(
     {
@@ -30,3 +33,12 @@ def is_in_chunks(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     if coding is not None and coding.strip(b" \t").lower() != b"chunked":
         raise Refused("the only Transfer-Encoding that is read is chunked")
     return coding is not None
+
+
+def end_of_head(tail: bytes, data: bytes, at: int) -> int:
+    """Where a head ends in `data` from `at` on, or how long that is if it does not. `tail`: the bytes before `at`."""
+    begun = (tail + data[at : at + len(END) - 1]).find(END)
+    if begun >= 0:
+        return at + begun + len(END) - len(tail)
+    found = data.find(END, at)
+    return len(data) if found < 0 else found + len(END)

@@ -7,22 +7,21 @@ cannot take its answer away. What is no HTTP is answered as problem+json too.
 
 import asyncio
 import socket
-import struct
 import time
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from typing import Any, Final
 
 import httptools
-from pydantic_core import to_json
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.api.http.chunks import Chunks, Refused
+from service.api.http.closing import hang_up, refusal, reset
 from service.api.http.connections import Place, ServerConfig
 from service.api.http.cookies import ours
-from service.api.http.heads import is_in_chunks
-from service.errors import STATUS, TITLES
+from service.api.http.heads import end_of_head, is_in_chunks
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Request line and headers together."""
@@ -53,17 +52,10 @@ BLANK_BYTES: Final = 4 * 1024
 """What empty lines before a request count as, of `MAX_HEAD_BYTES`: each costs a call of the parser."""
 
 MAX_UNREAD_BYTES: Final = 1024 * 1024
-"""A connection is closed when more than this of a body comes after its answer."""
+"""A connection is closed when more than this of a body comes after its answer, or of anything after a refusal."""
 
 UNHEARD: Final = b"x-forwarded-for"
 """A header that nobody here asks for but the framework parses all the same."""
-
-AT_ONCE: Final = struct.pack("ii", 1, 0)
-"""The value of SO_LINGER by which a close forgets what was not sent."""
-
-CODE: Final = "invalid_request"
-END: Final = b"\r\n\r\n"
-"""The bytes that end a head."""
 
 
 class Part(Enum):
@@ -74,6 +66,8 @@ class Part(Enum):
     CHUNKS = "chunks"
     AHEAD = "ahead"
     """The next request, while this one is not answered yet."""
+    OVER = "over"
+    """Of no use, as the connection ends with a refusal."""
 
 
 class Flow(FlowControl):
@@ -146,6 +140,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         if self._part is Part.AHEAD and not self.cycle.keep_alive:
             return  # nothing will be answered after this one
+        if self._part is Part.OVER:
+            self._pass_over(data)
+            return
         self._ahead = self._ahead + data if self._ahead else data
         if not self._has_turn_to_come:
             self._read()
@@ -166,7 +163,7 @@ class BoundedProtocol(HttpToolsProtocol):
             raise Refused("a request goes on after its end")
         self._begun = True
         super().on_message_begin()
-        self.scope["extensions"] = {"headrace": {"abort": self._reset}}
+        self.scope["extensions"] = {"headrace": {"abort": partial(reset, self.transport)}}
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
@@ -209,7 +206,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         self._unset_keepalive_if_required()  # which it has set, not knowing what is `_ahead`
         self.cycle.body.clear()
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._part is Part.OVER:
             return
         if self._part is Part.AHEAD:
             self._next()
@@ -220,15 +217,17 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.place.free()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what cannot be read as a request, and close."""
-        self.transport.write(_not_http(msg))
-        self.transport.close()
+        """Answer what cannot be read as a request, and hang up."""
+        self._part, self._unread_bytes = Part.OVER, 0
+        self._stop_head_timer()
+        self.transport.write(refusal(msg))
+        self._head_timer = hang_up(self.transport, self.loop)
 
     def _read(self) -> None:
         """Give the parser what has come, up to the end of one request. The rest waits until that one is answered."""
         began, self._has_turn_to_come = time.perf_counter(), False
         data, at = self._ahead, 0
-        while at < len(data) and self._part is not Part.AHEAD and not self.transport.is_closing():
+        while at < len(data) and self._part not in (Part.AHEAD, Part.OVER) and not self.transport.is_closing():
             if at and time.perf_counter() - began > TURN_S:
                 self._has_turn_to_come = True
                 self.config.turns.wait(self._read)
@@ -240,7 +239,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 break
             self._feed(data[at:end])
             at = end
-        self._ahead = data[at:]
+        self._ahead = b"" if self._part is Part.OVER else data[at:]
         self.flow.hold(bool(self._ahead))
         if self.cycle is None or len(self.cycle.body) <= HIGH_WATER_LIMIT:
             self.flow.resume_reading()
@@ -253,11 +252,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return min(len(data), at + self._body_left)
         if self._part is Part.CHUNKS:
             return self._chunks.advance(data, at, PIECE_BYTES)
-        begun = (self._tail + data[at : at + len(END) - 1]).find(END)
-        if begun >= 0:
-            return at + begun + len(END) - len(self._tail)
-        found = data.find(END, at)
-        return len(data) if found < 0 else found + len(END)
+        return end_of_head(self._tail, data, at)
 
     def _feed(self, piece: bytes) -> None:
         if self._part is Part.HEAD:
@@ -266,9 +261,8 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._refuse(f"the head is over {MAX_HEAD_BYTES} bytes")
                 return
         elif self.cycle.response_complete:
-            self._unread_bytes += len(piece)
-            if self._unread_bytes > MAX_UNREAD_BYTES:
-                self.transport.close()
+            self._pass_over(piece)
+            if self.transport.is_closing():
                 return
         if self._part is Part.BODY:
             self._body_left -= len(piece)
@@ -291,8 +285,13 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._part is Part.CHUNKS and self._chunks.is_over:
             self._refuse("a body in chunks goes on after its end")
 
+    def _pass_over(self, piece: bytes) -> None:
+        self._unread_bytes += len(piece)
+        if self._unread_bytes > MAX_UNREAD_BYTES:
+            self.transport.close()
+
     def _refuse(self, why: str) -> None:
-        """Answer 400, unless the request has been answered already, and close."""
+        """Answer 400, unless the request has been answered already, and hang up."""
         self.logger.warning("refused: %s", why)
         if self._part is Part.HEAD:
             self.send_400_response(why)
@@ -323,13 +322,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _give_up_reader(self) -> None:
         self.logger.warning("a reader has not taken its answer for %g s; its connection is closed", WRITE_TIMEOUT_S)
-        self._reset()
-
-    def _reset(self) -> None:
-        """Close at once, so that the kernel keeps nothing for the reader either."""
-        with suppress(OSError):
-            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
-        self.transport.abort()
+        reset(self.transport)
 
     def _start_head_timer(self) -> None:
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.close)
@@ -338,13 +331,3 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
-
-
-def _not_http(detail: str) -> bytes:
-    """The whole refusal of what is no request: head and body."""
-    status = STATUS[CODE]
-    body = to_json(
-        {"type": "about:blank", "title": TITLES[CODE], "status": status, "code": CODE, "detail": detail, "rows": []}
-    )
-    head = f"HTTP/1.1 {status} Bad Request\r\ncontent-type: application/problem+json\r\nconnection: close\r\n"
-    return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
