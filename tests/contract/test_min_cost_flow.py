@@ -122,12 +122,12 @@ def test_a_graph_without_costs_says_how_to_get_some(http: httpx.Client) -> None:
 
 
 def test_cycles_that_pay(http: httpx.Client) -> None:
-    """One is used up to its limit; one without any has no cheapest flow."""
-    cycle = {"tail": [0, 1, 2], "head": [1, 2, 1], "capacity": [5, "inf", 3], "cost": [1, -4, 1]}
+    """One is used up to its limit, which is over the value; one without any has no cheapest flow."""
+    cycle = {"tail": [0, 1, 2], "head": [1, 2, 1], "capacity": [2, "inf", 3], "cost": [1, -4, 1]}
     graph = put(http, "cycle", cycle)
     answer = ask(http, graph, sources=[0], sinks=[1], fields=["flow"])
-    assert (answer["value"], answer["cost"]) == (5, 5 - 9)
-    assert answer["flow"]["flow"] == [5, 3, 3]
+    assert (answer["value"], answer["cost"]) == (2, 2 - 9)
+    assert answer["flow"]["flow"] == [2, 3, 3]
     http.patch(f"{graph}/capacities", json={"edges": [2], "set": ["inf"]})
     status, code, detail, _ = refusal(http.post(f"{graph}/min-cost-flow", json={"sources": [0], "sinks": [1]}))
     assert (status, code) == (422, "unbounded")

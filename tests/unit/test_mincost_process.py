@@ -72,21 +72,26 @@ def test_a_cancel_kills_it() -> None:
 
 def test_it_ends_with_its_parent() -> None:
     """It waits for a problem that never comes, and its parent is killed."""
+    read, write = os.pipe()  # whose other end stays open here: it is not the end of its input that ends it
     script = (
-        "import os, subprocess, sys, time; read, _ = os.pipe();"
+        "import os, subprocess, sys, time;"
         "child = subprocess.Popen([sys.executable, '-m', 'gpu_engine.mincost.process', str(os.getpid()), '1000000'],"
-        " stdin=read); print(child.pid, flush=True); time.sleep(600)"
+        f" stdin={read}); print(child.pid, flush=True); time.sleep(600)"
     )
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[read]) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
         deadline = time.monotonic() + 60
         while "mincost" not in Path(f"/proc/{pid}/cmdline").read_text() and time.monotonic() < deadline:
             time.sleep(0.02)
+        time.sleep(1)  # until it reads
         parent.kill()
     while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not is_alive(pid)
+    os.close(read)
+    os.close(write)
 
 
 def is_alive(pid: int) -> bool:
