@@ -21,7 +21,6 @@ from benchmarks.beside import NAMED_SIDE
 from benchmarks.results import DIRECTORY, Results
 from tests.attacks import bodies, connections, fuzzing, work
 from tests.attacks.house import CITY, GOALS, HEAD, House, line, open_house
-from tests.attacks.memory import back_memory
 
 IDLE_S = 3.0
 
@@ -52,7 +51,6 @@ def main() -> int:
     options = parser.parse_args()
     settings = {"goals": GOALS, "seconds": options.seconds, "cases": options.cases, "seed": options.seed}
     results = Results("attacks", settings, options.out)
-    back_memory()
     print(HEAD, flush=True)
     with tempfile.TemporaryDirectory(prefix="headrace-attacks-") as name, open_house(Path(name), results) as house:
         connections.check_files()
