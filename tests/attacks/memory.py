@@ -1,6 +1,5 @@
 """What an API process and its parsers take while an attack goes on: memory, and time of the processor."""
 
-import mmap
 import os
 import threading
 from collections.abc import Iterator
@@ -9,21 +8,6 @@ from pathlib import Path
 from typing import Final
 
 EVERY_S: Final = 0.05
-
-BACKED_BYTES: Final = 8 << 30
-"""More than a service takes under attack."""
-
-
-def back_memory() -> None:
-    """Write to as much memory as the service will take, at most half of what is free, and give it back.
-
-    The first touch of a page of a virtual machine waits until its host has found one, which is not the service's doing:
-    13 us a page were seen, and probes that waited 500 ms for them.
-    """
-    available = os.sysconf("SC_AVPHYS_PAGES") * mmap.PAGESIZE
-    with mmap.mmap(-1, min(BACKED_BYTES, available // 2)) as pages:
-        for first in range(0, len(pages), mmap.PAGESIZE):
-            pages[first] = 1
 
 
 def family(pid: int) -> list[int]:

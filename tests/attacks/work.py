@@ -18,7 +18,6 @@ from gpu_engine import formats
 from gpu_engine.generators import grid
 from gpu_engine.networks.edgelist import EdgeList
 from tests.attacks.house import Attack, House
-from tests.attacks.memory import back_memory
 from tests.attacks.wire import Answer, send
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
@@ -135,7 +134,6 @@ def named(house: House, here: beside.Service, side: int, file: Path) -> None:
     """Millions of edges with names are sent and their flows asked for."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         n_vertices, n_edges = pool.apply(write_named, (side, str(file)))
-        pool.apply(back_memory)
     with (
         house.attack(f"upload of {n_edges:,} named edges") as attack,
         stepping(here, attack),
