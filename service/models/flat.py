@@ -86,13 +86,14 @@ def _past(view: memoryview, at: int, sign: bytes) -> int:
 
 
 def _scalar(view: memoryview, at: int) -> tuple[Any, int]:
-    """A short value that is no array, object, fraction or text with an escape, and where it ends."""
+    """A short value that is no array, object, fraction, or text with an escape or beyond ASCII, and where it ends."""
+    some = bytes(view[at : at + SCALAR_BYTES]).decode("latin-1")  # of which each byte is one character
     try:
-        some = bytes(view[at : at + SCALAR_BYTES]).decode("latin-1")
         value, length = _JSON.raw_decode(some)
     except ValueError:
         raise _NotPlain from None
-    if isinstance(value, float | list | dict) or "\\" in some[:length] or length == SCALAR_BYTES:
+    text = some[:length]
+    if isinstance(value, float | list | dict) or "\\" in text or not text.isascii() or length == SCALAR_BYTES:
         raise _NotPlain
     return value, at + length
 

@@ -193,18 +193,26 @@ values = st.one_of(
 )
 
 
+@pytest.mark.parametrize(
+    "value", ['"Zürich"', '"\x7f"', "-0", "NaN", "1e3", "1" * 198, "1" * 199, '"' + 198 * "a" + '"']
+)
+def test_short_values_beside_columns(value: str) -> None:
+    same(body_of(NUMBERS, AMOUNTS, f', "rounding": {value}'))
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     mixed=st.lists(st.tuples(st.integers(0, ROWS - 1), values), max_size=3),
+    scalar=values,
     column=st.sampled_from([NUMBERS, WORDS, AMOUNTS]),
     separator=st.sampled_from(SEPARATORS),
 )
-def test_whatever_is_mixed_in(mixed: list[tuple[int, str]], column: str, separator: str) -> None:
+def test_whatever_is_mixed_in(mixed: list[tuple[int, str]], scalar: str, column: str, separator: str) -> None:
     items: list[Any] = column[1:-1].split(",")
     for row, value in mixed:
         items[row] = value
     text = array(items, separator)
-    for body in (body_of(text, AMOUNTS), body_of(NUMBERS, text)):
+    for body in (body_of(text, AMOUNTS), body_of(NUMBERS, text), body_of(NUMBERS, AMOUNTS, f', "x": {scalar}')):
         try:
             body.decode()
         except UnicodeDecodeError:
