@@ -58,13 +58,14 @@ class Watch:
         is one more wait for an event loop that may be busy.
         """
         try:
+            asked = self._ready  # another probe may change it meanwhile
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.hgetall(self._keys.workers)
-                if self._ready:
-                    pipe.exists(*map(self._keys.lease, self._ready))
+                if asked:
+                    pipe.exists(*map(self._keys.lease, asked))
                 rows, *alive = await pipe.execute()
             ready = [report.name for report in _parsed(rows) if report.ready]
-            if ready != self._ready:
+            if ready != asked:
                 self._ready = ready
                 alive = [await self._redis.exists(*map(self._keys.lease, ready))] if ready else []
             return any(alive)

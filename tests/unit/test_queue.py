@@ -15,6 +15,7 @@ from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.terminals import Terminals
 from service.host.redis_server import find_server
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, LoadArgs, MaxFlowArgs, Operation, PatchArgs, Status
+from service.queue.models import WorkerReport
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.graphs import Catalogue
@@ -377,3 +378,30 @@ def test_is_a_worker_ready(caller: Caller, start_worker: StartWorker) -> None:
     while not caller.run(caller.dispatcher.watch.has_ready_worker()):
         assert time.monotonic() < ends
         time.sleep(0.05)
+
+
+def test_probes_do_not_answer_for_each_other(
+    caller: Caller, keys: Keys, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One may learn of a worker while another waits for an answer of Redis that says nothing of its lease."""
+    watch = caller.dispatcher.watch
+    with connect(settings) as client:
+        report = WorkerReport(name="w1", pid=1, ready=True, engine="cpu", graphs=0, bytes=0, beat_at=time.time())
+        client.hset(keys.workers, "w1", report.model_dump_json())
+        client.set(keys.lease("w1"), "1", ex=60)
+    pipeline = watch._redis.pipeline
+
+    def other_probe_first(**options: Any) -> Any:
+        pipe = pipeline(**options)
+        execute = pipe.execute
+
+        async def late() -> list[Any]:
+            answers: list[Any] = await execute()
+            watch._ready = ["w1"]
+            return answers
+
+        pipe.execute = late
+        return pipe
+
+    monkeypatch.setattr(watch._redis, "pipeline", other_probe_first)
+    assert caller.run(watch.has_ready_worker())
