@@ -56,7 +56,7 @@ FEW_SHARE: Final = 16.0
 
 FEW_PATHS_OF_REPAIR: Final = 8
 REPAIR_SHARE: Final = 1.0
-"""The two of a repair: there the pseudoflow algorithm too has little to do."""
+"""What stands for these two in a repair, where the pseudoflow algorithm has little to do as well."""
 
 SHALLOW_SHARE: Final = 6.0
 """An attempt may scan this many sizes where the sides meet after few layers, as they do in networks without long

@@ -10,7 +10,7 @@ import redis
 import structlog
 
 from gpu_engine.engine import Control
-from gpu_engine.errors import Cancelled, EngineError
+from gpu_engine.errors import EngineError
 from gpu_engine.networks.costs import CostChange, costs_of
 from gpu_engine.networks.updates import Change
 from service.errors import ServiceError
@@ -185,7 +185,7 @@ class Patcher:
             old = solved.report
             try:
                 answer = self._solver.solve(graph, solved, control)
-            except (Cancelled, EngineError, MemoryError):
+            except (EngineError, MemoryError):
                 answer = None  # what is committed stays; the state is solved when it is asked for
             shown.append(answers.solved_state(graph, solved, old, answer))
         return shown

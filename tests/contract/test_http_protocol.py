@@ -220,7 +220,7 @@ LONG_PATH = b"GET /" + 20_000 * b"a"
 
 
 def test_a_refusal_is_read_by_who_is_still_sending(address: Address) -> None:
-    """Found by an attack, once in some hundred: the connection was reset, and the answer lost."""
+    """Found by one run of the attacks in five: the connection was reset, and the answer lost."""
     with socket.create_connection(address, timeout=30) as connection:
         connection.sendall(LONG_PATH)
         time.sleep(0.1)

@@ -50,6 +50,7 @@ def test_a_cheapest_flow_is_proven() -> None:
         ({"flow": [5, 1, 3, 2, 4]}, "bounds"),
         ({"potential": [0, 1, 4, 5]}, "by way of edge 1"),  # which could carry more, and gains
         ({"potential": [0, 1, 2, 5]}, "by way of edge 1"),  # which carries flow, and loses
+        ({"flow": [2, 0, 0, 2, 0], "value": 2}, "by way of edge 2"),  # which is unused, and gains
         ({"potential": [1, 2, 4, 6], "beyond": 6}, "by way of the source 0"),
         ({"beyond": 6}, "by way of the sink 3"),
         ({"beyond": 4}, "by way of the sink 3"),

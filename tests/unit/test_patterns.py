@@ -69,8 +69,8 @@ def test_the_patterns_are_found() -> None:
 
 @pytest.mark.parametrize("pattern", found())
 def test_patterns_are_linear(pattern: str) -> None:
-    """Linear work takes a few milliseconds here, quadratic work several seconds."""
-    assert too_slow(pattern, 32 * 1024, 0.25) is None
+    """Linear work takes a few milliseconds here, quadratic work a second and more."""
+    assert too_slow(pattern, 32 * 1024, 0.125) is None
 
 
 @pytest.mark.parametrize("pattern", [r"\w+://", r"(a|b)*\s+x", r"://[^@]*@", r"(\w+://[^\s/:@]*:)[^\s@]+(?=@)"])

@@ -206,7 +206,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         self._unset_keepalive_if_required()  # which it has set, not knowing what is `_ahead`
         self.cycle.body.clear()
-        if self.transport.is_closing() or self._part is Part.OVER:
+        if self.transport.is_closing():
             return
         if self._part is Part.AHEAD:
             self._next()
