@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -140,9 +141,13 @@ def _is_loopback(host: str) -> bool:
 def _require_keys(settings: Settings) -> None:
     """Look for API keys where they are kept. The lock is held, so an embedded server is not running."""
     if not _has_keys(settings):
+        embedded = settings.redis_url is None
+        where = f"in {settings.data_dir.absolute()}" if embedded else "in its Redis"
+        option = f" --data-dir {settings.data_dir}" if embedded and settings.data_dir != Path(".headrace") else ""
         raise CannotServe(
-            f"{settings.host} is reachable from other machines and there are no API keys; make one with "
-            "`headrace keys create`, bind 127.0.0.1, or say --insecure-any-host if something else guards the port"
+            f"{settings.host} is reachable from other machines and there are no API keys {where}; make one with "
+            f"`headrace keys create NAME --scope admin{option}`, bind 127.0.0.1, or say --insecure-any-host if "
+            "something else guards the port"
         )
 
 

@@ -58,6 +58,8 @@ def test_a_person_types_the_key_once(api: Api) -> None:
     assert (form.status_code, form.headers["www-authenticate"]) == (401, "Bearer")
     action, to = re.search(r'action="([^"]+)".*name="next" value="([^"]+)"', form.text).groups()  # type: ignore[union-attr]  # there is a form
     assert (action, unescape(to)) == ("/login", wanted)
+    assert f"logged in for {SESSION_S // 3600} hours" in form.text
+    assert '<input name="username" value="API key" autocomplete="username" hidden>' in form.text  # password managers
     sent = log_in(api, key, next=unescape(to))
     assert (sent.status_code, sent.headers["location"]) == (303, wanted)
     page = api.http.get(sent.headers["location"], headers=HTML | SENT)

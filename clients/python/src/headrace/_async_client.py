@@ -44,7 +44,7 @@ class AsyncClient:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._caller = AsyncCaller(
-            base_url, timeout_s, verify, retry or Retry(), exchange.with_key(headers, api_key), transport
+            base_url, timeout_s, verify, exchange.patience(retry), exchange.with_key(headers, api_key), transport
         )
 
     async def __aenter__(self) -> Self:

@@ -44,7 +44,7 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._caller = Caller(
-            base_url, timeout_s, verify, retry or Retry(), exchange.with_key(headers, api_key), transport
+            base_url, timeout_s, verify, exchange.patience(retry), exchange.with_key(headers, api_key), transport
         )
 
     def __enter__(self) -> Self:

@@ -323,6 +323,9 @@ def api_error(
     )
 
 
+RUNNING = ": is it running?"
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """The one place where errors of httpx become ours."""
@@ -333,7 +336,9 @@ def translated() -> Iterator[None]:
     except httpx.TimeoutException as error:
         raise ConnectionFailed(f"{_url_of(error)} did not answer in time ({type(error).__name__})") from error
     except httpx.ConnectError as error:
-        question = "" if "SSL" in str(error) else ": is it running?"
+        question = (
+            ("; does it speak http?" if "WRONG_VERSION" in str(error) else "") if "SSL" in str(error) else RUNNING
+        )
         raise ConnectionFailed(f"no connection to {_url_of(error)}{question} ({error})") from error
     except httpx.RequestError as error:
         raise ConnectionFailed(f"{_url_of(error)}: {str(error) or type(error).__name__}") from error

@@ -23,6 +23,7 @@ from headrace._bodies import Body
 from headrace._calls import Call
 from headrace._errors import ApiError, InvalidInput, TransportError, UnexpectedAnswer, WaitTimeout, api_error
 from headrace._files_of_columns import NPZ, read_npz
+from headrace._mistakes import seconds
 from headrace._records import JobInfo
 
 T = TypeVar("T")
@@ -85,7 +86,7 @@ class Deadline:
 
     @classmethod
     def after(cls, timeout_s: float | None) -> "Deadline":
-        return cls() if timeout_s is None else cls(time.monotonic() + timeout_s)
+        return cls() if timeout_s is None else cls(time.monotonic() + seconds(timeout_s))
 
     @property
     def remaining_s(self) -> float:
@@ -203,6 +204,13 @@ def with_key(headers: Mapping[str, str] | None, api_key: str | None) -> dict[str
     return {"Authorization": f"Bearer {key}"} | dict(headers or {})
 
 
+def patience(retry: Retry | None) -> Retry:
+    """How calls are repeated. Raises `InvalidInput` for a number, which other libraries take."""
+    if retry is not None and not isinstance(retry, Retry):
+        raise InvalidInput(f"retry= is a Retry, as in Retry(attempts=3), not {retry!r}")
+    return retry or Retry()
+
+
 def through_proxy(base_url: str) -> bool:
     """Whether the proxies of the environment apply: never to this machine itself."""
     host = httpx.URL(base_url).host
@@ -218,7 +226,9 @@ def full_url(given: str | None) -> str:
     Raises `InvalidInput` for another scheme and for what is no URL.
     """
     base_url = os.environ.get("HEADRACE_URL") or DEFAULT_URL if given is None else given
-    url = base_url if "://" in base_url else f"http://{base_url}"
+    if not isinstance(base_url, str):
+        raise InvalidInput(f"a URL is text, as in {DEFAULT_URL!r}, not {base_url!r}")
+    url = (base_url if "://" in base_url else f"http://{base_url}").rstrip("/").removesuffix("/v1")
     try:
         parts = httpx.URL(url)
     except httpx.InvalidURL as error:

@@ -8,6 +8,7 @@ from headrace._amounts import Amount, Exact, exact
 from headrace._bodies import json_body
 from headrace._calls import WAITING, Call, Caps, Rounding, Terminals, ends, graph_path
 from headrace._flows import Flow, TerminalAmounts
+from headrace._mistakes import one_or_many
 from headrace._options import check_options
 from headrace._results import Json, Vertex, timings
 from headrace._sequences import AmountColumn, Names
@@ -26,7 +27,7 @@ class MinCostOptions(TypedDict, total=False):
     """At most this much into each sink; or a mapping, as for `supply`."""
     rounding: Rounding
     """What becomes of the value and of caps with more decimals than the graph's: refused by default."""
-    fields: Sequence[CostField]
+    fields: CostField | Sequence[CostField]
     """What to answer beside value, cost and certificate: "flow", "terminals", "dual"."""
     zeros: bool
     """List edges without flow too."""
@@ -127,6 +128,8 @@ def question(
     for key in ("value", "fields", "min_version", "time_limit_s", "rounding"):
         if options.get(key) is not None:
             body[key] = options[key]
+    if "fields" in body:
+        body["fields"] = one_or_many(options["fields"])
     if "zeros" in options:
         body["flow"] = {"zeros": options["zeros"]}
     return Call("POST", graph_path(name) + "/min-cost-flow", MinCostFlowResult.from_json, json_body(body))
