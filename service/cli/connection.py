@@ -52,7 +52,7 @@ def connected(url: str, key: str | None) -> "Iterator[Client]":
 
 
 def _refuse_misspelt(variables: Iterable[str]) -> None:
-    """End the command for a variable that nothing reads: with HEADRACE_URI, say, another service would be asked."""
+    """End the command for a variable that nothing reads: without the URL that it meant, another service is asked."""
     ours = [variable for variable in variables if variable.upper().startswith("HEADRACE_")]
     if {*ours} - {"HEADRACE_URL", "HEADRACE_API_KEY"}:
         from service.settings import SettingsError, refuse_unknown  # takes a moment

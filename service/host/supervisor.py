@@ -51,6 +51,7 @@ def serve(settings: Settings, *, any_host: bool = False, announce: Callable[[str
     Raises `data_dir.DataDirInUse` or `redis_server.NoRedisServer` before anything is started, `CannotServe` also
     when a child cannot be brought up.
     """
+    _check_certificate(settings)
     settings = settings.model_copy(update={"insecure_any_host": any_host})
     is_local = any_host or _is_loopback(settings.host)
     raise_limit()  # for Redis as well, which takes as many connections as it may open files
@@ -136,6 +137,16 @@ def _environment(settings: Settings) -> dict[str, str]:
 def _is_loopback(host: str) -> bool:
     addresses = {str(info[4][0]) for info in _addresses(host, 0)}
     return all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses)
+
+
+def _check_certificate(settings: Settings) -> None:
+    """Raise `CannotServe` for files that the API process would end over again and again."""
+    if settings.tls_cert is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key)
+    except OSError as error:  # SSLError is one
+        raise CannotServe(f"HEADRACE_TLS_CERT or HEADRACE_TLS_KEY cannot be used: {error}") from None
 
 
 def _require_keys(settings: Settings) -> None:

@@ -67,7 +67,8 @@ def test_what_is_no_url_is_refused(given: str) -> None:
         Client(given)
 
 
-def test_which_certificates_are_trusted(tmp_path: Path) -> None:
+def test_which_certificates_are_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     context = ssl.create_default_context()
     assert exchange.trusted(context) is context
     assert (exchange.trusted(True), exchange.trusted(False)) == (True, False)
@@ -77,6 +78,10 @@ def test_which_certificates_are_trusted(tmp_path: Path) -> None:
             Client("https://localhost", verify=wrong)
     with Client("https://localhost", verify=False):
         pass
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))  # how the shell commands are told
+    assert (exchange.trusted(False), exchange.trusted(context)) == (False, context)
+    with pytest.raises(InvalidInput, match="SSL_CERT_FILE="):
+        Client("https://localhost")
 
 
 def test_conditions_of_loads_and_deletes() -> None:

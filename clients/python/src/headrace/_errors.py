@@ -323,7 +323,12 @@ def api_error(
     )
 
 
-RUNNING = ": is it running?"
+HINTS = {
+    "WRONG_VERSION_NUMBER": ": does it speak http, without the s?",
+    "CERTIFICATE_VERIFY_FAILED": ": verify=, or SSL_CERT_FILE of the environment, names certificates to trust",
+    "SSL": "",
+}
+"""What is said of a connection that does not come about, by what stands in its error; the first that fits."""
 
 
 @contextmanager
@@ -336,12 +341,12 @@ def translated() -> Iterator[None]:
     except httpx.TimeoutException as error:
         raise ConnectionFailed(f"{_url_of(error)} did not answer in time ({type(error).__name__})") from error
     except httpx.ConnectError as error:
-        question = (
-            ("; does it speak http?" if "WRONG_VERSION" in str(error) else "") if "SSL" in str(error) else RUNNING
-        )
-        raise ConnectionFailed(f"no connection to {_url_of(error)}{question} ({error})") from error
+        hint = next((hint for sign, hint in HINTS.items() if sign in str(error)), ": is it running?")
+        raise ConnectionFailed(f"no connection to {_url_of(error)}{hint} ({error})") from error
     except httpx.RequestError as error:
-        raise ConnectionFailed(f"{_url_of(error)}: {str(error) or type(error).__name__}") from error
+        url, said = _url_of(error), str(error) or type(error).__name__
+        is_silent = url.startswith("http:") and "without sending" in said  # as a server of https is to who speaks http
+        raise ConnectionFailed(f"{url}: {said}{' Does it speak https?' if is_silent else ''}") from error
 
 
 def _url_of(error: httpx.RequestError) -> str:

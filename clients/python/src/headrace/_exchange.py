@@ -240,12 +240,14 @@ def full_url(given: str | None) -> str:
 
 def trusted(verify: Verify) -> bool | ssl.SSLContext:
     """Which certificates of servers are accepted, as httpx takes it. Raises `InvalidInput` for a file that is none."""
-    if isinstance(verify, bool | ssl.SSLContext):
+    named = os.environ.get("SSL_CERT_FILE") if verify is True else None
+    if isinstance(verify, bool | ssl.SSLContext) and not named:
         return verify
     try:
-        return ssl.create_default_context(cafile=str(verify))
+        return ssl.create_default_context(cafile=named or str(verify))
     except OSError as error:  # SSLError is one
-        raise InvalidInput(f"verify={str(verify)!r} is no file of certificates: {error}") from error
+        said = f"SSL_CERT_FILE={named}" if named else f"verify={str(verify)!r}"
+        raise InvalidInput(f"{said} is no file of certificates: {error}") from error
 
 
 def timeouts(silent_s: float, step: Send) -> httpx.Timeout:
