@@ -149,7 +149,7 @@ class MatchingArgs(QuestionArgs):
     time_limit_s: float | None = None
 
 
-class MinCostFlowArgs(Message):
+class MinCostFlowArgs(QuestionArgs):
     sources: list[int] | list[str] | None = None
     sinks: list[int] | list[str] | None = None
     supply: list[str] | None = None

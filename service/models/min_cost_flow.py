@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, field_validator
 from service.models.body import Body
 from service.models.columns import Amount, Seconds, refuse_infinite, refuse_negative
 from service.models.flows import TerminalsBody, TerminalsInfo
-from service.protocol import MinCostFlowArgs
+from service.protocol import Encoding, MinCostFlowArgs
 
 CostField = Literal["value", "cost", "flow", "terminals", "dual"]
 
@@ -41,7 +41,7 @@ class MinCostFlowBody(TerminalsBody):
             refuse_infinite([value], "a value", "")
         return value
 
-    def args(self) -> MinCostFlowArgs:
+    def args(self, encoding: Encoding = "json") -> MinCostFlowArgs:
         return MinCostFlowArgs.model_construct(
             sources=self.sources,
             sinks=self.sinks,
@@ -53,6 +53,7 @@ class MinCostFlowBody(TerminalsBody):
             zeros=self.flow.zeros,
             min_version=self.min_version,
             time_limit_s=self.time_limit_s,
+            encoding=encoding,
         )
 
 

@@ -20,7 +20,7 @@ from service.worker.questions.terminals import read_terminals
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Parts, Solver
-from service.worker.written import written
+from service.worker.written import written_as
 
 PROOF_BYTES = 80
 """For each edge, while a flow is proven."""
@@ -63,7 +63,10 @@ class MinCostFlow:
         timings_ms["total"] = timings_ms.get("queue", 0.0) + 1e3 * (ended - began)
         whole = answers.min_cost_flow(graph, proof, maximum, timings_ms)
         whole |= self._fields(graph, terminals, found, proof, args)
-        return written(self._results, whole, Envelope(version=graph.version), task.control)
+        if args.encoding != "json":
+            whole["cost_decimals"] = costs_of(graph.costs).decimals
+        envelope = Envelope(version=graph.version)
+        return written_as(args.encoding, graph.network.decimals, self._results, whole, envelope, task.control)
 
     def _maximum(
         self, task: Task, graph: Graph, terminals: Terminals, began: float, wanted: int | None

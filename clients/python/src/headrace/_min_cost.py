@@ -7,6 +7,7 @@ from typing import Literal, Self, TypeAlias, TypedDict
 from headrace._amounts import Amount, Exact, exact
 from headrace._bodies import json_body
 from headrace._calls import WAITING, Call, Caps, Rounding, Terminals, ends, graph_path
+from headrace._files_of_columns import ACCEPT
 from headrace._flows import Flow, TerminalAmounts
 from headrace._options import check_options
 from headrace._results import Json, Vertex, timings
@@ -71,8 +72,9 @@ class Dual:
     """The potential beyond the sinks."""
 
     @classmethod
-    def from_json(cls, body: Json) -> Self:
-        return cls(Names.of(body["vertices"]), AmountColumn.of(body["potential"], 0), exact(body["beyond"]))
+    def from_json(cls, body: Json, cost_decimals: int = 0) -> Self:
+        potential = AmountColumn.of(body["potential"], cost_decimals)
+        return cls(Names.of(body["vertices"]), potential, exact(body["beyond"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class MinCostFlowResult:
     @classmethod
     def from_json(cls, body: Json) -> Self:
         flow, terminals, dual, maximum = (body.get(name) for name in ("flow", "terminals", "dual", "maximum"))
+        decimals = body.get("decimals", 0)
         return cls(
             graph=body["graph"],
             version=body["version"],
@@ -113,9 +116,9 @@ class MinCostFlowResult:
             certificate=CostCertificate.from_json(body["certificate"]),
             counters=dict(body.get("counters") or {}),
             timings_ms=timings(body),
-            flow=Flow.from_json(flow) if flow else None,
-            terminals=TerminalAmounts.from_json(terminals) if terminals else None,
-            dual=Dual.from_json(dual) if dual else None,
+            flow=Flow.from_json(flow, decimals) if flow else None,
+            terminals=TerminalAmounts.from_json(terminals, decimals) if terminals else None,
+            dual=Dual.from_json(dual, body.get("cost_decimals", 0)) if dual else None,
         )
 
 
@@ -129,4 +132,6 @@ def question(
             body[key] = options[key]
     if "zeros" in options:
         body["flow"] = {"zeros": options["zeros"]}
-    return Call("POST", graph_path(name) + "/min-cost-flow", MinCostFlowResult.from_json, json_body(body))
+    headers = ACCEPT if set(options.get("fields") or ()) - {"value", "cost"} else {}
+    path = graph_path(name) + "/min-cost-flow"
+    return Call("POST", path, MinCostFlowResult.from_json, json_body(body), headers=headers)
