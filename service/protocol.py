@@ -158,8 +158,12 @@ class MinCostFlowArgs(QuestionArgs):
     """Decimal literal; None: as much as can flow."""
     rounding: Rounding = "error"
     """What becomes of caps and of a value with more decimals than the graph keeps."""
-    fields: Annotated[frozenset[Literal["value", "cost", "flow", "terminals", "dual"]], InOrder] = frozenset({"value"})
+    fields: Annotated[frozenset[Literal["value", "cost", "flow", "terminals", "dual", "paths"]], InOrder] = frozenset(
+        {"value"}
+    )
     zeros: bool = False
+    top: int = 100
+    """Paths that are listed at most."""
     min_version: int | None = None
     time_limit_s: float | None = None
 

@@ -26,7 +26,7 @@ MANY = 20_000
 """Edges, more than are written at a time."""
 
 FIELDS = ["value", "cut", "flow", "terminals", "paths"]
-COST_FIELDS = ["value", "cost", "flow", "terminals", "dual"]
+COST_FIELDS = ["value", "cost", "flow", "terminals", "dual", "paths"]
 QUESTION = {"fields": FIELDS, "paths": {"top": 7}}
 OF_ONE_ASKING = ("timings_ms", "mode", "reason", "counters")
 """What two answers to a question need not have in common."""
@@ -134,15 +134,14 @@ def of_arrow(content: bytes) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     for table in tables:
         table.validate(full=True)
         place = table.schema.metadata[b"table"].decode()
-        place = "".join(
-            f"{part}." for part in place.split(".") if part in ("cut", "flow", "terminals", "paths", "cover", "dual")
-        )
+        place = "".join(f"{part}." for part in place.split(".") if part in MEMBERS)
         for name in table.column_names:
             columns["edge_ids" if name == "edge_id" else place + name] = table.column(name).to_pylist()
     return answer, columns
 
 
 READ = {NPZ: of_npz, ARROW: of_arrow}
+MEMBERS = frozenset({"cut", "flow", "terminals", "paths", "cycles", "cover", "dual"})
 UNITS = frozenset({"pays", "source_pays", "sink_pays", "flow", "supplied", "delivered", "amount", "capacity"})
 PRICES = frozenset({"potential", "cost"})
 """In units of the costs' decimals."""
