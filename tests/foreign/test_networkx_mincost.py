@@ -1,7 +1,7 @@
 """NetworkX's own tests of cheapest flows, with the service in place of its algorithms.
 
-pytest finds those that are imported here: that is all of them, as each applies. `min_cost_flow` and `min_cost_flow_cost`
-are NetworkX's own, and ask `network_simplex`.
+pytest finds those that are imported here: that is all of them, as each applies. `min_cost_flow` and
+`min_cost_flow_cost` are NetworkX's own, and ask `network_simplex`.
 """
 
 from collections.abc import Iterator
