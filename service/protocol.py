@@ -78,8 +78,9 @@ class LoadArgs(Message):
     """Name of the stored blob: a packed edge list (gpu_engine.formats.pack)."""
     n_bytes: int = 0
     """The length of the blob, by which the worker guesses how long the load takes."""
-    if_match: int | list[int] | Literal["*", "absent"] | None = None
-    """Load only if the graph is at this version, at one of these, or (``*``) at any; ``absent``: if there is none."""
+    if_match: int | list[int] | Literal["*", "absent", "new"] | None = None
+    """Load only if the graph is at this version, at one of these, or (``*``) at any; ``absent``: if there is none;
+    ``new``: the same for a copy, which is refused in other words."""
 
 
 class DeleteArgs(Message):

@@ -20,10 +20,10 @@ def cheapest_faults(body: dict[str, Any], wanted: int | None, state: State) -> l
     """What is wrong with an answer about this version, when `wanted` units were asked for, or as many as can flow."""
     if state.cost is None:
         return ["the graph has no costs"]
+    if body["maximum"] != state.value:  # it is about another load, of other edges perhaps
+        return [f"the maximum is {state.value}"]
     value = state.value if wanted is None else wanted
-    faults = [
-        f"{name} is {right}" for name, right in (("value", value), ("maximum", state.value)) if body[name] != right
-    ]
+    faults = [] if body["value"] == value else [f"the value is {value}"]
     flow = _by_edge(body["flow"], state)
     if ((flow < 0) | (flow > state.effective)).any():
         faults.append("an edge carries more than it can")

@@ -233,8 +233,10 @@ class _Builder:
 def _equal(one: State, other: State) -> bool:
     same_ends = (one.edges.tail, one.edges.head) == (other.edges.tail, other.edges.head)
     same_size = one.edges.n_vertices == other.edges.n_vertices
-    pairs = zip(one.values, other.values, strict=True)
-    return same_ends and same_size and all(np.array_equal(mine, its) for mine, its in pairs)  # None is equal to None
+    same_own = np.array_equal(one.own, other.own) and np.array_equal(one.closed, other.closed)
+    if one.cost is None or other.cost is None:
+        return same_ends and same_size and same_own and one.cost is other.cost
+    return same_ends and same_size and same_own and np.array_equal(one.cost, other.cost)
 
 
 def _was_asked_again_after(cuts: list[Cut], op: Op) -> bool:

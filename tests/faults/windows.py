@@ -101,7 +101,7 @@ class Windows:
 
     def _check_taken(self, op: Op, floor: Key) -> None:
         """A copy is refused only if a graph of its name may be there."""
-        if op.code in ("already_exists", "version_conflict") and not self._possible(op, floor):
+        if op.code == "already_exists" and not self._possible(op, floor):
             self._fault("wrong", op, f"refused, but there was no graph since {floor}")
 
     def _named(self, op: Op) -> list[State]:

@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 
 import headrace
 import networkx as nx
-from headrace import Client, Graph, MinCostFlowResult, MinCostOptions
-from networkx.utils import not_implemented_for
+from headrace import Client, Graph, MinCostFlowResult, MinCostOptions, Vertex
 
 Node: TypeAlias = Hashable
 Answer: TypeAlias = tuple[Any, dict[Node, dict[Node, Any]]]
@@ -29,13 +28,13 @@ class NetworkXMinCost:
     def network_simplex(
         self, G: Any, demand: str = "demand", capacity: str = "capacity", weight: str = "weight"
     ) -> Answer:
-        return _directed(self._balanced)(G, demand, capacity, weight, nx.NetworkXError)
+        return self._balanced(G, demand, capacity, weight, nx.NetworkXError)
 
     def capacity_scaling(
         self, G: Any, demand: str = "demand", capacity: str = "capacity", weight: str = "weight", heap: object = None
     ) -> Answer:
         """NetworkX's looks for cycles without limit that cost less than nothing before anything else."""
-        return _directed(self._balanced)(G, demand, capacity, weight, nx.NetworkXUnfeasible, cycles_first=True)
+        return self._balanced(G, demand, capacity, weight, nx.NetworkXUnfeasible, cycles_first=True)
 
     def max_flow_min_cost(
         self, G: Any, s: Node, t: Node, capacity: str = "capacity", weight: str = "weight"
@@ -49,6 +48,8 @@ class NetworkXMinCost:
         self, G: Any, demand: str, capacity: str, weight: str, infinite: type[Exception], cycles_first: bool = False
     ) -> Answer:
         """`infinite` is raised for a demand or a weight without end."""
+        if not G.is_directed():
+            raise nx.NetworkXNotImplemented("the edges of a graph that is not directed cannot cost less than nothing")
         if not len(G):
             raise nx.NetworkXError("graph has no nodes")
         demands = [data.get(demand, 0) for _, data in G.nodes(data=True)]
@@ -62,10 +63,15 @@ class NetworkXMinCost:
                 graph.min_cost_flow(n, n + 1, value=0)
             if sum(demands):
                 raise nx.NetworkXUnfeasible("total node demand is not zero")
-            supply = {at: -amount for at, amount in enumerate(demands) if amount < 0} or {n: 0}
-            needed = {at: amount for at, amount in enumerate(demands) if amount > 0} or {n + 1: 0}
-            options: MinCostOptions = {"value": sum(supply.values()), "fields": ["flow"]}
-            found = graph.min_cost_flow(supply=supply, demand=needed, **options)
+            supply: dict[Vertex, Any] = {at: -amount for at, amount in enumerate(demands) if amount < 0} or {n: 0}
+            needed: dict[Vertex, Any] = {at: amount for at, amount in enumerate(demands) if amount > 0} or {n + 1: 0}
+            options: MinCostOptions = {
+                "value": sum(supply.values()),
+                "supply": supply,
+                "demand": needed,
+                "fields": ["flow"],
+            }
+            found = graph.min_cost_flow(**options)
         return found.cost, _by_ends(G, found)
 
     def _load(self, G: Any, capacity: str, weight: str) -> Graph:
@@ -78,10 +84,6 @@ class NetworkXMinCost:
             capacity=[amount for _, _, amount in G.edges(data=capacity, default=math.inf)],
             cost=[amount for _, _, amount in G.edges(data=weight, default=0)],
         )
-
-
-def _directed(function: Any) -> Any:
-    return not_implemented_for("undirected")(lambda G, *given, **options: function(G, *given, **options))
 
 
 def _by_ends(G: Any, found: MinCostFlowResult) -> dict[Node, dict[Node, Any]]:
@@ -106,7 +108,8 @@ def _their_errors(G: Any, infinite: type[Exception]) -> Iterator[None]:
     except headrace.Infeasible as error:
         raise nx.NetworkXUnfeasible(f"no flow satisfies all node demands: {error}") from error
     except headrace.InvalidBody as error:
-        edge = list(G.edges)[error.rows[0]]
+        edges: list[tuple[Node, ...]] = list(G.edges)
+        edge = edges[int(str(error.rows[0]))]
         if error.field == "/cost":
             raise infinite(f"edge {edge!r} has infinite weight") from error
         raise nx.NetworkXUnfeasible(f"edge {edge!r} has negative capacity") from error
