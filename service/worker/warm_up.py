@@ -14,6 +14,7 @@ from gpu_engine.checks.flows import prove_flow, prove_paths
 from gpu_engine.engine import Control
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
+from gpu_engine.mincost.cycles import cycles_of
 from gpu_engine.mincost.potentials import potentials
 from gpu_engine.mincost.problem import problem_of
 from gpu_engine.networks.bipartite import one_each
@@ -92,7 +93,9 @@ def _cheapest(network: Network) -> None:
     ends = Terminals.of([0], [3])
     problem = problem_of(network, np.zeros(4, np.int64), ends, 0)
     found, _ = potentials(problem.n_vertices, problem.tail, problem.head, problem.cost, Control())
-    prove_cheapest(network, problem.cost[:4], ends, np.zeros(4, np.int64), 0, found[:-2], 0)
+    flow = np.zeros(4, np.int64)
+    prove_cheapest(network, problem.cost[:4], ends, flow, 0, found[:-2], 0)
+    cycles_of(network, flow)
 
 
 def _matching(network: Network, open_engine: OpenEngine) -> None:
