@@ -177,6 +177,9 @@ def test_it_ends_with_its_key(api: Api) -> None:
     api.fakes.api_keys.keys[key_id] = revoked
     forget(api)
     check_problem(api.http.get("/v1/graphs", headers=SENT), "unauthorised")
+    over = "This session is over: log in again."
+    assert over in api.http.get("/status", headers=HTML | SENT).text
+    assert over not in httpx.get(f"{api.http.base_url}/status", headers=HTML | TYPED, trust_env=False).text
     del api.fakes.api_keys.keys[key_id]
     make_key(api)
     check_problem(api.http.get("/v1/graphs", headers=SENT), "unauthorised")

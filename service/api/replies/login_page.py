@@ -41,7 +41,7 @@ def local_path(text: str) -> str:
 
 
 def login_page(wanted: str, *, status: int = 200, said: str = "", came_by_link: bool = False) -> Response:
-    """The form. It leads to the page that was `wanted`; `said` is what was wrong with the key typed before."""
+    """The form. It leads to the page that was `wanted`; `said` is what was wrong with the key or session before."""
     to = escape(local_path(wanted))
     parts = [f'<p class="bad">{escape(said)}</p>'] if said else []
     if came_by_link:  # browsers hold a strict cookie back then, but not from the next link, which is ours
@@ -60,12 +60,12 @@ def login_page(wanted: str, *, status: int = 200, said: str = "", came_by_link: 
     return _page(parts, status)
 
 
-def asked_to_log_in(request: Request) -> Response:
-    """The form in place of a page that wants a key: 401, at the same address."""
+def asked_to_log_in(request: Request, said: str = "") -> Response:
+    """The form in place of a page that wants a key: 401, at the same address. `said` is why, to who was logged in."""
     query = request.scope["query_string"].decode("ascii", "replace")
     wanted = request.scope["path"] + (f"?{query}" if query else "")
     by_link = request.headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin")
-    response = login_page(wanted, status=401, came_by_link=by_link)
+    response = login_page(wanted, status=401, said=said and f"{said[0].upper()}{said[1:]}.", came_by_link=by_link)
     response.headers["WWW-Authenticate"] = "Bearer"
     return response
 

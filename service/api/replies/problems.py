@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from gpu_engine.errors import EngineError
+from service.api.guards.access import SESSION_OVER
 from service.api.headers import accepts
 from service.api.replies import signposts
 from service.api.replies.login_page import asked_to_log_in
@@ -100,7 +101,7 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, ServiceError)
         if error.code == "unauthorised" and request.method == "GET" and accepts(request.headers, "text/html"):
             request.state.code = error.code
-            return asked_to_log_in(request)
+            return asked_to_log_in(request, SESSION_OVER if error.detail == SESSION_OVER else "")
         return _answer(request, error)
 
     async def engine_error(request: Request, error: Exception) -> Response:
