@@ -13,7 +13,8 @@ from headrace import _results as results
 from headrace._async_caller import AsyncCaller
 from headrace._async_graph import AsyncGraph, AsyncJob
 from headrace._columns import GraphColumns
-from headrace._exchange import Deadline, Retry, Verify
+from headrace._connecting import Verify
+from headrace._exchange import Deadline, Retry
 from headrace._parsers import parser_of
 from headrace._progress import upload_bar
 

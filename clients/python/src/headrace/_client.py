@@ -12,7 +12,8 @@ from headrace import _records as records
 from headrace import _results as results
 from headrace._caller import Caller
 from headrace._columns import GraphColumns
-from headrace._exchange import Deadline, Retry, Verify
+from headrace._connecting import Verify
+from headrace._exchange import Deadline, Retry
 from headrace._graph import Graph, Job
 from headrace._parsers import parser_of
 from headrace._progress import upload_bar

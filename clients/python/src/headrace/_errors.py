@@ -42,12 +42,9 @@ HeadraceError
 A code this client does not know yet is a plain `ApiError`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
-
-import httpx
 
 NOWHERE: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -321,38 +318,3 @@ def api_error(
     return kind(
         detail, code=code, status=status, rows=rows, retry_after_s=retry_after_s, request_id=request_id, where=where
     )
-
-
-HINTS = {
-    "WRONG_VERSION_NUMBER": ": does it speak http, without the s?",
-    "CERTIFICATE_VERIFY_FAILED": ": verify=, or SSL_CERT_FILE of the environment, names certificates to trust",
-    "SSL": "",
-}
-"""What is said of a connection that does not come about, by what stands in its error; the first that fits."""
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """The one place where errors of httpx become ours."""
-    try:
-        yield
-    except (httpx.DecodingError, httpx.TooManyRedirects, httpx.UnsupportedProtocol) as error:
-        raise UnexpectedAnswer(str(error)) from error
-    except httpx.TimeoutException as error:
-        raise ConnectionFailed(f"{_url_of(error)} did not answer in time ({type(error).__name__})") from error
-    except httpx.ConnectError as error:
-        hint = next((hint for sign, hint in HINTS.items() if sign in str(error)), ": is it running?")
-        raise ConnectionFailed(f"no connection to {_url_of(error)}{hint} ({error})") from error
-    except httpx.RequestError as error:
-        url, said = _url_of(error), str(error) or type(error).__name__
-        is_silent = url.startswith("http:") and "without sending" in said  # as a server of https is to who speaks http
-        raise ConnectionFailed(f"{url}: {said}{' Does it speak https?' if is_silent else ''}") from error
-
-
-def _url_of(error: httpx.RequestError) -> str:
-    """Where the request went, without its path or anything secret."""
-    try:
-        url = error.request.url
-    except RuntimeError:  # it never came to a request
-        return "the service"
-    return f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"

@@ -7,7 +7,6 @@ the result; `Client` and `AsyncClient` only carry the steps out. (The pattern of
 import math
 import os
 import random
-import ssl
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
@@ -27,8 +26,6 @@ from headrace._mistakes import seconds
 from headrace._records import JobInfo
 
 T = TypeVar("T")
-
-Verify: TypeAlias = bool | str | os.PathLike[str] | ssl.SSLContext
 
 CONNECTIONS = httpx.Limits(max_connections=100, max_keepalive_connections=100)
 """Of one client, all kept. A call that finds none free waits for one, as long as its caller waits."""
@@ -236,18 +233,6 @@ def full_url(given: str | None) -> str:
     if parts.scheme not in ("http", "https") or not parts.host:
         raise InvalidInput(f"{base_url!r} is no http:// or https:// URL of a host")
     return url
-
-
-def trusted(verify: Verify) -> bool | ssl.SSLContext:
-    """Which certificates of servers are accepted, as httpx takes it. Raises `InvalidInput` for a file that is none."""
-    named = os.environ.get("SSL_CERT_FILE") if verify is True else None
-    if isinstance(verify, bool | ssl.SSLContext) and not named:
-        return verify
-    try:
-        return ssl.create_default_context(cafile=named or str(verify))
-    except OSError as error:  # SSLError is one
-        said = f"SSL_CERT_FILE={named}" if named else f"verify={str(verify)!r}"
-        raise InvalidInput(f"{said} is no file of certificates: {error}") from error
 
 
 def timeouts(silent_s: float, step: Send) -> httpx.Timeout:
