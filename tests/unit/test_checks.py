@@ -11,19 +11,24 @@ from gpu_engine.checks.flows import prove_flow
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import BoolArray, UnitArray
+from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, BoolArray, UnitArray
 from tests.graphs import drawn
 
 CAPACITY = (3, 2, 4)
 ENDS = Terminals.of([0], [3])
 
 
-def path() -> Network:
-    """The source is 0, the sink 3; the cut is between 1 and 2.
+def path(*, shared: bool = False) -> Network:
+    """The source is 0, the sink 3; the cut is between 1 and 2. ``shared``: an edge of no capacity goes back from 1 to 0.
 
     0 --3--> 1 --2--> 2 --4--> 3
     """
-    return Network(EdgeList(4, np.arange(3, dtype=np.int32), np.arange(1, 4, dtype=np.int32), np.array(CAPACITY)))
+    tail, head, capacity = [0, 1, 2], [1, 2, 3], [*CAPACITY]
+    if shared:
+        tail, head, capacity = [*tail, 1], [*head, 0], [*capacity, 0]
+    network = Network(EdgeList(4, np.array(tail, np.int32), np.array(head, np.int32), np.array(capacity)))
+    assert network.has_shared_links == shared
+    return network
 
 
 @dataclass
@@ -37,8 +42,15 @@ class Claim:
     source_side: BoolArray
 
     @classmethod
-    def of(cls, flow: Sequence[int], source_side: Sequence[int] = (0, 1), terminals: Terminals = ENDS) -> "Claim":
-        network = path()
+    def of(
+        cls,
+        flow: Sequence[int],
+        source_side: Sequence[int] = (0, 1),
+        terminals: Terminals = ENDS,
+        *,
+        shared: bool = False,
+    ) -> "Claim":
+        network = path(shared=shared)
         arcs = network.edge_arc[:3]
         residual = network.arc_capacity().astype(np.int64)
         residual[arcs] -= flow
@@ -102,6 +114,7 @@ def nothing(claim: Claim) -> None:
     """The flow itself is at fault."""
 
 
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(
     ("flow", "source_side", "spoil", "failure"),
     [
@@ -119,14 +132,43 @@ def nothing(claim: Claim) -> None:
     ],
 )
 def test_each_condition_alone(
-    flow: Sequence[int], source_side: Sequence[int], spoil: Callable[[Claim], None], failure: str
+    flow: Sequence[int], source_side: Sequence[int], spoil: Callable[[Claim], None], failure: str, shared: bool
 ) -> None:
-    claim = Claim.of(flow, source_side)
+    claim = Claim.of(flow, source_side, shared=shared)
     spoil(claim)
     certificate = claim.certificate()
     assert not certificate.valid
     assert len(certificate.failures) == 1, certificate.failures
     assert certificate.failures[0].startswith(failure)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_an_undirected_edge_pays_against_its_direction(shared: bool) -> None:
+    """0 is the source, 1 the sink; the edge is drawn from 1 to 0, and beside it may be one of no capacity."""
+    rows = 1 + shared
+    ends = np.ones(rows, np.int32), np.zeros(rows, np.int32)
+    network = Network(EdgeList(2, *ends, np.array([5, 0])[:rows], undirected=True))
+    assert network.has_shared_links == shared
+    out = network.row_offsets[0]
+    residual = np.full(2, 5)
+    for flow in (5, 4):
+        residual[out], residual[network.reverse_arc[out]] = 5 - flow, 5 + flow
+        excess, side = np.array([-flow, flow]), np.array([True, False])
+        found = certify(network, Terminals.of([0], [1]), residual, excess, side)
+        assert (found.valid, found.value, found.flow_across_cut) == (flow == 5, 5, flow)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_an_edge_without_limit_is_never_full(shared: bool) -> None:
+    claim = Claim.of([2, 2, 2], shared=shared)
+    claim.network.set_capacity(np.array([0]), np.array([INFINITE]))
+    arc = claim.network.edge_arc[0]
+    claim.residual[arc] = INFINITE_RESIDUAL - 2
+    claim.source_side[1] = False
+    found = claim.certificate()
+    assert any("not saturated" in failure for failure in found.failures)
+    claim.source_side[1] = True
+    assert claim.certificate() == Certificate(True, 2, 2)
 
 
 def test_caps_are_part_of_the_cut() -> None:
