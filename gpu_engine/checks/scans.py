@@ -29,7 +29,7 @@ def by_arc(
     cut_capacity = 0
     for v in range(len(row_offsets) - 1):
         for i in range(row_offsets[v], row_offsets[v + 1]):
-            a = np.uint64(i)  # an index below 0 would count from the end: an unsigned one need not be looked at for that
+            a = np.uint64(i)  # unsigned, as an index below 0 would count from the end
             w = np.uint64(head[a])
             if residual[a] < 0:
                 first[0] = i if first[0] < 0 else first[0]

@@ -81,7 +81,8 @@ class AmountColumn(Column):
     def parts(self) -> Iterator[Part]:
         for some in self.rows():
             units = self.units.take(some)
-            units[units == INFINITE] = 0
+            if len(units) and units.max() == INFINITE:  # the largest there is
+                units[units == INFINITE] = 0
             yield units
 
     def count(self) -> int:

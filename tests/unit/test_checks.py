@@ -19,7 +19,7 @@ ENDS = Terminals.of([0], [3])
 
 
 def path(*, shared: bool = False) -> Network:
-    """The source is 0, the sink 3; the cut is between 1 and 2. ``shared``: an edge of no capacity goes back from 1 to 0.
+    """The source is 0, the sink 3; the cut is between 1 and 2. ``shared``: an edge of no capacity goes from 1 to 0.
 
     0 --3--> 1 --2--> 2 --4--> 3
     """
