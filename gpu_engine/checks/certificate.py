@@ -56,12 +56,13 @@ def certify(
     role = free_vertices(network, terminals).role
     balance = own_supply(network.n_vertices, terminals)
     first = np.full(5, -1, np.int64)
-    links = network.head, network.reverse_arc
+    head, reverse_arc = network.head, network.reverse_arc
     claimed = residual, source_side, balance, first
     if network.has_shared_links:
-        across, cut_capacity = by_arc(network.row_offsets, *links, network.arc_capacity(), *claimed)
+        across, cut_capacity = by_arc(network.row_offsets, head, reverse_arc, network.arc_capacity(), *claimed)
     else:
-        across, cut_capacity = by_edge(network.edge_arc, *links, network.capacity, network.undirected, *claimed)
+        capacity, undirected = network.capacity, network.undirected
+        across, cut_capacity = by_edge(network.edge_arc, head, reverse_arc, capacity, undirected, *claimed)
     by_vertex(role, balance, excess, source_side, first)
     sides = source_side[terminals.sources], source_side[terminals.sinks]
     return verdict(terminals, *sides, int(across), int(cut_capacity), first.tolist())
