@@ -1,8 +1,6 @@
 """The passes over a network that look for what breaks one of the conditions 1-5 of `gpu_engine.checks.certificate`.
 
-The first offender of each condition goes to ``first`` int64[5], where -1 stands for none. The passes over arcs return
-the net flow and the capacity over the cut, and leave in ``balance`` int64[n], which holds the supply of each vertex at
-first, what is left of it when the flow has gone out and come in.
+The first offender of each condition goes to ``first`` int64[5], where -1 stands for none.
 """
 
 import numpy as np
@@ -11,6 +9,34 @@ from numpy.typing import NDArray
 
 from gpu_engine.networks.free import ORDINARY, SOURCE
 from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, ArcArray, BoolArray, UnitArray, VertexArray
+
+
+@njit(cache=True, nogil=True)
+def fits_edges(
+    edge_arc: ArcArray, reverse_arc: ArcArray, capacity: UnitArray, undirected: BoolArray, claimed: UnitArray
+) -> bool:
+    """Whether ``claimed`` int64[arcs] are the capacities of all arcs, in a network whose links have one edge each.
+
+    ``capacity`` int64[m]; ``undirected`` is bool[m], or bool[1] when all edges agree. Each arc that an edge leads along
+    must have its capacity, and no other arc may have any, which the number of arcs that have some shows.
+    """
+    same = len(undirected) == 1
+    surplus = 0
+    for row in range(len(edge_arc)):
+        if edge_arc[row] < 0:  # a loop
+            continue
+        a = np.uint64(edge_arc[row])
+        units = capacity[row] if capacity[row] != INFINITE else INFINITE_RESIDUAL
+        if claimed[a] != units:
+            return False
+        surplus -= units != 0
+        if undirected[0 if same else row]:
+            if claimed[np.uint64(reverse_arc[a])] != units:
+                return False
+            surplus -= units != 0
+    for units in claimed:
+        surplus += units != 0
+    return surplus == 0
 
 
 @njit(cache=True, nogil=True)
@@ -24,7 +50,11 @@ def by_arc(
     balance: UnitArray,
     first: UnitArray,
 ) -> tuple[int, int]:
-    """Conditions 1 and 4, for any network. ``capacity`` int64[arcs]."""
+    """Conditions 1 and 4; net flow and capacity over the cut. ``capacity`` int64[arcs].
+
+    ``balance`` int64[n] holds the supply of each vertex at first, and then what is left of it when the flow has gone
+    out and come in.
+    """
     across = 0
     cut_capacity = 0
     for v in range(len(row_offsets) - 1):
@@ -44,46 +74,6 @@ def by_arc(
                 cut_capacity += capacity[a]
                 if residual[a] != 0:
                     first[3] = i if first[3] < 0 else first[3]
-    return across, cut_capacity
-
-
-@njit(cache=True, nogil=True)
-def by_edge(
-    edge_arc: ArcArray,
-    head: VertexArray,
-    reverse_arc: ArcArray,
-    capacity: UnitArray,
-    undirected: BoolArray,
-    residual: UnitArray,
-    source_side: BoolArray,
-    balance: UnitArray,
-    first: UnitArray,
-) -> tuple[int, int]:
-    """Conditions 1 and 4, for a network whose links have one edge each: the capacities of an arc are those of its edge,
-    and need not be added up first. ``capacity`` int64[m]; ``undirected`` is bool[m], or bool[1] when all edges agree.
-    """
-    same = len(undirected) == 1
-    across = 0
-    cut_capacity = 0
-    for row in range(len(edge_arc)):
-        if edge_arc[row] < 0:  # a loop
-            continue
-        a = np.uint64(edge_arc[row])
-        r = np.uint64(reverse_arc[a])
-        tail, end = np.uint64(head[r]), np.uint64(head[a])
-        along = capacity[row] if capacity[row] != INFINITE else INFINITE_RESIDUAL
-        back = along if undirected[0 if same else row] else 0
-        if residual[a] < 0 or residual[r] < 0 or residual[a] + residual[r] != along + back:
-            first[0] = edge_arc[row] if first[0] < 0 else first[0]
-        balance[tail] -= along - residual[a]
-        balance[end] -= back - residual[r]
-        if source_side[tail] == source_side[end]:
-            continue
-        out, units = (a, along) if source_side[tail] else (r, back)
-        across += units - residual[out]
-        cut_capacity += units
-        if residual[out] != 0:
-            first[3] = edge_arc[row] if first[3] < 0 else first[3]
     return across, cut_capacity
 
 
