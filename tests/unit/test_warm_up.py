@@ -45,6 +45,7 @@ before = kernels()
 assert sum(map(len, before.values())) > 20
 tail, head = np.array([0, 0, 1, 2, 1], np.int32), np.array([1, 2, 3, 3, 1], np.int32)
 for undirected in (False, True, np.array([True, False, True, False, True])):
+    head[4] = 4 - head[4]  # parallel to another edge, or a loop
     for ids in (None, np.arange(5) + 7, list("abcde")):
         for capacity in ([3, 2, 2, 3, 9], [INFINITE, 2, 2, 3, 9]):
             labels = None if ids is None else ids[:4]
