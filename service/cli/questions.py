@@ -70,7 +70,7 @@ def min_cost(
     name: Name,
     source: Vertices = None,
     sink: Vertices = None,
-    value: Annotated[str | None, typer.Option(help="What is to flow [as much as can].")] = None,
+    value: Annotated[str | None, typer.Option(help="What is to flow; without it as much as can.")] = None,
     flow: Annotated[bool, typer.Option("--flow", help="Answer with the edges' flows too.")] = False,
     paths: Annotated[int, typer.Option(min=0, help="Answer with so many of its largest paths too.")] = 0,
     json: Json = False,
@@ -115,7 +115,9 @@ def min_cost(
 @app.command()
 def matching(
     name: Name,
-    left: Annotated[list[str] | None, typer.Option(help="A left vertex; repeat for each. [tails of edges]")] = None,
+    left: Annotated[
+        list[str] | None, typer.Option(help="A left vertex; repeat for each; without it the tails of edges.")
+    ] = None,
     cover: Annotated[bool, typer.Option("--cover", help="Show the vertices that prove it too.")] = False,
     json: Json = False,
     key: Key = None,
@@ -177,7 +179,7 @@ def _say_flow(answer: "MaxFlowResult", json: bool) -> None:
         sides = f"{len(answer.cut.source_side)} with the sources, {len(answer.cut.sink_side)} with the sinks"
         say_facts({"cut": answer.cut.capacity, "which is": unique[answer.cut.unique], "vertices": sides})
         typer.echo()
-        say_table({"edge of the cut": answer.cut.edges}, "no edge is in the cut")
+        say_table({"edge of the cut": answer.cut.edges, "pays": answer.cut.pays}, "no edge is in the cut")
     if answer.flow is not None:
         typer.echo()
         say_table({"edge": answer.flow.edges, "flow": answer.flow.flow}, "no edge carries flow")

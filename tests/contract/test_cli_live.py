@@ -90,6 +90,11 @@ def test_questions(shell: Shell, city: Path) -> None:
     shown = shell("cut", "city")
     assert "the only minimum cut" in shown
     assert {"s-a", "b-t"} <= set(shown.split())
+    assert [line.split() for line in shown.splitlines()[-3:]] == [
+        ["EDGE", "OF", "THE", "CUT", "PAYS"],
+        ["s-a", "3"],
+        ["b-t", "2"],
+    ]
     assert "headrace: source_is_sink: " in shell("cut", "city", "--source", "s", "--sink", "s", expect=REFUSED)
 
 

@@ -9,6 +9,7 @@ from headrace._bodies import json_body
 from headrace._calls import WAITING, Call, Caps, Rounding, Terminals, ends, graph_path
 from headrace._files_of_columns import ACCEPT
 from headrace._flows import Flow, Paths, TerminalAmounts
+from headrace._mistakes import one_or_many
 from headrace._options import check_options
 from headrace._results import Json, Vertex, timings
 from headrace._sequences import AmountColumn, Names
@@ -27,7 +28,7 @@ class MinCostOptions(TypedDict, total=False):
     """At most this much into each sink; or a mapping, as for `supply`."""
     rounding: Rounding
     """What becomes of the value and of caps with more decimals than the graph's: refused by default."""
-    fields: Sequence[CostField]
+    fields: CostField | Sequence[CostField]
     """What to answer beside value, cost and certificate: "flow", "terminals", "dual", "paths"."""
     zeros: bool
     """List edges without flow too."""
@@ -135,13 +136,16 @@ def question(
 ) -> Call[MinCostFlowResult]:
     check_options("min_cost_flow()", options, MinCostOptions.__annotations__, WAITING)
     body = ends(source, sink, options.get("supply"), options.get("demand"))
-    for key in ("value", "fields", "min_version", "time_limit_s", "rounding"):
+    for key in ("value", "min_version", "time_limit_s", "rounding"):
         if options.get(key) is not None:
             body[key] = options[key]
+    wanted = one_or_many(options.get("fields") or ())
+    if wanted:
+        body["fields"] = wanted
     if "zeros" in options:
         body["flow"] = {"zeros": options["zeros"]}
     if "top" in options:
         body["paths"] = {"top": options["top"]}
-    headers = ACCEPT if set(options.get("fields") or ()) - {"value", "cost"} else {}
+    headers = ACCEPT if set(wanted) - {"value", "cost"} else {}
     path = graph_path(name) + "/min-cost-flow"
     return Call("POST", path, MinCostFlowResult.from_json, json_body(body), headers=headers)
