@@ -8,14 +8,17 @@ repair drains their deficits and excesses, unless a cold solve is expected to be
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from numpy.typing import NDArray
 
-from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
+from gpu_engine.engine import Control, Engine, FlowState, Fork, Mode, SolveReport
 from gpu_engine.errors import InvalidNetwork
+from gpu_engine.footprint import Room, unlimited
 from gpu_engine.networks.free import free_vertices
+from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import EdgeArray, UnitArray
 
@@ -75,6 +78,10 @@ class IncrementalState(FlowState):
     """False: the next solve is from zero."""
     patience: Patience = field(default_factory=Patience)
 
+    @abstractmethod
+    def copied(self) -> Self:
+        """A copy with arrays of its own; those that no call writes to are shared. It is open in no engine. O(n + m)."""
+
 
 State = TypeVar("State", bound=IncrementalState)
 
@@ -98,6 +105,20 @@ class IncrementalEngine(Engine, Generic[State]):
 
     def close(self, state: FlowState) -> None:
         self._states.remove(self._own(state))
+
+    def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
+        engine = self._alike(self.network.fork(), room)
+        return Fork(engine, partial(engine._open_copy, self._own(state).copied()))
+
+    def _open_copy(self, state: State) -> State:
+        """Open a copy of a state that an engine has which this one is like."""
+        copied = state.copied()
+        self._states.append(copied)
+        return copied
+
+    @abstractmethod
+    def _alike(self, network: Network, room: Room) -> Self:
+        """Another engine of this kind, for a fork of the network."""
 
     def _own(self, state: FlowState) -> State:
         """Raises ValueError for a state of another engine, or one that was closed."""

@@ -1,7 +1,8 @@
 """The CPU engine: cold solves by `drain`, warm ones by `repair.search` with `drain` behind it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,17 @@ class CpuFlowState(IncrementalState):
     def touch(self, rows: EdgeArray) -> None:
         self.touched.append(rows)
         self.touched_nbytes += rows.nbytes
+
+    def copied(self) -> Self:
+        return replace(
+            self,
+            residual=self.residual.copy(),
+            excess=self.excess.copy(),
+            source_side=self.source_side.copy(),
+            touched=[*self.touched],
+            audit=self.audit and self.audit.copy(),
+            patience=replace(self.patience),
+        )
 
     def settle(self) -> None:
         """Nothing is broken any more."""
@@ -253,6 +265,9 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
         if proven.valid and own.solved:
             own.audit = Audit.of(self.network, own.terminals, own.excess, own.source_side, proven)
         return proven
+
+    def _alike(self, network: Network, room: Room) -> Self:
+        return type(self)(network, room)
 
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
         own = self._own(state)
