@@ -7,6 +7,7 @@ The order of use: open -> (update)* -> solve -> cut / flow / certificate, and ag
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -194,6 +195,8 @@ class Fork:
 
     engine: Engine
     """The fork's own, at the capacities of that time while there is no overlay; nobody else asks it."""
+    terminals: Terminals
+    """Those of the state."""
     _copy: Callable[[], FlowState]
     """Opens one more copy of the state in the engine."""
     _tried: FlowState | None = None
@@ -218,7 +221,8 @@ class Fork:
     def drop(self) -> None:
         """Forget the overlay. O(k) for its capacities."""
         if self._tried is not None:
-            self.engine.close(self._tried)
+            with suppress(ValueError):  # it has been closed already
+                self.engine.close(self._tried)
             self._tried = None
         if self._rows is not None and self._before is not None:
             self.engine.update(self._rows, self._before)

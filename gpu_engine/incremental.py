@@ -108,7 +108,7 @@ class IncrementalEngine(Engine, Generic[State]):
 
     def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
         engine = self._alike(self.network.fork(), room)
-        return Fork(engine, partial(engine._open_copy, self._own(state).copied()))
+        return Fork(engine, state.terminals, partial(engine._open_copy, self._own(state).copied()))
 
     def _open_copy(self, state: State) -> State:
         """Open a copy of a state that an engine has which this one is like."""

@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
 
 FIXED = {
-    "body of `max-flow`, `min-cut`, `matching`, `min-cost-flow`": questions.MAX_QUESTION_BYTES,
+    "body of `max-flow`, `min-cut`, `matching`, `min-cost-flow`, `what-if`": questions.MAX_QUESTION_BYTES,
     "forms named in `Accept` that are looked at": accept.MAX_RANGES,
     "body of `:estimate`": graphs.MAX_SMALL_BODY_BYTES,
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
