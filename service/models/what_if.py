@@ -105,6 +105,8 @@ class RowProblem(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     code: str
+    status: int
+    """What a question that is refused for this alone is answered with."""
     detail: str
 
 

@@ -1,6 +1,7 @@
 """What-if questions and dry runs through all real parts: API, Redis, worker."""
 
 import json
+import random
 import threading
 import time
 from collections.abc import Iterator
@@ -37,7 +38,7 @@ CLOSED = {"id": "no e", "batch": [{"edges": ["e"], "op": "close"}]}
 @pytest.fixture(scope="module")
 def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     directory: Path = tmp_path_factory.mktemp("service")
-    limits = {"HEADRACE_MAX_QUESTION_ROWS": "1000", "HEADRACE_MAX_PATCH_ROWS": "3"}
+    limits = {"HEADRACE_MAX_QUESTION_ROWS": "1000", "HEADRACE_MAX_PATCH_ROWS": "9"}
     with serving(directory, directory / "log", limits) as service:
         yield service.http
 
@@ -145,7 +146,7 @@ def test_bodies_that_are_refused(http: httpx.Client, city: str) -> None:
     assert refused(scenarios=[{"supply": [-1]}])[1:] == ("invalid_body", "/scenarios/0/supply")
     assert refused(scenarios=[], question="matching")[1:] == ("invalid_body", "/question")
     assert refused(scenarios=[{}] * 1001) == (413, "too_large", "/scenarios")
-    many = {"batch": [{"edges": ["a", "b"], "op": "close"}, {"edges": ["c", "d"], "op": "close"}]}
+    many = {"batch": [{"edges": ["a", "b"], "op": "close"}] * 5}
     assert refused(scenarios=[many])[:2] == (413, "too_large")
     assert refused(scenarios=[], sources=["nobody"])[1] == "unknown_vertex"
     assert refusal(http.post("/v1/graphs/nowhere/what-if", json={"scenarios": []}))[1] == "unknown_graph"
@@ -160,6 +161,46 @@ def test_a_thousand_scenarios_in_one_body(http: httpx.Client, city: str) -> None
         (row,) = ask(http, city, scenarios[i])["answers"]
         wanted["ade"[i % 3], i % 5] = row["value"]
     assert [row["value"] for row in rows] == [wanted["ade"[i % 3], i % 5] for i in range(1000)]
+
+
+def test_each_row_is_what_a_patched_copy_answers(http: httpx.Client) -> None:
+    rng = random.Random(7)
+    assert http.put("/v1/graphs/base", json=grid(6)).status_code in (200, 201)
+    assert http.patch("/v1/graphs/base/capacities", json={"edges": [3, 8, 21], "op": "close"}).status_code == 200
+    scenarios = [random_scenario(rng) for _ in range(25)]
+    answer = ask(http, "/v1/graphs/base", *scenarios, fields=["cut"])
+    assert answer["version"] == 2
+    for row, scenario in zip(answer["answers"], scenarios, strict=True):
+        assert http.post("/v1/graphs/base:copy", json={"to": "tried"}).status_code == 201
+        terminals = {name: scenario[name] for name in ("sources", "supply") if name in scenario}
+        for operation in scenario["batch"]:
+            assert http.patch("/v1/graphs/tried/capacities", json=operation).status_code == 200, scenario
+        wanted = http.post("/v1/graphs/tried/min-cut", json=terminals).json()
+        assert (row["value"], row["cut"]) == (wanted["value"], wanted["cut"]), scenario
+        assert row["change"] == wanted["value"] - answer["base"]["value"]
+        http.delete("/v1/graphs/tried")
+    assert http.get("/v1/graphs/base").json()["version"] == 2
+
+
+def random_scenario(rng: random.Random) -> dict[str, Any]:
+    """Some operations on the grid of 36 vertices and 60 edges, and now and then other sources."""
+    batch = []
+    for _ in range(rng.randint(0, 3)):
+        edges = rng.sample(range(60), rng.randint(1, 3))
+        batch.append(
+            rng.choice(
+                [
+                    {"edges": edges, "op": rng.choice(["close", "reopen"])},
+                    {"edges": edges, "add": [rng.randint(0, 9) for _ in edges]},
+                    {"edges": edges, "set": [rng.choice([0, 1, 20]) for _ in edges]},
+                    {"edges": edges, "scale": [rng.randint(0, 3) for _ in edges]},
+                ]
+            )
+        )
+    if rng.random() < 0.7:
+        return {"batch": batch}
+    sources = rng.sample(range(1, 30), 2)
+    return {"batch": batch, "sources": sources, **rng.choice([{}, {"supply": [rng.randint(0, 9), 3]}])}
 
 
 def at_its_rows(http: httpx.Client, job: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from service.worker.solving import Solver
 from service.worker.supposing import Supposition, needs
 from service.worker.written import unless_cancelled
 
-SCENARIO_BYTES: Final = 3_000
+SCENARIO_BYTES: Final = 4_000
 """What a scenario of one edge takes while the command is in memory."""
 
 TERMINALS: Final = ("sources", "sinks", "supply", "demand")
@@ -185,5 +185,5 @@ def _problem(error: EngineError | ServiceError | MemoryError) -> dict[str, objec
     if isinstance(error, MemoryError):
         error = OutOfMemory("the machine has no more memory, whatever the budget says")
     if error.code not in STATUS:
-        return {"code": "internal_error", "detail": "the worker failed; see its log"}
-    return {"code": error.code, "detail": str(error), **error.where.members()}
+        return {"code": "internal_error", "status": 500, "detail": "the worker failed; see its log"}
+    return {"code": error.code, "status": STATUS[error.code], "detail": str(error), **error.where.members()}
