@@ -199,6 +199,10 @@ class Fork:
     """Those of the state."""
     _copy: Callable[[], FlowState]
     """Opens one more copy of the state in the engine."""
+    _is_copy: Callable[[FlowState, EdgeArray], bool]
+    """Whether a copy is one again, now that an overlay of these rows is undone."""
+    _spare: FlowState | None = None
+    """An open copy that nothing was done to."""
     _tried: FlowState | None = None
     _rows: EdgeArray | None = None
     _before: UnitArray | None = None
@@ -207,26 +211,30 @@ class Fork:
         """The state under new capacities of distinct edge rows, not solved yet; in place of the overlay before.
 
         Other ``terminals`` begin at zero flow. Raises as `Engine.update` and `Engine.open`; then there is no overlay.
-        O(n + m) to copy the state, which is a small part of a solve.
+        O(k), and O(n + m) to copy the state if the overlay before has moved flow.
         """
         self.drop()
         if terminals is None:
-            self._tried = self._copy()
+            self._tried, self._spare = self._spare or self._copy(), None
             self._change(rows, capacity)
             return self._tried
+        if self._spare is not None:  # it must not stand in the way of what has no bound for it
+            self.engine.close(self._spare)
+            self._spare = None
         self._change(rows, capacity)
         self._tried = self.engine.open(terminals)
         return self._tried
 
     def drop(self) -> None:
-        """Forget the overlay. O(k) for its capacities."""
-        if self._tried is not None:
-            with suppress(ValueError):  # it has been closed already
-                self.engine.close(self._tried)
-            self._tried = None
+        """Forget the overlay. O(k)."""
         if self._rows is not None and self._before is not None:
             self.engine.update(self._rows, self._before)
-            self._rows = self._before = None
+        if self._tried is not None and self._tried.terminals is self.terminals and self._rows is not None:
+            self._spare = self._tried if self._is_copy(self._tried, self._rows) else None
+        if self._tried is not None and self._spare is None:
+            with suppress(ValueError):  # it has been closed already
+                self.engine.close(self._tried)
+        self._tried = self._rows = self._before = None
 
     def _change(self, rows: EdgeArray, capacity: UnitArray) -> None:
         before = self.engine.network.capacity[rows]

@@ -77,6 +77,8 @@ class IncrementalState(FlowState):
     solved: bool = False
     """False: the next solve is from zero."""
     patience: Patience = field(default_factory=Patience)
+    moved: bool = False
+    """A solve has moved flow since this was set to False."""
 
     @abstractmethod
     def copied(self) -> Self:
@@ -107,12 +109,29 @@ class IncrementalEngine(Engine, Generic[State]):
         self._states.remove(self._own(state))
 
     def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
-        engine = self._alike(self.network.fork(), room)
-        return Fork(engine, state.terminals, partial(engine._open_copy, self._own(state).copied()))
+        engine, pinned = self._alike(self.network.fork(), room), self._own(state).copied()
+        return Fork(engine, state.terminals, partial(engine._open_copy, pinned), partial(engine._is_copy, pinned))
+
+    def _is_copy(self, pinned: State, state: FlowState, rows: EdgeArray) -> bool:
+        """Whether an open state is as ``pinned``, on which changes of these rows were made and undone; they are then
+        forgotten. Flow that a solve has moved is not known to have come back."""
+        own = next((own for own in self._states if own is state), None)
+        if own is None or own.moved or not own.solved or not pinned.solved or self._is_changed(pinned):
+            return False
+        if own.value != pinned.value or not self._agree(own, pinned, rows):
+            return False
+        self._forget_changes(own)
+        own.settled_value = pinned.settled_value
+        return True
+
+    def _agree(self, one: State, other: State, rows: EdgeArray) -> bool:
+        """Whether two states are equal at these rows and their ends, if that is known at little cost."""
+        return False
 
     def _open_copy(self, state: State) -> State:
         """Open a copy of a state that an engine has which this one is like."""
         copied = state.copied()
+        copied.moved = False
         self._states.append(copied)
         return copied
 
@@ -128,7 +147,7 @@ class IncrementalEngine(Engine, Generic[State]):
         raise ValueError("a flow state of another engine, or one that was closed")
 
     def _solve_cold_timed(self, state: State, control: Control) -> Mapping[str, int]:
-        began = perf_counter()
+        began, state.moved = perf_counter(), True
         counters = self._solve_cold(state, control)
         state.solved = True
         state.patience.cold_ms = (perf_counter() - began) * 1e3
@@ -146,7 +165,7 @@ class IncrementalEngine(Engine, Generic[State]):
         if not state.patience.allows(n_broken):
             counters = self._solve_cold_timed(state, control)
             return Mode.COLD, f"{n_broken} broken ends: solving anew is faster", counters
-        began = perf_counter()
+        began, state.moved = perf_counter(), True
         try:
             counters = self._repair(state, control)
         except TooSlow:

@@ -269,6 +269,15 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
     def _alike(self, network: Network, room: Room) -> Self:
         return type(self)(network, room)
 
+    def _agree(self, one: CpuFlowState, other: CpuFlowState, rows: EdgeArray) -> bool:
+        arcs = self.network.edge_arc[rows]
+        arcs = arcs[arcs >= 0]
+        back = self.network.reverse_arc[arcs]
+        heads, tails = self.network.head[arcs], self.network.head[back]
+        return all((one.residual[at] == other.residual[at]).all() for at in (arcs, back)) and all(
+            (one.excess[at] == other.excess[at]).all() for at in (heads, tails)
+        )
+
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
         own = self._own(state)
         if not own.solved:

@@ -251,6 +251,8 @@ def rows_of(names: Names, wanted: Ids) -> NDArray[np.int64]:
 
 def _distinct(rows: EdgeArray) -> EdgeArray:
     """Rising. NumPy's own goes by a hash, which is slower, and holds the interpreter's lock."""
+    if len(rows) < 2:
+        return rows
     rising = np.sort(rows)
     return rising[np.diff(rising, prepend=np.int64(-2)) > 0]
 
