@@ -123,6 +123,13 @@ def test_what_is_wrong_with_a_scenario_is_the_answer_of_its_row(http: httpx.Clie
     assert ask(http, city, {"batch": [{"edges": ["a"], "set": ["0.5"]}]}, rounding="up")["answers"][0]["value"] == 4
 
 
+def test_other_terminals_have_their_own_caps(http: httpx.Client, city: str) -> None:
+    scenarios = [{}, {"supply": [2]}, {"sources": ["u"]}, {"sources": ["u", "v"], "supply": [1, 1]}, {"sinks": ["v"]}]
+    answer = ask(http, city, *scenarios, sources=["s"], sinks=["t"], supply=[5], demand=[4])
+    assert answer["base"]["value"] == 4
+    assert [row["value"] for row in answer["answers"]] == [4, 2, 4, 2, 5]
+
+
 def test_lines_say_what_they_are_about_and_that_they_are_all(http: httpx.Client, city: str) -> None:
     response = http.post(f"{city}/what-if", json={"scenarios": [CLOSED, {}]}, headers=LINES)
     assert response.headers["content-type"] == LINES["Accept"]

@@ -14,6 +14,7 @@ import httpx
 from tests.faults.exports import READERS, read_export
 from tests.faults.history import History, Look, Op
 from tests.faults.questions import COPIES, KINDS, LIMITS_S, earlier_version, even_vertices, random_batch, random_edges
+from tests.faults.scenarios import BODY as SCENARIOS
 
 CLIENTS: Final = 4
 QUESTIONS: Final = 14
@@ -140,6 +141,8 @@ class Client:
         body = {name: value for name, value in body.items() if value is not None}
         if op.kind == "max-flow":
             return body | {"fields": ["value", "cut"]}
+        if op.kind == "what-if":
+            return body | SCENARIOS
         shape = self._history.shapes[op.graph]
         if shape.kind == "two-sided":
             body["left"] = even_vertices(shape)

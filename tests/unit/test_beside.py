@@ -14,6 +14,7 @@ from gpu_engine.engine import Control, FlowState, SolveReport
 from gpu_engine.footprint import Room
 from gpu_engine.networks.network import Network
 from service.protocol import Kind, Operation, Scenario, Status, WhatIfArgs
+from service.worker.questions.what_if import SCENARIO_BYTES
 from service.worker.running.endings import Endings
 from tests.graphs import diamond
 from tests.service_fixtures import PATIENCE_S, Caller, StartWorker, result
@@ -176,6 +177,9 @@ def test_memory_that_is_short_refuses_the_question_and_nothing_else(
     assert reply.problem is not None
     assert reply.problem.code == "out_of_memory"
     assert caller.value("g") == base
+    residents.resize(replace(residents.held, host=residents.held.host + 500 * SCENARIO_BYTES + 10_000))
+    many = answer(caller, submit(caller, *[CLOSED] * 500, fields=frozenset({"value", "flow"})))["answers"]
+    assert [row.get("error") for row in many] == [None] * 500
     residents.resize(replace(residents.held, host=residents.held.host + 20_000))
     for _ in range(10):  # what one took is given back
         assert answer(caller, submit(caller, AS_IT_IS, CLOSED))["answers"][0]["change"] == 0

@@ -8,13 +8,13 @@ import pytest
 
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control, Mode
-from gpu_engine.errors import CapacityOverflow, OutOfMemory
+from gpu_engine.errors import CapacityOverflow, OutOfMemory, Unbounded
 from gpu_engine.footprint import Footprint
 from gpu_engine.generators import generate
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable, Change
-from gpu_engine.types import MAX_TOTAL
+from gpu_engine.types import INFINITE, MAX_TOTAL
 from service.worker.graph import Graph, Solved
 from service.worker.memory import Residents
 from service.worker.supposing import Supposition, needs
@@ -53,6 +53,30 @@ def test_each_change_is_tried_on_the_state_as_it_was() -> None:
     assert value(supposed, closing(), solved.terminals) == base
     assert value(supposed, closing(*cut), solved.terminals) == 0
     assert graph.engine.solve(solved.state).mode is Mode.UNCHANGED
+
+
+def test_each_begins_with_the_very_flow_that_there_was() -> None:
+    graph, solved = solved_graph()
+    was, supposed = graph.engine.export(solved.state), Supposition.of(graph, solved, "guest")
+    for row in range(graph.network.n_edges):
+        value(supposed, closing(row), solved.terminals)
+        with supposed.under(closing(), solved.terminals) as state:
+            now = supposed.graph.engine.export(state.state)
+        assert all((now[name] == was[name]).all() for name in was), row
+
+
+def test_what_has_no_bound_for_these_terminals_may_have_one_for_others() -> None:
+    graph, solved = solved_graph()
+    source, sink = int(solved.terminals.sources[0]), int(solved.terminals.sinks[0])
+    rows = np.arange(graph.network.n_edges)
+    unlimited = Change(rows, np.full(len(rows), INFINITE), np.zeros(len(rows), np.bool_))
+    supposed = Supposition.of(graph, solved, "guest")
+    assert value(supposed, closing(), solved.terminals) > 0
+    with pytest.raises(Unbounded), supposed.under(unlimited, solved.terminals):
+        pass
+    assert value(supposed, unlimited, Terminals.of([source], [sink], [5])) == 5
+    assert solved.report is not None
+    assert value(supposed, closing(), solved.terminals) == solved.report.value
 
 
 def test_an_update_of_the_graph_is_not_seen_and_does_not_see() -> None:
