@@ -178,8 +178,8 @@ def test_memory_that_is_short_refuses_the_question_and_nothing_else(
     assert reply.problem.code == "out_of_memory"
     assert caller.value("g") == base
     residents.resize(replace(residents.held, host=residents.held.host + 500 * SCENARIO_BYTES + 10_000))
-    many = answer(caller, submit(caller, *[CLOSED] * 500, fields=frozenset({"value", "flow"})))["answers"]
-    assert [row.get("error") for row in many] == [None] * 500
+    many = WhatIfArgs(scenarios=[CLOSED] * 500, fields=frozenset({"value", "flow"}))
+    assert [row.get("error") for row in caller.ask(Kind.WHAT_IF, "g", many)["answers"]] == [None] * 500
     residents.resize(replace(residents.held, host=residents.held.host + 20_000))
     for _ in range(10):  # what one took is given back
         assert answer(caller, submit(caller, AS_IT_IS, CLOSED))["answers"][0]["change"] == 0
