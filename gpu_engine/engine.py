@@ -201,6 +201,8 @@ class Fork:
     """Opens one more copy of the state in the engine."""
     _is_copy: Callable[[FlowState, EdgeArray], bool]
     """Whether a copy is one again, now that an overlay of these rows is undone."""
+    _recap: Callable[[FlowState, Terminals], bool]
+    """Give a copy other caps of the same vertices; False, and nothing has changed, if its flow is of no use to them."""
     _spare: FlowState | None = None
     """An open copy that nothing was done to."""
     _tried: FlowState | None = None
@@ -210,14 +212,21 @@ class Fork:
     def overlay(self, rows: EdgeArray, capacity: UnitArray, terminals: Terminals | None = None) -> FlowState:
         """The state under new capacities of distinct edge rows, not solved yet; in place of the overlay before.
 
-        Other ``terminals`` begin at zero flow. Raises as `Engine.update` and `Engine.open`; then there is no overlay.
-        O(k), and O(n + m) to copy the state if the overlay before has moved flow.
+        Other caps of the same vertices may begin from the state as well, other ``terminals`` begin at zero flow. Raises
+        as `Engine.update` and `Engine.open`; then there is no overlay. O(k), and O(n + m) for other terminals, or to
+        copy the state if the overlay before has moved flow.
         """
         self.drop()
         if terminals is None:
             self._tried, self._spare = self._spare or self._copy(), None
             self._change(rows, capacity)
             return self._tried
+        if terminals.joins_as(self.terminals):
+            self._tried, self._spare = self._spare or self._copy(), None
+            if self._recap(self._tried, terminals):
+                self._change(rows, capacity)
+                return self._tried
+            self._tried, self._spare = None, self._tried
         if self._spare is not None:  # it must not stand in the way of what has no bound for it
             self.engine.close(self._spare)
             self._spare = None

@@ -110,7 +110,13 @@ class IncrementalEngine(Engine, Generic[State]):
 
     def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
         engine, pinned = self._alike(self.network.fork(), room), self._own(state).copied()
-        return Fork(engine, state.terminals, partial(engine._open_copy, pinned), partial(engine._is_copy, pinned))
+        copy, is_copy = partial(engine._open_copy, pinned), partial(engine._is_copy, pinned)
+        return Fork(engine, state.terminals, copy, is_copy, lambda own, caps: engine._recap(engine._own(own), caps))
+
+    def _recap(self, state: State, terminals: Terminals) -> bool:
+        """Give a solved state other caps of the same vertices, to be repaired; False, and nothing has changed, if that
+        takes a cold solve. Raises `Unbounded`."""
+        return False
 
     def _is_copy(self, pinned: State, state: FlowState, rows: EdgeArray) -> bool:
         """Whether an open state is as ``pinned``, on which changes of these rows were made and undone; they are then

@@ -10,7 +10,7 @@ from gpu_engine.engine import Engine, FlowState, Mode
 from gpu_engine.errors import Unbounded
 from gpu_engine.networks.network import Network
 from tests.oracle import maximum_flow
-from tests.random_networks import random_edges, random_terminals, random_update
+from tests.random_networks import random_caps, random_edges, random_terminals, random_update
 
 
 def check_sequence(make_engine: Callable[[Network], Engine], seed: int, steps: int, largest: int = 30) -> None:
@@ -81,7 +81,11 @@ def check_forks(make_engine: Callable[[Network], Engine], seed: int, overlays: i
         at = f"seed {seed} step {step}"
         if edges.n_edges:
             rows, capacity = random_update(rng, base)
-        other = random_terminals(rng, edges.n_vertices) if rng.random() < 0.2 else None
+        other = None
+        if (kind := rng.random()) < 0.2:
+            other = random_terminals(rng, edges.n_vertices)
+        elif kind < 0.5:
+            other = random_caps(rng, terminals)
         try:
             tried = fork.overlay(rows, capacity, other)
         except Unbounded:

@@ -17,7 +17,7 @@ from gpu_engine.engine import Control, Cut, FlowState
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, on_cpu, unlimited
 from gpu_engine.incremental import IncrementalEngine, IncrementalState
-from gpu_engine.networks.free import ORDINARY, SOURCE, free_vertices
+from gpu_engine.networks.free import ORDINARY, SINK, SOURCE, free_vertices
 from gpu_engine.networks.links import shift_arc_capacity
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -268,6 +268,17 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
 
     def _alike(self, network: Network, room: Room) -> Self:
         return type(self)(network, room)
+
+    def _recap(self, state: CpuFlowState, terminals: Terminals) -> bool:
+        role, side = free_vertices(self.network, terminals).role, state.source_side
+        if not state.solved or (side & (role == SINK)).any() or (~side & (role == SOURCE)).any():
+            return False
+        n = self.network.n_vertices
+        state.excess += own_supply(n, terminals) - own_supply(n, state.terminals)
+        state.terminals, state.role, state.audit = terminals, role, None
+        state.interrupted = True  # any vertex may be broken
+        state.value = self._value(state)
+        return True
 
     def _agree(self, one: CpuFlowState, other: CpuFlowState, rows: EdgeArray) -> bool:
         arcs = self.network.edge_arc[rows]

@@ -79,7 +79,7 @@ def test_each_scenario_has_its_answer_and_its_proof(http: httpx.Client, city: st
         (2, None, 7, 1),
     ]
     assert all(row["certificate"]["valid"] and row["certificate"]["value"] == row["value"] for row in rows)
-    assert [row["mode"] for row in rows] == ["warm", "cold", "cold"]  # other caps, and an edge that becomes unlimited
+    assert [row["mode"] for row in rows] == ["warm", "warm", "cold"]  # an edge that becomes unlimited is solved anew
 
 
 def test_the_graph_and_its_flow_are_as_they_were(http: httpx.Client, city: str) -> None:

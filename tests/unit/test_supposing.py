@@ -74,7 +74,9 @@ def test_what_has_no_bound_for_these_terminals_may_have_one_for_others() -> None
     assert value(supposed, closing(), solved.terminals) > 0
     with pytest.raises(Unbounded), supposed.under(unlimited, solved.terminals):
         pass
-    assert value(supposed, unlimited, Terminals.of([source], [sink], [5])) == 5
+    for other in (source, 1):
+        assert value(supposed, closing(), solved.terminals) > 0
+        assert value(supposed, unlimited, Terminals.of([other], [sink], [5])) == 5
     assert solved.report is not None
     assert value(supposed, closing(), solved.terminals) == solved.report.value
 
@@ -85,6 +87,7 @@ def test_an_update_of_the_graph_is_not_seen_and_does_not_see() -> None:
     base, row = solved.report.value, int(graph.engine.cut(solved.state).edges[0])
     supposed = Supposition.of(graph, solved, "guest")
     with supposed.under(closing(row), solved.terminals) as state:
+        assert graph.network.capacity[row] > 0
         graph.update(closing(row))
         graph.update(Change(np.array([row]), np.array([99]), np.array([True])))
         assert supposed.graph.solve(state, Control(), lambda: None).report.value < base
@@ -92,6 +95,25 @@ def test_an_update_of_the_graph_is_not_seen_and_does_not_see() -> None:
     assert not supposed.graph.table.closed[row]
     assert value(supposed, closing(), solved.terminals) == base
     assert graph.table.closed[row]
+    assert graph.network.capacity[row] == 0
+
+
+def test_other_caps_of_the_same_terminals_are_met_from_the_same_flow() -> None:
+    graph, solved = solved_graph()
+    assert solved.report is not None
+    base, (source,), (sink,) = solved.report.value, solved.terminals.sources, solved.terminals.sinks
+    supposed = Supposition.of(graph, solved, "guest")
+    for cap in (0, 5, base, base + 1):
+        for terminals in (
+            Terminals.of([source], [sink], [cap]),
+            Terminals.of([source], [sink], None, [cap]),
+            Terminals.of([source], [sink], [cap], [base]),
+        ):
+            with supposed.under(closing(), terminals) as state:
+                answer = supposed.graph.solve(state, Control(), lambda: None)
+                assert (answer.report.value, answer.certificate.valid) == (min(cap, base), True)
+                assert answer.report.mode is not Mode.COLD
+            assert value(supposed, closing(), solved.terminals) == base
 
 
 def test_what_is_refused_leaves_nothing_behind() -> None:
