@@ -14,6 +14,7 @@ from gpu_engine.engine import Control, FlowState, SolveReport
 from gpu_engine.footprint import Room
 from gpu_engine.networks.network import Network
 from service.protocol import Kind, Operation, Scenario, Status, WhatIfArgs
+from service.worker.questions import what_if
 from service.worker.questions.what_if import SCENARIO_BYTES
 from service.worker.running.endings import Endings
 from tests.graphs import diamond
@@ -183,3 +184,14 @@ def test_memory_that_is_short_refuses_the_question_and_nothing_else(
     residents.resize(replace(residents.held, host=residents.held.host + 20_000))
     for _ in range(10):  # what one took is given back
         assert answer(caller, submit(caller, AS_IT_IS, CLOSED))["answers"][0]["change"] == 0
+
+
+def test_an_answer_that_grows_too_long_is_refused(
+    asked: Caller, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate.set()
+    monkeypatch.setattr(what_if, "MOST_BYTES", 1000)
+    reply = asked.reply(Kind.WHAT_IF, "g", WhatIfArgs(scenarios=[CLOSED] * 50))
+    assert reply.problem is not None
+    assert (reply.problem.code, reply.problem.field) == ("too_large", "/fields")
+    assert len(answer(asked, submit(asked, CLOSED))["answers"]) == 1

@@ -30,6 +30,9 @@ from service.worker.written import unless_cancelled
 SCENARIO_BYTES: Final = 4_000
 """What a scenario of one edge takes while the command is in memory."""
 
+MOST_BYTES: Final = 256 << 20
+"""What all rows of one answer may take: Redis holds it."""
+
 TERMINALS: Final = ("sources", "sinks", "supply", "demand")
 
 
@@ -77,13 +80,18 @@ class WhatIf:
         args = rows.args
 
         def pieces() -> Generator[bytes, None, None]:
-            count = len(args.scenarios)
+            count, n_bytes = len(args.scenarios), 0
             yield rows.head()
             for number in range(count):
                 task.row(number, count)
                 if number and not args.lines:
                     yield b","
-                yield from rows.pieces(number, task.control)
+                for piece in rows.pieces(number, task.control):
+                    n_bytes += len(piece)
+                    if n_bytes > MOST_BYTES:
+                        detail = f"more than {MOST_BYTES} bytes after {number} rows: ask for fewer fields or scenarios"
+                        raise ServiceError("too_large", detail, field="/fields")
+                    yield piece
                 self._residents.promise(rows.supposed.graph.name, promised)
             yield rows.tail()
 

@@ -199,8 +199,13 @@ class Consumer:
             self._run(task)
         if task.rest is None:
             self._forget(task)
-        else:
+            return
+        try:
             self._beside.put(task.command.id, lambda: self._run_beside(task), lambda: float("inf"))
+        except RuntimeError:  # no thread can be started: it is found pending, and begins again
+            task.rest.close()
+            self._forget(task)
+            raise
 
     def _run_beside(self, task: Task) -> None:
         assert task.rest is not None
