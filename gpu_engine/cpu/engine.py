@@ -1,6 +1,7 @@
 """The CPU engine: cold solves by `drain`, warm ones by `repair.search` with `drain` behind it."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -68,7 +69,7 @@ class CpuFlowState(IncrementalState):
             source_side=self.source_side.copy(),
             touched=[*self.touched],
             audit=self.audit and self.audit.copy(),
-            patience=replace(self.patience),
+            patience=deepcopy(self.patience),
         )
 
     def settle(self) -> None:
@@ -261,7 +262,7 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
             if proven.valid:
                 return proven
         own.audit = None
-        proven = certify(self.network, own.terminals, *arrays)
+        proven = certify(self.network, own.terminals, *arrays, self._capacity)
         if proven.valid and own.solved:
             own.audit = Audit.of(self.network, own.terminals, own.excess, own.source_side, proven)
         return proven

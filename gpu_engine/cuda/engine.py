@@ -8,6 +8,7 @@ the cut are derived on the host from a copy of the state, so they do not disturb
 import math
 from collections import Counter
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Self
@@ -32,10 +33,11 @@ from gpu_engine.cuda.width import needs_wide
 from gpu_engine.engine import WORK_DONE, Control, Cut, FlowState, Fork, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, arranging_bytes, on_cuda, unlimited
-from gpu_engine.incremental import IncrementalEngine, IncrementalState, Patience, TooSlow
+from gpu_engine.incremental import IncrementalEngine, IncrementalState, TooSlow
 from gpu_engine.networks.free import SOURCE, free_vertices
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.patience import Patience
 from gpu_engine.types import INFINITE, EdgeArray, UnitArray
 
 FEW_BROKEN: Final = 32
@@ -75,7 +77,7 @@ class CudaFlowState(IncrementalState):
             excess=self.excess.copy(),
             source_side=self.source_side.copy(),
             arcs=None if self.arcs is None else self.arcs.copy(),
-            patience=replace(self.patience),
+            patience=deepcopy(self.patience),
         )
 
     @property

@@ -20,7 +20,7 @@ from service.cli.connection import (
 from service.cli.show import Columns, say_facts, say_json, say_table, solved, text
 
 if TYPE_CHECKING:
-    from headrace import FlowField, JobInfo, MaxFlowResult
+    from headrace import CostField, FlowField, JobInfo, MaxFlowResult, Paths
 
 app = typer.Typer()
 
@@ -72,6 +72,7 @@ def min_cost(
     sink: Vertices = None,
     value: Annotated[str | None, typer.Option(help="What is to flow [as much as can].")] = None,
     flow: Annotated[bool, typer.Option("--flow", help="Answer with the edges' flows too.")] = False,
+    paths: Annotated[int, typer.Option(min=0, help="Answer with so many of its largest paths too.")] = 0,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
@@ -79,7 +80,12 @@ def min_cost(
     """The cheapest flow of a value; the graph needs costs."""
     from headrace import MinCostOptions
 
-    options: MinCostOptions = {"fields": ["flow"] if flow else ["value", "cost"]}
+    fields: list[CostField] = ["value", "cost"]
+    if flow:
+        fields.append("flow")
+    if paths:
+        fields.append("paths")
+    options: MinCostOptions = {"fields": fields, "top": max(1, paths)}
     if value is not None:
         options["value"] = amount(value)
     with connected(url, key) as client:
@@ -99,6 +105,11 @@ def min_cost(
     if found.flow is not None:
         typer.echo()
         say_table({"edge": found.flow.edges, "flow": found.flow.flow}, "no edge carries flow")
+    if found.paths is not None:
+        _say_paths(found.paths)
+    if found.cycles is not None and len(found.cycles.edges):
+        typer.echo()
+        say_table({"edge of a cycle": found.cycles.edges, "flow": found.cycles.flow})
 
 
 @app.command()
@@ -171,14 +182,18 @@ def _say_flow(answer: "MaxFlowResult", json: bool) -> None:
         typer.echo()
         say_table({"edge": answer.flow.edges, "flow": answer.flow.flow}, "no edge carries flow")
     if answer.paths is not None:
-        typer.echo()
-        columns: Columns = {
-            "from": [path.source for path in answer.paths],
-            "to": [path.sink for path in answer.paths],
-            "amount": [path.amount for path in answer.paths],
-            "edges": [" ".join(map(str, path.edges)) for path in answer.paths],
-        }
-        say_table(columns, "no path carries flow")
+        _say_paths(answer.paths)
+
+
+def _say_paths(paths: "Paths") -> None:
+    typer.echo()
+    columns: Columns = {
+        "from": [path.source for path in paths],
+        "to": [path.sink for path in paths],
+        "amount": [path.amount for path in paths],
+        "edges": [" ".join(map(str, path.edges)) for path in paths],
+    }
+    say_table(columns, "no path carries flow")
 
 
 def _say_jobs(found: "tuple[JobInfo, ...]") -> None:

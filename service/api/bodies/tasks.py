@@ -109,8 +109,8 @@ def matching_task(encoding: Encoding) -> ArgsTask:
     return ArgsTask(partial(_matching_args, encoding), _json_bytes, may_be_read_here=True)
 
 
-def min_cost_task() -> ArgsTask:
-    return ArgsTask(_min_cost_args, _json_bytes, may_be_read_here=True)
+def min_cost_task(encoding: Encoding) -> ArgsTask:
+    return ArgsTask(partial(_min_cost_args, encoding), _json_bytes, may_be_read_here=True)
 
 
 def what_if_task(max_rows: int, max_patch_rows: int, *, lines: bool) -> ArgsTask:
@@ -145,8 +145,8 @@ def _matching_args(encoding: Encoding, body: memoryview) -> MatchingArgs:
     return parse_body(MatchingBody, body or b"{}").args(encoding)
 
 
-def _min_cost_args(body: memoryview) -> MinCostFlowArgs:
-    return parse_body(MinCostFlowBody, body or b"{}").args()
+def _min_cost_args(encoding: Encoding, body: memoryview) -> MinCostFlowArgs:
+    return parse_body(MinCostFlowBody, body or b"{}").args(encoding)
 
 
 def _what_if_args(max_rows: int, max_patch_rows: int, lines: bool, body: memoryview) -> WhatIfArgs:
