@@ -6,7 +6,8 @@ The order of use: open -> (update)* -> solve -> cut / flow / certificate, and ag
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate
-from gpu_engine.footprint import Footprint, Needs
+from gpu_engine.footprint import Footprint, Needs, Room, unlimited
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import BoolArray, EdgeArray, UnitArray
@@ -149,6 +150,13 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def fork(self, state: FlowState, room: Room = unlimited) -> "Fork":
+        """A copy of a solved state with capacities of its own. Neither sees what becomes of the other. O(n + m).
+
+        The fork asks ``room`` from then on. It takes as much as `Needs.of_one_state`, and a flow state more.
+        """
+
+    @abstractmethod
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
         """Arrays that `restore` accepts, on the same network at the same capacities. O(n + m)."""
 
@@ -179,3 +187,65 @@ class Engine(ABC):
     @abstractmethod
     def needs(self) -> Needs:
         """The memory that the network, each flow state and a solve take, by the network's counts."""
+
+
+@dataclass(eq=False, slots=True)
+class Fork:
+    """A flow state as it was once, on which overlays are tried one after the other, each from that same state."""
+
+    engine: Engine
+    """The fork's own, at the capacities of that time while there is no overlay; nobody else asks it."""
+    terminals: Terminals
+    """Those of the state."""
+    _copy: Callable[[], FlowState]
+    """Opens one more copy of the state in the engine."""
+    _is_copy: Callable[[FlowState, EdgeArray], bool]
+    """Whether a copy is one again, now that an overlay of these rows is undone."""
+    _recap: Callable[[FlowState, Terminals], bool]
+    """Give a copy other caps of the same vertices; False, and nothing has changed, if its flow is of no use to them."""
+    _spare: FlowState | None = None
+    """An open copy that nothing was done to."""
+    _tried: FlowState | None = None
+    _rows: EdgeArray | None = None
+    _before: UnitArray | None = None
+
+    def overlay(self, rows: EdgeArray, capacity: UnitArray, terminals: Terminals | None = None) -> FlowState:
+        """The state under new capacities of distinct edge rows, not solved yet; in place of the overlay before.
+
+        Other caps of the same vertices may begin from the state as well, other ``terminals`` begin at zero flow. Raises
+        as `Engine.update` and `Engine.open`; then there is no overlay. O(k), and O(n + m) for other terminals, or to
+        copy the state if the overlay before has moved flow.
+        """
+        self.drop()
+        if terminals is None:
+            self._tried, self._spare = self._spare or self._copy(), None
+            self._change(rows, capacity)
+            return self._tried
+        if terminals.joins_as(self.terminals):
+            self._tried, self._spare = self._spare or self._copy(), None
+            if self._recap(self._tried, terminals):
+                self._change(rows, capacity)
+                return self._tried
+            self._tried, self._spare = None, self._tried
+        if self._spare is not None:  # it must not stand in the way of what has no bound for it
+            self.engine.close(self._spare)
+            self._spare = None
+        self._change(rows, capacity)
+        self._tried = self.engine.open(terminals)
+        return self._tried
+
+    def drop(self) -> None:
+        """Forget the overlay. O(k)."""
+        if self._rows is not None and self._before is not None:
+            self.engine.update(self._rows, self._before)
+        if self._tried is not None and self._tried.terminals is self.terminals and self._rows is not None:
+            self._spare = self._tried if self._is_copy(self._tried, self._rows) else None
+        if self._tried is not None and self._spare is None:
+            with suppress(ValueError):  # it has been closed already
+                self.engine.close(self._tried)
+        self._tried = self._rows = self._before = None
+
+    def _change(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        before = self.engine.network.capacity[rows]
+        self.engine.update(rows, capacity)
+        self._rows, self._before = rows, before

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate
-from gpu_engine.engine import Control, Cut, Engine, FlowState, SolveReport
+from gpu_engine.engine import Control, Cut, Engine, FlowState, Fork, SolveReport
 from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint, Needs, Room, unlimited
 from gpu_engine.networks.network import Network
@@ -120,6 +120,9 @@ class TrialEngine(Engine):
 
     def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
         return self._engine.flow(_inner(state), control, acyclic=acyclic)
+
+    def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
+        return self._engine.fork(_inner(state), room)
 
     def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
         return self._engine.certificate(_inner(state), complete=complete)

@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PrivateAttr
 JSON_TYPE: Final = "application/json"
 NPZ_TYPE: Final = "application/x-npz"
 ARROW_TYPE: Final = "application/vnd.apache.arrow.stream"
+LINES_TYPE: Final = "application/x-ndjson"
+"""Answers of several rows: a line of JSON that says what they are about, one for each row, and one that ends them."""
 
 Encoding: TypeAlias = Literal["json", "npz", "arrow"]
 ENCODINGS: Final[Mapping[str, Encoding]] = MappingProxyType({JSON_TYPE: "json", NPZ_TYPE: "npz", ARROW_TYPE: "arrow"})
@@ -51,10 +53,13 @@ class Kind(StrEnum):
     DELETE = "delete"
     PATCH = "patch"
     PATCH_COSTS = "patch-costs"
+    DRY_RUN = "dry-run"
+    DRY_RUN_COSTS = "dry-run-costs"
     RESTORE = "restore"
     MAX_FLOW = "max-flow"
     MATCHING = "matching"
     MIN_COST_FLOW = "min-cost-flow"
+    WHAT_IF = "what-if"
     CAPACITIES = "capacities"
     EXPORT = "export"
     SNAPSHOT = "snapshot"
@@ -169,6 +174,27 @@ class MinCostFlowArgs(QuestionArgs):
     time_limit_s: float | None = None
 
 
+class Scenario(Message):
+    """What is otherwise than it is. Members that are None are as the question has them."""
+
+    id: int | str | None = None
+    """The caller's name for it."""
+    batch: list[Operation] | None = None
+    sources: list[int] | list[str] | None = None
+    sinks: list[int] | list[str] | None = None
+    supply: list[str] | None = None
+    demand: list[str] | None = None
+
+
+class WhatIfArgs(MaxFlowArgs):
+    """A maximum flow, and what it would be in each of some scenarios."""
+
+    scenarios: list[Scenario]
+    on_missing: Literal["error", "skip"] = "error"
+    lines: bool = False
+    """Answer as `LINES_TYPE`."""
+
+
 class CapacitiesArgs(QuestionArgs):
     offset: int = 0
     limit: int = 10_000
@@ -190,10 +216,13 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.DELETE: DeleteArgs,
     Kind.PATCH: PatchArgs,
     Kind.PATCH_COSTS: PatchArgs,
+    Kind.DRY_RUN: PatchArgs,
+    Kind.DRY_RUN_COSTS: PatchArgs,
     Kind.RESTORE: RestoreArgs,
     Kind.MAX_FLOW: MaxFlowArgs,
     Kind.MATCHING: MatchingArgs,
     Kind.MIN_COST_FLOW: MinCostFlowArgs,
+    Kind.WHAT_IF: WhatIfArgs,
     Kind.CAPACITIES: CapacitiesArgs,
     Kind.EXPORT: ExportArgs,
     Kind.SNAPSHOT: EmptyArgs,

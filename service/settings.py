@@ -57,10 +57,14 @@ class Settings(BaseSettings):
     max_edges: int = Field(default=2**30 - 1, gt=0)
     max_vertices: int = Field(default=2**31 - 2, gt=0)
     max_patch_rows: int = Field(default=1_000_000, gt=0)
+    max_question_rows: int = Field(default=100_000, gt=0)
+    """Scenarios of one question."""
 
     workers: int = Field(default=1, ge=1)
     threads: int = Field(default=2, ge=1)
     """Long work that one worker does side by side, one piece for each graph. Short work has slots of its own."""
+    question_threads: int = Field(default=1, ge=1)
+    """Questions of several rows that one worker answers side by side, beside its other work."""
     engine: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:[a-z-]+)?)$")
     """`cuda:NAME` drains by a published system, for comparisons; the worker refuses unknown names."""
     memory_budget_bytes: int = Field(default=8 << 30, gt=0)

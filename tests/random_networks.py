@@ -33,6 +33,17 @@ def random_terminals(rng: np.random.Generator, n: int) -> Terminals:
     return Terminals.of(vertices[:n_sources], sinks, caps(n_sources), caps(n_sinks))
 
 
+def random_caps(rng: np.random.Generator, terminals: Terminals) -> Terminals:
+    """The same vertices with other caps; none, some or all of them capped."""
+
+    def caps(old: UnitArray) -> UnitArray:
+        amounts = np.where(rng.random(len(old)) < 0.5, old, rng.integers(0, 300, len(old)))
+        amounts[rng.random(len(old)) < rng.choice([0, 0.3])] = INFINITE
+        return amounts
+
+    return Terminals.of(terminals.sources, terminals.sinks, caps(terminals.supply), caps(terminals.demand))
+
+
 def random_update(rng: np.random.Generator, capacity: UnitArray) -> tuple[np.ndarray, UnitArray]:
     """Rows and their new capacities: more, less, closed, and now and then from or to infinite."""
     m = len(capacity)

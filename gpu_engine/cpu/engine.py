@@ -1,7 +1,9 @@
 """The CPU engine: cold solves by `drain`, warm ones by `repair.search` with `drain` behind it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from gpu_engine.engine import Control, Cut, FlowState
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, on_cpu, unlimited
 from gpu_engine.incremental import IncrementalEngine, IncrementalState
-from gpu_engine.networks.free import ORDINARY, SOURCE, free_vertices
+from gpu_engine.networks.free import ORDINARY, SINK, SOURCE, free_vertices
 from gpu_engine.networks.links import shift_arc_capacity
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -58,6 +60,17 @@ class CpuFlowState(IncrementalState):
     def touch(self, rows: EdgeArray) -> None:
         self.touched.append(rows)
         self.touched_nbytes += rows.nbytes
+
+    def copied(self) -> Self:
+        return replace(
+            self,
+            residual=self.residual.copy(),
+            excess=self.excess.copy(),
+            source_side=self.source_side.copy(),
+            touched=[*self.touched],
+            audit=self.audit and self.audit.copy(),
+            patience=deepcopy(self.patience),
+        )
 
     def settle(self) -> None:
         """Nothing is broken any more."""
@@ -253,6 +266,29 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
         if proven.valid and own.solved:
             own.audit = Audit.of(self.network, own.terminals, own.excess, own.source_side, proven)
         return proven
+
+    def _alike(self, network: Network, room: Room) -> Self:
+        return type(self)(network, room)
+
+    def _recap(self, state: CpuFlowState, terminals: Terminals) -> bool:
+        role, side = free_vertices(self.network, terminals).role, state.source_side
+        if not state.solved or (side & (role == SINK)).any() or (~side & (role == SOURCE)).any():
+            return False
+        n = self.network.n_vertices
+        state.excess += own_supply(n, terminals) - own_supply(n, state.terminals)
+        state.terminals, state.role, state.audit = terminals, role, None
+        state.interrupted = True  # any vertex may be broken
+        state.value = self._value(state)
+        return True
+
+    def _agree(self, one: CpuFlowState, other: CpuFlowState, rows: EdgeArray) -> bool:
+        arcs = self.network.edge_arc[rows]
+        arcs = arcs[arcs >= 0]
+        back = self.network.reverse_arc[arcs]
+        heads, tails = self.network.head[arcs], self.network.head[back]
+        return all((one.residual[at] == other.residual[at]).all() for at in (arcs, back)) and all(
+            (one.excess[at] == other.excess[at]).all() for at in (heads, tails)
+        )
 
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
         own = self._own(state)

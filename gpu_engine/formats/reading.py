@@ -67,6 +67,11 @@ def json_bytes(view: memoryview) -> int:
     return (9 if wide else 3) * len(view) + 56 * values + 120 * (exact + quotes)
 
 
+def count_objects(view: memoryview) -> int:
+    """How many objects a JSON text has, or more."""
+    return _count(view, lambda now, _: now == ord("{"))
+
+
 def _json(view: memoryview, limits: Limits) -> int:
     return json_bytes(view)
 

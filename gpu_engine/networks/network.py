@@ -4,6 +4,7 @@ Edges keep their rows, ids and capacities; the topology is a bidirectional CSR o
 and every flow state shares. Nothing here knows a solver.
 """
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -177,6 +178,12 @@ class Network:
             raise CapacityOverflow(
                 f"the capacities would add up to {total} units; the limit is {MAX_TOTAL}", edges=largest
             )
+
+    def fork(self) -> "Network":
+        """The same network with capacities of its own. All else, which never changes, is shared. O(m)."""
+        other = copy.copy(self)
+        other.capacity = self.capacity.copy()
+        return other
 
     def edge_list(self) -> EdgeList:
         """The network as columns again, with its present capacities. O(m)."""

@@ -45,6 +45,10 @@ class Terminals:
         parts = (self.sources, self.supply, self.sinks, self.demand)
         return b"|".join(part.tobytes() for part in parts)
 
+    def joins_as(self, other: "Terminals") -> bool:
+        """Whether these are the same vertices, perhaps with other caps."""
+        return np.array_equal(self.sources, other.sources) and np.array_equal(self.sinks, other.sinks)
+
     def paid_by(self, source_side: BoolArray) -> "Terminals":
         """The terminals whose caps belong to a cut: sources on its sink side and sinks on its source side, in order.
 

@@ -5,6 +5,7 @@ the one engines see, is zero until it is reopened. `Network.capacity` holds effe
 which edges are closed and what they will have when reopened.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -81,6 +82,12 @@ class CapacityTable:
         if edges is not None and edges.closed is not None:
             rows = np.flatnonzero(edges.closed)
             self.apply(Change(rows, edges.capacity[rows], np.ones(len(rows), np.bool_)))
+
+    def fork(self, network: Network) -> "CapacityTable":
+        """The table as it is now, for a fork of its network. O(m)."""
+        other = copy.copy(self)
+        other.network, other.closed, other._own_of_closed = network, self.closed.copy(), self._own_of_closed.copy()
+        return other
 
     @property
     def nbytes(self) -> int:
@@ -244,6 +251,8 @@ def rows_of(names: Names, wanted: Ids) -> NDArray[np.int64]:
 
 def _distinct(rows: EdgeArray) -> EdgeArray:
     """Rising. NumPy's own goes by a hash, which is slower, and holds the interpreter's lock."""
+    if len(rows) < 2:
+        return rows
     rising = np.sort(rows)
     return rising[np.diff(rising, prepend=np.int64(-2)) > 0]
 

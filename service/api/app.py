@@ -30,6 +30,7 @@ from service.api.routes import (
     min_cost_flow,
     sessions,
     snapshots,
+    what_if,
 )
 from service.settings import Settings, read_settings
 from service.telemetry.tracing import open_tracing
@@ -68,7 +69,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         generate_unique_id_function=lambda route: route.name,
         dependencies=[Depends(authorise), Depends(refuse_unknown_parameters)],
     )
-    questions = (flows, min_cost_flow, matching)
+    questions = (flows, min_cost_flow, matching, what_if)
     pages = (health, docs_page, sessions)
     for resource in (graphs, copies, capacities, costs, export, *questions, snapshots, jobs, *pages):
         app.include_router(resource.router)

@@ -13,6 +13,7 @@ from service.models.graphs import CopyBody, EstimateBody, GraphBody, RestoreBody
 from service.models.matching import MatchingBody
 from service.models.min_cost_flow import MinCostFlowBody
 from service.models.problem import ProblemInfo
+from service.models.what_if import WhatIfBody
 from service.protocol import ARROW_TYPE, NPZ_TYPE
 
 READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
@@ -22,6 +23,7 @@ READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     MaxFlowBody,
     MatchingBody,
     MinCostFlowBody,
+    WhatIfBody,
     EstimateBody,
     CopyBody,
     RestoreBody,
@@ -46,6 +48,9 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemInfo"}}},
     }
 }
+DRY_RUN: Final = "Say what the PATCH would do, and change nothing"
+"""What the parameter `dry_run` of an update is for."""
+
 ACCEPTED: Final[dict[int | str, dict[str, Any]]] = {
     202: {
         "description": "Still at work; `Location` names the job",

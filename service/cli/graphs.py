@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+CHANGES: Final = 'EDGE=CAPACITY, EDGE=close or EDGE=reopen; "inf" is unlimited.'
 OPERATIONS: Final[dict[str, Literal["close", "reopen"]]] = {"close": "close", "reopen": "reopen"}
 
 
@@ -82,15 +83,16 @@ def delete(
 @app.command()
 def patch(
     name: Name,
-    changes: Annotated[list[str], typer.Argument(help='EDGE=CAPACITY, EDGE=close or EDGE=reopen; "inf" is unlimited.')],
+    changes: Annotated[list[str], typer.Argument(help=CHANGES)],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do, and change nothing.")] = False,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Change capacities: all of them or none, re-solved before the answer."""
-    updates = [_update(change) for change in changes]
+    updates = [update(change) for change in changes]
     with connected(url, key) as client:
-        done = client.graph(name).apply(updates)
+        done = client.graph(name).apply(updates, dry_run=dry_run)
     _say_patch(done, json)
 
 
@@ -193,7 +195,7 @@ def estimate(
     say_table(columns)
 
 
-def _update(change: str) -> "Update":
+def update(change: str) -> "Update":
     """One change as written."""
     from headrace import Update
 
@@ -230,7 +232,8 @@ def _say_patch(done: "PatchResult", json: bool) -> None:
     if json:
         say_json(done)
         return
-    say_facts({"version": done.version, "changed": done.applied, "as before": done.unchanged})
+    dry = "yes: nothing was changed" if done.dry_run else None
+    say_facts({"version": done.version, "changed": done.applied, "as before": done.unchanged, "dry run": dry})
     if done.flow_states:
         typer.echo()
         columns: Columns = {

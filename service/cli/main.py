@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli import graphs, keys, questions
+from service.cli import graphs, keys, questions, what_if
 from service.cli.connection import DEFAULT_URL, Json, Key, Url, connected, fail
 from service.cli.show import Columns, say_facts, say_json, say_table, size
 
@@ -73,6 +73,7 @@ def serve(
 
 app.add_typer(graphs.app)
 app.add_typer(questions.app)
+app.add_typer(what_if.app)
 
 
 @app.command()

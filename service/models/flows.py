@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from gpu_engine.networks.rounding import Rounding
 from service.models.body import Body
-from service.models.columns import Amounts, Ids, Seconds, refuse_negative
+from service.models.columns import AmountColumn, Amounts, IdColumn, Ids, Seconds, refuse_negative
 from service.models.faults import ColumnFault
 from service.protocol import Encoding, MaxFlowArgs
 
@@ -50,19 +50,21 @@ class TerminalsBody(Body):
 
     @model_validator(mode="after")
     def _check_caps(self) -> Self:
-        for caps, terminals, names in (
-            (self.supply, self.sources, ("supply", "sources")),
-            (self.demand, self.sinks, ("demand", "sinks")),
-        ):
-            if terminals is not None and not 0 < len(terminals) <= MAX_TERMINALS:
-                raise ColumnFault(f"has 1 to {MAX_TERMINALS} vertices, not {len(terminals)}", field=names[1])
-            if caps is None:
-                continue
-            if terminals is None or len(caps) != len(terminals):
-                count = "which are missing" if terminals is None else f"not {len(caps)} for {len(terminals)}"
-                raise ColumnFault(f"there is one cap for each of `{names[1]}`, {count}", field=names[0])
-            refuse_negative(caps, "a cap", names[0])
+        check_caps(self.sources, self.supply, "sources", "supply")
+        check_caps(self.sinks, self.demand, "sinks", "demand")
         return self
+
+
+def check_caps(terminals: IdColumn | None, caps: AmountColumn | None, vertices: str, amounts: str) -> None:
+    """Check one side of a question, whose members have these names. Raises `ColumnFault`."""
+    if terminals is not None and not 0 < len(terminals) <= MAX_TERMINALS:
+        raise ColumnFault(f"has 1 to {MAX_TERMINALS} vertices, not {len(terminals)}", field=vertices)
+    if caps is None:
+        return
+    if terminals is None or len(caps) != len(terminals):
+        count = "which are missing" if terminals is None else f"not {len(caps)} for {len(terminals)}"
+        raise ColumnFault(f"there is one cap for each of `{vertices}`, {count}", field=amounts)
+    refuse_negative(caps, "a cap", amounts)
 
 
 class MaxFlowBody(TerminalsBody):
@@ -204,6 +206,8 @@ class PatchInfo(BaseModel):
     """The answer of PATCH capacities."""
 
     version: int
+    dry_run: bool = False
+    """True: this is what the PATCH would have done. The graph is as it was, at this version."""
     applied: int
     skipped: int
     unchanged: int

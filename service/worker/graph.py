@@ -202,8 +202,8 @@ class Graph:
 
 
 @contextmanager
-def time_limit(control: Control, limit_s: float | None) -> Iterator[None]:
-    """Raise `TimedOut` instead of `Cancelled` if the limit was the reason.
+def time_limit(control: Control, limit_s: float | None, used_s: float = 0.0) -> Iterator[None]:
+    """Raise `TimedOut` instead of `Cancelled` if the limit was the reason, of which some may be used up already.
 
     The command may be tried again, when Redis was away: a limit that has passed does not cancel that. A caller's
     cancel that came meanwhile is not lost: it is in Redis, where each try looks first.
@@ -217,7 +217,7 @@ def time_limit(control: Control, limit_s: float | None) -> Iterator[None]:
         passed.set()
         control.cancel()
 
-    timer = threading.Timer(limit_s, stop)
+    timer = threading.Timer(max(0.0, limit_s - used_s), stop)
     timer.start()
     try:
         yield

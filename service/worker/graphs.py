@@ -28,20 +28,22 @@ from service.worker.loading import Loader
 from service.worker.memory import Residents
 from service.worker.metrics import Residency, WorkerMetrics
 from service.worker.past import Past
-from service.worker.patching import Patcher
+from service.worker.patching import Patcher, capacity_change, cost_change
 from service.worker.questions.capacities import CapacitiesPage
+from service.worker.questions.dry_run import DryRun
 from service.worker.questions.export import Export
 from service.worker.questions.matching import Matching
 from service.worker.questions.max_flow import MaxFlow
 from service.worker.questions.min_cost_flow import MinCostFlow
+from service.worker.questions.what_if import WhatIf
 from service.worker.reopening import Reopener
 from service.worker.running.results import Results
-from service.worker.running.task import Task
+from service.worker.running.task import Rest, Task
 from service.worker.saving import Defer, Saver
 from service.worker.solving import Solver
 from service.worker.written import written
 
-Run = Callable[[Task], Result]
+Run = Callable[[Task], Result | Rest]
 
 log = structlog.get_logger(__name__)
 
@@ -75,13 +77,17 @@ class Graphs:
             self._copies, Blobs(client, keys), Log(client, keys), Snapshots(client, keys), settings.max_patch_rows
         )
         patcher = Patcher(client, keys, self._copies, solver, self._saver, self._results, self._counters, metrics, past)
+        max_flow = MaxFlow(self._copies, solver, self._results)
         self._runs: Mapping[Kind, Run] = {
             Kind.LOAD: loader.load,
             Kind.DELETE: loader.delete,
             Kind.PATCH: patcher.patch,
             Kind.PATCH_COSTS: patcher.patch_costs,
             Kind.RESTORE: patcher.restore,
-            Kind.MAX_FLOW: MaxFlow(self._copies, solver, self._results),
+            Kind.DRY_RUN: DryRun(self._copies, solver, self._results, capacity_change),
+            Kind.DRY_RUN_COSTS: DryRun(self._copies, solver, self._results, cost_change),
+            Kind.MAX_FLOW: max_flow,
+            Kind.WHAT_IF: WhatIf(self._copies, solver, self._results, max_flow),
             Kind.MATCHING: Matching(self._copies, solver, self._results),
             Kind.MIN_COST_FLOW: MinCostFlow(self._copies, solver, self._results),
             Kind.CAPACITIES: CapacitiesPage(self._copies, self._results),
@@ -89,7 +95,7 @@ class Graphs:
             Kind.SNAPSHOT: self._snapshot,
         }
 
-    def handle(self, task: Task) -> Result:
+    def handle(self, task: Task) -> Result | Rest:
         """Run one command; see `service.worker.running.consumer.Handler`."""
         self._counters.count(f"commands_{task.command.kind.value}")
         with self.residents.at_work(task.command.graph, task.control):
@@ -99,7 +105,7 @@ class Graphs:
                 log.warning("no_memory", graph=task.command.graph, error=str(error)[:200])
                 raise OutOfMemory("the machine has no more memory, whatever the budget says") from error
 
-    def _run(self, task: Task) -> Result:
+    def _run(self, task: Task) -> Result | Rest:
         return self._runs[task.command.kind](task)
 
     def _snapshot(self, task: Task) -> Result:

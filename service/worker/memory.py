@@ -129,6 +129,12 @@ class Residents:
         while (victim := self._promise(name, needed)) is not None:
             self._spill(victim)
 
+    def promise(self, name: str, amount: Footprint) -> None:
+        """Count so much as promised to a name in place of what was, whether there is room or not."""
+        with self._changed:
+            self._count(self._promised, name, amount)
+            self._wake()
+
     def refuse_hopeless(self, needed: Footprint) -> None:
         """Raises `OutOfMemory` for what would not fit if it were alone."""
         if not needed.within(self.budget):

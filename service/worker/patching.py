@@ -86,26 +86,12 @@ class Patcher:
     def patch(self, task: Task) -> Result:
         """Commit the batch, then bring the flow states up to it."""
         args = PatchArgs.model_validate(task.command.args)
-
-        def change_of(graph: Graph) -> Changes:
-            batch = [unpacked(operation) for operation in args.batch]
-            return graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding), None
-
-        return self._update(task, args, change_of)
+        return self._update(task, args, lambda graph: capacity_change(graph, args))
 
     def patch_costs(self, task: Task) -> Result:
         """Commit a batch of costs. The flow states stay as they are, and solved."""
         args = PatchArgs.model_validate(task.command.args)
-
-        def change_of(graph: Graph) -> Changes:
-            batch = [unpacked(operation) for operation in args.batch]
-            costs = costs_of(graph.costs).resolve(
-                graph.table, batch, on_missing=args.on_missing, rounding=args.rounding
-            )
-            same = Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), costs.skipped, costs.unchanged)
-            return same, costs
-
-        return self._update(task, args, change_of)
+        return self._update(task, args, lambda graph: cost_change(graph, args))
 
     def restore(self, task: Task) -> Result:
         """Commit what leads back to an earlier version; all else is as for `patch`."""
@@ -189,3 +175,16 @@ class Patcher:
                 answer = None  # what is committed stays; the state is solved when it is asked for
             shown.append(answers.solved_state(graph, solved, old, answer))
         return shown
+
+
+def capacity_change(graph: Graph, args: PatchArgs) -> Changes:
+    """What a batch of capacities changes. Raises as `CapacityTable.resolve`; nothing changes yet."""
+    batch = [unpacked(operation) for operation in args.batch]
+    return graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding), None
+
+
+def cost_change(graph: Graph, args: PatchArgs) -> Changes:
+    """What a batch of costs changes. Raises as `CostTable.resolve`; nothing changes yet."""
+    batch = [unpacked(operation) for operation in args.batch]
+    costs = costs_of(graph.costs).resolve(graph.table, batch, on_missing=args.on_missing, rounding=args.rounding)
+    return Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), costs.skipped, costs.unchanged), costs

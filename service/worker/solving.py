@@ -68,6 +68,16 @@ class Solver:
         timings_ms["total"] = timings_ms["queue"] + 1e3 * (ended - began)
         return answer, parts, timings_ms
 
+    def make_room(self, graph: Graph, needed: Footprint, but: Solved) -> None:
+        """Promise the graph so much until it is measured. Older flow states of its own give way as in `giving_way`."""
+        while True:
+            try:
+                return self._residents.take(graph.name, needed)
+            except OutOfMemory:
+                if not graph.close_oldest(but):
+                    raise
+                self._residents.measure(graph)
+
     def hold(self, graph: Graph, n_bytes: int) -> None:
         """Count what an answer is written from, and what it takes to write it, until the command ends."""
         self._residents.take(graph.name, Footprint(n_bytes + min(n_bytes, WRITING_BYTES)))

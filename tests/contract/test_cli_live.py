@@ -182,3 +182,23 @@ def test_the_cheapest_flow(shell: Shell, tmp_path: Path) -> None:
     assert "EDGE OF A CYCLE" in shell("min-cost", "round", *ends, "--paths", "1")
     assert "potentials prove 2" in shown
     assert "infeasible" in shell("min-cost", "priced", *ends, "--value", "9", expect=REFUSED)
+
+
+def test_what_if(shell: Shell, city: Path) -> None:
+    told = shell("what-if", "city", "a-t=1", "--close", "b-t", "--close", "zz")
+    assert "a-t=1" in told
+    assert "unknown_edge" in told
+    rows = shell.json("what-if", "city", "a-t=1", "b-t=close")["rows"]
+    assert [(row["id"], row["value"], row["change"]) for row in rows] == [("a-t=1", 3, -2), ("b-t=close", 3, -2)]
+    (row,) = shell.json("what-if", "city", "a-t=1", "b-t=close", "--together")["rows"]
+    assert row["value"] == 1
+    assert shell.json("what-if", "city", "--close", "zz")["rows"][0]["error"]["code"] == "unknown_edge"
+    assert "otherwise" in shell("what-if", "city", expect=MISWRITTEN)
+    assert shell.json("info", "city")["version"] == 1
+
+
+def test_a_dry_run(shell: Shell, city: Path) -> None:
+    shell("solve", "city")
+    assert "nothing was changed" in shell("patch", "city", "b-t=9", "--dry-run")
+    assert shell.json("patch", "city", "b-t=9", "--dry-run")["flow_states"][0]["value"] == Decimal("5.5")
+    assert shell.json("info", "city")["version"] == 1

@@ -229,3 +229,25 @@ def read_png(path: Path) -> NDArray[np.uint8]:
     lines = np.frombuffer(zlib.decompress(chunks[1][1]), np.uint8).reshape(height, width + 1)
     assert not lines[:, 0].any()
     return lines[:, 1:]
+
+
+def test_closures(run: Run) -> None:
+    lines, variables = run("closures.py")
+    tail, head, capacity, _ = roads("osm-heidelberg.npz")
+    s, t, cut = variables["s"], variables["t"], variables["bottleneck"]
+
+    def without(*streets: int) -> int:
+        closed = capacity.copy()
+        closed[list(streets)] = 0
+        return value(judge(tail, head, closed), s, t)
+
+    base = without()
+    assert base == variables["single"].value == sum(capacity[cut])
+    values = {row.id: row.value for row in variables["single"]}
+    assert all(values[street] == base - capacity[street] for street in cut)
+    assert [values[street] for street in cut[:3]] == [without(street) for street in cut[:3]]
+    worst = variables["worst"]
+    assert worst.value == without(*variables["pairs"][worst.row].close)
+    assert all(row.certificate.valid for row in [*variables["single"], *variables["double"]])
+    assert lines[0].startswith(f"{base:,} vehicles/h get through, proven: True; {len(cut)} streets")
+    assert lines[-1].endswith("still at version 1.")

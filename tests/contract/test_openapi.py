@@ -40,10 +40,10 @@ def test_every_operation_says_what_it_refuses(document: dict[str, Any]) -> None:
 def test_bodies_are_strict_and_have_examples(document: dict[str, Any]) -> None:
     for name in (
         *("PatchBody", "OperationBody", "CostsBody", "CostOperation", "EstimateBody", "GraphBody"),
-        *("MaxFlowBody", "MatchingBody", "MinCostFlowBody"),
+        *("MaxFlowBody", "MatchingBody", "MinCostFlowBody", "WhatIfBody", "ScenarioBody"),
     ):
         assert document["components"]["schemas"][name]["additionalProperties"] is False
-    for resource in ("", "/capacities", "/costs", "/max-flow", "/matching", "/min-cost-flow"):
+    for resource in ("", "/capacities", "/costs", "/max-flow", "/matching", "/min-cost-flow", "/what-if"):
         path = f"/v1/graphs/{{name}}{resource}"
         for operation in document["paths"][path].values():
             content = operation.get("requestBody", {}).get("content", {})

@@ -13,7 +13,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from headrace import AsyncClient, Client, Graph, Update
+from headrace import AsyncClient, Client, Graph, Scenario, UnknownEdge, UnknownVertex, Update
 
 #        3        4
 #   s ------> a ------> t
@@ -328,3 +328,48 @@ def test_the_paths_of_a_flow(small: Graph) -> None:
     raw = small.max_flow(fields=["flow"], acyclic=False).flow
     assert raw is not None
     assert not raw.acyclic
+
+
+def test_what_if(sdk: Client) -> None:
+    city = sdk.put_graph(
+        "what-if", tail=["s", "s", "u"], head=["u", "t", "t"], capacity=[4, 1.5, 3], edge_ids=["a", "b", "c"]
+    )
+    scenarios = [
+        Scenario(id="no c", close=["c"]),
+        Scenario(updates=[Update(edges=["c"], add=2), Update(tail=["s"], head=["t"], set=[0])]),
+        Scenario(supply=[0.5]),
+        Scenario(source="u", reopen=["a"]),
+        Scenario(id="nothing", close=["z"]),
+    ]
+    found = city.what_if(scenarios, "s", "t", fields=["cut"], time_limit_s=60)
+    assert (found.version, found.value, len(found), found.certificate.valid) == (1, Decimal("4.5"), 5, True)
+    assert [row.value for row in found] == [Decimal("1.5"), 4, Decimal("0.5"), 3, None]
+    assert [row.change for row in found[:2]] == [-3, Decimal("-0.5")]
+    assert found[0].cut is not None
+    assert list(found[0].cut.edges) == ["b"]
+    assert isinstance(found[4].error, UnknownEdge)
+    assert (found[4].id, found[4].error.status, found[4].error.edges) == ("nothing", 422, ["z"])
+    assert city.max_flow("s", "t").mode == "unchanged"
+    with pytest.raises(UnknownVertex):
+        city.what_if([], "nobody", "t", progress=True)
+
+
+def test_dry_run(sdk: Client) -> None:
+    city = sdk.put_graph("dry", tail=[0], head=[1], capacity=[4])
+    city.max_flow(0, 1)
+    said = city.patch(edges=[0], set=[9], dry_run=True)
+    assert (said.version, said.dry_run, said.applied, said.flow_states[0].value) == (1, True, 1, 9)
+    assert city.close([0], dry_run=True).flow_states[0].value == 0
+    done = city.patch(edges=[0], set=[9], dry_run=False)
+    assert (done.version, done.dry_run) == (2, False)
+
+
+def test_what_if_awaited(service_url: str) -> None:
+    async def ask() -> list[Any]:
+        async with AsyncClient(service_url) as client:
+            city = await client.put_graph("awaited", tail=[0, 0], head=[1, 1], capacity=[4, 2])
+            dry = await city.patch(edges=[0], set=[9], dry_run=True)
+            found = await city.what_if([Scenario(close=[row]) for row in (0, 1)], 0, 1)
+            return [dry.dry_run, *(row.value for row in found)]
+
+    assert asyncio.run(ask()) == [True, 2, 4]

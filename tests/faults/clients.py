@@ -24,6 +24,7 @@ from tests.faults.questions import (
     random_edges,
     random_prices,
 )
+from tests.faults.scenarios import BODY as SCENARIOS
 
 CLIENTS: Final = 4
 QUESTIONS: Final = 14
@@ -150,6 +151,8 @@ class Client:
         body = {name: value for name, value in body.items() if value is not None}
         if op.kind == "max-flow":
             return body | {"fields": ["value", "cut"]}
+        if op.kind == "what-if":
+            return body | SCENARIOS
         if op.kind == "min-cost-flow":
             return body | {"fields": ["flow", "dual", "paths"]}
         shape = self._history.shapes[op.graph]

@@ -42,6 +42,7 @@ class Story:
         self.answer = self._op("max-flow", self.flow(3, 3, 0), key="flow", jobs=["job-flow"])
         self.committed.endings["job-flow"] = ["succeeded"]
         self.matching = self._op("matching", matching(3), key="matching")
+        self.scenarios = self._op("what-if", self.rows(3, 3, 0))
         for op in (self.second, self.answer, self.matching):
             op.again.append(Look(200, copy.deepcopy(op.body), op.answered_at))
         self.answer.views = [Look(200, job("job-flow", "succeeded", self.answer.body), 3.1) for _ in range(2)]
@@ -80,6 +81,16 @@ class Story:
         value = LOAD_UNIT + batch * BATCH_UNIT + through
         proof = {"valid": True}
         return {"version": version, "value": value, "cut": {"edges": [0, 1]}, "certificate": proof}
+
+    def rows(self, version: int, batch: int, through: int) -> dict[str, Any]:
+        """Closing edge 2, or edges 3 and 4, stops what goes through."""
+        value, proof = LOAD_UNIT + batch * BATCH_UNIT + through, {"valid": True}
+        losses = (through, through, 0)
+        rows = [
+            {"row": i, "id": i, "value": value - loss, "change": -loss, "certificate": proof}
+            for i, loss in enumerate(losses)
+        ]
+        return {"version": version, "base": {"value": value}, "answers": rows}
 
     def do_what_was_cancelled(self) -> None:
         self.stopped.batch = [{"edges": [1], "set": [4 * BATCH_UNIT]}]
@@ -212,6 +223,16 @@ HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
     "a batch is another job's after a cut": (do_it_again(2.2, 2.4), None),
     "a batch is another job's before a cut": (do_it_again(2.6, 2.8), "wrong: batch 3 was done by"),
     "a batch is another job's long after a cut": (do_it_again(1.6, 1.8), "wrong: batch 3 was done by"),
+    "a scenario's value is wrong": (
+        lambda story: story.scenarios.body["answers"][1].update(value=7),
+        "wrong: what-if",
+    ),
+    "a scenario is not answered": (lambda story: story.scenarios.body["answers"].pop(), "wrong: what-if"),
+    "a scenario is not proven": (
+        lambda story: story.scenarios.body["answers"][2].update(certificate={"valid": False}),
+        "wrong: what-if",
+    ),
+    "scenarios are old": (lambda story: change(story.scenarios, body=story.rows(2, 2, 0)), "wrong: what-if"),
     "a matching is too small": (
         lambda story: story.matching.body.update(size=1, edges=[2], left=[0], right=[1]),
         "wrong: matching",
@@ -420,7 +441,7 @@ def test_what_judges_shares_no_code_with_the_service() -> None:
             modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not [module for module in modules if module.startswith(("service", "gpu_engine", "headrace"))]
             open_ += [module.removeprefix("tests.faults.") for module in modules if module.startswith("tests.faults.")]
-    assert {"model", "history", "job_checks", "matchings", "windows", "exports", "cheapest"} <= seen
+    assert {"model", "history", "job_checks", "matchings", "windows", "exports", "scenarios", "cheapest"} <= seen
 
 
 def test_an_incomplete_command_is_left_out() -> None:

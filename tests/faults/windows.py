@@ -12,6 +12,7 @@ from tests.faults.exports import export_faults
 from tests.faults.history import BATCH_UNIT, LOAD_UNIT, History, Op
 from tests.faults.matchings import matching_faults
 from tests.faults.model import Marks, Model, State
+from tests.faults.scenarios import what_if_faults
 
 Key = tuple[int, int]
 NOTHING_YET: Final[Key] = (-1, 0)
@@ -108,8 +109,9 @@ class Windows:
         """The states whose marks the answer carries: several where a graph was copied to one name twice."""
         if op.number:
             return [self._model.made[op.number]] if op.number in self._model.made else []
-        if op.kind == "max-flow":
-            load, rest = divmod(op.body["value"], LOAD_UNIT)
+        if op.kind in ("max-flow", "what-if"):
+            value = op.body["value"] if op.kind == "max-flow" else op.body["base"]["value"]
+            load, rest = divmod(value, LOAD_UNIT)
             return self._marked.get((load, rest // BATCH_UNIT, op.body["version"]), [])
         if op.kind in ("capacities", "export") and "broken" not in op.body:
             load, batch = op.body["capacity"][0] // LOAD_UNIT, op.body["capacity"][1] // BATCH_UNIT
@@ -123,6 +125,9 @@ class Windows:
             cut = int(effective[op.body["cut"]["edges"]].sum())
             if not op.body["value"] == cut == state.value or not op.body["certificate"]["valid"]:
                 self._fault("wrong", op, f"the value is {state.value}, the cut {cut}")
+        elif op.kind == "what-if":
+            for text in what_if_faults(op.body, state):
+                self._fault("wrong", op, text)
         elif op.kind == "capacities":
             own, closed = state.own.tolist(), state.closed.tolist()
             cost = None if state.cost is None else state.cost.tolist()

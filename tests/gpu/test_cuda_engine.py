@@ -11,7 +11,7 @@ from gpu_engine.cuda.module import device_available  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402
 from gpu_engine.networks.network import Network  # noqa: E402
 from gpu_engine.networks.terminals import Terminals  # noqa: E402
-from tests.congruence import check_sequence  # noqa: E402
+from tests.congruence import check_forks, check_sequence  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,
@@ -70,3 +70,10 @@ def test_the_same_grid_ten_times(side: int) -> None:
         values.add(engine.solve(state, cold=True).value)
         assert engine.certificate(state).valid
     assert len(values) == 1
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_overlays_on_forks_agree_with_the_judge(first: int) -> None:
+    pytest.importorskip("ortools")
+    for seed in range(first, first + 50):
+        check_forks(CudaEngine, seed, overlays=6)

@@ -23,6 +23,7 @@ COMMANDS = (
     ["cut", "g"],
     ["matching", "g"],
     ["patch", "g", "e=1"],
+    ["what-if", "g", "--close", "e"],
     ["jobs"],
     ["jobs", "no-such-job"],
     ["snapshots", "g"],

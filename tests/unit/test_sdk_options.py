@@ -11,7 +11,8 @@ from tests.unit.test_sdk_client import GRAPH
 
 CASES: list[tuple[str, dict[str, Any], str]] = [
     ("patch", {"edges": [0], "set": [1], "if_verson": 3}, "did you mean 'if_version'"),
-    ("patch", {"edges": [0], "set": [1], "dry_run": True}, "on_missing, rounding, if_version, solve"),
+    ("patch", {"edges": [0], "set": [1], "validate": True}, "on_missing, rounding, if_version, solve, dry_run"),
+    ("patch", {"edges": [0], "set": [1], "dryrun": True}, "did you mean 'dry_run'"),
     ("patch", {"edges": [0], "sett": [1]}, "did you mean 'set'"),
     ("patch", {"edges": [0], "op": "close"}, "close() and reopen()"),
     ("patch", {"edges": [0], "set": [1], "tail": [0], "head": [1]}, "use patch_endpoints("),
@@ -27,6 +28,8 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("max_flow", {"wait": False, "feilds": ["flow"]}, "did you mean 'fields'"),
     ("min_cut", {"wait": False}, "has no option 'wait'"),
     ("min_cut", {"minversion": 4}, "did you mean 'min_version'"),
+    ("what_if", {"scenarios": [], "sources": [0]}, "use source="),
+    ("what_if", {"scenarios": [], "field": ["cut"]}, "did you mean 'fields'"),
     ("matching", {"lefts": [0]}, "did you mean 'left'"),
     ("matching", {"supply": [1]}, "has no option 'supply'"),
 ]

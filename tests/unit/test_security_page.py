@@ -33,13 +33,15 @@ from service.store.sessions import SESSION_S, SESSIONS_OF_A_KEY
 from service.worker import answers
 from service.worker.graph import MAX_KNOWN, MAX_STATES
 from service.worker.membership import heartbeat
+from service.worker.questions import what_if
 from service.worker.running import consumer, lanes, results
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
 
 FIXED = {
-    "body of `max-flow`, `min-cut`, `matching`, `min-cost-flow`": questions.MAX_QUESTION_BYTES,
+    "body of `max-flow`, `min-cut`, `matching`, `min-cost-flow`, `what-if`": questions.MAX_QUESTION_BYTES,
+    "bytes of the rows of one answer of `what-if`": what_if.MOST_BYTES,
     "forms named in `Accept` that are looked at": accept.MAX_RANGES,
     "body of `:estimate`": graphs.MAX_SMALL_BODY_BYTES,
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,

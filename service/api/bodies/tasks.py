@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine import formats
-from gpu_engine.formats.reading import json_bytes
+from gpu_engine.formats.reading import count_objects, json_bytes
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision, Rounding
 from gpu_engine.networks.validate import check
 from service.api.bodies.arrow import PatchLimits, patch_bytes, patch_from_arrow
@@ -24,9 +24,21 @@ from service.models.columns import MAX_LABEL_CHARS
 from service.models.flows import FlowField, MaxFlowBody
 from service.models.matching import MatchingBody
 from service.models.min_cost_flow import MinCostFlowBody
-from service.protocol import ARROW_TYPE, Encoding, MatchingArgs, MaxFlowArgs, Message, MinCostFlowArgs, PatchArgs
+from service.models.what_if import WhatIfBody
+from service.protocol import (
+    ARROW_TYPE,
+    Encoding,
+    MatchingArgs,
+    MaxFlowArgs,
+    Message,
+    MinCostFlowArgs,
+    PatchArgs,
+    WhatIfArgs,
+)
 
 JSON: Final = "application/json"
+OBJECT_BYTES: Final = 2_500
+"""What each object in a list of scenarios takes as a model, and as what the worker gets of it."""
 JOB_LENGTH: Final = struct.Struct("<I")
 """The number that goes before a pickled `Job` on its way: how many bytes it has."""
 
@@ -101,6 +113,11 @@ def min_cost_task(encoding: Encoding) -> ArgsTask:
     return ArgsTask(partial(_min_cost_args, encoding), _json_bytes, may_be_read_here=True)
 
 
+def what_if_task(max_rows: int, max_patch_rows: int, *, lines: bool) -> ArgsTask:
+    """A question with so many scenarios at most, answered in ``lines`` or as one object."""
+    return ArgsTask(partial(_what_if_args, max_rows, max_patch_rows, lines), _scenario_bytes, may_be_read_here=True)
+
+
 def patch_task(
     media_type: str,
     limits: PatchLimits,
@@ -132,6 +149,10 @@ def _min_cost_args(encoding: Encoding, body: memoryview) -> MinCostFlowArgs:
     return parse_body(MinCostFlowBody, body or b"{}").args(encoding)
 
 
+def _what_if_args(max_rows: int, max_patch_rows: int, lines: bool, body: memoryview) -> WhatIfArgs:
+    return parse_body(WhatIfBody, body or b"{}").what_if_args(max_rows, max_patch_rows, lines=lines)
+
+
 def _patch_args(
     read: Callable[[memoryview], Batch],
     max_rows: int,
@@ -146,6 +167,11 @@ def _patch_args(
 def _json_bytes(body: memoryview) -> int:
     """Twice what a graph's columns take: the values are written out again as well."""
     return 2 * json_bytes(body)
+
+
+def _scenario_bytes(body: memoryview) -> int:
+    """Scenarios are many small objects, which take more than columns do."""
+    return _json_bytes(body) + OBJECT_BYTES * count_objects(body)
 
 
 def _check_names(names: Sequence[str] | NDArray[np.int64] | None) -> None:

@@ -65,6 +65,7 @@ NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("POST", "/v1/graphs/{name}/min-cut"): Scope.READ,
     ("POST", "/v1/graphs/{name}/matching"): Scope.READ,
     ("POST", "/v1/graphs/{name}/min-cost-flow"): Scope.READ,
+    ("POST", "/v1/graphs/{name}/what-if"): Scope.READ,
     ("GET", "/v1/graphs/{name}/snapshots"): Scope.READ,
     ("POST", "/v1/graphs/{name}/snapshots"): Scope.UPDATE,
     ("GET", "/v1/graphs/{name}/snapshots/{version}"): Scope.READ,

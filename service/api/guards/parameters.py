@@ -1,4 +1,4 @@
-"""Query parameters that nobody reads are refused: `?dry_run=true` that is dropped in silence would be a real change.
+"""Query parameters that nobody reads are refused: `?dryrun=true` that is dropped in silence would be a real change.
 
 So is a parameter that is there twice, of which only one would count, and not the same one for a proxy as for us.
 """

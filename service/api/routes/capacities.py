@@ -15,6 +15,7 @@ from service.api.headers import if_match, refuse_if_none_match, require_media_ty
 from service.api.openapi import (
     ACCEPTED,
     BINARY,
+    DRY_RUN,
     FORMS,
     IDEMPOTENCY_KEY,
     IF_MATCH,
@@ -61,6 +62,7 @@ async def patch_capacities(
     rounding: Annotated[
         Rounding | None, Query(description="What becomes of a result of more decimals than the graph's.")
     ] = None,
+    dry_run: Annotated[bool, Query(description=DRY_RUN)] = False,
 ) -> Response:
     """A batch of changes, all or nothing, durable when answered."""
     refuse_if_none_match(request.headers)
@@ -70,4 +72,5 @@ async def patch_capacities(
     task = patch_task(kind, limits, version, solve, rounding)
     advice = advice_of(JSON, settings, "send several batches, or an Arrow stream")
     async with body_for(request, backend, name, limits.max_bytes, advice) as body:
-        return await answer_body(request, backend, Kind.PATCH, name, body, task)
+        command = Kind.DRY_RUN if dry_run else Kind.PATCH
+        return await answer_body(request, backend, command, name, body, task)

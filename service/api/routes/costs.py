@@ -11,7 +11,7 @@ from service.api.bodies.arrow import PatchLimits
 from service.api.bodies.parsing import advice_of, limit_of
 from service.api.bodies.tasks import JSON, patch_task
 from service.api.headers import if_match, refuse_if_none_match, require_media_type
-from service.api.openapi import ACCEPTED, BINARY, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
+from service.api.openapi import ACCEPTED, BINARY, DRY_RUN, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
 from service.api.questions import answer_body, body_for
 from service.models.costs import EXAMPLES, CostsBody
 from service.models.flows import PatchInfo
@@ -33,6 +33,7 @@ async def patch_costs(
     rounding: Annotated[
         Rounding | None, Query(description="What becomes of a result of more decimals than the graph's costs.")
     ] = None,
+    dry_run: Annotated[bool, Query(description=DRY_RUN)] = False,
 ) -> Response:
     """A batch of costs, all or nothing, durable when answered. No flow that is kept solved changes."""
     refuse_if_none_match(request.headers)
@@ -42,4 +43,5 @@ async def patch_costs(
     task = patch_task(kind, limits, version, "none", rounding, CostsBody)
     advice = advice_of(JSON, settings, "send several batches, or an Arrow stream")
     async with body_for(request, backend, name, limits.max_bytes, advice) as body:
-        return await answer_body(request, backend, Kind.PATCH_COSTS, name, body, task)
+        command = Kind.DRY_RUN_COSTS if dry_run else Kind.PATCH_COSTS
+        return await answer_body(request, backend, command, name, body, task)

@@ -25,7 +25,7 @@ router = APIRouter(tags=["service"], responses=PROBLEMS)
 LIMITS: Final = (
     *("max_body_bytes", "max_json_bytes", "max_edges", "max_vertices", "max_patch_rows", "queue_limit", "max_wait_s"),
     *("graph_queue_limit", "key_queue_limit", "max_requests", "max_event_streams"),
-    "max_sending_bytes",
+    *("max_sending_bytes", "max_question_rows"),
 )
 PATIENCE_S: Final = 2.0
 """How long Redis has to answer here: a probe, a person and a scrape want to know just then that it does not."""

@@ -39,7 +39,7 @@ class MaxFlow:
         terminals = read_terminals(graph.network, args)
 
         def read(solved: Solved) -> Parts:
-            return self._fields(graph, solved, args, task.control)
+            return self.fields(graph, solved, args, task.control)
 
         complete = set(args.fields) != {"value"}
         answer, parts, timings_ms = self._solver.ask(task, graph, terminals, read, began, complete=complete)
@@ -47,7 +47,7 @@ class MaxFlow:
         envelope = Envelope(version=graph.version)
         return written_as(args.encoding, graph.network.decimals, self._results, whole, envelope, task.control)
 
-    def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
+    def fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
         """The cut and the flow by edge, where they are asked for. About as much work as a solve."""
         parts: Parts = {}
         room = partial(self._copies.residents.take, graph.name)

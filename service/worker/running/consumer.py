@@ -34,7 +34,7 @@ from service.worker.running.endings import Endings
 from service.worker.running.lanes import Lanes
 from service.worker.running.observed import Observer
 from service.worker.running.progress import TICK_S, Progress
-from service.worker.running.task import LEFT_BEHIND, Forward, Task, parse_command, parse_remains
+from service.worker.running.task import LEFT_BEHIND, Forward, Rest, Task, parse_command, parse_remains
 
 BATCH: Final = 64
 BLOCK_MS: Final = 1000
@@ -56,8 +56,9 @@ KEEPS_CHANGING: Final = "others keep changing what the command is about; send it
 
 log = structlog.get_logger(__name__)
 
-Handler = Callable[[Task], Result]
-"""Runs a command; returns its result, or raises EngineError, ServiceError or Forward."""
+Handler = Callable[[Task], Result | Rest]
+"""Runs a command; returns its result, or what is left to do beside the graph's lane. Raises EngineError, ServiceError
+or Forward."""
 
 
 class Consumer:
@@ -88,6 +89,7 @@ class Consumer:
         self._costs = costs or Costs()
         self._observer = Observer(metrics or WorkerMetrics(), tracing or NoTracing(), self._costs, settings.access_log)
         self._lanes = lanes or Lanes(settings.threads)
+        self._beside = Lanes(settings.question_threads)
         self._tasks: dict[bytes, Task] = {}
         """Tasks that were read and have not ended, by stream entry."""
         self._look_back_at = 0.0
@@ -125,6 +127,7 @@ class Consumer:
                     log.warning("cannot_read", worker=self._worker, error=str(error))
                     self._stopping.wait(REFUSED_S)
         self._lanes.close()
+        self._beside.close()
         for thread in threads:
             thread.join()
 
@@ -186,16 +189,44 @@ class Consumer:
         task = Task(entry_id, command, redelivered, readable=read is not None)
         with self._tasks_lock:
             self._tasks[entry_id] = task
-        self._lanes.put(command.graph, lambda: self._run_observed(task), lambda: self._costs.expected_s(command))
+        self._lanes.put(command.graph, lambda: self._run_in_lane(task), lambda: self._costs.expected_s(command))
         self._on_arrival(command.graph)
 
+    def _run_in_lane(self, task: Task) -> None:
+        with self._observer.observed(task):
+            with task.lock:
+                task.started_at = time.time()
+            self._run(task)
+        if task.rest is None:
+            self._forget(task)
+            return
+        try:
+            self._beside.put(task.command.id, lambda: self._run_beside(task), lambda: float("inf"))
+        except RuntimeError:  # no thread can be started: it is found pending, and begins again
+            task.rest.close()
+            self._forget(task)
+            raise
+
+    def _run_beside(self, task: Task) -> None:
+        assert task.rest is not None
+        with self._observer.observed(task):
+            with task.lock:
+                task.is_beside = True
+            self._run(task)
+        task.rest.close()
+        self._forget(task)
+
+    def _forget(self, task: Task) -> None:
+        with self._tasks_lock:
+            del self._tasks[task.entry_id]
+        self._room.release()
+
     def _run(self, task: Task) -> None:
-        """Run the task until it has ended, through any absence of Redis; only `stop` leaves it pending."""
-        with task.lock:
-            task.started_at = time.time()
+        """Run the task until it has ended or is to leave its lane, through any absence of Redis; only `stop` leaves it
+        pending."""
         setbacks = 0
         try:
-            while not (task.ended or self.stopping):
+            while not (task.ended or self.stopping or (task.rest and not task.is_beside)):
                 try:
                     if setbacks > MAX_SETBACKS:
                         self._endings.refuse(task, Problem(code="worker_unavailable", detail=KEEPS_CHANGING))
@@ -207,14 +238,6 @@ class Consumer:
                     self._stopping.wait(min(RETRY_S * 2**setbacks, LONGEST_RETRY_S))
         except Exception:
             log.exception("command_left_pending", command=task.command.id)
-        finally:
-            with self._tasks_lock:
-                del self._tasks[task.entry_id]
-            self._room.release()
-
-    def _run_observed(self, task: Task) -> None:
-        with self._observer.observed(task):
-            self._run(task)
 
     def _attempt(self, task: Task) -> None:
         try:
@@ -232,9 +255,12 @@ class Consumer:
             log.exception("command_failed", command=task.command.id, kind=task.command.kind)
             self._endings.refuse(task, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
         else:
-            self._endings.succeed(task, result)
+            if isinstance(result, Rest):
+                task.rest = result
+            else:
+                self._endings.succeed(task, result)
 
-    def _run_undecided(self, task: Task) -> Result:
+    def _run_undecided(self, task: Task) -> Result | Rest:
         """Run the command once. A result that is already committed, by whichever worker, is given again."""
         try:
             with self._redis.pipeline(transaction=False) as pipe:
@@ -246,7 +272,7 @@ class Consumer:
             self._count_delivery(task)
             if task.control.cancelled:
                 raise Cancelled("cancelled before it ran")
-            return self._handler(task)
+            return self._handler(task) if task.rest is None else task.rest.work()
         except Committed as done:
             wait_written(self._redis, self._keys)
             return Result.of_commit(done.result)
@@ -266,7 +292,7 @@ class Consumer:
         for task in tasks:
             task.control.cancel()
             with task.lock:
-                if task.started_at is None and not task.ended:
+                if task.waits and not task.ended:
                     self._endings.refuse(task, Problem(code="cancelled", detail="cancelled before it ran"))
 
     def _report_progress(self) -> None:

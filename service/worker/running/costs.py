@@ -21,6 +21,7 @@ RESTORE_S_PER_BYTE: Final = 5e-8
 PER_ARC_S: Final = {
     Kind.MAX_FLOW: 1e-7,
     Kind.MATCHING: 1e-7,
+    Kind.WHAT_IF: 1e-7,
     Kind.SNAPSHOT: 2e-8,
     Kind.EXPORT: 1e-7,
     Kind.MIN_COST_FLOW: 5e-6,
@@ -41,6 +42,7 @@ KEPT: Final = 20_000
 """Commands whose durations are remembered; the one that was looked up the longest ago goes first."""
 
 QUESTIONS: Final = (Kind.MAX_FLOW, Kind.MATCHING)
+UPDATES: Final = (Kind.PATCH, Kind.PATCH_COSTS, Kind.DRY_RUN, Kind.DRY_RUN_COSTS)
 Arcs = Callable[[str], int | None]
 """How many arcs a graph has in memory; None if it is not there."""
 
@@ -91,7 +93,7 @@ class Costs:
 
 def _alike(command: Command) -> Key:
     """The key of all commands of this kind on the graph; updates are told apart by their size as well."""
-    is_update = command.kind in (Kind.PATCH, Kind.PATCH_COSTS)
+    is_update = command.kind in UPDATES
     return command.graph, command.kind, _rows(command.args).bit_length() if is_update else 0
 
 

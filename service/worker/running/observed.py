@@ -37,12 +37,14 @@ class Observer:
             self._tell(task, span, ids)
 
     def _tell(self, task: Task, span: Span, ids: dict[str, str | None]) -> None:
-        """Tell metrics, trace, costs and log how the task went."""
+        """Tell metrics, trace, costs and log how the task went. One that leaves its lane goes on."""
+        if task.rest is not None and not task.is_beside:
+            return
         command, started_at = task.command, task.started_at or task.command.created_at
         queue_s, run_s = started_at - command.created_at, time.time() - started_at
         if task.status is not None:
             self._metrics.ended(command.kind, task.status, queue_s, run_s)
-        if task.status is Status.SUCCEEDED:
+        if task.status is Status.SUCCEEDED and task.rest is None:  # what is beside its lane keeps nobody waiting
             self._costs.took(command, run_s)
         status = task.status.value if task.status else "left"
         span.note(status=status, code=task.code, queue_ms=1e3 * queue_s, redelivered=task.redelivered, **ids)

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Final
@@ -11,9 +12,20 @@ from pydantic_core import from_json
 
 from gpu_engine.engine import Control
 from service.protocol import Command, Kind, Status
+from service.store.jobs.record import Result
 
 LEFT_BEHIND: Final = b"left_behind"
 """A field of a stream entry that was moved: it says that the worker before had been given the command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is left to do of a command once it needs its graph no more: it is done beside the graph's lane."""
+
+    work: Callable[[], Result]
+    """May be called again after it has failed."""
+    close: Callable[[], None]
+    """Called once, after all work."""
 
 
 @dataclass(eq=False, slots=True)
@@ -36,18 +48,34 @@ class Task:
     """The code of the problem that the task has ended with."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held to start the task, to end it and to report on it."""
+    rest: Rest | None = None
+    """Set once it is to leave the lane of its graph."""
+    is_beside: bool = False
+    """Whether the rest of it has begun."""
     _phase: tuple[str, float | None] | None = None
+    _rows: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing of it runs now: it waits for its lane, or for its place beside."""
+        return self.started_at is None or (self.rest is not None and not self.is_beside)
+
+    def row(self, done: int, of: int) -> None:
+        """So many of its rows are done."""
+        self._rows = {"done": done, "of": of}
+        self.at("rows", done / max(of, 1))
 
     def at(self, phase: str, fraction: float | None = None) -> None:
         """The task is in this phase, and has done so much of it, from 0 to 1, where that is known."""
         self._phase = phase, fraction
 
     def progress(self) -> dict[str, Any]:
-        """For whoever follows the task: `phase`, `fraction` of it or None, or a solver's counters."""
+        """For whoever follows the task: `phase`, `fraction` of it or None, rows `done` and `of` how many; or a solver's
+        counters."""
         if self._phase is None:
             return dict(self.control.progress())
         phase, fraction = self._phase
-        return {"phase": phase, "fraction": None if fraction is None else round(fraction, 3)}
+        return {"phase": phase, "fraction": None if fraction is None else round(fraction, 3)} | self._rows
 
 
 class Forward(Exception):

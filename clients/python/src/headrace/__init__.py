@@ -77,6 +77,7 @@ from headrace._min_cost import CostCertificate, CostField, Dual, MinCostFlowResu
 from headrace._records import Estimate, JobEvent, JobInfo, ServiceStatus, Snapshot
 from headrace._results import Capacities, Certificate, EdgeId, FlowState, GraphInfo, PatchResult, Vertex
 from headrace._sequences import AmountColumn, Column, Names, Side
+from headrace._what_if import Scenario, WhatIfOptions, WhatIfResult, WhatIfRow
 
 __all__ = [
     "AlreadyExists",
@@ -146,6 +147,7 @@ __all__ = [
     "RestoreOptions",
     "Retry",
     "Rounding",
+    "Scenario",
     "ServiceStatus",
     "Side",
     "Snapshot",
@@ -169,5 +171,8 @@ __all__ = [
     "VersionUnavailable",
     "Vertex",
     "WaitTimeout",
+    "WhatIfOptions",
+    "WhatIfResult",
+    "WhatIfRow",
     "WorkerUnavailable",
 ]

@@ -106,6 +106,8 @@ class PatchOptions(TypedDict, total=False):
     """Refuse unless the graph is at this version."""
     solve: Literal["all", "none"]
     """Whether flows kept solved are re-solved before the answer (default) or at their next question."""
+    dry_run: bool
+    """Say what the update would do, and change nothing: the answer has the version that the graph has and keeps."""
 
 
 class RestoreOptions(TypedDict, total=False):
@@ -195,12 +197,15 @@ def patch(
     for key in ("on_missing", "rounding"):
         if key in options:
             body = body | {key: options[key]}
+    params: dict[str, str] = {"solve": options["solve"]} if "solve" in options else {}
+    if options.get("dry_run"):
+        params["dry_run"] = "true"
     return Call(
         "PATCH",
         graph_path(name) + COLUMNS[column],
         results.PatchResult.from_json,
         json_body(body),
-        params={"solve": options["solve"]} if "solve" in options else {},
+        params=params,
         headers=_if_match(options.get("if_version")),
     )
 

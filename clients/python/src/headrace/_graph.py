@@ -11,6 +11,7 @@ from headrace import _exported as exported
 from headrace import _min_cost as min_cost
 from headrace import _records as records
 from headrace import _results as results
+from headrace import _what_if as what_if
 from headrace._amounts import Amounts
 from headrace._caller import Caller
 from headrace._calls import (
@@ -249,6 +250,22 @@ class Graph:
         if not wait:
             return Job(self._caller, self._caller.submit(call), call.parse)
         return self._solve(call, timeout_s, progress)
+
+    def what_if(
+        self,
+        scenarios: Sequence[what_if.Scenario],
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[what_if.WhatIfOptions],
+    ) -> what_if.WhatIfResult:
+        """The max flow in each scenario, row by row; the graph changes in none, and updates do not wait for it.
+
+        What is wrong with a scenario is the `error` of its row. Raises as `max_flow` for the question itself.
+        """
+        return self._solve(what_if.question(self.name, scenarios, source, sink, options), timeout_s, progress)
 
     def patch(
         self,

@@ -128,7 +128,8 @@ class FlowState:
 
 @dataclass(frozen=True, slots=True)
 class PatchResult:
-    """An accepted update: it is in the log, and `version` is durable as the service's log is."""
+    """An accepted update: it is in the log, and `version` is durable as the service's log is. After a dry run, what it
+    would have been."""
 
     version: int
     applied: int
@@ -137,6 +138,8 @@ class PatchResult:
     unchanged: int
     flow_states: tuple[FlowState, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    dry_run: bool = False
+    """True: nothing was changed."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -147,6 +150,7 @@ class PatchResult:
             unchanged=body["unchanged"],
             flow_states=tuple(map(FlowState.from_json, body.get("flow_states") or ())),
             timings_ms=timings(body),
+            dry_run=body.get("dry_run", False),
         )
 
 

@@ -1,0 +1,71 @@
+"""What a PATCH would do: checked as it would be, and tried on copies of the flow states. Nothing of it stays."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from gpu_engine.engine import Control
+from gpu_engine.errors import Cancelled, EngineError, Unbounded
+from gpu_engine.networks.updates import Change
+from service.protocol import Envelope, PatchArgs
+from service.store.catalogue import check_version
+from service.store.jobs.record import Result
+from service.worker import answers
+from service.worker.copies import Copies
+from service.worker.graph import Graph, Solved
+from service.worker.patching import Changes
+from service.worker.running.results import Results
+from service.worker.running.task import Task
+from service.worker.solving import Solver
+from service.worker.supposing import Supposition, needs
+from service.worker.written import written
+
+
+class DryRun:
+    """Answers the commands DRY_RUN and DRY_RUN_COSTS, as the PATCH would be answered but for its version."""
+
+    def __init__(
+        self, copies: Copies, solver: Solver, results: Results, change_of: Callable[[Graph, PatchArgs], Changes]
+    ) -> None:
+        self._copies = copies
+        self._residents = copies.residents
+        self._solver = solver
+        self._results = results
+        self._change_of = change_of
+
+    def __call__(self, task: Task) -> Result:
+        args, began = PatchArgs.model_validate(task.command.args), time.perf_counter()
+        graph = self._copies.ensure(task.command.graph)
+        check_version(graph.name, graph.version, args.if_match)
+        change, costs = self._change_of(graph, args)
+        graph.network.check_update(change.rows, change.effective)
+        rows = change.rows if costs is None else np.union1d(change.rows, costs.rows)
+        solving_since = time.perf_counter()
+        wanted = reversed(list(graph.states.values())) if args.solve == "all" else ()
+        shown = [self._tried(graph, solved, change, task.control) for solved in wanted]
+        ended = time.perf_counter()
+        timings_ms = {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
+        counts = {"applied": len(rows), "skipped": change.skipped, "unchanged": change.unchanged}
+        answer: dict[str, object] = {"version": graph.version, "dry_run": True, **counts}
+        answer |= {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
+        return written(self._results, answer, Envelope(version=graph.version), task.control)
+
+    def _tried(self, graph: Graph, solved: Solved, change: Change, control: Control) -> dict[str, object]:
+        """What would become of one flow state. Raises `Cancelled`."""
+        old = solved.report
+        try:
+            self._residents.take(graph.name, needs(graph))
+            supposed = Supposition.of(graph, solved, graph.name)
+            with supposed.under(change, solved.terminals) as state:
+                state.kind = solved.kind
+                answer = self._solver.solve(supposed.graph, state, control)
+                return answers.solved_state(supposed.graph, state, old, answer)
+        except Cancelled:
+            raise
+        except Unbounded:
+            return answers.unbounded_state(graph, solved)
+        except (EngineError, MemoryError):
+            return answers.solved_state(graph, solved, old, None)
+        finally:
+            self._residents.measure(graph)

@@ -1,0 +1,52 @@
+"""What a graph would be: changes tried on a fork of one of its flow states, which nobody else sees."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Self
+
+from gpu_engine.engine import Fork
+from gpu_engine.footprint import Footprint
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.networks.updates import Change
+from service.worker.graph import Graph, Solved
+
+
+@dataclass(eq=False, slots=True)
+class Supposition:
+    """A graph as it was at one version, with one flow state at most. One thread at a time, any thread."""
+
+    graph: Graph
+    """Its own network, engine and table. It is no resident, and has the name that its memory is promised to."""
+    _fork: Fork
+
+    @classmethod
+    def of(cls, graph: Graph, solved: Solved, name: str) -> Self:
+        """Of the graph as it is now, from a state that is solved. Takes `needs`, which is asked for before."""
+        fork = graph.engine.fork(solved.state)
+        network = fork.engine.network
+        table = graph.table.fork(network)
+        return cls(Graph(name, graph.graph_id, graph.epoch, graph.version, network, fork.engine, table), fork)
+
+    @contextmanager
+    def under(self, change: Change, terminals: Terminals) -> Iterator[Solved]:
+        """The flow state of these terminals under a checked change, not solved yet; meanwhile the graph has it.
+
+        Raises `CapacityOverflow`, `Unbounded` and `InvalidTerminals`.
+        """
+        ours = self._fork.terminals.key == terminals.key
+        try:
+            state = self._fork.overlay(change.rows, change.effective, None if ours else terminals)
+            solved = self.graph.states[terminals.key] = Solved(state, terminals)
+            yield solved
+        finally:
+            self.graph.states.clear()
+            self._fork.drop()
+
+
+def needs(graph: Graph) -> Footprint:
+    """What a `Supposition` of the graph takes while its states are solved. The network counts, which it shares: the
+    graph may give way, or be replaced, before the supposition is done with it."""
+    of_engine = graph.engine.needs
+    names = graph.network.edge_ids.nbytes + graph.network.vertex_labels.nbytes
+    return of_engine.of_one_state + of_engine.state + Footprint(graph.table.nbytes + names)

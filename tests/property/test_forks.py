@@ -1,0 +1,17 @@
+"""Forks of flow states against OR-tools: overlays one after the other, and the state they come from untouched."""
+
+import pytest
+
+from gpu_engine.cpu.engine import CpuEngine
+from tests.congruence import check_forks
+
+
+@pytest.mark.parametrize("first", range(0, 1000, 50))
+def test_overlays_agree_with_ortools_and_change_nothing_else(first: int) -> None:
+    for seed in range(first, first + 50):
+        check_forks(CpuEngine, seed, overlays=6)
+
+
+def test_a_fork_outlives_a_thousand_overlays() -> None:
+    for seed in range(900_000, 900_003):
+        check_forks(CpuEngine, seed, overlays=1000, largest=60)

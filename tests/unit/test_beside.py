@@ -1,0 +1,197 @@
+"""Questions of scenarios beside the lane of their graph: what goes on meanwhile, and how they end."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Self
+
+import pytest
+import redis
+
+from gpu_engine.checks.certificate import Certificate
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.engine import Control, FlowState, SolveReport
+from gpu_engine.footprint import Room
+from gpu_engine.networks.network import Network
+from service.protocol import Kind, Operation, Scenario, Status, WhatIfArgs
+from service.worker.questions import what_if
+from service.worker.questions.what_if import SCENARIO_BYTES
+from service.worker.running.endings import Endings
+from tests.graphs import diamond
+from tests.service_fixtures import PATIENCE_S, Caller, StartWorker, result
+from tests.serving import eventually
+
+CLOSED = Scenario(id="closed", batch=[Operation(op="close", edges=[0])])
+AS_IT_IS = Scenario()
+
+
+class Gated(CpuEngine):
+    """Its forks solve while the gate is open."""
+
+    gate = threading.Event()
+    reached = threading.Event()
+    unproven = 0
+    """So many proofs of forks fail."""
+    is_fork = False
+
+    def _alike(self, network: Network, room: Room) -> Self:
+        fork = super()._alike(network, room)
+        fork.is_fork = True
+        return fork
+
+    def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
+        if self.is_fork:
+            self.reached.set()
+            assert self.gate.wait(PATIENCE_S)
+        return super().solve(state, control, cold=cold)
+
+    def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
+        proof = super().certificate(state, complete=complete)
+        if not self.is_fork or not Gated.unproven:
+            return proof
+        Gated.unproven -= 1
+        return replace(proof, valid=False)
+
+
+@pytest.fixture(autouse=True)
+def gate(start_worker: StartWorker) -> Iterator[threading.Event]:
+    """Closed; whatever waits at it goes on at the end, before the workers are stopped."""
+    Gated.gate.clear()
+    Gated.reached.clear()
+    Gated.unproven = 0
+    yield Gated.gate
+    Gated.gate.set()
+
+
+@pytest.fixture
+def asked(caller: Caller, start_worker: StartWorker) -> Caller:
+    start_worker(open_engine=Gated)
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    return caller
+
+
+def submit(caller: Caller, *scenarios: Scenario, **more: Any) -> str:
+    return caller.submit(Kind.WHAT_IF, "g", WhatIfArgs(scenarios=list(scenarios), **more))
+
+
+def answer(caller: Caller, job: str) -> dict[str, Any]:
+    reply = caller.run(caller.dispatcher.wait(job, PATIENCE_S))
+    assert reply is not None
+    return result(reply)
+
+
+def status(caller: Caller, job: str) -> Status:
+    found = caller.run(caller.dispatcher.job(job))
+    assert found is not None
+    return found.status
+
+
+def test_updates_and_questions_go_on_while_rows_are_solved(asked: Caller, gate: threading.Event) -> None:
+    base = asked.value("g")
+    job = submit(asked, CLOSED, AS_IT_IS)
+    assert Gated.reached.wait(PATIENCE_S)
+    assert asked.set("g", [0, 1], ["0", "0"])["version"] == 2
+    assert asked.value("g") < base
+    eventually(lambda: status(asked, job) is Status.RUNNING)
+    gate.set()
+    told = answer(asked, job)
+    assert (told["version"], told["base"]["value"]) == (1, base)
+    closed, as_it_is = told["answers"]
+    assert (as_it_is["value"], as_it_is["mode"]) == (base, "unchanged")
+    assert closed["change"] == closed["value"] - base < 0
+
+
+def test_one_that_waits_for_its_turn_is_cancelled_at_once(asked: Caller) -> None:
+    first = submit(asked, CLOSED)
+    assert Gated.reached.wait(PATIENCE_S)
+    second = submit(asked, CLOSED)
+    eventually(lambda: status(asked, second) is Status.RUNNING)
+    asked.run(asked.dispatcher.cancel(second))
+    eventually(lambda: status(asked, second) is Status.CANCELLED)
+    assert status(asked, first) is Status.RUNNING
+
+
+def test_a_cancel_ends_it_between_two_rows(asked: Caller, gate: threading.Event) -> None:
+    job = submit(asked, *[AS_IT_IS] * 1000)
+    assert Gated.reached.wait(PATIENCE_S)
+    asked.run(asked.dispatcher.cancel(job))
+    gate.set()
+    reply = asked.run(asked.dispatcher.wait(job, PATIENCE_S))
+    assert reply is not None
+    assert reply.status is Status.CANCELLED
+
+
+def test_it_begins_again_when_its_worker_is_left(
+    caller: Caller, start_worker: StartWorker, gate: threading.Event
+) -> None:
+    worker = start_worker(open_engine=Gated)
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    job = submit(caller, CLOSED, AS_IT_IS)
+    assert Gated.reached.wait(PATIENCE_S)
+    caller.set("g", [0], ["0"])
+    worker.stop()
+    gate.set()
+    eventually(lambda: not caller.run(caller.dispatcher.watch.workers())[0].alive)
+    start_worker(open_engine=Gated)
+    told = answer(caller, job)
+    assert (told["version"], told["answers"][0]["change"]) == (2, 0)
+
+
+def test_a_redis_that_is_away_at_the_end_is_waited_for(
+    asked: Caller, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    succeed, failures = Endings.succeed, iter([redis.ConnectionError("away"), redis.ConnectionError("away")])
+
+    def sometimes(endings: Endings, task: Any, found: Any) -> None:
+        if task.command.kind is Kind.WHAT_IF and (error := next(failures, None)) is not None:
+            raise error
+        succeed(endings, task, found)
+
+    monkeypatch.setattr(Endings, "succeed", sometimes)
+    gate.set()
+    told = answer(asked, submit(asked, CLOSED, AS_IT_IS))
+    assert [row["row"] for row in told["answers"]] == [0, 1]
+    assert told["answers"][1]["change"] == 0
+
+
+def test_a_row_that_cannot_be_proven_is_told_and_the_next_is_answered(asked: Caller, gate: threading.Event) -> None:
+    gate.set()
+    Gated.unproven = 2
+    first, second = answer(asked, submit(asked, CLOSED, CLOSED))["answers"]
+    assert first["error"]["code"] == "internal_error"
+    assert second["certificate"]["valid"]
+
+
+def test_memory_that_is_short_refuses_the_question_and_nothing_else(
+    caller: Caller, start_worker: StartWorker, gate: threading.Event
+) -> None:
+    gate.set()
+    worker = start_worker(open_engine=Gated)
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    base = caller.value("g")
+    residents = worker.graphs.residents
+    residents.resize(replace(residents.held, host=residents.held.host + 3000))
+    reply = caller.reply(Kind.WHAT_IF, "g", WhatIfArgs(scenarios=[AS_IT_IS] * 3))
+    assert reply.problem is not None
+    assert reply.problem.code == "out_of_memory"
+    assert caller.value("g") == base
+    residents.resize(replace(residents.held, host=residents.held.host + 500 * SCENARIO_BYTES + 10_000))
+    many = WhatIfArgs(scenarios=[CLOSED] * 500, fields=frozenset({"value", "flow"}))
+    assert [row.get("error") for row in caller.ask(Kind.WHAT_IF, "g", many)["answers"]] == [None] * 500
+    residents.resize(replace(residents.held, host=residents.held.host + 20_000))
+    for _ in range(10):  # what one took is given back
+        assert answer(caller, submit(caller, AS_IT_IS, CLOSED))["answers"][0]["change"] == 0
+
+
+def test_an_answer_that_grows_too_long_is_refused(
+    asked: Caller, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate.set()
+    monkeypatch.setattr(what_if, "MOST_BYTES", 1000)
+    reply = asked.reply(Kind.WHAT_IF, "g", WhatIfArgs(scenarios=[CLOSED] * 50))
+    assert reply.problem is not None
+    assert (reply.problem.code, reply.problem.field) == ("too_large", "/fields")
+    assert len(answer(asked, submit(asked, CLOSED))["answers"]) == 1

@@ -1,0 +1,166 @@
+"""Suppositions about a graph: what they try on copies, and what is counted for them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.engine import Control, Mode
+from gpu_engine.errors import CapacityOverflow, OutOfMemory, Unbounded
+from gpu_engine.footprint import Footprint
+from gpu_engine.generators import generate
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.networks.updates import CapacityTable, Change
+from gpu_engine.types import INFINITE, MAX_TOTAL
+from service.worker.graph import Graph, Solved
+from service.worker.memory import Residents
+from service.worker.supposing import Supposition, needs
+
+NOTHING = np.empty(0, np.int64)
+
+
+def solved_graph() -> tuple[Graph, Solved]:
+    edges = generate("genrmf-wide", seed=1, a=6)
+    network = Network(edges)
+    graph = Graph("g", "id", 1, 7, network, CpuEngine(network), CapacityTable(network))
+    solved = graph.open(Terminals.of([edges.source], [edges.sink]))
+    graph.solve(solved, Control(), lambda: None, complete=True)
+    return graph, solved
+
+
+def closing(*rows: int) -> Change:
+    found = np.array(rows, np.int64)
+    return Change(found, np.ones(len(rows), np.int64), np.ones(len(rows), np.bool_))
+
+
+def value(supposed: Supposition, change: Change, terminals: Terminals) -> int:
+    with supposed.under(change, terminals) as state:
+        answer = supposed.graph.solve(state, Control(), lambda: None)
+        assert answer.certificate.valid
+        return answer.report.value
+
+
+def test_each_change_is_tried_on_the_state_as_it_was() -> None:
+    graph, solved = solved_graph()
+    assert solved.report is not None
+    base, cut = solved.report.value, graph.engine.cut(solved.state).edges
+    supposed = Supposition.of(graph, solved, "guest")
+    losses = [base - value(supposed, closing(row), solved.terminals) for row in [*cut, *cut]]
+    assert losses == [int(graph.network.capacity[row]) for row in [*cut, *cut]]
+    assert value(supposed, closing(), solved.terminals) == base
+    assert value(supposed, closing(*cut), solved.terminals) == 0
+    assert graph.engine.solve(solved.state).mode is Mode.UNCHANGED
+
+
+def test_each_begins_with_the_very_flow_that_there_was() -> None:
+    graph, solved = solved_graph()
+    was, supposed = graph.engine.export(solved.state), Supposition.of(graph, solved, "guest")
+    for row in range(graph.network.n_edges):
+        value(supposed, closing(row), solved.terminals)
+        with supposed.under(closing(), solved.terminals) as state:
+            now = supposed.graph.engine.export(state.state)
+        assert all((now[name] == was[name]).all() for name in was), row
+
+
+def test_what_has_no_bound_for_these_terminals_may_have_one_for_others() -> None:
+    graph, solved = solved_graph()
+    source, sink = int(solved.terminals.sources[0]), int(solved.terminals.sinks[0])
+    rows = np.arange(graph.network.n_edges)
+    unlimited = Change(rows, np.full(len(rows), INFINITE), np.zeros(len(rows), np.bool_))
+    supposed = Supposition.of(graph, solved, "guest")
+    assert value(supposed, closing(), solved.terminals) > 0
+    with pytest.raises(Unbounded), supposed.under(unlimited, solved.terminals):
+        pass
+    for other in (source, 1):
+        assert value(supposed, closing(), solved.terminals) > 0
+        assert value(supposed, unlimited, Terminals.of([other], [sink], [5])) == 5
+    assert solved.report is not None
+    assert value(supposed, closing(), solved.terminals) == solved.report.value
+
+
+def test_an_update_of_the_graph_is_not_seen_and_does_not_see() -> None:
+    graph, solved = solved_graph()
+    assert solved.report is not None
+    base, row = solved.report.value, int(graph.engine.cut(solved.state).edges[0])
+    supposed = Supposition.of(graph, solved, "guest")
+    with supposed.under(closing(row), solved.terminals) as state:
+        assert graph.network.capacity[row] > 0
+        graph.update(closing(row))
+        graph.update(Change(np.array([row]), np.array([99]), np.array([True])))
+        assert supposed.graph.solve(state, Control(), lambda: None).report.value < base
+    assert supposed.graph.table.own(np.array([row])) != [99]
+    assert not supposed.graph.table.closed[row]
+    assert value(supposed, closing(), solved.terminals) == base
+    assert graph.table.closed[row]
+    assert graph.network.capacity[row] == 0
+
+
+def test_other_caps_of_the_same_terminals_are_met_from_the_same_flow() -> None:
+    graph, solved = solved_graph()
+    assert solved.report is not None
+    base, (source,), (sink,) = solved.report.value, solved.terminals.sources, solved.terminals.sinks
+    supposed = Supposition.of(graph, solved, "guest")
+    for cap in (0, 5, base, base + 1):
+        for terminals in (
+            Terminals.of([source], [sink], [cap]),
+            Terminals.of([source], [sink], None, [cap]),
+            Terminals.of([source], [sink], [cap], [base]),
+        ):
+            with supposed.under(closing(), terminals) as state:
+                answer = supposed.graph.solve(state, Control(), lambda: None)
+                assert (answer.report.value, answer.certificate.valid) == (min(cap, base), True)
+                assert answer.report.mode is not Mode.COLD
+            assert value(supposed, closing(), solved.terminals) == base
+
+
+def test_what_is_refused_leaves_nothing_behind() -> None:
+    graph, solved = solved_graph()
+    assert solved.report is not None
+    supposed = Supposition.of(graph, solved, "guest")
+    too_much = Change(np.array([0]), np.array([MAX_TOTAL]), np.array([False]))
+    for _ in range(2):
+        with pytest.raises(CapacityOverflow), supposed.under(too_much, solved.terminals):
+            pass
+    with pytest.raises(KeyError), supposed.under(closing(0), solved.terminals):
+        raise KeyError
+    assert supposed.graph.states == {}
+    assert supposed.graph.engine.nbytes == Supposition.of(graph, solved, "guest").graph.engine.nbytes
+    assert value(supposed, closing(), solved.terminals) == solved.report.value
+
+
+def test_other_terminals_begin_at_zero_flow() -> None:
+    graph, solved = solved_graph()
+    supposed, n = Supposition.of(graph, solved, "guest"), graph.network.n_vertices
+    other = Terminals.of([1], [n - 2])
+    wanted = graph.engine.solve(graph.engine.open(other)).value
+    assert value(supposed, closing(), other) == wanted
+    assert value(supposed, closing(0), solved.terminals) >= 0
+    assert value(supposed, closing(), other) == wanted
+
+
+@contextmanager
+def at_work(residents: Residents, graph: Graph) -> Iterator[None]:
+    with residents.at_work(graph.name):
+        residents.keep(graph)
+        yield
+
+
+def test_its_memory_is_counted_before_and_given_back() -> None:
+    graph, solved = solved_graph()
+    needed = needs(graph)
+    supposed = Supposition.of(graph, solved, "guest")
+    with supposed.under(closing(0), solved.terminals):
+        assert supposed.graph.footprint.host <= needed.host
+    held = graph.footprint.host
+    residents = Residents(Footprint(held + needed.host), lambda graph: None)
+    with at_work(residents, graph):
+        residents.take("g", needed)
+        with residents.at_work("guest", displaces=False):
+            residents.promise("guest", needed)
+            residents.measure(graph)
+            with pytest.raises(OutOfMemory):
+                residents.take("guest", Footprint(1))
+        residents.take("g", needed)
