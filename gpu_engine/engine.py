@@ -153,7 +153,7 @@ class Engine(ABC):
     def fork(self, state: FlowState, room: Room = unlimited) -> "Fork":
         """A copy of a solved state with capacities of its own. Neither sees what becomes of the other. O(n + m).
 
-        The fork asks ``room`` from then on. It takes as much as `Needs.of_one_state`, and a flow state more.
+        The fork asks ``room`` from then on. It takes `Needs.fork`.
         """
 
     @abstractmethod

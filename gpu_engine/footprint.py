@@ -61,6 +61,8 @@ class Needs:
     scratch: Footprint
     flow: Footprint
     cut: Footprint
+    fork: Footprint
+    """A fork while an overlay is solved, the network included."""
 
     @property
     def of_one_state(self) -> Footprint:
@@ -104,12 +106,15 @@ def on_cpu(counts: Counts) -> Needs:
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = 9 * arcs + 14 * n if counts.infinite else 8 * arcs + 10 * n
+    network, state = network_bytes(counts) + 8 * arcs, 8 * arcs + 20 * n
+    scratch = proof + WORKING_BYTES * n
     return Needs(
-        network=Footprint(network_bytes(counts) + 8 * arcs),
-        state=Footprint(8 * arcs + 20 * n),
-        scratch=Footprint(proof + WORKING_BYTES * n),
+        network=Footprint(network),
+        state=Footprint(state),
+        scratch=Footprint(scratch),
         flow=Footprint(max(16 * arcs + (WORKING_BYTES + 36) * n, 12 * m) + 9 * m),
         cut=Footprint(9 * n + 12 * m),
+        fork=Footprint(network + 2 * state + scratch),
     )
 
 
@@ -118,6 +123,7 @@ def on_cuda(counts: Counts) -> Needs:
     offset 4. State: per arc a record of 16 (24 if wide), per edge its arc 4; per vertex excess 8, role and side 2.
     Scratch: that of the drains or that of the proof, the larger one. Flow and cut: on the host as the CPU engine has
     them, and a copy of the state with the arcs' capacities, which on the device is put in the network's order first.
+    A fork is on the host; while it is made, the state is there once more.
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = (8 if counts.wide else 4) * arcs + 16 * n
@@ -129,6 +135,7 @@ def on_cuda(counts: Counts) -> Needs:
         scratch=Footprint(0, max(drain_bytes(n, arcs), proof)),
         flow=host.flow + copy,
         cut=host.cut + copy,
+        fork=host.fork + host.state,
     )
 
 

@@ -8,17 +8,14 @@ repair drains their deficits and excesses, unless a cold solve is expected to be
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from time import perf_counter
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
-from gpu_engine.engine import Control, Engine, FlowState, Fork, Mode, SolveReport
+from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import InvalidNetwork
-from gpu_engine.footprint import Room, unlimited
 from gpu_engine.networks.free import free_vertices
-from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.patience import Patience
 from gpu_engine.types import EdgeArray, UnitArray
@@ -45,10 +42,6 @@ class IncrementalState(FlowState):
     moved: bool = False
     """A solve has moved flow since this was set to False."""
 
-    @abstractmethod
-    def copied(self) -> Self:
-        """A copy with arrays of its own; those that no call writes to are shared. It is open in no engine. O(n + m)."""
-
 
 State = TypeVar("State", bound=IncrementalState)
 
@@ -72,43 +65,6 @@ class IncrementalEngine(Engine, Generic[State]):
 
     def close(self, state: FlowState) -> None:
         self._states.remove(self._own(state))
-
-    def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
-        engine, pinned = self._alike(self.network.fork(), room), self._own(state).copied()
-        copy, is_copy = partial(engine._open_copy, pinned), partial(engine._is_copy, pinned)
-        return Fork(engine, state.terminals, copy, is_copy, lambda own, caps: engine._recap(engine._own(own), caps))
-
-    def _recap(self, state: State, terminals: Terminals) -> bool:
-        """Give a solved state other caps of the same vertices, to be repaired; False, and nothing has changed, if that
-        takes a cold solve. Raises `Unbounded`."""
-        return False
-
-    def _is_copy(self, pinned: State, state: FlowState, rows: EdgeArray) -> bool:
-        """Whether an open state is as ``pinned``, on which changes of these rows were made and undone; they are then
-        forgotten. Flow that a solve has moved is not known to have come back."""
-        own = next((own for own in self._states if own is state), None)
-        if own is None or own.moved or not own.solved or not pinned.solved or self._is_changed(pinned):
-            return False
-        if own.value != pinned.value or not self._agree(own, pinned, rows):
-            return False
-        self._forget_changes(own)
-        own.settled_value = pinned.settled_value
-        return True
-
-    def _agree(self, one: State, other: State, rows: EdgeArray) -> bool:
-        """Whether two states are equal at these rows and their ends, if that is known at little cost."""
-        return False
-
-    def _open_copy(self, state: State) -> State:
-        """Open a copy of a state that an engine has which this one is like."""
-        copied = state.copied()
-        copied.moved = False
-        self._states.append(copied)
-        return copied
-
-    @abstractmethod
-    def _alike(self, network: Network, room: Room) -> Self:
-        """Another engine of this kind, for a fork of the network."""
 
     def _own(self, state: FlowState) -> State:
         """Raises ValueError for a state of another engine, or one that was closed."""

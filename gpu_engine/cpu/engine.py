@@ -13,11 +13,11 @@ from gpu_engine.cpu import derive, repair, sides
 from gpu_engine.cpu.audit import Audit
 from gpu_engine.cpu.derive import go_on
 from gpu_engine.cpu.drain import drain
+from gpu_engine.cpu.forking import ForkableEngine, ForkableState
 from gpu_engine.cpu.scratch import SCRATCH
 from gpu_engine.engine import Control, Cut, FlowState
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, on_cpu, unlimited
-from gpu_engine.incremental import IncrementalEngine, IncrementalState
 from gpu_engine.networks.free import ORDINARY, SINK, SOURCE, free_vertices
 from gpu_engine.networks.links import shift_arc_capacity
 from gpu_engine.networks.network import Network
@@ -34,7 +34,7 @@ _NOTHING: VertexArray = np.empty(0, np.int32)
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class CpuFlowState(IncrementalState):
+class CpuFlowState(ForkableState):
     """See `gpu_engine.cpu.repair` for the invariants. At rest 8 bytes an arc and 20 a vertex."""
 
     role: NDArray[np.int8]
@@ -77,7 +77,7 @@ class CpuFlowState(IncrementalState):
         self.touched, self.touched_nbytes, self.interrupted = [], 0, False
 
 
-class CpuEngine(IncrementalEngine[CpuFlowState]):
+class CpuEngine(ForkableEngine[CpuFlowState]):
     """Numba kernels on one core; the GIL is released while they run. Asks ``room`` before it takes memory."""
 
     name = "cpu"

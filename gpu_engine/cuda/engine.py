@@ -8,10 +8,9 @@ the cut are derived on the host from a copy of the state, so they do not disturb
 import math
 from collections import Counter
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import cupy
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate, verdict
 from gpu_engine.cpu import derive
+from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cuda.arrange import Arrangement, sinks_first
 from gpu_engine.cuda.launch.arrays import Array, Topology, new_arcs
 from gpu_engine.cuda.launch.certify import certify
@@ -70,22 +70,6 @@ class CudaFlowState(IncrementalState):
         """Residuals do not fit int32 any more: the next solve arranges the arcs anew."""
         self.solved, self.wide, self.arcs, self.edge_arc = False, True, None, None
 
-    def copied(self) -> Self:
-        return replace(
-            self,
-            role=self.role.copy(),
-            excess=self.excess.copy(),
-            source_side=self.source_side.copy(),
-            arcs=None if self.arcs is None else self.arcs.copy(),
-            patience=deepcopy(self.patience),
-        )
-
-    @property
-    def terminal_sides(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """bool each: whether a source, and whether a sink, lies in S."""
-        sources, sinks = (cupy.asarray(v) for v in (self.terminals.sources, self.terminals.sinks))
-        return self.source_side[sources].get(), self.source_side[sinks].get()
-
     @property
     def nbytes(self) -> int:
         at_rest = self.role.nbytes + self.excess.nbytes + self.source_side.nbytes
@@ -126,7 +110,8 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
     @device_call
     def open(self, terminals: Terminals) -> CudaFlowState:
         terminals.check(self.network.n_vertices)
-        role, n = free_vertices(self.network, terminals).role, self.network.n_vertices
+        role = free_vertices(self.network, terminals).role
+        n = self.network.n_vertices
         wide = needs_wide(self.network, self._topology)
         self._room(self._needs(wide).state + Footprint(device=arranging_bytes(n, self.network.n_arcs)))
         state = CudaFlowState(
@@ -239,7 +224,8 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         return state.touched
 
     def _forget_changes(self, state: CudaFlowState) -> None:
-        state.lacking, state.holding, state.touched = 0, 0, False
+        state.lacking = state.holding = 0
+        state.touched = False
 
     def _repair(self, state: CudaFlowState, control: Control) -> Mapping[str, int]:
         """A repair that takes much longer than the last cold solve did is given up, so that no update costs more than
@@ -256,7 +242,8 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
 
         Raises `Cancelled`, or `TooSlow` once ``limit_ms`` has passed; a pseudoflow that can be settled later is left.
         """
-        drains, done = Drains(self.network.n_vertices, self.network.n_arcs), control.slots[WORK].copy()
+        drains = Drains(self.network.n_vertices, self.network.n_arcs)
+        done = control.slots[WORK].copy()
         for deficits in sides:
             drains.start(self._topology.row_offsets, state, deficits=deficits)
         in_time = wait(control, drains, limit_ms)
@@ -278,8 +265,14 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
     def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
         own = self._own(state)
         found = certify(self._topology, own, own_supply(self.network.n_vertices, own.terminals))
-        across, paid, *first = (int(found[name]) for name in ("across", "cut_capacity", *OFFENDERS))
-        return verdict(own.terminals, *own.terminal_sides, across, paid, first)
+        first = [int(found[name]) for name in OFFENDERS]
+        side = self._terminal_sides(own)
+        return verdict(own.terminals, *side, int(found["across"]), int(found["cut_capacity"]), first)
+
+    def _terminal_sides(self, state: CudaFlowState) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """bool each: whether a source, and whether a sink, lies in S."""
+        sources, sinks = (cupy.asarray(v) for v in (state.terminals.sources, state.terminals.sinks))
+        return state.source_side[sources].get(), state.source_side[sinks].get()
 
     @device_call
     def cut(self, state: FlowState, control: Control | None = None) -> Cut:
@@ -292,18 +285,10 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         copy = host_copy(self.network, self._topology, self._own(state))
         return derive.flow(self.network, copy, self.network.arc_capacity(), control, acyclic=acyclic)
 
-    @device_call
     def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
-        fork = super().fork(state, room)
-        self.stream.synchronize()  # the fork has a stream of its own
-        return fork
-
-    def _alike(self, network: Network, room: Room) -> Self:
-        return type(self)(network, room)
-
-    @device_call
-    def _open_copy(self, state: CudaFlowState) -> CudaFlowState:
-        return super()._open_copy(state)
+        """On the host, by the CPU engine: overlays are small, and no fork takes memory of the device."""
+        host = CpuEngine(self.network.fork(), room)
+        return host.fork(host.restore(self._own(state).terminals, self.export(state)), room)
 
     @device_call
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:

@@ -47,6 +47,5 @@ class Supposition:
 def needs(graph: Graph) -> Footprint:
     """What a `Supposition` of the graph takes while its states are solved. The network counts, which it shares: the
     graph may give way, or be replaced, before the supposition is done with it."""
-    of_engine = graph.engine.needs
     names = graph.network.edge_ids.nbytes + graph.network.vertex_labels.nbytes
-    return of_engine.of_one_state + of_engine.state + Footprint(graph.table.nbytes + names)
+    return graph.engine.needs.fork + Footprint(graph.table.nbytes + names)

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from dataclasses import replace
-from typing import Final, Self
+from typing import Final
 
 from gpu_engine.cuda.arrange import Arrangement, as_given
 from gpu_engine.cuda.engine import COUNTERS, CudaEngine, CudaFlowState
@@ -28,11 +28,7 @@ class PresetEngine(CudaEngine):
     def __init__(self, network: Network, preset: str, room: Room = unlimited) -> None:
         super().__init__(network, room)
         self.name = f"cuda:{preset}"
-        self._preset_name = preset
         self._preset = PresetDrain(preset, self._topology)
-
-    def _alike(self, network: Network, room: Room) -> Self:
-        return type(self)(network, self._preset_name, room)
 
     def _arranged(self, state: CudaFlowState) -> Arrangement:
         """The network's own order, as published codes have it."""
