@@ -14,6 +14,8 @@ the latter says that a second stream must follow). A stream without its end mark
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -30,6 +32,7 @@ from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats._sink import Sink
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.rounded import Rounded
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision, check_decimals
 from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
@@ -80,7 +83,7 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
     unlimited = _flags(columns["unlimited"], "unlimited") if "unlimited" in columns else None
     amounts = _capacities(columns["capacity"], metadata.count("decimals"), precision, unlimited, packed)
     n_vertices = metadata.count("n_vertices")
-    return assemble(
+    edge_list = assemble(
         tail,
         head,
         amounts.units,
@@ -93,9 +96,13 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
         sink=metadata.count("sink"),
         closed=_flags(columns["closed"], "closed") if "closed" in columns else None,
         costs=_cost(columns.get("cost"), metadata.count("cost_decimals"), precision),
+        rounded=amounts.rounded,
         limits=limits,
         unique=packed,
     )
+    if not packed:
+        return edge_list
+    return replace(edge_list, rounded=metadata.rounded("rounded"), rounded_costs=metadata.rounded("rounded_costs"))
 
 
 def measure_tables(source: Source, limits: Limits, max_rows: Sequence[int]) -> list[StreamSize]:
@@ -186,6 +193,9 @@ def _tables(edges: EdgeList, *, packed: bool) -> list[pa.Table]:
             metadata[name] = str(terminal)
     if edges.vertex_labels is not None:
         metadata["labelled"] = "true"
+    for name, rounded in (("rounded", edges.rounded), ("rounded_costs", edges.rounded_costs)):
+        if packed and rounded:
+            metadata[name] = f"{rounded.rows} {rounded.largest}"
     tables = [pa.table(columns).replace_schema_metadata(metadata)]
     if edges.vertex_labels is not None:
         tables.append(pa.table({"label": as_arrow(edges.vertex_labels)}))
@@ -210,6 +220,11 @@ class _Metadata:
         if not text.isdigit() or len(text) > MAX_METADATA_DIGITS:
             raise InvalidNetwork(f"schema metadata {name} must be a whole number, not {text[:20]!r}")
         return int(text)
+
+    def rounded(self, name: str) -> Rounded:
+        """What `pack` was told; nothing if it was told of none."""
+        rows, _, largest = self._pairs.get(name.encode(), b"0 0").decode().partition(" ")
+        return Rounded(int(rows), Decimal(largest))
 
     def flag(self, name: str) -> bool:
         text = self._pairs.get(name.encode(), b"false")
@@ -299,22 +314,17 @@ def _capacities(
         if packed:
             return _capacity.Amounts(_capacity.from_integers(whole, ROWS), own_decimals or 0)
         return _capacity.from_units(whole, ROWS, own_decimals, precision, unlimited)
-    amounts = _fractions(column, precision)
-    return _capacity.Amounts(_capacity.with_unlimited(amounts.units, unlimited), amounts.decimals)
+    if pa.types.is_decimal128(column.type):
+        return _capacity.from_decimals(column, ROWS, precision, unlimited)
+    if pa.types.is_floating(column.type):
+        return _capacity.from_floats(column.to_numpy(zero_copy_only=False), ROWS, precision, unlimited)
+    raise InvalidNetwork(f"capacity must be integer, decimal128 or float64, not {column.type}", field="/capacity")
 
 
 def _cost(column: pa.Array | None, own_decimals: int | None, precision: Precision) -> _capacity.Amounts | None:
     if column is None:
         return None
     return _costs.from_arrow(column, ROWS, own_decimals, precision.of_costs(own_decimals))
-
-
-def _fractions(column: pa.Array, precision: Precision) -> _capacity.Amounts:
-    if pa.types.is_decimal128(column.type):
-        return _capacity.from_decimals(column, ROWS, precision)
-    if pa.types.is_floating(column.type):
-        return _capacity.from_floats(column.to_numpy(zero_copy_only=False), ROWS, precision)
-    raise InvalidNetwork(f"capacity must be integer, decimal128 or float64, not {column.type}", field="/capacity")
 
 
 def _undirected(column: pa.Array | None, metadata: _Metadata) -> bool | BoolArray:

@@ -9,7 +9,7 @@ from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url
 from service.cli.show import Columns, say_facts, say_json, say_table, size, text
 
 if TYPE_CHECKING:
-    from headrace import FlowState, GraphInfo, PatchResult, Update
+    from headrace import FlowState, GraphInfo, PatchResult, Rounded, Update
 
 app = typer.Typer()
 
@@ -24,13 +24,16 @@ def load(
     rounding: Annotated[
         str | None, typer.Option(help="What has more places: error, nearest, down or up; needs --decimals.")
     ] = None,
+    cost_decimals: Annotated[int | None, typer.Option(min=0, max=9, help="Places that costs are kept to.")] = None,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Load a file as a graph, in place of one of that name."""
     with connected(url, key) as client:
-        loaded = client.put_graph(name, file, decimals=decimals, rounding=rounding, progress=True)
+        loaded = client.put_graph(
+            name, file, decimals=decimals, rounding=rounding, cost_decimals=cost_decimals, progress=True
+        )
         _say_graph(loaded.info, json)
 
 
@@ -83,6 +86,9 @@ def delete(
 def patch(
     name: Name,
     changes: Annotated[list[str], typer.Argument(help='EDGE=CAPACITY, EDGE=close or EDGE=reopen; "inf" is unlimited.')],
+    rounding: Annotated[
+        Literal["error", "nearest", "down", "up"], typer.Option(help="What has more places than the graph keeps.")
+    ] = "error",
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
@@ -90,7 +96,7 @@ def patch(
     """Change capacities: all of them or none, re-solved before the answer."""
     updates = [_update(change) for change in changes]
     with connected(url, key) as client:
-        done = client.graph(name).apply(updates)
+        done = client.graph(name).apply(updates, rounding=rounding)
     _say_patch(done, json)
 
 
@@ -215,6 +221,9 @@ def _say_graph(graph: "GraphInfo", json: bool) -> None:
         "vertices": graph.n_vertices,
         "edges": graph.n_edges,
         "decimals": graph.decimals,
+        "costs": None if graph.cost_decimals is None else f"yes, with {graph.cost_decimals} decimals",
+        "rounded": _rounded(graph.rounded),
+        "costs rounded": _rounded(graph.rounded_costs),
         "source": graph.source,
         "sink": graph.sink,
         "flows": states,
@@ -230,7 +239,8 @@ def _say_patch(done: "PatchResult", json: bool) -> None:
     if json:
         say_json(done)
         return
-    say_facts({"version": done.version, "changed": done.applied, "as before": done.unchanged})
+    rounded = _rounded(done.rounded)
+    say_facts({"version": done.version, "changed": done.applied, "as before": done.unchanged, "rounded": rounded})
     if done.flow_states:
         typer.echo()
         columns: Columns = {
@@ -240,6 +250,10 @@ def _say_patch(done: "PatchResult", json: bool) -> None:
             "found": [state.mode for state in done.flow_states],
         }
         say_table(columns)
+
+
+def _rounded(rounded: "Rounded | None") -> str | None:
+    return None if rounded is None else f"{rounded.rows} amounts, by {text(rounded.largest)} at most"
 
 
 def _terminals(state: "FlowState") -> str:

@@ -9,6 +9,7 @@ from service.models.body import Body
 from service.models.columns import Amounts, Ids, Seconds, refuse_negative
 from service.models.faults import ColumnFault
 from service.protocol import Encoding, MaxFlowArgs
+from service.store.rounded import RoundedInfo
 
 FlowField = Literal["value", "cut", "flow", "terminals", "paths"]
 
@@ -207,5 +208,7 @@ class PatchInfo(BaseModel):
     applied: int
     skipped: int
     unchanged: int
+    rounded: RoundedInfo | None = None
+    """Left out where no amount was rounded."""
     flow_states: list[FlowStateChange] = []
     timings_ms: dict[str, float] = {}

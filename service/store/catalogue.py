@@ -18,6 +18,7 @@ from service.errors import ServiceError
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys
 from service.store.log import Fenced
+from service.store.rounded import RoundedInfo
 from service.store.snapshots import read_listed
 from service.store.states import TTL_S
 from service.store.watched import Read, watched
@@ -39,6 +40,8 @@ class GraphInfo(BaseModel):
     n_edges: int
     n_arcs: int
     decimals: int
+    cost_decimals: int | None = None
+    """Of the costs; None: the edges have none."""
     bytes: int
     """Bytes of host memory at rest."""
     device_bytes: int = 0
@@ -56,6 +59,13 @@ class LoadedInfo(GraphInfo):
 
     replaced: bool
     """Whether there was a graph of this name before."""
+    rounded: RoundedInfo | None = None
+    """Of the capacities that were sent; left out where none was rounded."""
+    rounded_costs: RoundedInfo | None = None
+
+    def to_json(self) -> str:
+        nothing = {name for name in ("rounded", "rounded_costs") if getattr(self, name) is None}
+        return self.model_dump_json(exclude=nothing)
 
 
 HELD: Final = ("version", "epoch", "base")
@@ -131,8 +141,18 @@ class Registry:
                 pipe.hget(self._keys.graph(graph_id.decode()), "bytes")
             return {name: int(size or 0) for name, size in zip(names, pipe.execute(), strict=True)}
 
-    def create(self, info: GraphInfo, graph_id: str, base: str, if_match: IfMatch = None) -> LoadedInfo:
-        """Put a graph at version 1 under its name, and drop the one that had it, in one MULTI.
+    def create(
+        self,
+        info: GraphInfo,
+        graph_id: str,
+        base: str,
+        if_match: IfMatch = None,
+        *,
+        rounded: RoundedInfo | None = None,
+        rounded_costs: RoundedInfo | None = None,
+    ) -> LoadedInfo:
+        """Put a graph at version 1 under its name, and drop the one that had it, in one MULTI. What was
+        ``rounded`` is a part of the answer.
 
         Raises `Cancelled`, `Committed` or `Over` for a command that is decided, version_conflict if `if_match` does not
         hold, worker_unavailable if the blob has expired, `Fenced` if the name is another worker's. A lost race, or a
@@ -145,13 +165,14 @@ class Registry:
                 if not there:
                     raise ServiceError("worker_unavailable", "the uploaded edges have expired; send them again")
                 doomed = self._replaced(pipe, info.name, old, if_match)
-                loaded = LoadedInfo(**info.model_dump(), replaced=old is not None)
+                said = info.model_dump() | {"rounded": rounded, "rounded_costs": rounded_costs}
+                loaded = LoadedInfo(**said, replaced=old is not None)
                 pipe.multi()
                 pipe.persist(blob)
                 pipe.hset(self._keys.names, info.name, graph_id)
                 give(pipe, self._keys, info.name, info.worker)
                 pipe.hset(self._keys.graph(graph_id), mapping=write_info(info) | {"epoch": 1, "base": base})
-                commit(pipe, self._keys, graph_id, loaded.model_dump_json())
+                commit(pipe, self._keys, graph_id, loaded.to_json())
                 if doomed:
                     pipe.unlink(*doomed)
                 pipe.execute()

@@ -19,6 +19,7 @@ from gpu_engine.networks.costs import CostChange
 from gpu_engine.networks.updates import Change
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys
+from service.store.rounded import RoundedInfo
 from service.store.watched import watched
 
 PAGE = 256
@@ -47,6 +48,13 @@ class Applied(BaseModel):
     applied: int
     skipped: int
     unchanged: int
+    rounded: RoundedInfo | None = None
+    """None: no amount was rounded."""
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """What the answer to the update says of its rows."""
+        return self.model_dump(include={"applied", "skipped", "unchanged", "rounded"}, exclude_none=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +68,8 @@ class Entry:
     @property
     def result_json(self) -> str:
         """The answer to the PATCH, without the flows that it changed."""
-        counts = self.applied.model_dump(include={"applied", "skipped", "unchanged"})
-        return json.dumps({"version": self.version} | counts | {"flow_states": [], "timings_ms": {}})
+        flows: dict[str, Any] = {"flow_states": [], "timings_ms": {}}
+        return json.dumps({"version": self.version} | self.applied.counts | flows)
 
 
 class Log:
@@ -77,7 +85,10 @@ class Log:
         Raises `Fenced`, `Cancelled`, `Committed` or `Over`, and then nothing is written. After a ConnectionError it is
         not known what was: read the log again. Cost: two round trips.
         """
-        fields: dict[Any, Any] = {"applied": entry.applied.model_dump_json(), "change": pack_change(entry.change)}
+        fields: dict[Any, Any] = {
+            "applied": entry.applied.model_dump_json(exclude_none=True),
+            "change": pack_change(entry.change),
+        }
         if entry.costs is not None:
             fields["costs"] = pack_costs(entry.costs)
         for _ in range(MAX_TRIES):

@@ -284,6 +284,7 @@ def graph_info(graph: Graph, worker: str, created_at: float) -> GraphInfo:
         n_edges=network.n_edges,
         n_arcs=network.n_arcs,
         decimals=network.decimals,
+        cost_decimals=None if graph.costs is None else graph.costs.decimals,
         bytes=footprint.host,
         device_bytes=footprint.device,
         created_at=datetime.fromtimestamp(created_at, UTC),

@@ -20,6 +20,7 @@ from service.store.catalogue import check_version
 from service.store.jobs.record import Result
 from service.store.keys import Keys
 from service.store.log import Applied, Entry, Fenced, Log
+from service.store.rounded import RoundedInfo
 from service.store.written import wait_written
 from service.worker import answers
 from service.worker.copies import Copies
@@ -137,8 +138,8 @@ class Patcher:
         ended = time.perf_counter()
         timings_ms |= {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
         wait_written(self._redis, self._keys)
-        counts = {"applied": applied.applied, "skipped": applied.skipped, "unchanged": applied.unchanged}
-        answer = {"version": version} | counts | {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
+        flows = {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
+        answer = {"version": version} | applied.counts | flows
         return written(self._results, answer, Envelope(version=version))
 
     def _commit(self, graph: Graph, command: Command, args: PatchArgs | RestoreArgs, change_of: ChangesOf) -> Committed:
@@ -153,8 +154,15 @@ class Patcher:
         began = time.perf_counter()
         change, costs = change_of(graph)
         rows = change.rows if costs is None else np.union1d(change.rows, costs.rows)
-        counts = {"applied": len(rows), "skipped": change.skipped, "unchanged": change.unchanged}
-        applied = Applied(key=key, commit=uuid.uuid4().hex, digest=command.body_digest, **counts)
+        applied = Applied(
+            key=key,
+            commit=uuid.uuid4().hex,
+            digest=command.body_digest,
+            applied=len(rows),
+            skipped=change.skipped,
+            unchanged=change.unchanged,
+            rounded=RoundedInfo.of(change.rounded if costs is None else costs.rounded),
+        )
         unbounded = graph.update(change)  # refuses before it changes anything
         if costs is not None:
             costs_of(graph.costs).apply(costs)
