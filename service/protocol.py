@@ -170,7 +170,7 @@ class CapacitiesArgs(QuestionArgs):
 
 
 class ExportArgs(Message):
-    format: Literal["npz", "arrow", "dimacs", "packed"] = "npz"
+    format: Literal["npz", "arrow", "dimacs", "dimacs-min", "packed"] = "npz"
     """``packed`` is the form in which a load has its edges (gpu_engine.formats.pack)."""
     version: int | None = None
     """The version whose capacities and closed edges the file is to hold; None: the present one."""

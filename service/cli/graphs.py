@@ -19,7 +19,9 @@ OPERATIONS: Final[dict[str, Literal["close", "reopen"]]] = {"close": "close", "r
 @app.command()
 def load(
     name: Name,
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help=".npz, .arrow, .max, .mtx, .csv, .json")],
+    file: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, help=".npz, .arrow, .max, .min, .mtx, .csv, .json")
+    ],
     decimals: Annotated[int | None, typer.Option(min=0, max=9, help="Places that amounts are kept to.")] = None,
     rounding: Annotated[
         str | None, typer.Option(help="What has more places: error, nearest, down or up; needs --decimals.")
@@ -103,7 +105,7 @@ def patch(
 @app.command()
 def export(
     name: Name,
-    file: Annotated[Path, typer.Argument(dir_okay=False, help=".npz, .arrow or .max, which say the format.")],
+    file: Annotated[Path, typer.Argument(dir_okay=False, help=".npz, .arrow, .max or .min, which say the format.")],
     version: Annotated[
         int | None, typer.Option(min=1, help="An earlier version: of a snapshot, or any that `restore` reaches.")
     ] = None,

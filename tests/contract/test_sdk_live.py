@@ -232,6 +232,28 @@ def test_a_graph_goes_to_networkx_and_back(sdk: Client, small: Graph) -> None:
     there.delete()
 
 
+def test_costs_go_to_networkx_and_back(sdk: Client) -> None:
+    drawn = nx.DiGraph()
+    drawn.add_edge("s", "a", capacity=4, cost=1)
+    drawn.add_edge("s", "b", capacity=2, cost=2)
+    drawn.add_edge("a", "t", capacity=3, cost=1)
+    drawn.add_edge("b", "t", cost=-1)
+    there = sdk.put_graph("costly", drawn, cost="cost", source="s", sink="t", cost_decimals=1)
+    assert there.info.cost_decimals == 1
+    there.patch(edges=[0], set=[Decimal("1.5")], column="cost")
+    again = there.to_networkx(page=2)
+    assert {(a, b): data["cost"] for a, b, data in again.edges(data=True)} == {
+        ("s", "a"): Decimal("1.5"),
+        ("s", "b"): 2,
+        ("a", "t"): 1,
+        ("b", "t"): -1,
+    }
+    back = sdk.put_graph("costly", again, cost="cost")
+    assert back.min_cost_flow("s", "t").cost == there.min_cost_flow("s", "t").cost == Decimal("9.5")
+    back.delete()
+    assert not any("cost" in data for _, _, data in sdk.put_graph("free", drawn).to_networkx().edges(data=True))
+
+
 N_AT_ONCE = 100
 SIDE = 160
 """Of a grid: about 100,000 edges."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_engine import formats
@@ -45,6 +45,7 @@ def test_nothing_is_said_where_nothing_was_rounded(name: str) -> None:
     assert load(name, [1.0, 2.5]).rounded == UNROUNDED
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(0, 2.0**40), min_size=1, max_size=30), st.integers(0, 6), st.sampled_from(MODES),
     st.sampled_from(sorted(FORMATS)),
@@ -54,6 +55,7 @@ def test_any_floats(values: list[float], decimals: int, rounding: Rounding, name
     assert rounded == expected([repr(value) for value in values], decimals, rounding)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 10**7), st.integers(1, 999), st.integers(-3, 3)), min_size=1, max_size=200),
     st.integers(0, 4),

@@ -22,13 +22,14 @@ from service.store.connection import AWAY
 
 router = APIRouter(prefix="/v1/graphs/{name}", responses=PROBLEMS)
 
-Format: TypeAlias = Literal["npz", "arrow", "dimacs"]
+Format: TypeAlias = Literal["npz", "arrow", "dimacs", "dimacs-min"]
 
 FILES: Final[Mapping[Format, tuple[str, str]]] = MappingProxyType(
     {
         "npz": ("application/x-npz", "npz"),
         "arrow": ("application/vnd.apache.arrow.stream", "arrow"),
         "dimacs": ("text/x-dimacs", "max"),
+        "dimacs-min": ("text/x-dimacs", "min"),
     }
 )
 """Media type, as PUT reads it, and the suffix of a file."""

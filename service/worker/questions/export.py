@@ -30,6 +30,7 @@ WRITERS: Final[Mapping[str, Callable[[EdgeList], Iterator[bytes]]]] = MappingPro
         "npz": formats.npz_pieces,
         "arrow": formats.arrow_pieces,
         "dimacs": formats.dimacs_pieces,
+        "dimacs-min": formats.dimacs_min_pieces,
         "packed": partial(formats.arrow_pieces, packed=True),
     }
 )

@@ -24,8 +24,9 @@ from headrace._results import EdgeId, Vertex
 T = TypeVar("T")
 
 FlowField: TypeAlias = Literal["value", "cut", "flow", "terminals", "paths"]
-GraphFormat: TypeAlias = Literal["npz", "arrow", "dimacs"]
-"""Files that hold a whole graph; DIMACS has neither names nor decimals, undirected or closed edges."""
+GraphFormat: TypeAlias = Literal["npz", "arrow", "dimacs", "dimacs-min"]
+"""Files that hold a whole graph; DIMACS has neither names nor decimals, undirected or closed edges, and costs only as
+`dimacs-min`."""
 MatchingField: TypeAlias = Literal["size", "edges", "cover"]
 Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any]
 Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]

@@ -344,9 +344,11 @@ class Graph:
         """The graph with its present capacities for NetworkX, which must be installed; `page` edges at a time.
 
         A `DiGraph`, or a `Graph` if all edges are undirected, or their multigraphs if there are parallel edges. Edges
-        have `id` and `capacity`, an `int` or `Decimal`; unlimited ones have no `capacity`, as NetworkX means it, closed
-        ones have 0 and ``closed=True``. Beside directed edges an undirected one is two with ``undirected=True``. Raises
-        `VersionConflict` if the graph changes meanwhile. Vertices with a label and without edges are left out.
+        have `id`, `capacity` and, if there are any, `cost`, each an `int` or `Decimal`; unlimited ones have no
+        `capacity`, as NetworkX means it, closed ones have 0 and ``closed=True``. Beside directed edges an undirected
+        one is two with ``undirected=True``. Vertices with a label and without edges are left out.
+
+        Raises `VersionConflict` if the graph changes meanwhile.
         """
         pages = exported.Pages(self._caller.ask(calls.graph(self.name)))
         while pages.missing:
