@@ -25,6 +25,9 @@ MEDIA_TYPES: Final[Mapping[Encoding, str]] = MappingProxyType({form: media for m
 Rounding: TypeAlias = Literal["error", "nearest", "down", "up"]
 """The names of `gpu_engine.networks.rounding`, which this module may not import."""
 
+Wanted: TypeAlias = int | str | list[int | str]
+"""Versions that a graph may be at: ``7`` of any graph that has the name, ``"9f3c02aa-7"`` of one load of it."""
+
 InOrder: Final = PlainSerializer(sorted, return_type=list[str])
 """Writes a set sorted: the order a process keeps its strings in differs from that of every other process."""
 
@@ -78,12 +81,12 @@ class LoadArgs(Message):
     """Name of the stored blob: a packed edge list (gpu_engine.formats.pack)."""
     n_bytes: int = 0
     """The length of the blob, by which the worker guesses how long the load takes."""
-    if_match: int | list[int] | Literal["*", "absent"] | None = None
+    if_match: Wanted | None = None
     """Load only if the graph is at this version, at one of these, or (``*``) at any; ``absent``: if there is none."""
 
 
 class DeleteArgs(Message):
-    if_match: int | list[int] | Literal["*"] | None = None
+    if_match: Wanted | None = None
 
 
 class Operation(Message):
@@ -104,14 +107,14 @@ class PatchArgs(Message):
     on_missing: Literal["error", "skip"] = "error"
     rounding: Rounding = "error"
     """What becomes of results of set, add and scale that have more decimals than the graph keeps."""
-    if_match: int | list[int] | None = None
+    if_match: Wanted | None = None
     solve: Literal["all", "none"] = "all"
 
 
 class RestoreArgs(Message):
     version: int
     """The next version is to have the capacities, the closed edges and the costs of this one."""
-    if_match: int | list[int] | None = None
+    if_match: Wanted | None = None
     solve: Literal["all", "none"] = "all"
 
 
@@ -255,6 +258,8 @@ class Envelope(Message):
 
     version: int | None = None
     """The graph's version that the result is about; None: it is about none."""
+    generation: str | None = None
+    """Of the load that the version counts from; None: an earlier release did not say it."""
     replaced: bool | None = None
     """Whether a load replaced a graph of the same name; None for the results of other commands."""
     media_type: str = JSON_TYPE

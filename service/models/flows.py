@@ -205,6 +205,8 @@ class PatchInfo(BaseModel):
     """The answer of PATCH capacities."""
 
     version: int
+    generation: str
+    """Of the load that the version counts from."""
     applied: int
     skipped: int
     unchanged: int

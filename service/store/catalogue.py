@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import redis
 from pydantic import BaseModel
 
 from service.errors import ServiceError
+from service.protocol import Wanted
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
-from service.store.keys import Keys
+from service.store.keys import Keys, generation_of
 from service.store.log import Fenced
 from service.store.rounded import RoundedInfo
 from service.store.snapshots import read_listed
@@ -26,7 +27,7 @@ from service.store.watched import Read, watched
 MAX_TRIES: Final = 20
 """How often one commit is tried while its connection is lost or others change its name."""
 
-IfMatch: TypeAlias = int | list[int] | Literal["*", "absent"] | None
+IfMatch: TypeAlias = Wanted | None
 """The version a graph must be at for a command to be done, or several that will do; ``*``: any, but it must be there;
 ``absent``: it must not be."""
 
@@ -36,6 +37,8 @@ class GraphInfo(BaseModel):
 
     name: str
     version: int
+    generation: str = ""
+    """8 hexadecimal digits, others for each load of the name: versions count from 1 in each."""
     n_vertices: int
     n_edges: int
     n_arcs: int
@@ -252,13 +255,13 @@ class Registry:
     def _replaced(self, pipe: Any, name: str, graph_id: str | None, if_match: IfMatch) -> list[str]:
         """Every key of the graph that is to go, watched as well. Raises version_conflict."""
         if graph_id is None:
-            check_version(name, None, if_match)
+            check_version(name, None, if_match, "")
             return []
         graph, listed = self._keys.graph(graph_id), self._keys.snapshots(graph_id)
         (version, base), snapshots = watched(
             pipe, [graph, listed], ("HMGET", graph, "version", "base"), ("GET", listed)
         )
-        check_version(name, None if version is None else int(version), if_match)
+        check_version(name, None if version is None else int(version), if_match, generation_of(graph_id))
         blobs = [s.blob for s in read_listed(snapshots)]
         blobs += [] if base is None else [base.decode()]
         own = [graph, self._keys.log(graph_id), listed, self._keys.states(graph_id)]
@@ -279,7 +282,7 @@ def give(pipe: Any, keys: Keys, name: str, worker: str | None) -> None:
         pipe.hset(keys.owners, name, worker)
 
 
-def check_version(name: str, version: int | None, if_match: IfMatch) -> None:
+def check_version(name: str, version: int | None, if_match: IfMatch, generation: str) -> None:
     """Raises version_conflict unless a graph at `version` (None: there is no graph) is what the caller wants."""
     if if_match == "absent":
         if version is None:
@@ -288,15 +291,16 @@ def check_version(name: str, version: int | None, if_match: IfMatch) -> None:
             "version_conflict", f"there is a graph {name!r}, and If-None-Match: * says not to replace it"
         )
     wanted = if_match if isinstance(if_match, list) else [if_match]
-    if if_match is None or (version is not None and (if_match == "*" or version in wanted)):
+    tag = f"{generation}-{version}"
+    if if_match is None or (version is not None and (if_match == "*" or version in wanted or tag in wanted)):
         return
-    has = "there is no such graph" if version is None else f"it is at version {version}"
+    has = "there is no such graph" if version is None else f'it is at version {version}, "{tag}"'
     raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
 
 
 def write_info(info: GraphInfo) -> dict[Any, Any]:
     """Hash fields; the version and its time stand apart, as every commit changes them."""
-    moving = {"name", "version", "updated_at", "worker", "flow_states", "bytes", "device_bytes"}
+    moving = {"name", "version", "generation", "updated_at", "worker", "flow_states", "bytes", "device_bytes"}
     static = info.model_dump_json(exclude=moving)
     return {
         "info": static,
@@ -309,8 +313,9 @@ def write_info(info: GraphInfo) -> dict[Any, Any]:
     }
 
 
-def read_info(name: str, row: dict[bytes, bytes]) -> GraphInfo:
+def read_info(name: str, graph_id: str, row: dict[bytes, bytes]) -> GraphInfo:
     moving = {key: row[key.encode()].decode() for key in ("version", "updated_at", "worker", "flow_states", "bytes")}
     moving["device_bytes"] = row.get(b"device_bytes", b"0").decode()
     info = GraphInfo.model_validate(json.loads(row[b"info"]) | {"name": name} | moving)
+    info.generation = generation_of(graph_id)
     return info.model_copy(update={"updated_at": info.updated_at.astimezone(UTC)})

@@ -280,6 +280,7 @@ def graph_info(graph: Graph, worker: str, created_at: float) -> GraphInfo:
     return GraphInfo(
         name=graph.name,
         version=graph.version,
+        generation=graph.generation,
         n_vertices=network.n_vertices,
         n_edges=network.n_edges,
         n_arcs=network.n_arcs,

@@ -103,8 +103,10 @@ class Graphs:
         return self._runs[task.command.kind](task)
 
     def _snapshot(self, task: Task) -> Result:
-        saved = self._saver.save(self._copies.ensure(task.command.graph))
-        return written(self._results, answers.snapshot(saved), Envelope(version=saved.version))
+        graph = self._copies.ensure(task.command.graph)
+        saved = self._saver.save(graph)
+        envelope = Envelope(version=saved.version, generation=graph.generation)
+        return written(self._results, answers.snapshot(saved), envelope)
 
     @property
     def counters(self) -> dict[str, int]:

@@ -16,7 +16,7 @@ from service.store.blobs import Blobs, BrokenBlob
 from service.store.catalogue import check_version
 from service.store.jobs.outcomes import Committed
 from service.store.jobs.record import Result
-from service.store.keys import Keys
+from service.store.keys import Keys, generation_of
 from service.store.log import Fenced
 from service.store.rounded import RoundedInfo
 from service.store.written import wait_written
@@ -47,7 +47,8 @@ class Loader:
         if found.graph_id == command.id:
             raise Fenced("the load is committed")  # since the command was looked at: its job has the answer
         if args.if_match is not None:  # before the work; `create` looks again
-            check_version(command.graph, None if found.held is None else found.held.version, args.if_match)
+            version = None if found.held is None else found.held.version
+            check_version(command.graph, version, args.if_match, generation_of(found.graph_id or ""))
         edges = self._read(task, args)
         graph = self._build(task, edges)
         task.at("storing")
@@ -70,7 +71,7 @@ class Loader:
             )
         except Committed as done:
             return Result.of_commit(done.result)
-        envelope = Envelope(version=loaded.version, replaced=loaded.replaced)
+        envelope = Envelope(version=loaded.version, generation=loaded.generation, replaced=loaded.replaced)
         return Result(loaded.to_json().encode(), envelope=envelope)
 
     def _read(self, task: Task, args: LoadArgs) -> EdgeList:

@@ -119,6 +119,7 @@ class Patcher:
             graph = self._copies.ensure(command.graph)
             try:
                 version, applied, timings_ms, unbounded = self._commit(graph, command, args, change_of)
+                generation = graph.generation
                 break
             except Fenced as error:
                 log.warning("fenced", graph=command.graph, error=str(error))
@@ -139,8 +140,8 @@ class Patcher:
         timings_ms |= {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
         wait_written(self._redis, self._keys)
         flows = {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
-        answer = {"version": version} | applied.counts | flows
-        return written(self._results, answer, Envelope(version=version))
+        answer = {"version": version, "generation": generation} | applied.counts | flows
+        return written(self._results, answer, Envelope(version=version, generation=generation))
 
     def _commit(self, graph: Graph, command: Command, args: PatchArgs | RestoreArgs, change_of: ChangesOf) -> Committed:
         """See to it that the command is in the log. All or nothing."""
@@ -150,7 +151,7 @@ class Patcher:
             if known.applied.digest != command.body_digest:
                 raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")
             return Committed(known.version, known.applied, {}, [])
-        check_version(command.graph, graph.version, args.if_match)
+        check_version(command.graph, graph.version, args.if_match, graph.generation)
         began = time.perf_counter()
         change, costs = change_of(graph)
         rows = change.rows if costs is None else np.union1d(change.rows, costs.rows)

@@ -145,7 +145,7 @@ def test_the_answer(http: httpx.Client, format: str) -> None:
     answer = http.get("/v1/graphs/plain/export", params={"format": format})
     assert answer.status_code == 200
     assert answer.headers["content-type"].partition(";")[0] == FORMATS[format]
-    assert answer.headers["etag"] == '"1"'
+    assert answer.headers["etag"].endswith('-1"')
     assert answer.headers["content-disposition"] == f'attachment; filename="plain{SUFFIXES[format]}"'
     assert int(answer.headers["content-length"]) == len(answer.content)
     digest = base64.b64encode(hashlib.sha256(answer.content).digest()).decode()

@@ -24,7 +24,16 @@ from service.models.columns import MAX_LABEL_CHARS
 from service.models.flows import FlowField, MaxFlowBody
 from service.models.matching import MatchingBody
 from service.models.min_cost_flow import MinCostFlowBody
-from service.protocol import ARROW_TYPE, Encoding, MatchingArgs, MaxFlowArgs, Message, MinCostFlowArgs, PatchArgs
+from service.protocol import (
+    ARROW_TYPE,
+    Encoding,
+    MatchingArgs,
+    MaxFlowArgs,
+    Message,
+    MinCostFlowArgs,
+    PatchArgs,
+    Wanted,
+)
 
 JSON: Final = "application/json"
 JOB_LENGTH: Final = struct.Struct("<I")
@@ -104,7 +113,7 @@ def min_cost_task() -> ArgsTask:
 def patch_task(
     media_type: str,
     limits: PatchLimits,
-    if_match: int | list[int] | None,
+    if_match: Wanted | None,
     solve: Literal["all", "none"],
     rounding: Rounding | None = None,
     model: type[Batch] = PatchBody,
@@ -135,7 +144,7 @@ def _min_cost_args(body: memoryview) -> MinCostFlowArgs:
 def _patch_args(
     read: Callable[[memoryview], Batch],
     max_rows: int,
-    if_match: int | list[int] | None,
+    if_match: Wanted | None,
     solve: Literal["all", "none"],
     rounding: Rounding | None,
     body: memoryview,

@@ -100,7 +100,7 @@ async def _file(request: Request, backend: Backend, name: str, format: Format, v
     media_type, suffix = FILES[format]
     stem = name if version is None else f"{name}-v{version}"
     headers = {
-        **etag(written["version"]),
+        **etag(written["version"], reply.envelope.generation),
         "Content-Disposition": f'attachment; filename="{stem}.{suffix}"',
         "Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(result.sha256)).decode()}:",
     }

@@ -19,5 +19,5 @@ class CapacitiesPage:
     def __call__(self, task: Task) -> Result:
         args = CapacitiesArgs.model_validate(task.command.args)
         graph = self._copies.ensure(task.command.graph)
-        page, envelope = answers.capacities(graph, args), Envelope(version=graph.version)
+        page, envelope = answers.capacities(graph, args), Envelope(version=graph.version, generation=graph.generation)
         return written_as(args.encoding, graph.network.decimals, self._results, page, envelope)

@@ -44,7 +44,7 @@ class MaxFlow:
         complete = set(args.fields) != {"value"}
         answer, parts, timings_ms = self._solver.ask(task, graph, terminals, read, began, complete=complete)
         whole = answers.max_flow(graph, answer, timings_ms) | parts
-        envelope = Envelope(version=graph.version)
+        envelope = Envelope(version=graph.version, generation=graph.generation)
         return written_as(args.encoding, graph.network.decimals, self._results, whole, envelope, task.control)
 
     def _fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:

@@ -63,7 +63,7 @@ class MinCostFlow:
         timings_ms["total"] = timings_ms.get("queue", 0.0) + 1e3 * (ended - began)
         whole = answers.min_cost_flow(graph, proof, maximum, timings_ms)
         whole |= self._fields(graph, terminals, found, proof, args)
-        return written(self._results, whole, Envelope(version=graph.version), task.control)
+        return written(self._results, whole, Envelope(version=graph.version, generation=graph.generation), task.control)
 
     def _maximum(
         self, task: Task, graph: Graph, terminals: Terminals, began: float, wanted: int | None

@@ -114,9 +114,9 @@ class AsyncGraph:
         self.info = await self._caller.ask(calls.graph(self.name))
         return self.info
 
-    async def delete(self, timeout_s: float | None = None, *, if_version: int | None = None) -> None:
+    async def delete(self, timeout_s: float | None = None, *, if_version: int | str | None = None) -> None:
         """Remove the graph and all its versions from the service; at another version, `VersionConflict`."""
-        await self._caller.command(calls.delete_graph(self.name, if_version), timeout_s)
+        await self._caller.command(calls.delete_graph(self.name, if_version, self.info.generation), timeout_s)
 
     @overload
     async def max_flow(
@@ -304,7 +304,8 @@ class AsyncGraph:
         **options: Unpack[PatchOptions],
     ) -> results.PatchResult:
         """Several operations in order, as one version: all or nothing. Raises `UnknownEdge`, `VersionConflict`."""
-        return await self._caller.command(calls.patch(self.name, updates, options, column), timeout_s)
+        call = calls.patch(self.name, updates, options, column, self.info.generation)
+        return await self._caller.command(call, timeout_s)
 
     async def capacities(
         self, offset: int = 0, limit: int = 10_000, timeout_s: float | None = None
@@ -320,7 +321,8 @@ class AsyncGraph:
         self, version: int, *, timeout_s: float | None = None, **options: Unpack[RestoreOptions]
     ) -> results.PatchResult:
         """A new version with the capacities and closed edges of an earlier one. Raises `VersionUnavailable`."""
-        return await self._caller.command(calls.restore(self.name, version, options), timeout_s)
+        call = calls.restore(self.name, version, options, self.info.generation)
+        return await self._caller.command(call, timeout_s)
 
     async def export(
         self,

@@ -114,9 +114,9 @@ class Graph:
         self.info = self._caller.ask(calls.graph(self.name))
         return self.info
 
-    def delete(self, timeout_s: float | None = None, *, if_version: int | None = None) -> None:
+    def delete(self, timeout_s: float | None = None, *, if_version: int | str | None = None) -> None:
         """Remove the graph and all its versions from the service; at another version, `VersionConflict`."""
-        self._caller.command(calls.delete_graph(self.name, if_version), timeout_s)
+        self._caller.command(calls.delete_graph(self.name, if_version, self.info.generation), timeout_s)
 
     @overload
     def max_flow(
@@ -304,7 +304,8 @@ class Graph:
         **options: Unpack[PatchOptions],
     ) -> results.PatchResult:
         """Several operations in order, as one version: all or nothing. Raises `UnknownEdge`, `VersionConflict`."""
-        return self._caller.command(calls.patch(self.name, updates, options, column), timeout_s)
+        call = calls.patch(self.name, updates, options, column, self.info.generation)
+        return self._caller.command(call, timeout_s)
 
     def capacities(self, offset: int = 0, limit: int = 10_000, timeout_s: float | None = None) -> results.Capacities:
         """A page of edges with their present capacities; `limit` is at most 100,000."""
@@ -318,7 +319,8 @@ class Graph:
         self, version: int, *, timeout_s: float | None = None, **options: Unpack[RestoreOptions]
     ) -> results.PatchResult:
         """A new version with the capacities and closed edges of an earlier one. Raises `VersionUnavailable`."""
-        return self._caller.command(calls.restore(self.name, version, options), timeout_s)
+        call = calls.restore(self.name, version, options, self.info.generation)
+        return self._caller.command(call, timeout_s)
 
     def export(
         self,

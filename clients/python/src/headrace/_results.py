@@ -60,11 +60,18 @@ class GraphInfo:
     """Device memory it takes."""
     replaced: bool = False
     """Whether the load that this answers took the place of another graph."""
+    generation: str | None = None
+    """What tells this load from others of the name: each counts its versions from 1."""
     cost_decimals: int | None = None
     """Decimal places its costs are exact to; None: its edges have no costs."""
     rounded: Rounded | None = None
     """Of the load that this answers: what rounding has changed of its capacities; None: nothing."""
     rounded_costs: Rounded | None = None
+
+    @property
+    def etag(self) -> str:
+        """This version of this load, for `if_version`."""
+        return f"{self.generation}-{self.version}" if self.generation else str(self.version)
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -80,6 +87,7 @@ class GraphInfo:
             flow_states=body.get("flow_states", 0),
             device_bytes=body.get("device_bytes", 0),
             replaced=body.get("replaced", False),
+            generation=body.get("generation"),
             cost_decimals=body.get("cost_decimals"),
             rounded=Rounded.from_json(body.get("rounded")),
             rounded_costs=Rounded.from_json(body.get("rounded_costs")),
