@@ -189,7 +189,7 @@ def estimate(
     if json:
         say_json(needs)
         return
-    kinds = {"host": needs, "device": needs.device}
+    kinds = {"host": needs.host, "device": needs.device}
     columns: Columns = {
         "memory": list(kinds),
         "graph": [size(kind.bytes) for kind in kinds.values()],

@@ -5,6 +5,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, Field, model_validator
 
 from gpu_engine.networks.rounding import Rounding
+from service.models.amounts import Amount
 from service.models.body import Body
 from service.models.columns import Amounts, Ids, Seconds, refuse_negative
 from service.models.faults import ColumnFault
@@ -104,23 +105,23 @@ class CertificateInfo(BaseModel):
     valid: bool
     complete: bool
     """False: what has changed since the last complete check of these terminals was looked at, and nothing else."""
-    value: Any
-    flow_across_cut: Any
+    value: Amount
+    flow_across_cut: Amount
 
 
 class CutInfo(BaseModel):
     """A minimum cut: `pays`, `source_pays` and `sink_pays` add up to `capacity`."""
 
-    capacity: Any
+    capacity: Amount
     edges: list[int] | list[str]
-    pays: list[Any]
+    pays: list[Amount]
     """The capacity of each of `edges`."""
     sources: list[int] | list[str]
     """Capped sources beyond the cut, which pays their whole supply."""
-    source_pays: list[Any]
+    source_pays: list[Amount]
     sinks: list[int] | list[str]
     """Capped sinks before the cut, which pays their whole demand."""
-    sink_pays: list[Any]
+    sink_pays: list[Amount]
     source_side: list[int] | list[str]
     sink_side: list[int] | list[str]
     unique: bool | None = None
@@ -128,7 +129,7 @@ class CutInfo(BaseModel):
 
 class FlowInfo(BaseModel):
     edges: list[int] | list[str]
-    flow: list[Any]
+    flow: list[Amount]
     """Negative: an undirected edge used from head to tail."""
     acyclic: bool
 
@@ -138,13 +139,13 @@ class PathsInfo(BaseModel):
 
     source: list[int] | list[str]
     sink: list[int] | list[str]
-    amount: list[Any]
+    amount: list[Amount]
     offsets: list[int]
     """Path i has the edges from `offsets[i]` up to `offsets[i + 1]`."""
     edges: list[int] | list[str]
     of: int
     """How many paths the whole flow consists of."""
-    rest: Any
+    rest: Amount
     """What those that are not listed carry."""
 
 
@@ -152,9 +153,9 @@ class TerminalsInfo(BaseModel):
     """What the flow takes from sources and brings to sinks; those without a cap are left out where that is nothing."""
 
     sources: list[int] | list[str]
-    supplied: list[Any]
+    supplied: list[Amount]
     sinks: list[int] | list[str]
-    delivered: list[Any]
+    delivered: list[Amount]
 
 
 class SolvedInfo(BaseModel):
@@ -173,7 +174,7 @@ class SolvedInfo(BaseModel):
 class MaxFlowInfo(SolvedInfo):
     """The answer of max-flow and min-cut."""
 
-    value: Any
+    value: Amount
     cut: CutInfo | None = None
     flow: FlowInfo | None = None
     terminals: TerminalsInfo | None = None
@@ -191,8 +192,8 @@ class FlowStateChange(BaseModel):
     sinks: list[int] | list[str]
     """The first 100 of them, as for `sources`."""
     n_sinks: int
-    old_value: Any
-    value: Any
+    old_value: Amount | None
+    value: Amount | None
     """None while `mode` is pending: the re-solve was cancelled, and the next question does it. None as well if `mode`
     is unbounded: unlimited edges lead from a source to a sink now, the state is not kept, and its question is refused.
     """

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.types import MAX_ARCS, MAX_DECIMALS, MAX_VERTICES
+from service.models.amounts import Amount
 from service.models.body import Body
 from service.models.columns import Amounts, Ids
 from service.store.catalogue import GraphInfo
@@ -93,9 +94,10 @@ class MemoryInfo(BaseModel):
     free_bytes: int
 
 
-class EstimateInfo(MemoryInfo):
-    """Host memory on the CPU engine; on a device engine flow states and solves take `device` memory instead."""
+class EstimateInfo(BaseModel):
+    """On the CPU engine all is `host` memory; on a device, flow states and solves take `device` memory instead."""
 
+    host: MemoryInfo
     device: MemoryInfo
 
 
@@ -114,10 +116,10 @@ class CapacitiesInfo(BaseModel):
     edge_ids: list[int] | list[str]
     tail: list[int] | list[str]
     head: list[int] | list[str]
-    capacity: list[Any]
+    capacity: list[Amount]
     closed: list[bool]
     undirected: list[bool]
-    cost: list[Any] | None = None
+    cost: list[Amount] | None = None
     """If the edges have costs."""
 
 

@@ -305,7 +305,7 @@ def test_snapshots_status_and_estimate(sdk: Client, small: Graph) -> None:
     assert 2 in [snapshot.version for snapshot in small.snapshots()]
     assert sdk.ready()
     assert sdk.status().workers
-    assert sdk.estimate(1000, 5000).bytes > 0
+    assert sdk.estimate(1000, 5000).host.bytes > 0
     assert small.name in [info.name for info in sdk.graphs()]
 
 
