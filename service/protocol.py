@@ -56,6 +56,8 @@ class Kind(StrEnum):
     PATCH_COSTS = "patch-costs"
     RESTORE = "restore"
     MAX_FLOW = "max-flow"
+    MIN_CUT = "min-cut"
+    """The same question, asked by its other name."""
     MATCHING = "matching"
     MIN_COST_FLOW = "min-cost-flow"
     CAPACITIES = "capacities"
@@ -190,6 +192,7 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.PATCH_COSTS: PatchArgs,
     Kind.RESTORE: RestoreArgs,
     Kind.MAX_FLOW: MaxFlowArgs,
+    Kind.MIN_CUT: MaxFlowArgs,
     Kind.MATCHING: MatchingArgs,
     Kind.MIN_COST_FLOW: MinCostFlowArgs,
     Kind.CAPACITIES: CapacitiesArgs,

@@ -75,13 +75,15 @@ class Graphs:
             self._copies, Blobs(client, keys), Log(client, keys), Snapshots(client, keys), settings.max_patch_rows
         )
         patcher = Patcher(client, keys, self._copies, solver, self._saver, self._results, self._counters, metrics, past)
+        max_flow = MaxFlow(self._copies, solver, self._results)
         self._runs: Mapping[Kind, Run] = {
             Kind.LOAD: loader.load,
             Kind.DELETE: loader.delete,
             Kind.PATCH: patcher.patch,
             Kind.PATCH_COSTS: patcher.patch_costs,
             Kind.RESTORE: patcher.restore,
-            Kind.MAX_FLOW: MaxFlow(self._copies, solver, self._results),
+            Kind.MAX_FLOW: max_flow,
+            Kind.MIN_CUT: max_flow,
             Kind.MATCHING: Matching(self._copies, solver, self._results),
             Kind.MIN_COST_FLOW: MinCostFlow(self._copies, solver, self._results),
             Kind.CAPACITIES: CapacitiesPage(self._copies, self._results),

@@ -154,6 +154,15 @@ def test_every_kind_of_graph_gives_the_same_value(sdk: Client, tmp_path: Path) -
         assert sdk.put_graph("g", source).max_flow(0, 3).value == 4
 
 
+def test_a_job_is_called_as_it_was_asked_for(sdk: Client, small: Graph) -> None:
+    """The flow behind a cut is the one that a question for a flow gets, and is kept once."""
+    assert small.min_cut().cut is not None
+    assert small.max_flow().mode == "unchanged"
+    kinds = [job.kind for job in sdk.jobs() if job.graph == small.name]
+    assert kinds == ["max-flow", "min-cut", "load"]
+    assert [state.kind for state in small.patch(edges=["s-a"], add=1).flow_states] == ["max-flow"]
+
+
 def test_floats_are_rounded_on_request(sdk: Client, tmp_path: Path) -> None:
     """One third and the like: by every road, on load, in updates and in caps."""
     drawn = nx.DiGraph()
