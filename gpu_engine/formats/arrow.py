@@ -2,7 +2,7 @@
 
 The first stream has one row per edge: ``tail`` and ``head`` (integers: vertex indices; text: names,
 numbered in the order they first appear), ``capacity``, and optionally ``undirected``,
-``unlimited`` and ``closed`` (boolean), ``edge_id`` (integers or text) and ``cost``. A second stream may follow with one
+``unlimited`` and ``closed`` (boolean), ``edge_ids`` (integers or text) and ``cost``. A second stream may follow with one
 row per vertex: ``label``; tails and heads are then indices into it.
 
 ``capacity`` is a decimal128 or float64 column of amounts, or an integer column of units, ``10 ** -decimals``
@@ -13,10 +13,10 @@ capacity then is. ``cost`` is such a column too, in units of ``cost_decimals``; 
 the latter says that a second stream must follow). A stream without its end mark was cut and is refused.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -49,13 +49,16 @@ __all__ = [
     "pack_into",
     "read_arrow",
     "read_tables",
+    "renamed",
     "stated_decimals",
     "unpack",
     "write_arrow",
 ]
 
 REQUIRED = ("tail", "head", "capacity")
-OPTIONAL = ("undirected", "unlimited", "closed", "edge_id", "cost")
+OPTIONAL = ("undirected", "unlimited", "closed", "edge_ids", "cost")
+PACKED_IDS: Final = "edge_id"
+"""What the column of ids is called in the packed form, and was once called in files."""
 MAX_METADATA_DIGITS = 18
 BATCH_ROWS = 1 << 18
 """Written at a time, where a network is written piece by piece."""
@@ -72,6 +75,7 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
     """
     edges, *rest = read_tables(source, limits, (limits.max_edges, limits.max_vertices))
     labels = _labels(rest[0]) if rest else None
+    edges = renamed(edges, {PACKED_IDS: "edge_ids"})
     _check_columns(edges)
     columns = {name: column(edges, name) for name in edges.column_names}
     for name, values in columns.items():
@@ -90,7 +94,7 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
         n_vertices=len(labels) if n_vertices is None and labels is not None else n_vertices,
         undirected=_undirected(columns.get("undirected"), metadata),
         decimals=amounts.decimals,
-        edge_ids=_edge_ids(columns["edge_id"]) if "edge_id" in columns else None,
+        edge_ids=_edge_ids(columns["edge_ids"]) if "edge_ids" in columns else None,
         vertex_labels=labels,
         source=metadata.count("source"),
         sink=metadata.count("sink"),
@@ -117,6 +121,12 @@ def read_tables(source: Source, limits: Limits, max_rows: Sequence[int]) -> list
     reader = pa.BufferReader(pa.py_buffer(data))
     with refusing("not an Arrow IPC stream", pa.ArrowException, OSError, ValueError, KeyError):
         return [_table(reader) for _ in range(n_streams)]
+
+
+def renamed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The table with other names for some columns."""
+    columns = [names.get(name, name) for name in table.column_names]
+    return table.rename_columns(columns).replace_schema_metadata(table.schema.metadata)
 
 
 def column(table: pa.Table, name: str) -> pa.Array:
@@ -185,7 +195,7 @@ def _tables(edges: EdgeList, *, packed: bool) -> list[pa.Table]:
     if edges.closed is not None:
         columns["closed"] = edges.closed
     if edges.edge_ids is not None:
-        columns["edge_id"] = as_arrow(edges.edge_ids)
+        columns[PACKED_IDS if packed else "edge_ids"] = as_arrow(edges.edge_ids)
     if edges.cost is not None:
         columns["cost"], metadata["cost_decimals"] = edges.cost, str(edges.cost_decimals)
     for name, terminal in (("source", edges.source), ("sink", edges.sink)):
@@ -302,7 +312,7 @@ def _edge_ids(values: pa.Array) -> Names:
             names = values.dictionary.take(pa.array(twice[:ROWS_SHOWN])).to_pylist()
             raise InvalidNetwork(f"edge id {shown(names[0])} occurs more than once", edges=names)
         values = values.dictionary_decode()
-    return from_arrow(values, "edge_id")
+    return from_arrow(values, "edge_ids")
 
 
 def _capacities(

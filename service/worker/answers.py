@@ -256,7 +256,7 @@ def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
     unlimited = {} if page.encoding == "json" else {"unlimited": FlagColumn(own == INFINITE)}
     page_of: dict[str, object] = {
         "version": graph.version,
-        "edge_id" if page.encoding == "arrow" else "edge_ids": labels(network.edge_ids, listing),
+        "edge_ids": labels(network.edge_ids, listing),
         "tail": labels(network.vertex_labels, listed(network.edge_tail(rows))),
         "head": labels(network.vertex_labels, listed(network.edge_head(rows))),
         "capacity": amounts(network, own, listed(np.arange(len(own)))),

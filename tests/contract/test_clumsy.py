@@ -273,7 +273,7 @@ FILES = [
     put(
         arrow(tail=[0], head=[1], capacity=[1], edge_ids=[7]),
         "invalid_body",
-        "did you mean 'edge_id'?",
+        "did you mean 'edge_ids'?",
         "/edge_ids",
         ARROW,
     ),
