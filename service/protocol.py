@@ -172,6 +172,14 @@ class MinCostFlowArgs(Message):
 class CapacitiesArgs(QuestionArgs):
     offset: int = 0
     limit: int = 10_000
+    if_match: Wanted | None = None
+    """The version that the page is to be of; None: whatever there is."""
+
+    def to_json(self) -> bytes:
+        """Without what is not asked for, so that workers of the release before can read it."""
+        return self.model_dump_json(
+            exclude_none=True, exclude={"encoding"} if self.encoding == "json" else None
+        ).encode()
 
 
 class ExportArgs(Message):

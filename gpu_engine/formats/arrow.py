@@ -2,8 +2,8 @@
 
 The first stream has one row per edge: ``tail`` and ``head`` (integers: vertex indices; text: names,
 numbered in the order they first appear), ``capacity``, and optionally ``undirected``,
-``unlimited`` and ``closed`` (boolean), ``edge_ids`` (integers or text) and ``cost``. A second stream may follow with one
-row per vertex: ``label``; tails and heads are then indices into it.
+``unlimited`` and ``closed`` (boolean), ``edge_ids`` (integers or text) and ``cost``. A second stream may follow with
+one row per vertex: ``label``; tails and heads are then indices into it.
 
 ``capacity`` is a decimal128 or float64 column of amounts, or an integer column of units, ``10 ** -decimals``
 each. An edge never limits if its amount is positive infinity, or if its ``unlimited`` is true, whatever its

@@ -119,6 +119,8 @@ class CapacitiesInfo(BaseModel):
     capacity: list[Amount]
     closed: list[bool]
     undirected: list[bool]
+    next: int | None = None
+    """The `offset` of the page behind this one; null: it is the last."""
     cost: list[Amount] | None = None
     """If the edges have costs."""
 

@@ -263,6 +263,7 @@ def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
         **unlimited,
         "closed": FlagColumn(graph.table.closed[rows]),
         "undirected": FlagColumn(network.is_undirected(rows)),
+        "next": int(rows[-1]) + 1 if len(rows) and rows[-1] + 1 < network.n_edges else None,
     }
     if graph.costs is not None:
         page_of["cost"] = decimals(graph.costs.cost[rows], graph.costs.decimals)

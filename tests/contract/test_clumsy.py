@@ -271,10 +271,10 @@ FILES = [
     put(columns(), "invalid_body", "it begins like JSON (application/json)", kind=NPZ),
     put(arrow(source=[0], target=[1], capacity=[1]), "invalid_body", "did you mean 'tail'?", "/source", kind=ARROW),
     put(
-        arrow(tail=[0], head=[1], capacity=[1], edge_ids=[7]),
+        arrow(tail=[0], head=[1], capacity=[1], edgeids=[7]),
         "invalid_body",
         "did you mean 'edge_ids'?",
-        "/edge_ids",
+        "/edgeids",
         ARROW,
     ),
     put(

@@ -55,6 +55,22 @@ def test_a_bare_version_fits_whatever_load_is_there(http: httpx.Client) -> None:
         assert change(http, wrong).status_code == 412
 
 
+def test_pages_are_of_the_version_that_is_wanted(http: httpx.Client) -> None:
+    tag = load(http).headers["etag"]
+    url = f"{URL}/capacities"
+    first = http.get(url, params={"limit": 1})
+    assert (first.headers["etag"], first.json()["next"]) == (tag, 1)
+    last = http.get(url, params={"limit": 1, "offset": first.json()["next"]}, headers={"If-Match": tag})
+    assert (last.status_code, last.json()["edge_ids"], last.json()["next"]) == (200, [1], None)
+    assert http.get(url, params={"offset": 2}).json()["next"] is None
+    assert change(http, tag).status_code == 200
+    for accept in ("application/json", "application/x-npz"):
+        refused = http.get(url, params={"offset": 1}, headers={"If-Match": tag, "Accept": accept})
+        assert (refused.status_code, refused.json()["code"]) == (412, "version_conflict")
+    assert http.get(url, headers={"If-Match": '"2"'}).status_code == 200
+    assert http.get(url, headers={"If-Match": "2"}).status_code == 400
+
+
 def test_all_answers_say_it(http: httpx.Client) -> None:
     loaded = load(http)
     tag, generation = loaded.headers["etag"], loaded.json()["generation"]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from gpu_engine.errors import CapacityOverflow, EngineError, InvalidNetwork, TooLarge
-from gpu_engine.formats import Limits, pack, read_arrow, unpack
+from gpu_engine.formats import Limits, pack, read_arrow, unpack, write_arrow
 from gpu_engine.generators import generate
 from gpu_engine.types import INFINITE
 
