@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from headrace import Client, VersionConflict
+from headrace import Client, Graph, VersionConflict
 
 URL = "/v1/graphs/again"
 COLUMNS: dict[str, Any] = {"tail": [0, 0], "head": [1, 1], "capacity": [3, 4]}
@@ -92,6 +92,23 @@ def test_all_answers_say_it(http: httpx.Client) -> None:
     assert answers[0].json()["generation"] == generation
     listed = {graph["name"]: graph for graph in http.get("/v1/graphs").json()["graphs"]}
     assert listed["again"]["generation"] == generation
+
+
+def test_pages_of_two_loads_are_not_mixed(service_url: str, http: httpx.Client, monkeypatch: Any) -> None:
+    """Both loads are at version 1: the version alone does not tell them apart."""
+    read = Graph.capacities
+
+    def and_load(graph: Graph, *args: Any, **options: Any) -> Any:
+        page = read(graph, *args, **options)
+        load(http)
+        return page
+
+    with Client(service_url) as client:
+        graph = client.put_graph("again", **COLUMNS)
+        assert len(graph.to_networkx(page=1).edges) == 2
+        monkeypatch.setattr(Graph, "capacities", and_load)
+        with pytest.raises(VersionConflict):
+            graph.to_networkx(page=1)
 
 
 def test_a_handle_of_the_client_knows_its_load(service_url: str, http: httpx.Client, tmp_path: Path) -> None:

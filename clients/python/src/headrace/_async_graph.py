@@ -308,10 +308,17 @@ class AsyncGraph:
         return await self._caller.command(call, timeout_s)
 
     async def capacities(
-        self, offset: int = 0, limit: int = 10_000, timeout_s: float | None = None
+        self,
+        offset: int = 0,
+        limit: int = 10_000,
+        timeout_s: float | None = None,
+        *,
+        if_version: int | str | None = None,
     ) -> results.Capacities:
-        """A page of edges with their present capacities; `limit` is at most 100,000."""
-        return await self._caller.command(calls.capacities(self.name, offset, limit), timeout_s)
+        """A page of edges with their present capacities; `limit` is at most 100,000. With `if_version` it is of that
+        version, else `VersionConflict`."""
+        call = calls.capacities(self.name, offset, limit, if_version, self.info.generation)
+        return await self._caller.command(call, timeout_s)
 
     async def copy(self, to: str, timeout_s: float | None = None) -> "AsyncGraph":
         """A new graph of this name with the present edges of this one, closed ones too. Raises `AlreadyExists`."""
@@ -356,7 +363,7 @@ class AsyncGraph:
         """
         pages = exported.Pages(await self._caller.ask(calls.graph(self.name)))
         while pages.missing:
-            pages.add(await self.capacities(pages.rows, page, timeout_s))
+            pages.add(await self.capacities(pages.rows, page, timeout_s, if_version=pages.etag))
         return pages.networkx()
 
     async def write_snapshot(self, timeout_s: float | None = None) -> records.Snapshot:

@@ -170,9 +170,12 @@ def estimate(n_vertices: int, n_edges: int, known: Mapping[str, int | bool | Non
     return Call("POST", "/v1/graphs:estimate", records.Estimate.from_json, body)
 
 
-def capacities(name: str, offset: int, limit: int) -> Call[results.Capacities]:
+def capacities(
+    name: str, offset: int, limit: int, if_version: int | str | None, generation: str | None
+) -> Call[results.Capacities]:
     params = {"offset": str(offset), "limit": str(limit)}
-    return Call("GET", graph_path(name) + "/capacities", results.Capacities.from_json, params=params, headers=ACCEPT)
+    headers = ACCEPT | _if_match(if_version, generation)
+    return Call("GET", graph_path(name) + "/capacities", results.Capacities.from_json, params=params, headers=headers)
 
 
 def patch(

@@ -19,6 +19,11 @@ class Pages:
         """Edges that are here."""
 
     @property
+    def etag(self) -> str:
+        """The version of which all of them are to be."""
+        return self._info.etag
+
+    @property
     def missing(self) -> bool:
         return self.rows < self._info.n_edges
 

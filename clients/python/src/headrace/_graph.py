@@ -307,9 +307,18 @@ class Graph:
         call = calls.patch(self.name, updates, options, column, self.info.generation)
         return self._caller.command(call, timeout_s)
 
-    def capacities(self, offset: int = 0, limit: int = 10_000, timeout_s: float | None = None) -> results.Capacities:
-        """A page of edges with their present capacities; `limit` is at most 100,000."""
-        return self._caller.command(calls.capacities(self.name, offset, limit), timeout_s)
+    def capacities(
+        self,
+        offset: int = 0,
+        limit: int = 10_000,
+        timeout_s: float | None = None,
+        *,
+        if_version: int | str | None = None,
+    ) -> results.Capacities:
+        """A page of edges with their present capacities; `limit` is at most 100,000. With `if_version` it is of that
+        version, else `VersionConflict`."""
+        call = calls.capacities(self.name, offset, limit, if_version, self.info.generation)
+        return self._caller.command(call, timeout_s)
 
     def copy(self, to: str, timeout_s: float | None = None) -> "Graph":
         """A new graph of this name with the present edges of this one, closed ones too. Raises `AlreadyExists`."""
@@ -354,7 +363,7 @@ class Graph:
         """
         pages = exported.Pages(self._caller.ask(calls.graph(self.name)))
         while pages.missing:
-            pages.add(self.capacities(pages.rows, page, timeout_s))
+            pages.add(self.capacities(pages.rows, page, timeout_s, if_version=pages.etag))
         return pages.networkx()
 
     def write_snapshot(self, timeout_s: float | None = None) -> records.Snapshot:
