@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.networks.rounded import Rounded
 from gpu_engine.networks.rounding import OF_DECIMAL, Rounding
-from gpu_engine.types import MAX_TOTAL, UnitArray
+from gpu_engine.types import MAX_TOTAL, BoolArray, UnitArray
 
 UNIQUE: Final = 10**15
 """Below this no two decimals of as many digits have the same nearest float64."""
@@ -31,20 +31,37 @@ Floats = NDArray[np.float64]
 
 def round_floats(values: Floats, decimals: int, rounding: Rounding) -> tuple[UnitArray, Rounded]:
     """Units of floats that are no short decimals, below 2**53, and what rounding has changed."""
-    scaled = values * 10.0**decimals
-    floor = np.floor(scaled)
-    part, error = scaled - floor, scaled * DOUBT
-    tie, whole_number = np.abs(part - 0.5) <= error, (part <= error) | (part >= 1 - error)
-    doubtful = (tie if rounding == "nearest" else whole_number) | (scaled >= UNIQUE)
-    whole = np.where(doubtful, 0, {"nearest": np.rint, "down": np.floor, "up": np.ceil}[rounding](scaled))
-    units: UnitArray = whole.astype(np.int64)
+    units, doubtful = _by_arithmetic(values, decimals, rounding)
     rows, inexact, largest = np.flatnonzero(doubtful), 0, Decimal(0)
     for chosen in slices(len(rows)):
         units[rows[chosen]], changes = _by_digits(values[rows[chosen]], decimals, rounding)
         inexact, largest = inexact + len(changes), max([largest, *changes])
-    clear = np.flatnonzero(~doubtful)  # none of them is a whole number of units: it would be short
-    largest = _largest(values[clear], units[clear], decimals, largest)
-    return units, Rounded(inexact + len(clear), largest.scaleb(-decimals, CONTEXT))
+    most = _bounds(values, units, decimals)
+    most[rows] = 0  # their changes are known
+    largest = _largest(values, units, most, decimals, largest)
+    # None of the others is a whole number of units: it would be short.
+    return units, Rounded(inexact + len(values) - len(rows), largest.scaleb(-decimals, CONTEXT))
+
+
+def _by_arithmetic(values: Floats, decimals: int, rounding: Rounding) -> tuple[UnitArray, BoolArray]:
+    """Units, and where the error of arithmetic may decide about them."""
+    scaled = values * 10.0**decimals
+    part, error = scaled - np.floor(scaled), scaled * DOUBT
+    tie, whole_number = np.abs(part - 0.5) <= error, (part <= error) | (part >= 1 - error)
+    doubtful: BoolArray = (tie if rounding == "nearest" else whole_number) | (scaled >= UNIQUE)
+    whole = np.where(doubtful, 0, {"nearest": np.rint, "down": np.floor, "up": np.ceil}[rounding](scaled))
+    return whole.astype(np.int64), doubtful
+
+
+def _bounds(values: Floats, units: UnitArray, decimals: int) -> Floats:
+    """As much as each may have changed, in units."""
+    most = values * 10.0**decimals
+    error = most * DOUBT
+    most -= units
+    np.abs(most, out=most)
+    most += error
+    most += SMALLEST
+    return most
 
 
 def _by_digits(values: Floats, decimals: int, rounding: Rounding) -> tuple[UnitArray, list[Decimal]]:
@@ -58,14 +75,12 @@ def _by_digits(values: Floats, decimals: int, rounding: Rounding) -> tuple[UnitA
     return np.array(units, np.int64), changes
 
 
-def _largest(values: Floats, units: UnitArray, decimals: int, largest: Decimal) -> Decimal:
-    """The most that one of these floats, or ``largest``, has changed, in units.
+def _largest(values: Floats, units: UnitArray, most: Floats, decimals: int, largest: Decimal) -> Decimal:
+    """The most that one of these floats, or ``largest``, has changed, in units; none has changed more than ``most``.
 
     Arithmetic tells which of them may have changed most, and their digits which of these has. Floats of one spacing
     that differ by a whole number have the same digits behind the point, and stand for each other.
     """
-    scaled = values * 10.0**decimals
-    most = np.abs(scaled - units) + (scaled * DOUBT + SMALLEST)
     left = np.flatnonzero(most > _below(largest))
     for _ in range(TRIES):
         if not len(left):
