@@ -177,9 +177,8 @@ class CapacitiesArgs(QuestionArgs):
 
     def to_json(self) -> bytes:
         """Without what is not asked for, so that workers of the release before can read it."""
-        return self.model_dump_json(
-            exclude_none=True, exclude={"encoding"} if self.encoding == "json" else None
-        ).encode()
+        left_out = set() if self.encoding != "json" else {"encoding"}
+        return self.model_dump_json(exclude_none=True, exclude=left_out).encode()
 
 
 class ExportArgs(Message):
