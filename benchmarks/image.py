@@ -2,7 +2,8 @@
 
 Each call is a cold solve: the image is loaded again before it. `transfer_ms` is what it takes to fetch the same answer
 once more as bytes, without any solve; `ratio` is the whole call over solve and transfer together, and `ratio_of_work`
-over all work of the worker (solve, proof, cut, its place in the queue) and transfer.
+over all work of the worker (solve, proof, cut, its place in the queue) and transfer. `cpu_ms` is the CPU time of client
+and service together during the call, which depends less on what else the machine does.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import numpy as np
 from headrace import Client, Graph, Grid
 from headrace import _calls as calls
 
+from benchmarks.cpu import cpu_ms
 from benchmarks.results import Results, Row
 from benchmarks.serve import service
 
@@ -36,16 +38,18 @@ def call_once(client: Client, grid: Grid, form: str) -> tuple[Row, int]:
     call = calls.solve("min-cut", "picture", None, None, {})
     if form == "json":
         call = replace(call, headers={})
+    cpu_before = cpu_ms()
     began = time.perf_counter()
     answer = client._caller.command(call, None)
     cut = answer.cut
     assert cut is not None
     inside = int(grid.mask(answer).sum()) if form == "npz" else len(cut.source_side) - 1
     call_ms = 1e3 * (time.perf_counter() - began)
+    cpu = cpu_ms() - cpu_before
     assert answer.mode == "cold"
     assert answer.certificate.valid
     assert sum(cut.pays) == answer.value
-    row = {"call_ms": call_ms, **{f"{name}_ms": ms for name, ms in answer.timings_ms.items()}}
+    row = {"call_ms": call_ms, "cpu_ms": cpu, **{f"{name}_ms": ms for name, ms in answer.timings_ms.items()}}
     graph.delete()
     return row, inside
 

@@ -15,7 +15,8 @@ with Client() as hr:
         edge_ids=[f"{driver} {load}" for driver, load in rows],
     )
     print("planned:", shift.matching().pairs)
-    shift.close([f"Bob {load}" for load in CAN_DRIVE["Bob"]])
+    shift.close([f"Ann {load}" for load in CAN_DRIVE["Ann"]])
     plan = shift.matching()
-    print("Bob is ill:", plan.pairs)
-    print(f"{plan.size} loads are driven, and no plan has more: each edge has an end among {plan.cover}")
+    print("Ann is ill:", plan.pairs)
+    cover = (*plan.cover.left, *plan.cover.right) if plan.cover else ()
+    print(f"{plan.size} loads are driven, and no plan has more: each edge that is left has an end among {cover}")

@@ -92,14 +92,15 @@ def on_cpu(counts: Counts) -> Needs:
     """Network: also per arc its capacity 8. State: per arc residual 8; per vertex excess 8, role and side 2,
     and as much again for what was proven of them.
 
-    Scratch: `WORKING_BYTES`, and for the proof per arc capacity 8, per vertex supply 8, free sources and sinks 2. If
-    some edge has no limit, also for the search of what it makes free: per arc a flag 1, per vertex a tree arc 4.
+    Scratch: `WORKING_BYTES`, and for the proof per vertex supply 8, role and marks 2, and per arc capacity 8, which it
+    does without where no two edges join the same vertices. If some edge has no limit, also for the search of what it
+    makes free: per arc a flag 1, per vertex a tree arc 4.
 
     Flow: per arc residual and what goes back 16; per vertex excess and caps 16, roles, sides and tree 20; per
     edge its flow and whether it is undirected 9. What is given back is enough for a shorter flow, and unless there are
     many parallel edges for its proof: per edge a row and an end 12.
 
-    Cut: per vertex a queue 4 and five marks; per edge 8, if all are cut.
+    Cut: per vertex a queue 4 and five marks; per edge a row 4, and 8 if all are cut.
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = 9 * arcs + 14 * n if counts.infinite else 8 * arcs + 10 * n
@@ -108,7 +109,7 @@ def on_cpu(counts: Counts) -> Needs:
         state=Footprint(8 * arcs + 20 * n),
         scratch=Footprint(proof + WORKING_BYTES * n),
         flow=Footprint(max(16 * arcs + (WORKING_BYTES + 36) * n, 12 * m) + 9 * m),
-        cut=Footprint(9 * n + 8 * m),
+        cut=Footprint(9 * n + 12 * m),
     )
 
 

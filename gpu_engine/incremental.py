@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
@@ -17,47 +17,12 @@ from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.networks.free import free_vertices
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.patience import Patience
 from gpu_engine.types import EdgeArray, UnitArray
-
-MANY_BROKEN: Final = 100
-SPARSE_DEGREE: Final = 16
-RETRY_EVERY: Final = 32
 
 
 class TooSlow(Exception):
     """A repair has taken longer than a cold solve takes. The state can be solved from zero."""
-
-
-@dataclass(slots=True)
-class Patience:
-    """When a repair is not worth trying, learned from how long repairs and cold solves of this state took."""
-
-    cold_ms: float = float("inf")
-    """How long the last cold solve took."""
-    give_up_at: int = 1 << 62
-    """Broken ends from which on a cold solve is expected to be faster."""
-    refused: int = 0
-    least: int = MANY_BROKEN
-    """Fewer broken ends than this are always repaired."""
-
-    def start_with(self, n_vertices: int, n_arcs: int) -> None:
-        """A first guess: excess travels far in sparse networks, so many small repairs cost more than one cold solve."""
-        if n_arcs < SPARSE_DEGREE * n_vertices:
-            self.give_up_at = max(self.least, n_vertices // 200)
-
-    def allows(self, n_broken: int) -> bool:
-        """False if a cold solve should be made; now and then a repair is tried all the same."""
-        if n_broken < self.give_up_at:
-            return True
-        self.refused += 1
-        return self.refused % RETRY_EVERY == 0
-
-    def learn(self, n_broken: int, repair_ms: float) -> None:
-        """A repair of so many broken ends took so long."""
-        if repair_ms > self.cold_ms:
-            self.give_up_at = min(self.give_up_at, max(self.least, n_broken))
-        elif n_broken >= self.give_up_at:
-            self.give_up_at = 2 * n_broken
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

@@ -84,7 +84,8 @@ class LoadArgs(Message):
     n_bytes: int = 0
     """The length of the blob, by which the worker guesses how long the load takes."""
     if_match: Wanted | None = None
-    """Load only if the graph is at this version, at one of these, or (``*``) at any; ``absent``: if there is none."""
+    """Load only if the graph is at this version, at one of these, or (``*``) at any; ``absent``: if there is none;
+    ``new``: the same for a copy, which is refused in other words."""
 
 
 class DeleteArgs(Message):
@@ -154,7 +155,7 @@ class MatchingArgs(QuestionArgs):
     time_limit_s: float | None = None
 
 
-class MinCostFlowArgs(Message):
+class MinCostFlowArgs(QuestionArgs):
     sources: list[int] | list[str] | None = None
     sinks: list[int] | list[str] | None = None
     supply: list[str] | None = None
@@ -163,8 +164,12 @@ class MinCostFlowArgs(Message):
     """Decimal literal; None: as much as can flow."""
     rounding: Rounding = "error"
     """What becomes of caps and of a value with more decimals than the graph keeps."""
-    fields: Annotated[frozenset[Literal["value", "cost", "flow", "terminals", "dual"]], InOrder] = frozenset({"value"})
+    fields: Annotated[frozenset[Literal["value", "cost", "flow", "terminals", "dual", "paths"]], InOrder] = frozenset(
+        {"value"}
+    )
     zeros: bool = False
+    top: int = 100
+    """Paths that are listed at most."""
     min_version: int | None = None
     time_limit_s: float | None = None
 

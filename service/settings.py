@@ -122,10 +122,13 @@ def read_settings(**given: Any) -> Settings:
     """
     refuse_unknown(os.environ)
     try:
-        return Settings(**given)
+        settings = Settings(**given)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         raise SettingsError("; ".join(f"{_shown(fault['loc'])}: {fault['msg']}" for fault in faults)) from None
+    if settings.tls_key is not None and settings.tls_cert is None:
+        raise SettingsError("HEADRACE_TLS_KEY is set and HEADRACE_TLS_CERT is not: nothing would be encrypted")
+    return settings
 
 
 def refuse_unknown(variables: Iterable[str]) -> None:

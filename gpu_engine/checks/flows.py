@@ -143,6 +143,18 @@ def _ends(edge_arc: ArcArray, reverse_arc: ArcArray, head: VertexArray, flow: Un
     return int(head[arc]), int(head[reverse_arc[arc]])
 
 
+def prove_rest(network: Network, terminals: Terminals, flow: UnitArray, proof: FlowProof, rest: UnitArray) -> FlowProof:
+    """Check that nothing but cycles is missing from ``rest`` int64[m] of a proven flow, and that it has none itself."""
+    found = prove_flow(network, terminals, rest, acyclic=True)
+    failures = [*found.failures]
+    if ((np.abs(rest) > np.abs(flow)) | (np.sign(rest) * np.sign(flow) < 0)).any():
+        failures.append("an edge carries more than in the flow with its cycles")
+    both = (proof.supplied, found.supplied), (proof.delivered, found.delivered)
+    if not all(np.array_equal(*carried) for carried in both):
+        failures.append("what is missing from the flow is not cycles alone")
+    return FlowProof(tuple(failures), found.supplied, found.delivered)
+
+
 def prove_paths(network: Network, flow: UnitArray, value: int, paths: Paths) -> list[str]:
     """What is wrong with paths of an edge flow, int64[m]: each leads from its source to its sink along edges that carry
     flow that way, and together they carry no more than the flow, and all of it if they are all. [] for nothing.

@@ -45,15 +45,14 @@ class HostCopy:
 def cut(network: Network, state: Solved, control: Control | None = None) -> Cut:
     """The minimum cut nearest the sources, and whether it is the only one. O(n + m). Raises `Cancelled`."""
     slots = (control or Control()).slots
-    csr = network.row_offsets, network.head, network.reverse_arc
-    least, takes = (
-        cuts.reachable(*csr, state.residual, state.excess, state.role, state.source_side, forward, slots)
-        for forward in (True, False)
-    )
-    columns = network.edge_arc, network.head, network.reverse_arc, network.capacity, network.undirected
-    edges, same_edges = cuts.crossing(*columns, least, ~takes, slots)
+    solved = state.residual, state.excess, state.role, state.source_side, slots
+    least = cuts.least_source_side(network.row_offsets, network.head, *solved)
+    beyond = cuts.least_sink_side(network.row_offsets, network.head, network.reverse_arc, *solved)
+    place = least.view(np.int8) + (~beyond).view(np.int8)
+    links = network.edge_arc, network.head, network.reverse_arc
+    edges, same_edges = cuts.crossing(*links, network.capacity, network.undirected, place, slots)
     go_on(control)
-    unique = same_edges and _pays_the_same(state.terminals, least, ~takes)
+    unique = same_edges and _pays_the_same(state.terminals, least, ~beyond)
     return Cut(least, edges, state.value, unique)
 
 

@@ -249,7 +249,7 @@ class CpuEngine(IncrementalEngine[CpuFlowState]):
             if proven.valid:
                 return proven
         own.audit = None
-        proven = certify(self.network, own.terminals, *arrays)
+        proven = certify(self.network, own.terminals, *arrays, self._capacity)
         if proven.valid and own.solved:
             own.audit = Audit.of(self.network, own.terminals, own.excess, own.source_side, proven)
         return proven

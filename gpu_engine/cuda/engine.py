@@ -32,10 +32,11 @@ from gpu_engine.cuda.width import needs_wide
 from gpu_engine.engine import WORK_DONE, Control, Cut, FlowState, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, arranging_bytes, on_cuda, unlimited
-from gpu_engine.incremental import IncrementalEngine, IncrementalState, Patience, TooSlow
+from gpu_engine.incremental import IncrementalEngine, IncrementalState, TooSlow
 from gpu_engine.networks.free import SOURCE, free_vertices
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.patience import Patience
 from gpu_engine.types import INFINITE, EdgeArray, UnitArray
 
 FEW_BROKEN: Final = 32

@@ -117,8 +117,7 @@ def _check_names(n_vertices: int, edge_ids: Names | None, vertex_labels: Names |
     if vertex_labels is None:
         return
     if len(vertex_labels) != n_vertices:
-        raise InvalidNetwork(
-            f"vertex_labels has {len(vertex_labels)} rows for {n_vertices} vertices", field="/vertex_labels"
-        )
+        detail = f"there are {len(vertex_labels)} labels for {n_vertices} vertices: vertex_labels lists one for each"
+        raise InvalidNetwork(detail, field="/vertex_labels")
     if not unique:
         refuse_repeats(vertex_labels, "vertex label", "vertices")

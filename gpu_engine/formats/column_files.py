@@ -25,7 +25,7 @@ Part: TypeAlias = NDArray[Any] | Texts
 ANSWER: Final = "answer"
 """The name of the JSON text: a member of the archive, or a key of the schema's metadata."""
 
-SAMPLE_BYTES: Final = 64 << 10
+SAMPLE_BYTES: Final = 8 << 10
 SHRINKS: Final = 4
 """A member of an archive is compressed if its first bytes become less than a fourth of what they were: to deflate the
 others takes longer than to send them, unless the network is slow."""

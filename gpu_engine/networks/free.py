@@ -37,7 +37,7 @@ def free_vertices(network: Network, terminals: Terminals) -> FreeVertices:
     role = np.zeros(n, np.int8)
     role[terminals.sources[terminals.supply == INFINITE]] = SOURCE
     role[terminals.sinks[terminals.demand == INFINITE]] = SINK
-    order = np.flatnonzero(role).astype(np.int32)
+    order = np.flatnonzero(role != ORDINARY).astype(np.int32)  # faster of booleans
     tree_arc = np.full(n, NO_ARC, np.int32)
     if network.n_infinite:
         csr = (network.row_offsets, network.head, network.reverse_arc)
@@ -92,12 +92,6 @@ def _path(network: Network, tree_arc: ArcArray, meeting: int) -> list[int]:
     while (arc := int(tree_arc[right[-1]])) != NO_ARC:
         right.append(int(network.head[arc]))
     return left[::-1] + right
-
-
-def free_sources_and_sinks(network: Network, terminals: Terminals) -> tuple[BoolArray, BoolArray]:
-    """bool[n] each, for the certificate."""
-    role = free_vertices(network, terminals).role
-    return role == SOURCE, role == SINK
 
 
 def route_free_flow(network: Network, free: FreeVertices, residual: UnitArray, excess: UnitArray) -> None:

@@ -66,6 +66,11 @@ class Network:
         return len(self.head)
 
     @property
+    def has_shared_links(self) -> bool:
+        """Whether some link has several edges: parallel ones, or opposite ones."""
+        return self.n_arcs < 2 * (self.n_edges - len(self._loops))
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the arrays at rest, flow states not counted."""
         arrays = (

@@ -35,7 +35,8 @@ class Terminals:
         sink_side = _side("sink", sinks, demand)
         both = np.intersect1d(source_side[0], sink_side[0], assume_unique=True)
         if len(both):
-            raise SourceIsSink(f"{len(both)} vertices are both source and sink", vertices=both.tolist())
+            several = f"{len(both)} vertices are" if len(both) > 1 else "a vertex is"
+            raise SourceIsSink(f"{several} both source and sink", vertices=both.tolist())
         return cls(*source_side, *sink_side)
 
     @property
@@ -78,5 +79,6 @@ def _side(
     column = column[order]
     repeated = column[1:][column[1:] == column[:-1]]
     if len(repeated):
-        raise InvalidTerminals(f"{len(repeated)} {kind} vertices stand twice", vertices=repeated.tolist())
+        several = f"{len(repeated)} {kind} vertices stand" if len(repeated) > 1 else f"a {kind} stands"
+        raise InvalidTerminals(f"{several} twice or more", vertices=repeated.tolist())
     return column, amount[order]

@@ -27,6 +27,8 @@ def read_decimal(literal: str, row: object = None, longest: int = MAX_LITERAL) -
             number = Decimal("nan")
         if number.is_finite() and "_" not in literal:
             return number
+    elif literal.isascii() and literal.isdecimal():
+        raise CapacityOverflow(f"{literal[:MAX_LITERAL]}... is beyond the limit of {MAX_TOTAL} units", [row])
     raise InvalidNetwork(f"{literal[:MAX_LITERAL]!r} is no finite amount", [row])
 
 

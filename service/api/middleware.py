@@ -25,9 +25,31 @@ LONGEST_PATH: Final = 512
 """Characters of a path, or of a name in it, that the log and the traces get."""
 
 PROBES: Final = ("/livez", "/readyz", "/health", "/metrics")
-"""Asked over and over by machines; logged only when they fail."""
+"""Asked over and over by machines; logged only when they fail, and then not each of them."""
+
+PROBE_TOLD_EVERY_S: Final = 60.0
+"""How often the log gets a probe that goes on to fail in the same way, as those of a first start do for a minute."""
 
 log = structlog.get_logger("headrace.api")
+
+
+class FailingProbes:
+    """Which failing probes the log gets: the first one of each path and status, and then one each minute."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, tuple[int, float]] = {}
+        """By path, of `PROBES`: the status that the log knows, and since when."""
+
+    def is_news(self, path: str, status: int) -> bool:
+        if status < 400:
+            self._told.pop(path, None)
+            return False
+        known, told_at = self._told.get(path, (0, 0.0))
+        now = time.monotonic()
+        if status == known and now - told_at < PROBE_TOLD_EVERY_S:
+            return False
+        self._told[path] = (status, now)
+        return True
 
 
 class Requests:
@@ -43,6 +65,7 @@ class Requests:
         self._metrics = metrics
         self._access_log = access_log
         self._tracing = tracing or NoTracing()
+        self._failing_probes = FailingProbes()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -101,11 +124,12 @@ class Requests:
         span.note(request_id=state["request_id"], route=route, status=status, **known)
         if status >= 500:
             span.failed(known["code"] or str(status))
-        if not self._access_log or (scope["path"] in PROBES and status < 400):
+        path = scope["path"]
+        if not self._access_log or (path in PROBES and not self._failing_probes.is_news(path, status)):
             return
         told = {name: value for name, value in known.items() if value is not None}
         ms = round(elapsed_s * 1e3, 2)
-        log.info("request", method=scope["method"], path=legible(scope["path"]), status=status, ms=ms, **told)
+        log.info("request", method=scope["method"], path=legible(path), status=status, ms=ms, **told)
 
 
 def legible(text: str) -> str:

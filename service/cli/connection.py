@@ -4,7 +4,8 @@ Exit statuses: 1, the service refused, and the line begins with the code of docs
 as it should be; 3, no service answers; 4, the answer did not come in time.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeAlias
@@ -33,11 +34,13 @@ def connected(url: str, key: str | None) -> "Iterator[Client]":
     """The client; its errors end the command with one line and their exit status."""
     from headrace import Client, ConnectionFailed, HeadraceError, InvalidInput, Retry, TransportError, WaitTimeout
 
+    _refuse_misspelt(os.environ)
     try:
         with Client(url, api_key=key, retry=Retry(attempts=ATTEMPTS)) as client:
             yield client
     except ConnectionFailed as error:
-        fail(f"no service answers at {url} ({error}). Is it running? `headrace serve` starts one", NOT_REACHED)
+        hint = "; `headrace serve` starts one" if "is it running?" in str(error) else ""
+        fail(f"{error}{hint}", NOT_REACHED)
     except TransportError as error:
         fail(f"what answers at {url} is no Headrace: {error}", NOT_REACHED)
     except WaitTimeout as error:
@@ -46,6 +49,18 @@ def connected(url: str, key: str | None) -> "Iterator[Client]":
         fail(str(error), MISWRITTEN)
     except (HeadraceError, OSError) as error:
         fail(str(error))
+
+
+def _refuse_misspelt(variables: Iterable[str]) -> None:
+    """End the command for a variable that nothing reads: without the URL that it meant, another service is asked."""
+    ours = [variable for variable in variables if variable.upper().startswith("HEADRACE_")]
+    if {*ours} - {"HEADRACE_URL", "HEADRACE_API_KEY"}:
+        from service.settings import SettingsError, refuse_unknown  # takes a moment
+
+        try:
+            refuse_unknown(ours)
+        except SettingsError as error:
+            fail(str(error), MISWRITTEN)
 
 
 def fail(message: str, status: int = REFUSED) -> NoReturn:
@@ -63,8 +78,11 @@ def name(text: str) -> int | str:
 
 
 def amount(text: str) -> Decimal | float:
-    """A capacity as written; one that is no number ends the command."""
+    """A capacity as written; one that is no number ends the command, and so does one with a sign before it, which
+    looks like a change by so much."""
     try:
-        return float("inf") if text == "inf" else Decimal(text)
+        if not text.startswith("+"):
+            return float("inf") if text == "inf" else Decimal(text)
     except InvalidOperation:
-        fail(f"{text!r} is no capacity", MISWRITTEN)
+        pass
+    fail(f"{text!r} is no amount: what is meant is the new one, a number without a plus, or inf", MISWRITTEN)

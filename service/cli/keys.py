@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 
@@ -14,6 +15,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="API keys: made, listed, revoked.", no_args_is_help=True, add_completion=False)
 
+DataDir: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="Data directory of the service, as `headrace serve` has it [.headrace].", show_default=False),
+]
+RedisUrl: TypeAlias = Annotated[
+    str | None, typer.Option(help="Redis of the service, if it has one of its own.", show_default=False)
+]
+
 
 @app.command()
 def create(
@@ -23,22 +32,28 @@ def create(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask before the first key closes the service.")
     ] = False,
+    data_dir: DataDir = None,
+    redis_url: RedisUrl = None,
 ) -> None:
     """Make a key and print it: once, as only its digest is kept. The first key closes the service to those without."""
     from service.store.api_keys import Scope, TooManyKeys
 
+    if scope not in list(Scope):
+        _fail(f"--scope is one of {', '.join(Scope)}, not {scope!r}")
+    wanted, settings = Scope(scope), _settings(data_dir, redis_url)
+    if not _has_begun(settings):
+        _say(f"no service has run {_place(settings)}: this key is for one that will; --data-dir names another place")
     try:
-        wanted = Scope(scope)
-        with _table() as keys:
+        with _table(settings) as keys:
             if not keys.list():
                 _warn_of_the_door(wanted, sure=yes)
             key, token = keys.create(label, wanted, prefix)
     except (TooManyKeys, ValueError) as error:
         _fail(str(error))
-    typer.echo(f"key {key.id} ({key.scope}) will not be shown again:", err=True)
+    typer.echo(f"key {key.id} ({key.scope}) of the service {_place(settings)} will not be shown again:", err=True)
     typer.echo(token)
     try:
-        _seen().write()
+        _seen(settings).write()
     except OSError as error:
         _say(f"it could not be noted that there are keys: {error}")
 
@@ -57,10 +72,13 @@ def _is_terminal() -> bool:
 
 
 @app.command("list")
-def list_() -> None:
+def list_(data_dir: DataDir = None, redis_url: RedisUrl = None) -> None:
     """All keys, revoked ones included."""
-    with _table() as keys:
+    settings = _of_a_service(data_dir, redis_url)
+    with _table(settings) as keys:
         found = keys.list()
+    if not found:
+        _say(f"the service {_place(settings)} has no keys")
     for key in found:
         state = "live" if key.revoked_at is None else f"revoked {key.revoked_at:%Y-%m-%dT%H:%M:%SZ}"
         names = f"{key.prefix}*"
@@ -68,9 +86,13 @@ def list_() -> None:
 
 
 @app.command()
-def revoke(key_id: Annotated[str, typer.Argument(help="As `list` shows it.")]) -> None:
+def revoke(
+    key_id: Annotated[str, typer.Argument(help="As `list` shows it.")],
+    data_dir: DataDir = None,
+    redis_url: RedisUrl = None,
+) -> None:
     """Refuse a key from now on: every API process has noticed within five seconds."""
-    with _table() as keys:
+    with _table(_of_a_service(data_dir, redis_url)) as keys:
         if not keys.revoke(key_id):
             _fail(f"there is no key {key_id!r}")
     typer.echo(f"{key_id} is revoked", err=True)
@@ -79,39 +101,71 @@ def revoke(key_id: Annotated[str, typer.Argument(help="As `list` shows it.")]) -
 @app.command()
 def forget(
     open_: Annotated[bool, typer.Option("--open", help="Say that the service is to be open from now on.")] = False,
+    data_dir: DataDir = None,
+    redis_url: RedisUrl = None,
 ) -> None:
     """Drop all keys and open the service, to whoever reaches its port. Also after a Redis that has lost its keys."""
     if not open_:
         _fail("without keys whoever reaches the port may do anything; say --open if that is what you want")
-    with _table() as keys:
+    settings = _of_a_service(data_dir, redis_url)
+    with _table(settings) as keys:
         count = keys.forget()
-        _seen().forget()
+        _seen(settings).forget()
     typer.echo(f"{count} keys are forgotten; API processes without HEADRACE_REQUIRE_KEYS open within seconds", err=True)
 
 
-def _seen() -> "KeysSeen":
+def _settings(data_dir: Path | None, redis_url: str | None) -> "Settings":
+    """What the options and the environment say; a mistake in it ends the command."""
+    from service.settings import SettingsError, read_settings
+
+    given = {"data_dir": data_dir, "redis_url": redis_url}
+    try:
+        return read_settings(**{name: value for name, value in given.items() if value is not None})
+    except SettingsError as error:
+        _fail(str(error))
+
+
+def _of_a_service(data_dir: Path | None, redis_url: str | None) -> "Settings":
+    """As `_settings`, of a service that has run: where none has, there is nothing to list, and the place is wrong."""
+    settings = _settings(data_dir, redis_url)
+    if not _has_begun(settings):
+        _fail(f"no service has run {_place(settings)}; --data-dir, or HEADRACE_DATA_DIR, says where it keeps its data")
+    return settings
+
+
+def _has_begun(settings: "Settings") -> bool:
+    return settings.redis_url is not None or settings.data_dir.is_dir()
+
+
+def _place(settings: "Settings") -> str:
+    """Which service it is: keys of another one, made in the wrong folder, lock no door."""
+    from service.telemetry.redaction import redacted
+
+    if settings.redis_url is not None:
+        return f"on {redacted(settings.redis_url)}"
+    return f"in {settings.data_dir.absolute()}"
+
+
+def _seen(settings: "Settings") -> "KeysSeen":
     """What is remembered of keys beside the data of a `headrace serve` on this machine, if there is one."""
-    from service.settings import read_settings
     from service.store.keys_seen import FILE, KeysSeen
 
-    settings = read_settings()
     beside = settings.data_dir / FILE if settings.data_dir.is_dir() else None
     return KeysSeen(settings.keys_seen_file or beside)
 
 
 @contextmanager
-def _table() -> "Iterator[ApiKeys]":
+def _table(settings: "Settings") -> "Iterator[ApiKeys]":
     """The keys of the service. What makes them unreachable ends the command with one line and status 1."""
     import redis
 
     from service.host.data_dir import DataDirInUse
     from service.host.redis_server import NoRedisServer
-    from service.settings import SettingsError, read_settings
 
     try:
-        with open_keys(read_settings()) as keys:
+        with open_keys(settings) as keys:
             yield keys
-    except (redis.RedisError, DataDirInUse, NoRedisServer, OSError, SettingsError) as error:
+    except (redis.RedisError, DataDirInUse, NoRedisServer, OSError) as error:
         _fail(str(error))
 
 
@@ -149,6 +203,6 @@ def _say(message: str) -> None:
     typer.echo(f"headrace: {message}", err=True)
 
 
-def _fail(message: str) -> Any:
+def _fail(message: str) -> NoReturn:
     _say(message)
     raise typer.Exit(1)

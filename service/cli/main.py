@@ -46,7 +46,7 @@ def serve(
     workers: Annotated[int | None, typer.Option(min=1, help="Worker processes [1].")] = None,
     redis_url: Annotated[str | None, typer.Option(help="Use this Redis, start none.")] = None,
     access_log: Annotated[
-        bool | None, typer.Option("--access-log/--no-access-log", help="Log each request [yes].")
+        bool | None, typer.Option("--access-log/--no-access-log", help="Log each request; without either, so it is.")
     ] = None,
     insecure_any_host: Annotated[
         bool,
@@ -86,7 +86,7 @@ def status(json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
     redis = found.details["redis"]
     durable = f"append-only file, fsync {redis['fsync']}" if redis["appendonly"] else "no append-only file known of"
     used = f"{redis['version']}, {size(redis['used_memory_bytes'])} in use, {durable}"
-    say_facts({"version": found.version, "redis": used, "graphs": len(found.details["graphs"])})
+    say_facts({"version": found.version, "redis": used, "graphs": found.details["n_graphs"]})
     typer.echo()
     columns: Columns = {
         "worker": [worker["name"] for worker in found.workers],

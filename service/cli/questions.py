@@ -20,7 +20,7 @@ from service.cli.connection import (
 from service.cli.show import Columns, say_facts, say_json, say_table, solved, text
 
 if TYPE_CHECKING:
-    from headrace import FlowField, JobInfo, MaxFlowResult
+    from headrace import CostField, FlowField, JobInfo, MaxFlowResult, Paths
 
 app = typer.Typer()
 
@@ -70,8 +70,9 @@ def min_cost(
     name: Name,
     source: Vertices = None,
     sink: Vertices = None,
-    value: Annotated[str | None, typer.Option(help="What is to flow [as much as can].")] = None,
+    value: Annotated[str | None, typer.Option(help="What is to flow; without it as much as can.")] = None,
     flow: Annotated[bool, typer.Option("--flow", help="Answer with the edges' flows too.")] = False,
+    paths: Annotated[int, typer.Option(min=0, help="Answer with so many of its largest paths too.")] = 0,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
@@ -79,7 +80,12 @@ def min_cost(
     """The cheapest flow of a value; the graph needs costs."""
     from headrace import MinCostOptions
 
-    options: MinCostOptions = {"fields": ["flow"] if flow else ["value", "cost"]}
+    fields: list[CostField] = ["value", "cost"]
+    if flow:
+        fields.append("flow")
+    if paths:
+        fields.append("paths")
+    options: MinCostOptions = {"fields": fields, "top": max(1, paths)}
     if value is not None:
         options["value"] = amount(value)
     with connected(url, key) as client:
@@ -99,12 +105,19 @@ def min_cost(
     if found.flow is not None:
         typer.echo()
         say_table({"edge": found.flow.edges, "flow": found.flow.flow}, "no edge carries flow")
+    if found.paths is not None:
+        _say_paths(found.paths)
+    if found.cycles is not None and len(found.cycles.edges):
+        typer.echo()
+        say_table({"edge of a cycle": found.cycles.edges, "flow": found.cycles.flow})
 
 
 @app.command()
 def matching(
     name: Name,
-    left: Annotated[list[str] | None, typer.Option(help="A left vertex; repeat for each. [tails of edges]")] = None,
+    left: Annotated[
+        list[str] | None, typer.Option(help="A left vertex; repeat for each; without it the tails of edges.")
+    ] = None,
     cover: Annotated[bool, typer.Option("--cover", help="Show the vertices that prove it too.")] = False,
     json: Json = False,
     key: Key = None,
@@ -166,19 +179,23 @@ def _say_flow(answer: "MaxFlowResult", json: bool) -> None:
         sides = f"{len(answer.cut.source_side)} with the sources, {len(answer.cut.sink_side)} with the sinks"
         say_facts({"cut": answer.cut.capacity, "which is": unique[answer.cut.unique], "vertices": sides})
         typer.echo()
-        say_table({"edge of the cut": answer.cut.edges}, "no edge is in the cut")
+        say_table({"edge of the cut": answer.cut.edges, "pays": answer.cut.pays}, "no edge is in the cut")
     if answer.flow is not None:
         typer.echo()
         say_table({"edge": answer.flow.edges, "flow": answer.flow.flow}, "no edge carries flow")
     if answer.paths is not None:
-        typer.echo()
-        columns: Columns = {
-            "from": [path.source for path in answer.paths],
-            "to": [path.sink for path in answer.paths],
-            "amount": [path.amount for path in answer.paths],
-            "edges": [" ".join(map(str, path.edges)) for path in answer.paths],
-        }
-        say_table(columns, "no path carries flow")
+        _say_paths(answer.paths)
+
+
+def _say_paths(paths: "Paths") -> None:
+    typer.echo()
+    columns: Columns = {
+        "from": [path.source for path in paths],
+        "to": [path.sink for path in paths],
+        "amount": [path.amount for path in paths],
+        "edges": [" ".join(map(str, path.edges)) for path in paths],
+    }
+    say_table(columns, "no path carries flow")
 
 
 def _say_jobs(found: "tuple[JobInfo, ...]") -> None:

@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -50,6 +51,7 @@ def serve(settings: Settings, *, any_host: bool = False, announce: Callable[[str
     Raises `data_dir.DataDirInUse` or `redis_server.NoRedisServer` before anything is started, `CannotServe` also
     when a child cannot be brought up.
     """
+    _check_certificate(settings)
     settings = settings.model_copy(update={"insecure_any_host": any_host})
     is_local = any_host or _is_loopback(settings.host)
     raise_limit()  # for Redis as well, which takes as many connections as it may open files
@@ -137,12 +139,26 @@ def _is_loopback(host: str) -> bool:
     return all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses)
 
 
+def _check_certificate(settings: Settings) -> None:
+    """Raise `CannotServe` for files that the API process would end over again and again."""
+    if settings.tls_cert is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key)
+    except OSError as error:  # SSLError is one
+        raise CannotServe(f"HEADRACE_TLS_CERT or HEADRACE_TLS_KEY cannot be used: {error}") from None
+
+
 def _require_keys(settings: Settings) -> None:
     """Look for API keys where they are kept. The lock is held, so an embedded server is not running."""
     if not _has_keys(settings):
+        embedded = settings.redis_url is None
+        where = f"in {settings.data_dir.absolute()}" if embedded else "in its Redis"
+        option = f" --data-dir {settings.data_dir}" if embedded and settings.data_dir != Path(".headrace") else ""
         raise CannotServe(
-            f"{settings.host} is reachable from other machines and there are no API keys; make one with "
-            "`headrace keys create`, bind 127.0.0.1, or say --insecure-any-host if something else guards the port"
+            f"{settings.host} is reachable from other machines and there are no API keys {where}; make one with "
+            f"`headrace keys create NAME --scope admin{option}`, bind 127.0.0.1, or say --insecure-any-host if "
+            "something else guards the port"
         )
 
 

@@ -1,5 +1,6 @@
 """What is wrong with a body in words that a caller of the API knows, with the member at fault as a JSON pointer."""
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any, Final, get_args
@@ -24,6 +25,10 @@ TEXTS: Final = {
     "string_type": "should be text",
 }
 """What is said of the kinds of error whose own text speaks of Python."""
+
+
+LONGEST_EXAMPLE: Final = 40
+"""Characters of a text that is shown once more, in the array that it should stand in."""
 
 
 class ColumnFault(ValueError):
@@ -65,6 +70,8 @@ def text_of(kind: str, message: str, given: object = None) -> str:
     plain = message.removeprefix("Value error, ").replace("Input should", "should").replace(" after validation", "")
     if kind in ("literal_error", "enum"):
         plain += did_you_mean(given, QUOTED.findall(message))
+    if kind == "list_type" and isinstance(given, str) and len(given) <= LONGEST_EXAMPLE:
+        return f"should be an array, as in {json.dumps([given])}"
     return TEXTS.get(kind, plain)
 
 

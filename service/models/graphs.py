@@ -1,19 +1,24 @@
 """Bodies about whole graphs."""
 
+import re
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.types import MAX_ARCS, MAX_DECIMALS, MAX_VERTICES
 from service.models.amounts import Amount
 from service.models.body import Body
 from service.models.columns import Amounts, Ids
+from service.models.faults import ColumnFault
 from service.store.catalogue import GraphInfo
 
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 """What the name of a graph matches."""
+
+NO_NAME: Final = "is no graph name: that is 1 to 128 of a-z, A-Z, 0-9, '.', '_' and '-', first a letter or digit"
+"""What is said of any other text."""
 
 EXAMPLE: dict[str, Any] = {
     "n_vertices": 4,
@@ -61,8 +66,14 @@ class GraphBody(Body):
     sink: int | str | None = None
 
 
+def _checked_name(text: str) -> str:
+    if re.fullmatch(NAME, text) is None:
+        raise ColumnFault(f"{text[:100]!r} {NO_NAME}")
+    return text
+
+
 class CopyBody(Body):
-    to: str = Field(pattern=NAME)
+    to: Annotated[str, AfterValidator(_checked_name)] = Field(json_schema_extra={"pattern": NAME})
     """The name of the new graph."""
 
 

@@ -7,14 +7,15 @@ from pydantic import BaseModel, Field, field_validator
 from service.models.amounts import Amount
 from service.models.body import Body
 from service.models.columns import AmountText, Seconds, refuse_infinite, refuse_negative
-from service.models.flows import TerminalsBody, TerminalsInfo
-from service.protocol import MinCostFlowArgs
+from service.models.flows import PathOptions, PathsInfo, TerminalsBody, TerminalsInfo
+from service.protocol import Encoding, MinCostFlowArgs
 
-CostField = Literal["value", "cost", "flow", "terminals", "dual"]
+CostField = Literal["value", "cost", "flow", "terminals", "dual", "paths"]
 
 EXAMPLES: dict[str, Any] = {
     "as much as can flow": {"value": {}},
     "a value, edge by edge": {"value": {"sources": ["s"], "sinks": ["t"], "value": 6, "fields": ["flow"]}},
+    "the ten largest paths": {"value": {"fields": ["paths"], "paths": {"top": 10}}},
     "with the potentials that prove it": {"value": {"fields": ["dual"], "time_limit_s": 60}},
 }
 
@@ -29,9 +30,10 @@ class MinCostFlowBody(TerminalsBody):
     """Terminals default to the graph's own."""
 
     value: AmountText | None = Field(default=None, description="What is to flow; by default as much as can.")
-    fields: list[CostField] | None = Field(default=None, max_length=5)
+    fields: list[CostField] | None = Field(default=None, max_length=6)
     min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
     flow: CostFlowOptions = CostFlowOptions()
+    paths: PathOptions = PathOptions()
     time_limit_s: Seconds | None = None
 
     @field_validator("value")
@@ -42,7 +44,7 @@ class MinCostFlowBody(TerminalsBody):
             refuse_infinite([value], "a value", "")
         return value
 
-    def args(self) -> MinCostFlowArgs:
+    def args(self, encoding: Encoding = "json") -> MinCostFlowArgs:
         return MinCostFlowArgs.model_construct(
             sources=self.sources,
             sinks=self.sinks,
@@ -52,8 +54,10 @@ class MinCostFlowBody(TerminalsBody):
             rounding=self.rounding,
             fields=frozenset(self.fields or ("value", "cost")),
             zeros=self.flow.zeros,
+            top=self.paths.top,
             min_version=self.min_version,
             time_limit_s=self.time_limit_s,
+            encoding=encoding,
         )
 
 
@@ -103,5 +107,8 @@ class MinCostFlowInfo(BaseModel):
     timings_ms: dict[str, float] = {}
     flow: CostFlowInfo | None = None
     terminals: TerminalsInfo | None = None
-    """Comes with `flow` too."""
+    """Comes with `flow` and `paths` too."""
     dual: DualInfo | None = None
+    paths: PathsInfo | None = None
+    cycles: CostFlowInfo | None = None
+    """Comes with `paths`: what goes round, as it costs less than nothing, or nothing. With all paths it is the flow."""

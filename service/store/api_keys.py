@@ -92,6 +92,12 @@ def find(token: str, table: Mapping[str, ApiKey]) -> ApiKey | None:
     return key if key is not None and good and key.revoked_at is None else None
 
 
+def is_unknown(token: str, table: Mapping[str, ApiKey]) -> bool:
+    """Whether this is a token of the right form whose key the table does not have, be it live or revoked."""
+    match = TOKEN.fullmatch(token)
+    return match is not None and match[1] not in table
+
+
 def digest_of(secret: str) -> str:
     """SHA-256 in hexadecimal digits: what is kept of a random secret."""
     return hashlib.sha256(secret.encode()).hexdigest()

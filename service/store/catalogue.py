@@ -29,7 +29,7 @@ MAX_TRIES: Final = 20
 
 IfMatch: TypeAlias = Wanted | None
 """The version a graph must be at for a command to be done, or several that will do; ``*``: any, but it must be there;
-``absent``: it must not be."""
+``absent``: it must not be, which a PUT asks for, and ``new``: the same for what is to become a copy."""
 
 
 class GraphInfo(BaseModel):
@@ -283,10 +283,13 @@ def give(pipe: Any, keys: Keys, name: str, worker: str | None) -> None:
 
 
 def check_version(name: str, version: int | None, if_match: IfMatch, generation: str) -> None:
-    """Raises version_conflict unless a graph at `version` (None: there is no graph) is what the caller wants."""
+    """Raises version_conflict unless a graph at `version` (None: there is no graph) is what the caller wants; a copy
+    gets already_exists."""
+    if if_match in ("absent", "new") and version is None:
+        return
+    if if_match == "new":
+        raise ServiceError("already_exists", f"there is a graph {name!r}: delete it first, or choose another name")
     if if_match == "absent":
-        if version is None:
-            return
         raise ServiceError(
             "version_conflict", f"there is a graph {name!r}, and If-None-Match: * says not to replace it"
         )

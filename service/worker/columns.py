@@ -80,8 +80,10 @@ class AmountColumn(Column):
 
     def parts(self) -> Iterator[Part]:
         for some in self.rows():
-            units = self.units[some]
-            yield np.where(units == INFINITE, 0, units)
+            units = self.units.take(some)
+            if len(units) and units.max() == INFINITE:  # the largest there is
+                units[units == INFINITE] = 0
+            yield units
 
     def count(self) -> int:
         return _count(self.rows)
@@ -128,7 +130,7 @@ class FlagColumn(Column):
 
 def listed(rows: EdgeArray | VertexArray) -> Rows:
     """These rows."""
-    return lambda: (rows[at : at + STEP].astype(np.int64) for at in range(0, len(rows), STEP))
+    return lambda: (rows[at : at + STEP].astype(np.int64, copy=False) for at in range(0, len(rows), STEP))
 
 
 def each(column: NDArray[np.generic]) -> Rows:

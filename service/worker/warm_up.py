@@ -14,6 +14,7 @@ from gpu_engine.checks.flows import prove_flow, prove_paths
 from gpu_engine.engine import Control
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
+from gpu_engine.mincost.cycles import cycles_of
 from gpu_engine.mincost.potentials import potentials
 from gpu_engine.mincost.problem import problem_of
 from gpu_engine.networks.bipartite import one_each
@@ -41,13 +42,21 @@ EDGES = EdgeList(
     edge_ids=["sa", "sb", "at", "bt"],
     vertex_labels=NAMES,
 )
+OPPOSITE = replace(
+    EDGES,
+    tail=np.array([0, 0, 1, 3], np.int32),
+    head=np.array([1, 2, 3, 1], np.int32),
+    undirected=np.array([1, 0, 0, 1], bool),
+)
+"""Two of its edges share a link, and not all of them are directed."""
+
 PAIRS = replace(EDGES, tail=np.array([0, 0, 1, 1], np.int32), head=np.array([2, 3, 2, 3], np.int32))
 
 
 def warm_up(open_engine: OpenEngine) -> None:
     """Compile every host kernel. Seconds at first, then from the cache."""
-    for undirected in (False, np.array([True, False, False, True])):
-        _question(Network(unpack(pack(replace(EDGES, undirected=undirected)))), open_engine)
+    for edges in (EDGES, OPPOSITE):
+        _question(Network(unpack(pack(edges))), open_engine)
     _matching(Network(PAIRS), open_engine)
     _cheapest(Network(EDGES))
 
@@ -97,7 +106,9 @@ def _cheapest(network: Network) -> None:
     ends = Terminals.of([0], [3])
     problem = problem_of(network, np.zeros(4, np.int64), ends, 0)
     found, _ = potentials(problem.n_vertices, problem.tail, problem.head, problem.cost, Control())
-    prove_cheapest(network, problem.cost[:4], ends, np.zeros(4, np.int64), 0, found[:-2], 0)
+    flow = np.zeros(4, np.int64)
+    prove_cheapest(network, problem.cost[:4], ends, flow, 0, found[:-2], 0)
+    cycles_of(network, flow)
 
 
 def _matching(network: Network, open_engine: OpenEngine) -> None:

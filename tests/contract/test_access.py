@@ -308,3 +308,36 @@ def test_required_keys_let_nobody_in_while_there_are_none() -> None:
     with pytest.raises(ServiceError, match="API key") as refused:
         asyncio.run(table.caller(None))
     assert refused.value.code == "unauthorised"
+
+
+def test_a_new_key_is_good_at_once_and_wrong_ones_cost_few_looks() -> None:
+    import asyncio
+
+    (first, _), (second, token) = new_key("first", Scope.READ), new_key("second", Scope.READ)
+    keys, looks = {first.id: first}, 0
+
+    async def fetch() -> KeyRing:
+        nonlocal looks
+        looks += 1
+        return KeyRing(dict(keys))
+
+    async def story() -> None:
+        table = access.KeyTable(fetch, required=False)
+
+        async def is_refused(shown: str) -> bool:
+            try:
+                return (await table.caller(shown)).key_id != second.id
+            except ServiceError as error:
+                return error.code == "unauthorised"
+
+        assert await is_refused(token)
+        keys[second.id] = second
+        await asyncio.sleep(access.NEW_S)
+        assert looks == 1
+        assert not await is_refused(token)
+        assert looks == 2
+        stranger = new_key("nobody's", Scope.ADMIN)[1]
+        assert all([await is_refused(shown) for shown in (stranger, "hr_", "", stranger) * 50])
+        assert looks <= 3  # however many are tried in a moment
+
+    asyncio.run(story())

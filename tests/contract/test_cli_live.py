@@ -90,6 +90,11 @@ def test_questions(shell: Shell, city: Path) -> None:
     shown = shell("cut", "city")
     assert "the only minimum cut" in shown
     assert {"s-a", "b-t"} <= set(shown.split())
+    assert [line.split() for line in shown.splitlines()[-3:]] == [
+        ["EDGE", "OF", "THE", "CUT", "PAYS"],
+        ["s-a", "3"],
+        ["b-t", "2"],
+    ]
     assert "headrace: source_is_sink: " in shell("cut", "city", "--source", "s", "--sink", "s", expect=REFUSED)
 
 
@@ -167,6 +172,13 @@ def test_the_cheapest_flow(shell: Shell, tmp_path: Path) -> None:
     found = shell.json("min-cost", "priced", *ends, "--value", "4", "--flow")
     assert (found["cost"], found["value"], found["maximum"]) == (Decimal("-0.5"), 4, 5)
     assert found["flow"] == {"edges": ["dear", "cheap"], "flow": [1, 3], "acyclic": False}
-    shown = shell("min-cost", "priced", *ends)
+    shown = shell("min-cost", "priced", *ends, "--paths", "1")
+    assert "s     t        3  cheap" in shown
+    assert "EDGE OF A CYCLE" not in shown
+    paths = shell.json("min-cost", "priced", *ends, "--paths", "2")["paths"]
+    assert (paths["amount"], paths["edges"]) == ([3, 2], ["cheap", "dear"])
+    file.write_text("tail,head,capacity,id,cost\ns,t,2,way,1\ns,a,1,out,-3\na,s,1,back,1\n")
+    shell("load", "round", str(file))
+    assert "EDGE OF A CYCLE" in shell("min-cost", "round", *ends, "--paths", "1")
     assert "potentials prove 2" in shown
     assert "infeasible" in shell("min-cost", "priced", *ends, "--value", "9", expect=REFUSED)

@@ -26,6 +26,7 @@ MANY = 20_000
 """Edges, more than are written at a time."""
 
 FIELDS = ["value", "cut", "flow", "terminals", "paths"]
+COST_FIELDS = ["value", "cost", "flow", "terminals", "dual", "paths"]
 QUESTION = {"fields": FIELDS, "paths": {"top": 7}}
 OF_ONE_ASKING = ("timings_ms", "mode", "reason", "counters")
 """What two answers to a question need not have in common."""
@@ -55,6 +56,15 @@ GRAPHS: dict[str, dict[str, Any]] = {
         "edge_ids": [2**62, 7, 0],
         "source": 10,
         "sink": 30,
+    },
+    "priced": {
+        "tail": ["s", "s", "a", 'é"', "a"],
+        "head": ["a", 'é"', "t", "t", 'é"'],
+        "capacity": [3, 2.5, 4, 2, 1],
+        "undirected": [False, True, False, False, True],
+        "cost": [-1, 0.25, 2, "1.125", 0],
+        "source": "s",
+        "sink": "t",
     },
     "many": {"tail": [0] * MANY, "head": [*range(1, MANY + 1)], "capacity": [1] * MANY, "source": 0, "sink": MANY},
     "nothing": {"n_vertices": 2, "tail": [], "head": [], "capacity": [], "source": 0, "sink": 1},
@@ -124,28 +134,30 @@ def of_arrow(content: bytes) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     for table in tables:
         table.validate(full=True)
         place = table.schema.metadata[b"table"].decode()
-        place = "".join(
-            f"{part}." for part in place.split(".") if part in ("cut", "flow", "terminals", "paths", "cover")
-        )
+        place = "".join(f"{part}." for part in place.split(".") if part in MEMBERS)
         for name in table.column_names:
             columns["edge_ids" if name == "edge_id" else place + name] = table.column(name).to_pylist()
     return answer, columns
 
 
 READ = {NPZ: of_npz, ARROW: of_arrow}
+MEMBERS = frozenset({"cut", "flow", "terminals", "paths", "cycles", "cover", "dual"})
 UNITS = frozenset({"pays", "source_pays", "sink_pays", "flow", "supplied", "delivered", "amount", "capacity"})
+PRICES = frozenset({"potential", "cost"})
+"""In units of the costs' decimals."""
 
 
 def together(answer: dict[str, Any], columns: Mapping[str, list[Any]]) -> dict[str, Any]:
     """As the JSON answer has it."""
     decimals = answer.pop("decimals")
+    scales = dict.fromkeys(UNITS, decimals) | dict.fromkeys(PRICES, answer.pop("cost_decimals", 0))
     unlimited = columns.get("unlimited", [])
     for name, column in columns.items():
         *places, last = name.split(".")
         member = answer
         for place in places:
             member = member[place]
-        member[last] = [Decimal(units) / 10**decimals for units in column] if last in UNITS else column
+        member[last] = [Decimal(units) / 10 ** scales[last] for units in column] if last in scales else column
     if unlimited:
         answer["capacity"] = [
             "inf" if no else amount for no, amount in zip(answer.pop("unlimited"), answer["capacity"], strict=True)
@@ -185,6 +197,24 @@ def test_a_matching_in_each_form(http: httpx.Client, accept: str) -> None:
         assert same(together(*READ[accept](asked(http, f"{name}/matching", accept, body))), told), name
 
 
+@pytest.mark.parametrize("accept", [NPZ, ARROW])
+def test_a_cheapest_flow_in_each_form(http: httpx.Client, accept: str) -> None:
+    many = GRAPHS["many"] | {"cost": [i % 7 for i in range(MANY)]}
+    assert http.put("/v1/graphs/many-priced", json=many).status_code in (200, 201)
+    whole = {"fields": COST_FIELDS, "value": 2.5, "flow": {"zeros": True}}
+    questions = [
+        ("priced", whole),
+        ("priced", {}),
+        ("priced", {"fields": ["dual"]}),
+        ("many-priced", whole | {"value": 1}),
+    ]
+    for name, body in questions:
+        told = json.loads(asked(http, f"{name}/min-cost-flow", JSON, body), parse_float=Decimal)
+        assert "cost_decimals" not in told
+        read = together(*READ[accept](asked(http, f"{name}/min-cost-flow", accept, body)))
+        assert same(read, told), (name, body)
+
+
 def test_caps_in_each_form(http: httpx.Client) -> None:
     body = {"sources": ["s"], "sinks": ["t", "a"], "supply": [1.5], "demand": ["inf", 0.5], "fields": FIELDS}
     told = json.loads(asked(http, "labelled/max-flow", JSON, body), parse_float=Decimal)
@@ -215,7 +245,8 @@ def test_a_page_of_the_whole_graph_is_a_graph(http: httpx.Client, name: str, acc
 
 def test_what_cannot_be_answered_is_refused_before_any_work(http: httpx.Client) -> None:
     before = len(http.get("/v1/jobs").json()["jobs"])
-    for method, path in (("POST", "max-flow"), ("POST", "min-cut"), ("POST", "matching"), ("GET", "capacities")):
+    asked = [("POST", path) for path in ("max-flow", "min-cut", "matching", "min-cost-flow")] + [("GET", "capacities")]
+    for method, path in asked:
         response = http.request(method, f"/v1/graphs/plain/{path}", headers={"Accept": "image/png, text/html;q=0.9"})
         assert ARROW in check_problem(response, "not_acceptable")["detail"]
     assert len(http.get("/v1/jobs").json()["jobs"]) == before
@@ -322,6 +353,26 @@ class TestClient:
         assert client.graph("labelled").capacities().undirected == [False, True, False, False, True]
         pairs = client.put_graph("two", tail=["A", "B"], head=["x", "y"], capacity=[1, 1])
         assert pairs.matching().pairs == {"A": "x", "B": "y"}
+
+    def test_cheapest_flows(self, client: Client) -> None:
+        """Costs have decimals of their own."""
+        for job in (False, True):
+            graph, fields = client.graph("priced"), ["flow", "dual"]
+            found = (
+                graph.min_cost_flow(wait=False, fields=fields).wait(60) if job else graph.min_cost_flow(fields=fields)
+            )
+            assert found.flow is not None
+            assert found.dual is not None
+            assert found.terminals is not None
+            assert isinstance(found.flow.flow.units, np.ndarray)
+            assert (found.flow.flow.decimals, found.dual.potential.decimals) == (1, 3)
+            assert sum(found.terminals.delivered) == found.value == Decimal("5.5")
+            costs = dict(zip(range(5), map(Decimal, ("-1", "0.25", "2", "1.125", "0")), strict=True))
+            flows = zip(found.flow.edges, found.flow.flow, strict=True)
+            assert sum(costs[int(edge)] * abs(amount) for edge, amount in flows) == found.cost
+            assert dict(zip(found.dual.vertices, found.dual.potential, strict=True))["s"] <= 0
+        plain = client.graph("priced").min_cost_flow(value=1)
+        assert (plain.flow, plain.dual) == (None, None)
 
     def test_a_job(self, client: Client) -> None:
         for name in ("plain", "many"):

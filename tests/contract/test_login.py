@@ -58,6 +58,8 @@ def test_a_person_types_the_key_once(api: Api) -> None:
     assert (form.status_code, form.headers["www-authenticate"]) == (401, "Bearer")
     action, to = re.search(r'action="([^"]+)".*name="next" value="([^"]+)"', form.text).groups()  # type: ignore[union-attr]  # there is a form
     assert (action, unescape(to)) == ("/login", wanted)
+    assert f"logged in for {SESSION_S // 3600} hours" in form.text
+    assert '<input name="username" value="API key" autocomplete="username" hidden>' in form.text  # password managers
     sent = log_in(api, key, next=unescape(to))
     assert (sent.status_code, sent.headers["location"]) == (303, wanted)
     page = api.http.get(sent.headers["location"], headers=HTML | SENT)
@@ -175,6 +177,9 @@ def test_it_ends_with_its_key(api: Api) -> None:
     api.fakes.api_keys.keys[key_id] = revoked
     forget(api)
     check_problem(api.http.get("/v1/graphs", headers=SENT), "unauthorised")
+    over = "This session is over: log in again."
+    assert over in api.http.get("/status", headers=HTML | SENT).text
+    assert over not in httpx.get(f"{api.http.base_url}/status", headers=HTML | TYPED, trust_env=False).text
     del api.fakes.api_keys.keys[key_id]
     make_key(api)
     check_problem(api.http.get("/v1/graphs", headers=SENT), "unauthorised")

@@ -134,6 +134,61 @@ def test_cycles_that_pay(http: httpx.Client) -> None:
     assert "costs less than nothing" in detail
 
 
+def test_paths_of_the_cheapest_flow(http: httpx.Client, city: str) -> None:
+    answer = ask(http, city, fields=["paths"])
+    assert answer["paths"] == {
+        "source": ["s", "s", "s"],
+        "sink": ["t", "t", "t"],
+        "amount": [2, 2, 2],
+        "offsets": [0, 3, 5, 7],
+        "edges": ["a", "c", "e", "a", "d", "b", "e"],
+        "of": 3,
+        "rest": 0,
+    }
+    assert answer["cycles"] == {"edges": [], "flow": []}
+    assert answer["terminals"]["delivered"] == [6]
+    assert "flow" not in answer
+    most = ask(http, city, fields=["paths"], paths={"top": 1}, value=5)["paths"]
+    assert (most["amount"], most["of"], most["rest"]) == ([2], 3, 3)
+    for top in (0, 1_000_001, True, "2"):
+        refused = http.post(f"{city}/min-cost-flow", json={"fields": ["paths"], "paths": {"top": top}})
+        assert refusal(refused)[:2] == (422, "invalid_body"), top
+
+
+def test_paths_lead_between_each_pair_of_terminals(http: httpx.Client) -> None:
+    """Two depots and two shops, the nearer one is cheaper; the cycle that pays is beside the paths, edge by edge."""
+    content = {
+        "tail": ["A", "A", "B", "B", "x", "y"],
+        "head": ["X", "Y", "X", "Y", "y", "x"],
+        "capacity": [9, 9, 9, 9, 2.5, 4],
+        "cost": [1, 5, 4, 2, -3, 1],
+        "edge_ids": ["AX", "AY", "BX", "BY", "xy", "yx"],
+    }
+    graph = put(http, "depots", content)
+    ends: dict[str, Any] = {"sources": ["A", "B"], "sinks": ["X", "Y"], "supply": [5, 4], "demand": [3, 6]}
+    answer = ask(http, graph, **ends, fields=["flow", "paths"])
+    paths = answer["paths"]
+    found = list(zip(paths["source"], paths["sink"], paths["amount"], paths["edges"], strict=True))
+    assert found == [("B", "Y", 4, "BY"), ("A", "X", 3, "AX"), ("A", "Y", 2, "AY")]
+    assert answer["cycles"] == {"edges": ["xy", "yx"], "flow": [Decimal("2.5"), Decimal("2.5")]}
+    flow = dict(zip(answer["flow"]["edges"], answer["flow"]["flow"], strict=True))
+    assert flow == {"AX": 3, "AY": 2, "BY": 4, "xy": Decimal("2.5"), "yx": Decimal("2.5")}
+    with Client(str(http.base_url)) as client:
+        told = client.graph("depots").min_cost_flow(**_sdk(ends), fields=["paths"], top=2)
+    assert told.paths is not None
+    assert [(path.source, path.sink, path.amount, tuple(path.edges)) for path in told.paths] == [
+        ("B", "Y", 4, ("BY",)),
+        ("A", "X", 3, ("AX",)),
+    ]
+    assert (told.paths.of, told.paths.rest) == (3, 2)
+    assert told.cycles is not None
+    assert dict(zip(told.cycles.edges, told.cycles.flow, strict=True)) == {"xy": Decimal("2.5"), "yx": Decimal("2.5")}
+
+
+def _sdk(ends: dict[str, Any]) -> dict[str, Any]:
+    return {name.removesuffix("s") if name in ("sources", "sinks") else name: given for name, given in ends.items()}
+
+
 def test_a_flow_without_bound_has_a_cheapest_one_of_each_value(http: httpx.Client) -> None:
     content = {"tail": [0, 0], "head": [1, 1], "capacity": ["inf", 3], "cost": [5, 2], "source": 0, "sink": 1}
     graph = put(http, "wide", content)

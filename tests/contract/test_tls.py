@@ -15,6 +15,7 @@ import httpx
 import pytest
 import redis
 import uvicorn
+from headrace import Client, ConnectionFailed, Retry
 
 from service.api.http.server import config
 from service.settings import Settings
@@ -53,6 +54,41 @@ def test_the_api_over_tls(certificate: tuple[Path, Path], redis_url: str) -> Non
         assert "max-age" in response.headers["strict-transport-security"]
         with httpx.Client(base_url=http.base_url, trust_env=False) as stranger, pytest.raises(httpx.ConnectError):
             stranger.get("/livez")
+
+
+def test_the_client_over_tls(certificate: tuple[Path, Path], redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told of the certificate by option or environment; and what it says to who mixes up http and https, or trusts
+    nobody who has signed it."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    once = Retry(attempts=1)
+
+    def refused(url: str) -> str:
+        with Client(url, retry=once) as client, pytest.raises(ConnectionFailed) as error:
+            client.graphs()
+        return str(error.value)
+
+    with over_tls(certificate, redis_url) as http:
+        url = str(http.base_url).rstrip("/")
+        assert "verify=, or SSL_CERT_FILE of the environment, names certificates" in refused(url)
+        assert refused(url.replace("https", "http")).endswith("Does it speak https?")
+        with Client(url, verify=certificate[0], retry=once) as client:
+            assert client.graphs() == ()
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+        with Client(url, retry=once) as client:
+            assert client.graphs() == ()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        answering = threading.Thread(target=_answer_plainly, args=(listener,))
+        answering.start()
+        assert "does it speak http, without the s?" in refused(f"https://127.0.0.1:{listener.getsockname()[1]}")
+        answering.join()
+
+
+def _answer_plainly(listener: socket.socket) -> None:
+    """As a server of plain http answers to a greeting of TLS."""
+    connection, _ = listener.accept()
+    with connection:
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 def test_a_session_over_tls(certificate: tuple[Path, Path], redis_url: str) -> None:

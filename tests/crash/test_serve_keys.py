@@ -31,7 +31,7 @@ def test_another_host_needs_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     command = serve_command(tmp_path, "--host", "0.0.0.0", "--port", "0")
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 1
-    assert "headrace keys create" in done.stderr
+    assert f"`headrace keys create NAME --scope admin --data-dir {tmp_path}`" in done.stderr
     token = keys(tmp_path, "create", "test", "--scope", "admin")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:

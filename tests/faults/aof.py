@@ -20,8 +20,10 @@ from tests.faults.history import LOAD_UNIT, Edges
 
 CANCELLED: Final = b"cancelled"
 ENDED: Final = frozenset({"succeeded", "failed", "cancelled"})
-ROW_BYTES: Final = 17
+ROW: Final = "qq?"
 """Of a change: an edge and its capacity as int64, and whether it is closed as one byte, column by column."""
+COST_ROW: Final = "qq"
+"""Of a change of costs: an edge and its cost."""
 
 Words = list[bytes]
 
@@ -39,6 +41,8 @@ class Commit:
     """The job whose outcome was written with it."""
     order: int = 0
     """Place of its transaction in the file."""
+    cost_rows: list[int] = field(default_factory=list)
+    costs: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -242,7 +246,7 @@ def _pairs(words: Words) -> dict[bytes, bytes]:
 
 
 def read_edges(data: bytes) -> Edges:
-    """The graph as it was loaded: an Arrow stream with three columns, and a fourth if edges were closed then.
+    """The graph as it was loaded: an Arrow stream of three columns, and more if edges were closed then or have costs.
 
     The histories have no names and no fractions.
     """
@@ -252,7 +256,10 @@ def read_edges(data: bytes) -> Edges:
         raise ValueError(f"nobody loaded such a graph: {metadata}")
     tail, head, capacity = (table.column(name).to_pylist() for name in ("tail", "head", "capacity"))
     closed = table.column("closed").to_pylist() if "closed" in table.column_names else None
-    edges = Edges(int(metadata[b"n_vertices"]), tail, head, capacity, closed)
+    cost = table.column("cost").to_pylist() if "cost" in table.column_names else None
+    if metadata.get(b"cost_decimals", b"0") != b"0":
+        raise ValueError(f"nobody loaded a graph with such costs: {metadata}")
+    edges = Edges(int(metadata[b"n_vertices"]), tail, head, capacity, closed, cost)
     if (metadata[b"source"], metadata[b"sink"]) != (b"0", b"%d" % edges.sink):
         raise ValueError(f"nobody loaded a graph with these ends: {metadata}")
     return edges
@@ -262,11 +269,20 @@ def read_entry(words: Words) -> Commit:
     """The words of an XADD to a log. Raises ValueError unless the entry is whole and counts its own rows."""
     start = next(i for i in range(2, len(words)) if words[i].endswith(b"-0") and words[i][:-2].isdigit())
     fields = _pairs(words[start + 1 :])
-    raw = zstandard.ZstdDecompressor().decompress(fields[b"change"])
-    k, rest = divmod(len(raw), ROW_BYTES)
     applied = json.loads(fields[b"applied"])
-    if rest or applied["applied"] != k:
-        raise ValueError(f"{len(raw)} bytes are not the {applied['applied']} rows that {words[start]!r} applied")
-    columns = struct.unpack(f"<{k}q{k}q{k}?", raw)
-    own, closed = list(columns[k : 2 * k]), list(columns[2 * k :])
-    return Commit(int(words[start][:-2]), applied["key"], list(columns[:k]), own, closed)
+    rows, own, closed = _columns(fields[b"change"], ROW)
+    cost_rows, costs = _columns(fields[b"costs"], COST_ROW) if b"costs" in fields else ([], [])
+    if applied["applied"] != len({*rows, *cost_rows}):
+        raise ValueError(f"{rows} and {cost_rows} are not the {applied['applied']} rows that {words[start]!r} applied")
+    version = int(words[start][:-2])
+    return Commit(version, applied["key"], rows, own, closed, cost_rows=cost_rows, costs=costs)
+
+
+def _columns(data: bytes, row: str) -> list[list[Any]]:
+    """Columns one behind the other, of the types in `row`. Raises ValueError unless the rows are whole."""
+    raw = zstandard.ZstdDecompressor().decompress(data)
+    k, rest = divmod(len(raw), struct.calcsize(f"<{row}"))
+    if rest:
+        raise ValueError(f"{len(raw)} bytes are no whole number of rows")
+    values = struct.unpack("<" + "".join(f"{k}{kind}" for kind in row), raw)
+    return [list(values[i * k : (i + 1) * k]) for i in range(len(row))]

@@ -12,8 +12,18 @@ from typing import Any, Final
 import httpx
 
 from tests.faults.exports import READERS, read_export
-from tests.faults.history import History, Look, Op
-from tests.faults.questions import COPIES, KINDS, LIMITS_S, earlier_version, even_vertices, random_batch, random_edges
+from tests.faults.history import LOAD_UNIT, History, Look, Op
+from tests.faults.questions import (
+    COPIES,
+    KINDS,
+    LIMITS_S,
+    earlier_version,
+    even_vertices,
+    fitting,
+    random_batch,
+    random_edges,
+    random_prices,
+)
 
 CLIENTS: Final = 4
 QUESTIONS: Final = 14
@@ -52,9 +62,7 @@ class Client:
             graph = self._rng.choice(self._graphs)
             if self._rng.random() < COPIES:
                 graph = self._history.twins[graph]
-            if kind.startswith("matching") and self._history.shapes[graph].kind == "any":
-                kind = kind.replace("matching", "max-flow")
-            self.ask(kind, graph)
+            self.ask(fitting(kind, self._history.shapes[graph]), graph)
 
     def close(self) -> None:
         self._http.close()
@@ -64,8 +72,8 @@ class Client:
         keyed = how != "unkeyed"
         if name == "put":
             op = self._load(graph, how)
-        elif name == "patch":
-            op = self._patch(graph, how)
+        elif name in ("patch", "costs"):
+            op = self._patch(name, graph, how)
         elif name == "restore":
             op = self._restore(graph, how)
         elif name == "copy":
@@ -98,12 +106,13 @@ class Client:
         op = self._begin("put", graph, keyed=how != "unkeyed", number=number, edges=edges)
         return self._send(op, "PUT", "", edges.body(), how)
 
-    def _patch(self, graph: str, how: str) -> Op:
-        number = self._history.number()
-        batch = random_batch(self._rng, number, self._history.shapes[graph])
+    def _patch(self, kind: str, graph: str, how: str) -> Op:
+        number, path = self._history.number(), "/costs" if kind == "costs" else "/capacities"
+        draw = random_prices if kind == "costs" else random_batch
+        batch = draw(self._rng, number, self._history.shapes[graph])
         if_match = self._versions.get(graph) if how == "if-match" else None
-        op = self._begin("patch", graph, keyed=how != "unkeyed", number=number, batch=batch, if_match=if_match)
-        return self._send(op, "PATCH", "/capacities", {"batch": batch}, how)
+        op = self._begin(kind, graph, keyed=how != "unkeyed", number=number, batch=batch, if_match=if_match)
+        return self._send(op, "PATCH", path, {"batch": batch}, how)
 
     def _restore(self, graph: str, how: str) -> Op:
         known = self._versions.get(graph, 1)
@@ -122,9 +131,10 @@ class Client:
         version = self._versions.get(graph) if how == "min-version" else None
         limit_s = self._rng.choice(LIMITS_S) if how == "limited" else None
         form = how if kind == "export" else None
+        value = self._rng.randint(0, LOAD_UNIT) if kind == "min-cost-flow" and self._rng.random() < 0.5 else None
         keyed = how == "keyed" or (how in AS_JOBS and self._rng.random() < 0.5)
         while True:
-            op = self._begin(kind, graph, keyed=keyed, min_version=version, limit_s=limit_s, format=form)
+            op = self._begin(kind, graph, keyed=keyed, min_version=version, limit_s=limit_s, format=form, value=value)
             if kind == "capacities":
                 self._send(op, "GET", "/capacities?limit=100000")
             elif kind == "export":
@@ -136,10 +146,12 @@ class Client:
             time.sleep(RETRY_S)
 
     def _question(self, op: Op) -> dict[str, Any]:
-        body: dict[str, Any] = {"min_version": op.min_version, "time_limit_s": op.limit_s}
+        body: dict[str, Any] = {"min_version": op.min_version, "time_limit_s": op.limit_s, "value": op.value}
         body = {name: value for name, value in body.items() if value is not None}
         if op.kind == "max-flow":
             return body | {"fields": ["value", "cut"]}
+        if op.kind == "min-cost-flow":
+            return body | {"fields": ["flow", "dual", "paths"]}
         shape = self._history.shapes[op.graph]
         if shape.kind == "two-sided":
             body["left"] = even_vertices(shape)

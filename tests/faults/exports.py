@@ -18,13 +18,15 @@ from tests.faults.history import SOURCE
 from tests.faults.model import State
 
 Columns = dict[str, Any]
-"""`n_vertices`, `tail`, `head`, `capacity`, `closed` (None where the format does not have it), `source`, `sink`."""
+"""`n_vertices`, `tail`, `head`, `capacity`, `closed` (None where the format does not have it), `source`, `sink`, and
+`cost` if the graph has costs."""
 
 
 def read_npz(content: bytes) -> Columns:
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         columns = {name: arrays[name].tolist() for name in arrays.files}
-    _refuse(columns.pop("undirected"), columns.pop("unlimited", None), columns.pop("decimals"))
+    places = columns.pop("decimals"), columns.pop("cost_decimals", 0)
+    _refuse(columns.pop("undirected"), columns.pop("unlimited", None), *places)
     closed = columns.pop("closed", None) or [False] * len(columns["tail"])
     return columns | {"closed": closed}
 
@@ -33,7 +35,8 @@ def read_arrow(content: bytes) -> Columns:
     table: Any = pa.ipc.open_stream(content).read_all()
     columns = table.to_pydict()
     said = {name.decode(): value.decode() for name, value in table.schema.metadata.items()}
-    _refuse(said["undirected"] != "false", columns.pop("unlimited", None), int(said["decimals"]))
+    places = int(said["decimals"]), int(said.get("cost_decimals", "0"))
+    _refuse(said["undirected"] != "false", columns.pop("unlimited", None), *places)
     closed = columns.pop("closed", None) or [False] * len(columns["tail"])
     return columns | {"closed": closed} | {name: int(said[name]) for name in ("n_vertices", "source", "sink")}
 
@@ -51,9 +54,9 @@ def read_dimacs(content: bytes) -> Columns:
     return columns | {"n_vertices": int(problem[2]), "source": ends["s"], "sink": ends["t"]}
 
 
-def _refuse(undirected: Any, unlimited: Any, decimals: Any) -> None:
-    """The histories have no undirected edges, none without limit, and whole amounts alone."""
-    if np.any(undirected) or np.any(unlimited or False) or decimals:
+def _refuse(undirected: Any, unlimited: Any, *decimals: Any) -> None:
+    """The histories have no undirected edges, none without limit, and whole amounts and costs alone."""
+    if np.any(undirected) or np.any(unlimited or False) or any(decimals):
         raise ValueError(f"nobody loaded such a graph: {undirected}, {decimals} decimals")
 
 
@@ -84,6 +87,8 @@ def export_faults(body: Columns, state: State) -> list[str]:
     edges, closed = state.edges, state.closed.tolist()
     right = {"n_vertices": edges.n_vertices, "tail": edges.tail, "head": edges.head, "source": SOURCE}
     right |= {"sink": edges.sink, "version": state.version, "closed": closed, "capacity": state.own.tolist()}
+    if body["closed"] is not None and state.cost is not None:
+        right |= {"cost": state.cost.tolist()}
     if body["closed"] is None:
         right |= {"closed": None, "capacity": state.effective.tolist()}
     names = sorted(body.keys() | right.keys())

@@ -30,6 +30,8 @@ class Edges:
     capacity: list[int]
     closed: list[bool] | None = None
     """Edges that let nothing through, which only a copy begins with."""
+    cost: list[int] | None = None
+    """What a unit of flow costs on each edge; None for a graph without costs."""
 
     @property
     def sink(self) -> int:
@@ -48,6 +50,8 @@ class Shape:
     """"two-sided": each edge joins an even and an odd vertex; "left to right": it leads from the even one."""
     n_edges: int = 0
     """0: a few."""
+    is_priced: bool = False
+    """Its edges have costs. That of edge 1 is the number of the last batch of costs."""
 
     @property
     def is_large(self) -> bool:
@@ -73,7 +77,7 @@ class Op:
     """What it asks about; what a copy makes."""
     invoked_at: float
     number: int = 0
-    """Of the load, copy, batch or restore; 0 for a question that changes nothing."""
+    """Of the load, copy, batch of capacities or costs, or restore; 0 for a question that changes nothing."""
     request: str = ""
     """The request id of all its tries, which no other question has."""
     edges: Edges | None = None
@@ -89,6 +93,8 @@ class Op:
     min_version: int | None = None
     limit_s: float | None = None
     """The question's `time_limit_s`."""
+    value: int | None = None
+    """That the cheapest flow was asked for; None: as much as can flow."""
     answered_at: float = float("inf")
     tries: int = 0
     status: int | None = None

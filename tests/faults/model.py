@@ -17,6 +17,8 @@ from tests.faults.history import BATCH_UNIT, LOAD_UNIT, SOURCE, Cut, Edges, Hist
 
 Own: TypeAlias = NDArray[np.int64]
 Closed: TypeAlias = NDArray[np.bool_]
+Values: TypeAlias = tuple[Own, Closed, Own | None]
+"""Capacities, which edges are closed, and costs if there are any."""
 Marks: TypeAlias = tuple[int, int, int]
 """Load, batch and version that an answer names."""
 
@@ -42,6 +44,8 @@ class State:
     """Place of its commit in the log."""
     n_changed: int = 0
     """Edges that are not as they were at the version before."""
+    cost: Own | None = None
+    """int64[m]; None for a graph without costs."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -56,6 +60,15 @@ class State:
     def marks(self) -> Marks:
         """States of one name with equal marks have equal capacities: each batch has a mark of its own."""
         return int(self.own[0]) // LOAD_UNIT, int(self.own[1]) // BATCH_UNIT, self.version
+
+    @property
+    def price_mark(self) -> int | None:
+        """The last batch of costs, which pages and files of the graph name by the cost of edge 1."""
+        return None if self.cost is None else int(self.cost[1])
+
+    @property
+    def values(self) -> Values:
+        return self.own, self.closed, self.cost
 
     @property
     def effective(self) -> Own:
@@ -135,7 +148,8 @@ class _Builder:
         place = 0 if not states else states[-1].load + 1
         edges = load.edges if op.edges is None else op.edges
         own, closed = np.array(edges.capacity, np.int64), np.array(edges.closed or [False] * len(edges.tail))
-        state = State(place, 1, edges, own, closed, op, order=load.order)
+        cost = None if edges.cost is None else np.array(edges.cost, np.int64)
+        state = State(place, 1, edges, own, closed, op, order=load.order, cost=cost)
         if op.kind == "copy":
             self._copied(op, state)
         self._made(op, state, f"load {op.number}")
@@ -144,8 +158,7 @@ class _Builder:
             change = self._change(load, commit, state)
             if change is None:
                 return
-            op, own, closed = change
-            state = self._committed_as(load, commit, op, own, closed)
+            state = self._committed_as(load, commit, *change)
         if load.deleted:
             self.model.absences[load.graph].append(place)
 
@@ -169,27 +182,29 @@ class _Builder:
         if not found and self._history.survives(op):  # else what was copied may have been cut off
             self._fault(f"wrong: copy {op.number} is no version of {op.source}")
 
-    def _change(self, load: Load, commit: Commit, state: State) -> tuple[Op, Own, Closed] | None:
+    def _change(self, load: Load, commit: Commit, state: State) -> tuple[Op, Values] | None:
         """Who asked for a commit, and what the graph is to be after it; None if nobody did."""
         if commit.version != state.version + 1:
             self._fault(f"wrong: version {commit.version} of load {load.number} follows {state.version}")
         op = self._asked(commit.job)
         number = dict(zip(commit.rows, commit.own, strict=True)).get(1, -1) // BATCH_UNIT
+        if not commit.rows:
+            number = dict(zip(commit.cost_rows, commit.costs, strict=True)).get(1, -1)
         if op is None:
             op = self._by_number.get(number)
-        if op is None or op.graph != load.graph or op.kind not in ("patch", "restore"):
+        if op is None or op.graph != load.graph or op.kind not in ("patch", "costs", "restore"):
             self._fault(f"wrong: batch {number} in load {load.number} is nobody's")
             return None
-        if op.kind == "patch":
+        if op.kind != "restore":
             assert op.batch is not None
-            return op, *apply(state.own, state.closed, op.batch)
+            return op, apply(state.values, op.batch) if op.kind == "patch" else reprice(state.values, op.batch)
         found = [past for past in self.model.states[load.graph] if (past.load, past.version) == (state.load, op.target)]
         if not found:
             self._fault(f"wrong: {op.number} of {load.graph} led back to version {op.target}, which there was not")
             return None
-        return op, found[0].own, found[0].closed
+        return op, found[0].values
 
-    def _committed_as(self, load: Load, commit: Commit, op: Op, own: Own, closed: Closed) -> State:
+    def _committed_as(self, load: Load, commit: Commit, op: Op, values: Values) -> State:
         """The state after a commit, which must say what it does, and be done by the right job."""
         before, what = self.model.states[load.graph][-1], f"batch {op.number}" if op.batch else f"restore {op.number}"
         if op.key is not None and op.key != commit.key:
@@ -198,11 +213,19 @@ class _Builder:
             self._fault(f"wrong: {what} was done by job {commit.job}, not by {op.jobs}")
         if op.if_match is not None and op.if_match != commit.version - 1:
             self._fault(f"wrong: {what} asked for version {op.if_match}, made {commit.version}")
+        own, closed, cost = values
         rows = np.flatnonzero((own != before.own) | (closed != before.closed))
         logged = list(zip(commit.rows, commit.own, commit.closed, strict=True))
-        if list(zip(rows.tolist(), own[rows].tolist(), closed[rows].tolist(), strict=True)) != logged:
+        right = list(zip(rows.tolist(), own[rows].tolist(), closed[rows].tolist(), strict=True)) == logged
+        if cost is not None and before.cost is not None:
+            costly = np.flatnonzero(cost != before.cost)
+            right &= (costly.tolist(), cost[costly].tolist()) == (commit.cost_rows, commit.costs)
+            rows = np.union1d(rows, costly)
+        if not right or (cost is None and commit.cost_rows):
             self._fault(f"wrong: version {commit.version} of load {load.number} is not what was asked for")
-        state = State(before.load, commit.version, before.edges, own, closed, before.put, op, commit.order, len(rows))
+        state = State(
+            before.load, commit.version, before.edges, own, closed, before.put, op, commit.order, len(rows), cost
+        )
         self._made(op, state, what)
         return state
 
@@ -210,7 +233,10 @@ class _Builder:
 def _equal(one: State, other: State) -> bool:
     same_ends = (one.edges.tail, one.edges.head) == (other.edges.tail, other.edges.head)
     same_size = one.edges.n_vertices == other.edges.n_vertices
-    return same_ends and same_size and np.array_equal(one.own, other.own) and np.array_equal(one.closed, other.closed)
+    same_own = np.array_equal(one.own, other.own) and np.array_equal(one.closed, other.closed)
+    if one.cost is None or other.cost is None:
+        return same_ends and same_size and same_own and one.cost is other.cost
+    return same_ends and same_size and same_own and np.array_equal(one.cost, other.cost)
 
 
 def _was_asked_again_after(cuts: list[Cut], op: Op) -> bool:
@@ -219,9 +245,9 @@ def _was_asked_again_after(cuts: list[Cut], op: Op) -> bool:
     return any(look.asked_at >= cut.began_at for cut in taking for look in op.again)
 
 
-def apply(own: Own, closed: Closed, batch: list[dict[str, Any]]) -> tuple[Own, Closed]:
-    """The capacities after a batch; new arrays."""
-    own, closed = own.copy(), closed.copy()
+def apply(values: Values, batch: list[dict[str, Any]]) -> Values:
+    """The capacities after a batch, as new arrays, and the costs, which stay as they are."""
+    own, closed, cost = values[0].copy(), values[1].copy(), values[2]
     for operation in batch:
         for i, row in enumerate(operation["edges"]):
             if "set" in operation:
@@ -230,4 +256,21 @@ def apply(own: Own, closed: Closed, batch: list[dict[str, Any]]) -> tuple[Own, C
                 own[row] += operation["add"][i]
             else:
                 closed[row] = operation["op"] == "close"
-    return own, closed
+    return own, closed, cost
+
+
+def reprice(values: Values, batch: list[dict[str, Any]]) -> Values:
+    """The costs after a batch of costs, as a new array; all else stays as it is. A graph without costs gets none."""
+    own, closed, before = values
+    if before is None:
+        return values
+    cost = before.copy()
+    for operation in batch:
+        for i, row in enumerate(operation["edges"]):
+            if "set" in operation:
+                cost[row] = operation["set"][i]
+            elif "add" in operation:
+                cost[row] += operation["add"][i]
+            else:
+                cost[row] *= operation["scale"][i]
+    return own, closed, cost

@@ -1,6 +1,7 @@
 """What clients ask, drawn by chance: graphs, batches, kinds of questions."""
 
 import random
+from dataclasses import replace
 from typing import Any, Final
 
 from tests.faults.history import BATCH_UNIT, LOAD_UNIT, SOURCE, Edges, Shape
@@ -11,6 +12,11 @@ KINDS: Final = {
     "patch if-match": 8,
     "patch job": 8,
     "patch cancelled": 7,
+    "costs": 7,
+    "costs unkeyed": 2,
+    "costs if-match": 3,
+    "costs job": 3,
+    "costs cancelled": 2,
     "max-flow": 14,
     "max-flow keyed": 8,
     "max-flow min-version": 8,
@@ -23,6 +29,12 @@ KINDS: Final = {
     "matching limited": 2,
     "matching job": 3,
     "matching cancelled": 2,
+    "min-cost-flow": 5,
+    "min-cost-flow keyed": 4,
+    "min-cost-flow min-version": 3,
+    "min-cost-flow limited": 3,
+    "min-cost-flow job": 3,
+    "min-cost-flow cancelled": 3,
     "capacities": 7,
     "snapshot": 4,
     "snapshot job": 2,
@@ -49,6 +61,12 @@ KINDS: Final = {
 }
 """What is asked, and how often."""
 
+PLAIN: Final = {"costs": "patch", "min-cost-flow": "max-flow"}
+"""What is asked of a graph without costs in place of questions about them."""
+
+BRIEF: Final = ("limited", "cancelled")
+"""The only ways in which a cheapest flow of a large graph is asked for: it takes too long to be waited for."""
+
 COPIES: Final = 0.25
 """Of the questions about a graph, how many go to its copy."""
 
@@ -69,16 +87,30 @@ SIDED_VERTICES: Final = 8
 MOST_ROWS: Final = 2000
 """Of a batch for a large graph; longer columns than 1,000 travel packed."""
 
+PRICED: Final = 0.8
+COSTS: Final = (-6, 20)
+"""The least cost of a unit of flow, and the largest; cycles that cost less than nothing are among the edges."""
+
 FEW_ROWS: Final = range(2, 6)
 """Edges that every graph has."""
 
 
 def draw_shapes(rng: random.Random, seed: int) -> list[Shape]:
-    """Of the two graphs of a history: one of any shape, one that has matchings."""
-    sided = Shape(rng.choice(("two-sided", "left to right")))
-    if seed % LARGE_EVERY:
-        return [Shape(), sided]
-    return [Shape(n_edges=LARGE), sided] if rng.random() < 0.5 else [Shape(), Shape(sided.kind, LARGE)]
+    """Of the two graphs of a history: one of any shape, one that has matchings; most have costs."""
+    shapes = [Shape(), Shape(rng.choice(("two-sided", "left to right")))]
+    if seed % LARGE_EVERY == 0:
+        large = int(rng.random() >= 0.5)
+        shapes[large] = replace(shapes[large], n_edges=LARGE)
+    return [replace(shape, is_priced=rng.random() < PRICED) for shape in shapes]
+
+
+def fitting(kind: str, shape: Shape) -> str:
+    """The kind of question, or another where a graph of this shape cannot be asked it."""
+    name, _, how = kind.partition(" ")
+    if name == "matching" and shape.kind == "any":
+        return kind.replace(name, "max-flow")
+    too_large = name == "min-cost-flow" and shape.is_large and how not in BRIEF
+    return kind.replace(name, PLAIN[name]) if name in PLAIN and (too_large or not shape.is_priced) else kind
 
 
 def earlier_version(rng: random.Random, known: int) -> int:
@@ -108,19 +140,36 @@ def random_edges(rng: random.Random, number: int, shape: Shape) -> Edges:
     if shape.kind == "left to right":
         pairs = [(a, b) if a % 2 == 0 else (b, a) for a, b in pairs]
     capacity = [number * LOAD_UNIT, 0, *(rng.randint(0, 40) for _ in pairs[2:])]
-    return Edges(n, [a for a, _ in pairs], [b for _, b in pairs], capacity)
+    cost = [0, number, *(rng.randint(*COSTS) for _ in pairs[2:])] if shape.is_priced else None
+    return Edges(n, [a for a, _ in pairs], [b for _, b in pairs], capacity, cost=cost)
 
 
 def random_batch(rng: random.Random, number: int, shape: Shape) -> list[dict[str, Any]]:
     """The mark, and one to three operations on edges that every graph has."""
     batch: list[dict[str, Any]] = [{"edges": [1], "set": [number * BATCH_UNIT]}]
     for _ in range(rng.randint(1, 3)):
-        edges = rng.sample(FEW_ROWS, rng.randint(1, 3))
-        if shape.is_large:
-            edges = rng.sample(range(2, shape.n_edges), rng.choice((3, 100, MOST_ROWS)))
+        edges = _some_edges(rng, shape)
         op = rng.choice(("set", "add", "add", "add", "close", "reopen"))
         if op in ("close", "reopen"):
             batch.append({"edges": edges, "op": op})
         else:
             batch.append({"edges": edges, op: [rng.randint(0, 9) for _ in edges]})
     return batch
+
+
+def random_prices(rng: random.Random, number: int, shape: Shape) -> list[dict[str, Any]]:
+    """The mark, and one to three operations on costs."""
+    batch: list[dict[str, Any]] = [{"edges": [1], "set": [number]}]
+    for _ in range(rng.randint(1, 3)):
+        edges = _some_edges(rng, shape)
+        op = rng.choice(("set", "set", "add", "scale"))
+        batch.append(
+            {"edges": edges, op: [rng.randint(-1, 2) if op == "scale" else rng.randint(*COSTS) for _ in edges]}
+        )
+    return batch
+
+
+def _some_edges(rng: random.Random, shape: Shape) -> list[int]:
+    if shape.is_large:
+        return rng.sample(range(2, shape.n_edges), rng.choice((3, 100, MOST_ROWS)))
+    return rng.sample(FEW_ROWS, rng.randint(1, 3))

@@ -420,7 +420,7 @@ def test_what_judges_shares_no_code_with_the_service() -> None:
             modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not [module for module in modules if module.startswith(("service", "gpu_engine", "headrace"))]
             open_ += [module.removeprefix("tests.faults.") for module in modules if module.startswith("tests.faults.")]
-    assert {"model", "history", "job_checks", "matchings", "windows", "exports"} <= seen
+    assert {"model", "history", "job_checks", "matchings", "windows", "exports", "cheapest"} <= seen
 
 
 def test_an_incomplete_command_is_left_out() -> None:

@@ -7,6 +7,7 @@ anybody knew before asking.
 from collections import defaultdict
 from typing import Final
 
+from tests.faults.cheapest import cheapest_faults
 from tests.faults.exports import export_faults
 from tests.faults.history import BATCH_UNIT, LOAD_UNIT, History, Op
 from tests.faults.matchings import matching_faults
@@ -69,7 +70,7 @@ class Windows:
             self._check_refusal(op, floor)
         if not op.acknowledged:
             return None
-        if op.kind in ("snapshot", "matching"):
+        if op.kind in ("snapshot", "matching", "min-cost-flow"):
             return self._by_version(op, floor)
         named = self._named(op)
         if not named:
@@ -100,7 +101,7 @@ class Windows:
 
     def _check_taken(self, op: Op, floor: Key) -> None:
         """A copy is refused only if a graph of its name may be there."""
-        if op.code in ("already_exists", "version_conflict") and not self._possible(op, floor):
+        if op.code == "already_exists" and not self._possible(op, floor):
             self._fault("wrong", op, f"refused, but there was no graph since {floor}")
 
     def _named(self, op: Op) -> list[State]:
@@ -112,7 +113,8 @@ class Windows:
             return self._marked.get((load, rest // BATCH_UNIT, op.body["version"]), [])
         if op.kind in ("capacities", "export") and "broken" not in op.body:
             load, batch = op.body["capacity"][0] // LOAD_UNIT, op.body["capacity"][1] // BATCH_UNIT
-            return self._marked.get((load, batch, op.body["version"]), [])
+            named = self._marked.get((load, batch, op.body["version"]), [])
+            return [state for state in named if "cost" not in op.body or state.price_mark == op.body["cost"][1]]
         return []
 
     def _check_answer(self, op: Op, state: State) -> None:
@@ -123,11 +125,15 @@ class Windows:
                 self._fault("wrong", op, f"the value is {state.value}, the cut {cut}")
         elif op.kind == "capacities":
             own, closed = state.own.tolist(), state.closed.tolist()
-            if op.body["capacity"] != own or op.body["closed"] != closed:
-                self._fault("wrong", op, f"capacities are {own[:50]}, {closed[:50]}")
+            cost = None if state.cost is None else state.cost.tolist()
+            if (op.body["capacity"], op.body["closed"], op.body.get("cost")) != (own, closed, cost):
+                self._fault("wrong", op, f"capacities are {own[:50]}, {closed[:50]}, costs {cost and cost[:50]}")
         elif op.kind == "export":
             for text in export_faults(op.body, state):
                 self._fault("wrong", op, text)
+        elif op.kind == "costs":
+            if op.body["flow_states"]:
+                self._fault("wrong", op, "a change of costs solves no flow")
         elif op.kind in ("patch", "restore"):
             for solved in op.body["flow_states"]:
                 right = state.matching if solved["kind"] == "matching" else state.value
@@ -154,14 +160,16 @@ class Windows:
         return [state for state in self._states if self._may_stand(state, op, floor)]
 
     def _by_version(self, op: Op, floor: Key) -> Key | None:
-        """Judge an answer that carries no marks; two loads may have had its version."""
+        """Judge an answer that carries no marks of all it is made from; two loads may have had its version."""
         found = [state for state in self._possible(op, floor) if state.version == op.body["version"]]
         if not found:
             self._fault("wrong", op, f"no such version since {floor}")
             return None
         if op.kind == "snapshot":
             return found[0].key
-        faults = [matching_faults(op.body, state) for state in found]
+        if op.min_version is not None and op.body["version"] < op.min_version:
+            self._fault("wrong", op, f"older than min_version {op.min_version}")
+        faults = [_proof_faults(op, state) for state in found]
         if all(faults):
             self._fault("wrong", op, "; ".join(faults[0]))
         fits = [state.key for state, wrong in zip(found, faults, strict=True) if not wrong]
@@ -182,3 +190,10 @@ class Windows:
             return state.version < (op.min_version or 0)
         is_trimmed = op.target < self._model.reach[self._graph, state.load]
         return is_trimmed or state.version < op.target or "corrupt_snapshot" in self._history.faults
+
+
+def _proof_faults(op: Op, state: State) -> list[str]:
+    """What is wrong with an answer that proves itself, if it is about this state."""
+    if op.kind == "matching":
+        return matching_faults(op.body, state)
+    return cheapest_faults(op.body, op.value, state)

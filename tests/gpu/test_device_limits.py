@@ -156,10 +156,11 @@ def test_a_repair_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatc
         return report.reason
 
     def try_impatiently() -> bool:
-        state.patience.give_up_at = 2 * edges.n_edges  # whatever an earlier repair has taught
+        state.patience.least = 2 * edges.n_edges  # whatever an earlier repair has taught
         return "took longer" in repair(-1e6, 0.02)
 
     assert any(try_impatiently() for _ in range(20))
+    state.patience.least = state.patience.slow_from = 1
     assert "broken ends" in repair(1e6, 0.04)
 
 

@@ -11,19 +11,25 @@ from gpu_engine.checks.flows import prove_flow
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import BoolArray, UnitArray
+from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, BoolArray, UnitArray
 from tests.graphs import drawn
 
 CAPACITY = (3, 2, 4)
 ENDS = Terminals.of([0], [3])
 
 
-def path() -> Network:
-    """The source is 0, the sink 3; the cut is between 1 and 2.
+def path(*, shared: bool = False, undirected: bool = False) -> Network:
+    """The source is 0, the sink 3; the cut is between 1 and 2. ``shared``: an edge of no capacity goes from 1 to 0.
 
     0 --3--> 1 --2--> 2 --4--> 3
     """
-    return Network(EdgeList(4, np.arange(3, dtype=np.int32), np.arange(1, 4, dtype=np.int32), np.array(CAPACITY)))
+    tail, head, capacity = [0, 1, 2], [1, 2, 3], [*CAPACITY]
+    if shared:
+        tail, head, capacity = [*tail, 1], [*head, 0], [*capacity, 0]
+    ends = np.array(tail, np.int32), np.array(head, np.int32)
+    network = Network(EdgeList(4, *ends, np.array(capacity), undirected))
+    assert network.has_shared_links == shared
+    return network
 
 
 @dataclass
@@ -37,8 +43,16 @@ class Claim:
     source_side: BoolArray
 
     @classmethod
-    def of(cls, flow: Sequence[int], source_side: Sequence[int] = (0, 1), terminals: Terminals = ENDS) -> "Claim":
-        network = path()
+    def of(
+        cls,
+        flow: Sequence[int],
+        source_side: Sequence[int] = (0, 1),
+        terminals: Terminals = ENDS,
+        *,
+        shared: bool = False,
+        undirected: bool = False,
+    ) -> "Claim":
+        network = path(shared=shared, undirected=undirected)
         arcs = network.edge_arc[:3]
         residual = network.arc_capacity().astype(np.int64)
         residual[arcs] -= flow
@@ -56,8 +70,8 @@ class Claim:
         for v in range(4):
             self.excess[v] -= flow[self.network.row_offsets[v] : self.network.row_offsets[v + 1]].sum()
 
-    def certificate(self) -> Certificate:
-        return certify(self.network, self.terminals, self.residual, self.excess, self.source_side)
+    def certificate(self, claimed: UnitArray | None = None) -> Certificate:
+        return certify(self.network, self.terminals, self.residual, self.excess, self.source_side, claimed)
 
 
 def test_a_maximum_flow_and_its_cut_are_proven() -> None:
@@ -102,6 +116,7 @@ def nothing(claim: Claim) -> None:
     """The flow itself is at fault."""
 
 
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(
     ("flow", "source_side", "spoil", "failure"),
     [
@@ -119,14 +134,51 @@ def nothing(claim: Claim) -> None:
     ],
 )
 def test_each_condition_alone(
-    flow: Sequence[int], source_side: Sequence[int], spoil: Callable[[Claim], None], failure: str
+    flow: Sequence[int], source_side: Sequence[int], spoil: Callable[[Claim], None], failure: str, shared: bool
 ) -> None:
-    claim = Claim.of(flow, source_side)
+    claim = Claim.of(flow, source_side, shared=shared)
     spoil(claim)
     certificate = claim.certificate()
+    assert claim.certificate(claim.network.arc_capacity()) == certificate
     assert not certificate.valid
     assert len(certificate.failures) == 1, certificate.failures
     assert certificate.failures[0].startswith(failure)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("undirected", [False, True])
+def test_what_an_engine_says_of_capacities_is_not_believed(shared: bool, undirected: bool) -> None:
+    """The residuals are those of a flow through arcs of which one is as large as is said, and not as large as it is."""
+    right = Claim.of([2, 2, 2], shared=shared, undirected=undirected)
+    assert right.certificate(right.network.arc_capacity()) == Certificate(True, 2, 2)
+    for arc in range(right.network.n_arcs):
+        claim = Claim.of([2, 2, 2], shared=shared, undirected=undirected)
+        claimed = claim.network.arc_capacity()
+        claimed[arc] += 1
+        claim.residual[arc] += 1
+        assert claim.certificate(claimed) == claim.certificate()
+        assert any("do not add up" in failure for failure in claim.certificate(claimed).failures)
+
+
+def test_parallel_edges_are_added_up_whatever_an_engine_says() -> None:
+    """Both edges from 0 to 1 have as much as is said of the arc that they share, and so many arcs have a capacity."""
+    network = Network(EdgeList(2, np.zeros(2, np.int32), np.ones(2, np.int32), np.array([3, 3])))
+    claimed, ends = np.array([3, 1]), Terminals.of([0], [1])
+    flow, side = np.array([-3, 3]), np.array([True, False])
+    assert not certify(network, ends, np.array([0, 4]), flow, side, claimed).valid
+    assert certify(network, ends, np.array([0, 6]), 2 * flow, side, claimed) == Certificate(True, 6, 6)
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_an_edge_without_limit_is_never_full(said: bool) -> None:
+    claim = Claim.of([2, 2, 2])
+    claim.network.set_capacity(np.array([0]), np.array([INFINITE]))
+    claimed = claim.network.arc_capacity() if said else None
+    claim.residual[claim.network.edge_arc[0]] = INFINITE_RESIDUAL - 2
+    claim.source_side[1] = False
+    assert any("not saturated" in failure for failure in claim.certificate(claimed).failures)
+    claim.source_side[1] = True
+    assert claim.certificate(claimed) == Certificate(True, 2, 2)
 
 
 def test_caps_are_part_of_the_cut() -> None:

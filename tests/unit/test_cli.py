@@ -53,8 +53,8 @@ def test_a_service_that_is_not_there_is_named(words: list[str]) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     status, output, error = run(*words, "--url", url)
     assert (status, output) == (NOT_REACHED, "")
-    assert error.startswith(f"headrace: no service answers at {url} (")
-    assert error.endswith("Is it running? `headrace serve` starts one\n")
+    assert error.startswith(f"headrace: no connection to {url}: is it running? (")
+    assert error.endswith("); `headrace serve` starts one\n")
     assert error.count("\n") == 1
 
 
@@ -74,7 +74,8 @@ def test_a_key_that_no_header_can_hold(key: str) -> None:
     [
         (["patch", "g", "e"], "'e' is not EDGE=CAPACITY"),
         (["patch", "g", "=1"], "'=1' is not EDGE=CAPACITY"),
-        (["patch", "g", "e=much"], "'much' is no capacity"),
+        (["patch", "g", "e=much"], "'much' is no amount"),
+        (["patch", "g", "e=+1"], "'+1' is no amount: what is meant is the new one"),
         (["jobs", "--cancel"], "--cancel needs the ID of a job"),
         (["load", "g", "no-such-file.npz"], "does not exist"),
         (["estimate", "4"], "Missing argument"),
@@ -96,6 +97,19 @@ def test_help_names_key_and_url(words: list[str]) -> None:
     assert status == 0
     assert "HEADRACE_API_KEY" in output
     assert "HEADRACE_URL" in output
+
+
+@pytest.mark.parametrize(("name", "meant"), [("URI", "URL"), ("API_KEYS", "API_KEY")])
+def test_a_misspelt_variable(name: str, meant: str) -> None:
+    """Another service would be asked than was meant."""
+    said = f"HEADRACE_{name} is set in the environment, but nothing reads it: did you mean HEADRACE_{meant}?"
+    assert run("list", **{f"HEADRACE_{name}": "x"}) == (MISWRITTEN, "", f"headrace: {said}\n")
+
+
+@pytest.mark.parametrize("words", [["min-cost"], ["matching"], ["serve"], ["keys", "create"]])
+def test_help_ends_its_sentences(words: list[str]) -> None:
+    """Brackets in help are taken for marks and vanish."""
+    assert " . " not in run(*words, "--help", COLUMNS="200")[1]
 
 
 def test_json_is_exact() -> None:

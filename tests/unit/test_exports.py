@@ -26,7 +26,9 @@ def test_what_becomes_another_graph_is_not_dropped_with_old_results(
     caller.wait_ready()
     caller.load("g", diamond().edges)
     packed = exported(caller, format="packed")
-    caller.ask(Kind.LOAD, "copy", LoadArgs(blob=packed["blob"], if_match="absent"))
+    caller.ask(Kind.LOAD, "copy", LoadArgs(blob=packed["blob"], if_match="new"))
+    again = LoadArgs(blob=packed["blob"], if_match="new")
+    assert code_of(lambda: caller.reply(Kind.LOAD, "copy", again)) == "already_exists"
     file = exported(caller, format="npz")
     exported(caller, format="npz")
     stored = Blobs(client, keys)

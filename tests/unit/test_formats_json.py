@@ -132,7 +132,7 @@ def test_sum_of_scale_and_size_is_an_overflow() -> None:
         ({"edge_ids": 5}, "edge_ids must be an array"),
         ({"vertex_labels": [0, 1]}, "row 1: head is no vertex label"),
         ({"vertex_labels": [0, 1, 1, 2]}, "vertex label 1 occurs more than once"),
-        ({"vertex_labels": [0, 1, 2], "n_vertices": 4}, "vertex_labels has 3 rows for 4 vertices"),
+        ({"vertex_labels": [0, 1, 2], "n_vertices": 4}, "there are 3 labels for 4 vertices"),
         ({"vertex_labels": ["0", "1", "2"]}, "tail must name vertices as vertex_labels"),
         ({"undirected": 1}, "undirected must be"),
         ({"undirected": [True, 0]}, "row 1: undirected is not"),

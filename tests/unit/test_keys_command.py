@@ -1,6 +1,7 @@
 """`headrace keys create` warns before the first key locks the door."""
 
 import uuid
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -45,3 +46,36 @@ def test_at_a_terminal_it_asks(
     assert "--scope admin" not in done.stderr
     assert ("hr_" in done.stdout) is made
     assert bool(keys(environment, "list").stdout) is made
+
+
+def test_which_service_it_is_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that is made in another folder than the service's locks nothing: so each command says where it looks."""
+    monkeypatch.chdir(tmp_path)
+    here = tmp_path / ".headrace"
+    for words in (("list",), ("revoke", "0123456789ab"), ("forget", "--open")):
+        refused = keys({}, *words)
+        assert (refused.exit_code, f"no service has run in {here}; --data-dir" in refused.stderr) == (1, True)
+        assert not here.exists()
+    made = keys({}, "create", "ops", "--data-dir", str(tmp_path / "data"))
+    assert f"no service has run in {tmp_path / 'data'}: this key is for one that will" in made.stderr
+    assert f"of the service in {tmp_path / 'data'} will not be shown again" in made.stderr
+    again = keys({"HEADRACE_DATA_DIR": str(tmp_path / "data")}, "create", "ops")
+    assert "no service has run" not in again.stderr
+    assert keys({}, "list", "--data-dir", str(tmp_path / "data")).stdout.count("ops") == 2
+    assert not here.exists()
+
+
+def test_a_service_without_keys_and_one_behind_a_password(environment: dict[str, str]) -> None:
+    location = environment.pop("HEADRACE_REDIS_URL")
+    listed = keys(environment, "list", "--redis-url", location)
+    assert (listed.stdout, f"the service on {location} has no keys" in listed.stderr) == ("", True)
+    refused = keys(environment, "list", "--redis-url", "redis://ops:secret@127.0.0.1:1/0")
+    assert refused.exit_code == 1
+    assert "secret" not in refused.output
+
+
+def test_a_scope_that_there_is_not(environment: dict[str, str]) -> None:
+    assert (
+        "--scope is one of read, update, admin, not 'reed'"
+        in keys(environment, "create", "x", "--scope", "reed").stderr
+    )

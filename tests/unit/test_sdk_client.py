@@ -101,10 +101,10 @@ def ok(body: Any = GRAPH) -> httpx.Response:
 def test_put_graph_and_solve() -> None:
     script = Script(ok(), ok(FLOW))
     with script.client() as client:
-        graph = client.put_graph("a/b", tail=[0], head=[1], capacity=[0.5])
+        graph = client.put_graph("a.b", tail=[0], head=[1], capacity=[0.5])
         result = graph.max_flow(0, [2, 3], supply=7, demand=[1, 2.5], fields=("value", "cut"), zeros=True, top=2)
     put, solve = script.requests
-    assert (put.method, put.url.raw_path) == ("PUT", b"/v1/graphs/a%2Fb")
+    assert (put.method, put.url.raw_path) == ("PUT", b"/v1/graphs/a.b")
     assert put.headers["Prefer"] == "wait=30"
     assert put.headers["Content-Length"] == str(len(put.content))
     assert json.loads(solve.content) == {

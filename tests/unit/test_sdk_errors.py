@@ -7,7 +7,7 @@ from pathlib import Path
 import headrace
 import httpx
 import pytest
-from headrace import _errors
+from headrace import _connecting, _errors
 
 API = Path(__file__).parents[2] / "docs" / "api.md"
 
@@ -51,7 +51,7 @@ def request_errors(kind: type[httpx.RequestError] = httpx.RequestError) -> list[
 
 @pytest.mark.parametrize("kind", request_errors())
 def test_every_request_error_of_httpx_is_translated(kind: type[httpx.RequestError]) -> None:
-    with pytest.raises(headrace.TransportError), _errors.translated():
+    with pytest.raises(headrace.TransportError), _connecting.translated():
         raise kind("gone")
 
 

@@ -98,6 +98,8 @@ def test_the_mask_is_a_minimum(shape: tuple[int, ...], neighbourhood: int) -> No
     value, answer = answered(grid)
     mask = grid.mask(answer)
     assert (mask.shape, mask.dtype) == (shape, np.bool_)
+    assert answer.cut is not None
+    assert np.array_equal(grid.mask(answer.cut), mask)
     assert energy(mask, grid) == value
     if np.prod(shape) <= 12:
         assert value == min(

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from headrace import Client, InvalidInput, Retry
 from headrace import _exchange as exchange
+from headrace._connecting import trusted
 from headrace._exported import Pages
 from headrace._results import Capacities, GraphInfo
 
@@ -67,16 +68,21 @@ def test_what_is_no_url_is_refused(given: str) -> None:
         Client(given)
 
 
-def test_which_certificates_are_trusted(tmp_path: Path) -> None:
+def test_which_certificates_are_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     context = ssl.create_default_context()
-    assert exchange.trusted(context) is context
-    assert (exchange.trusted(True), exchange.trusted(False)) == (True, False)
+    assert trusted(context) is context
+    assert (trusted(True), trusted(False)) == (True, False)
     (tmp_path / "ca.pem").write_text("no certificate")
     for wrong in (tmp_path / "ca.pem", str(tmp_path / "missing.pem")):
         with pytest.raises(InvalidInput, match="no file of certificates"):
             Client("https://localhost", verify=wrong)
     with Client("https://localhost", verify=False):
         pass
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))  # how the shell commands are told
+    assert (trusted(False), trusted(context)) == (False, context)
+    with pytest.raises(InvalidInput, match="SSL_CERT_FILE="):
+        Client("https://localhost")
 
 
 def test_conditions_of_loads_and_deletes() -> None:

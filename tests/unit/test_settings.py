@@ -67,6 +67,25 @@ def test_values_out_of_their_form_are_one_line_that_names_the_variable(monkeypat
     assert "\n" not in message
 
 
+def test_a_key_without_its_certificate_encrypts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_TLS_KEY", "key.pem")
+    with pytest.raises(SettingsError, match="HEADRACE_TLS_CERT is not"):
+        read_settings()
+    monkeypatch.setenv("HEADRACE_TLS_CERT", "cert.pem")
+    assert read_settings().tls_cert == Path("cert.pem")
+
+
+def test_a_certificate_that_cannot_be_read_starts_nothing(tmp_path: Path) -> None:
+    """One line, in place of an API process that ends over and over."""
+    (tmp_path / "cert.pem").write_text("no certificate")
+    for name in ("missing.pem", "cert.pem"):
+        environment = {"HEADRACE_DATA_DIR": str(tmp_path / "data"), "HEADRACE_TLS_CERT": str(tmp_path / name)}
+        done = CliRunner(env=environment).invoke(app, ["serve", "--port", "0"])
+        assert (done.exit_code, done.output.count("\n")) == (1, 1)
+        assert "HEADRACE_TLS_CERT or HEADRACE_TLS_KEY cannot be used" in done.output
+        assert not (tmp_path / "data").exists()
+
+
 def test_what_is_given_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE_PORT", "81")
     monkeypatch.setenv("HEADRACE_WORKERS", "3")

@@ -17,7 +17,8 @@ from gpu_engine.paths import decompose
 from gpu_engine.checks.costs import prove_cheapest
 from gpu_engine.engine import Control
 from gpu_engine.mincost.cheapest import cheapest_flow
-from gpu_engine.checks.flows import prove_flow, prove_paths
+from gpu_engine.mincost.cycles import cycles_of
+from gpu_engine.checks.flows import prove_flow, prove_paths, prove_rest
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
 from gpu_engine.networks.network import Network
@@ -44,6 +45,7 @@ before = kernels()
 assert sum(map(len, before.values())) > 20
 tail, head = np.array([0, 0, 1, 2, 1], np.int32), np.array([1, 2, 3, 3, 1], np.int32)
 for undirected in (False, True, np.array([True, False, True, False, True])):
+    head[4] = 4 - head[4]  # parallel to another edge, or a loop
     for ids in (None, np.arange(5) + 7, list("abcde")):
         for capacity in ([3, 2, 2, 3, 9], [INFINITE, 2, 2, 3, 9]):
             labels = None if ids is None else ids[:4]
@@ -101,6 +103,9 @@ json_writer.dumps(answers.matched(network, found) | answers.cover(network, found
 ends, costs = Terminals.of([0], [2]), np.array([3, 1, -2, 4, 0])
 cheap = cheapest_flow(network, costs, ends, 5)
 assert not prove_cheapest(network, costs, ends, cheap.flow, 5, cheap.potential, cheap.sink_potential).failures
+rest = cheap.flow - cycles_of(network, cheap.flow)
+proof = prove_rest(network, ends, cheap.flow, prove_flow(network, ends, cheap.flow), rest)
+assert not prove_paths(network, rest, 5, decompose(network, ends, rest, proof, 3))
 new = [f"{kernel.__module__}.{kernel.__name__}{sorted(map(str, signatures - before.get(kernel, set())))}"
        for kernel, signatures in kernels().items() if signatures - before.get(kernel, set())]
 assert not new, new

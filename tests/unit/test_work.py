@@ -75,7 +75,7 @@ def test_repairs_scan_no_more_than_before() -> None:
         size = edges.n_vertices + engine.network.n_arcs
         rng, finite = np.random.default_rng(1), np.flatnonzero(edges.capacity < 1 << 60)
         for _ in range(40):
-            state.patience.give_up_at = 1 << 62  # a clock decides otherwise
+            state.patience.least = 1 << 62  # a clock decides otherwise
             rows = np.sort(rng.choice(finite, len(finite) // 500, replace=False))
             engine.update(rows, (edges.capacity[rows] * rng.uniform(0, 2, len(rows))).astype(np.int64))
             counters = engine.solve(state).counters

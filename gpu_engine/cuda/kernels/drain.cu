@@ -73,8 +73,9 @@ struct Drain {
     int cluster_phase;  // barriers of the leading cluster so far
     ThreadGroup grid, cluster;
     bool leads;
-    int small;    // frontiers up to this size go to the leading cluster
-    int reached;  // active vertices that the search has labelled
+    int small;        // frontiers up to this size go to the leading cluster
+    bool short_rows;  // in the mean; one thread a row would take long for the others
+    int reached;      // active vertices that the search has labelled
     bool stop, exhausted;
     int single, penalty;  // searches to come that take one stride a step, the last such number
     bool early;           // a search met early entries: its labels are exact only when it is exhausted
@@ -145,19 +146,18 @@ struct Drain {
             [&](const ThreadGroup& threads) {
                 searched.clear_spare(threads);
                 auto visit = [&] {
-                    if (searched.wide(threads))
-                        searched.each_row(threads, threadIdx.x, THREADS, [&](const Entry* at, bool near) {
-                            search_row_alone<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
-                        });
-                    else
-                        searched.each_row(threads, threadIdx.x / TILE, THREADS / TILE, [&](const Entry* at, bool near) {
-                            search_row<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
-                        });
+                    searched.each_row(threads, threadIdx.x / TILE, THREADS / TILE, [&](const Entry* at, bool near) {
+                        search_row<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
+                    });
                 };
                 bool strides = single == 0 && !early && depth >= DEEP && searched.rows == 0;
                 if (strides)
                     for (int i = 0; i < STRIDES / 2; i++) searched.two_strides(visit);
-                visit();
+                if (short_rows && searched.wide(threads))
+                    searched.each_row(threads, threadIdx.x, THREADS, [&](const Entry* at, bool near) {
+                        search_row_alone<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
+                    });
+                else visit();
                 end_step(threads, searched, false, false);
                 early = early || searched.long_rows > 0;
                 return strides ? STRIDES : 1;
@@ -182,37 +182,43 @@ struct Drain {
         grid_barrier.wait(shared.barrier_memory);
     }
 
-    // The block's share of the long rows, SORTED of them at a time: its warps take turns at the shorter ones, then all
-    // of it visits the others. The fewer rows it has, the shorter are those that it visits as a whole: its warps would
-    // wait for the one that has the longest row.
+    // The block's share of the long rows. All of the block visits a single one. Of more it looks at SORTED at a time: its
+    // warps take turns at the shorter ones, then all of it visits the others. The fewer rows it has, the shorter are
+    // those that it visits as a whole: its warps would wait for the one that has the longest row.
     template <bool MIRROR> __device__ __forceinline__ void round_of_long_rows(const ThreadGroup& threads, int unseen) {
         Warp warp;
         Block block{shared.sums};
         int share = (active.long_rows - threads.block + threads.blocks - 1) / threads.blocks;
         int block_row = min(BLOCK_ROW, ARCS_A_ROW * share);
-        for (int first = 0; first * threads.blocks + threads.block < active.long_rows; first += SORTED) {
-            if (threadIdx.x < 3) shared.sorted[threadIdx.x] = 0;
-            __syncthreads();
-            int i = (first + threadIdx.x) * threads.blocks + threads.block;
-            if (threadIdx.x < SORTED && i < active.long_rows) {
-                Entry e = load(active.lists.long_rows(active.now()) + i);
-                bool longest = e.end - e.begin >= block_row;
-                int slot = atomicAdd(shared.sorted + longest, 1);
-                shared.long_rows[longest ? SORTED - 1 - slot : slot] = e;
+        for (int first = 0; first < share; first += SORTED) {
+            int whole = 1;  // rows for the whole block
+            if (share > 1) {
+                if (threadIdx.x < 3) shared.sorted[threadIdx.x] = 0;
+                __syncthreads();
+                int i = first + threadIdx.x;
+                if (threadIdx.x < SORTED && i < share) {
+                    Entry e = load(active.lists.long_rows(active.now()) + i * threads.blocks + threads.block);
+                    bool longest = e.end - e.begin >= block_row;
+                    int slot = atomicAdd(shared.sorted + longest, 1);
+                    shared.long_rows[longest ? SORTED - 1 - slot : slot] = e;
+                }
+                __syncthreads();
+                while (true) {
+                    int turn = 0;
+                    if (warp.rank() == 0) turn = atomicAdd(shared.sorted + 2, 1);
+                    turn = warp.lanes.shfl(turn, 0);
+                    if (turn >= shared.sorted[0]) break;
+                    discharge<MIRROR>(g, warp, unseen, shared.long_rows[turn], active, &shared.hot_sink, &memory->dropped,
+                                      counters);
+                }
+                whole = shared.sorted[1];
             }
-            __syncthreads();
-            while (true) {
-                int turn = 0;
-                if (warp.rank() == 0) turn = atomicAdd(shared.sorted + 2, 1);
-                turn = warp.lanes.shfl(turn, 0);
-                if (turn >= shared.sorted[0]) break;
-                discharge<MIRROR>(g, warp, unseen, shared.long_rows[turn], active, &shared.hot_sink, &memory->dropped,
-                                  counters);
+            for (int turn = 0; turn < whole; turn++) {
+                Entry e = share > 1 ? shared.long_rows[SORTED - 1 - turn]
+                                    : load(active.lists.long_rows(active.now()) + threads.block);
+                discharge<MIRROR>(g, block, unseen, e, active, &shared.hot_sink, &memory->dropped, counters);
             }
-            for (int turn = 0; turn < shared.sorted[1]; turn++)
-                discharge<MIRROR>(g, block, unseen, shared.long_rows[SORTED - 1 - turn], active, &shared.hot_sink,
-                                  &memory->dropped, counters);
-            __syncthreads();
+            if (share > 1) __syncthreads();
         }
     }
 
@@ -327,7 +333,8 @@ template <bool MIRROR> __device__ __forceinline__ void drain(const DrainArgument
             {rank, (int)gridDim.x * THREADS, (int)blockIdx.x, (int)gridDim.x, true},
             {rank, CLUSTER * THREADS, (int)blockIdx.x, CLUSTER, false},
             blockIdx.x / CLUSTER == 0,
-            given.small};
+            given.small,
+            given.row_offsets[given.n] <= SHORT_ROWS * (long long)given.n};
     s.run_to_end<MIRROR>(given);
 #if CLUSTER > 1
     cg::this_cluster().sync();  // no block leaves while a neighbour may still read its shared memory

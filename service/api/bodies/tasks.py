@@ -106,8 +106,8 @@ def matching_task(encoding: Encoding) -> ArgsTask:
     return ArgsTask(partial(_matching_args, encoding), _json_bytes, may_be_read_here=True)
 
 
-def min_cost_task() -> ArgsTask:
-    return ArgsTask(_min_cost_args, _json_bytes, may_be_read_here=True)
+def min_cost_task(encoding: Encoding) -> ArgsTask:
+    return ArgsTask(partial(_min_cost_args, encoding), _json_bytes, may_be_read_here=True)
 
 
 def patch_task(
@@ -137,8 +137,8 @@ def _matching_args(encoding: Encoding, body: memoryview) -> MatchingArgs:
     return parse_body(MatchingBody, body or b"{}").args(encoding)
 
 
-def _min_cost_args(body: memoryview) -> MinCostFlowArgs:
-    return parse_body(MinCostFlowBody, body or b"{}").args()
+def _min_cost_args(encoding: Encoding, body: memoryview) -> MinCostFlowArgs:
+    return parse_body(MinCostFlowBody, body or b"{}").args(encoding)
 
 
 def _patch_args(

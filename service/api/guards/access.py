@@ -19,13 +19,16 @@ from starlette.types import Scope as RequestScope
 from service.api.guards.cookie import session_of
 from service.api.guards.origin import refuse_other_origins
 from service.errors import ServiceError
-from service.store.api_keys import TOKEN, ApiKey, KeyRing, Scope, find
+from service.store.api_keys import TOKEN, ApiKey, KeyRing, Scope, find, is_unknown
 from service.store.connection import AWAY
 from service.store.keys_seen import KeysSeen
 from service.store.sessions import Sessions
 
 FRESH_S: Final = 2.0
 """How long the keys are used before they are read again; a revoked key is refused at the latest after `STALE_S`."""
+
+NEW_S: Final = 0.25
+"""How old the keys may be before they are read again for a key that is not among them: it may have been made since."""
 
 STALE_S: Final = 5.0
 """How long the keys are used while Redis does not answer; then nobody is let in."""
@@ -115,6 +118,8 @@ class KeyTable:
     async def caller(self, token: str | None, *, stale_ok: bool = False) -> Caller:
         """Who shows this token. Raises unauthorised; worker_unavailable if the keys cannot be read, or are gone."""
         keys = await self._asked_for(stale_ok)
+        if token is not None and keys is not None and is_unknown(token, keys):
+            keys = await self._asked_for(stale_ok, NEW_S)
         if keys is None:
             return ANYONE
         if token is None:
@@ -134,18 +139,18 @@ class KeyTable:
             raise ServiceError("unauthorised", SESSION_OVER)
         return Caller(key.id, key.scope, key.prefix, by_session=True)
 
-    async def _asked_for(self, stale_ok: bool = False) -> Mapping[str, ApiKey] | None:
+    async def _asked_for(self, stale_ok: bool = False, fresh_s: float = FRESH_S) -> Mapping[str, ApiKey] | None:
         """The keys of which one has to be shown; None: the service is open."""
-        keys = await self._current(stale_ok)
+        keys = await self._current(stale_ok, fresh_s)
         if self._gone:
             raise ServiceError("worker_unavailable", GONE, retry_after_s=FRESH_S)
         return keys if keys or self._required else None
 
-    async def _current(self, stale_ok: bool) -> Mapping[str, ApiKey]:
-        if self._keys is not None and time.monotonic() - self._read_at < FRESH_S:
+    async def _current(self, stale_ok: bool, fresh_s: float) -> Mapping[str, ApiKey]:
+        if self._keys is not None and time.monotonic() - self._read_at < fresh_s:
             return self._keys
         async with self._lock:
-            if self._keys is not None and time.monotonic() - self._read_at < FRESH_S:
+            if self._keys is not None and time.monotonic() - self._read_at < fresh_s:
                 return self._keys  # read by another request meanwhile
             asked_at = time.monotonic()
             if asked_at >= self._try_at:

@@ -9,6 +9,8 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from service.store.sessions import SESSION_S
+
 STYLE: Final = """
 :root { color-scheme: light dark; --dim: #666; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --dim: #aaa; --bad: #ff8a80; } }
@@ -39,29 +41,31 @@ def local_path(text: str) -> str:
 
 
 def login_page(wanted: str, *, status: int = 200, said: str = "", came_by_link: bool = False) -> Response:
-    """The form. It leads to the page that was `wanted`; `said` is what was wrong with the key typed before."""
+    """The form. It leads to the page that was `wanted`; `said` is what was wrong with the key or session before."""
     to = escape(local_path(wanted))
     parts = [f'<p class="bad">{escape(said)}</p>'] if said else []
     if came_by_link:  # browsers hold a strict cookie back then, but not from the next link, which is ours
         parts.append(f'<p>You came by a link from another site. If you are logged in: <a href="{to}">go on</a>.</p>')
     parts.append(
-        f'<form method="post" action="/login"><input type="hidden" name="next" value="{to}"><label>API key '
+        f'<form method="post" action="/login"><input type="hidden" name="next" value="{to}">'
+        '<input name="username" value="API key" autocomplete="username" hidden><label>API key '  # for password managers
         '<input type="password" name="key" autocomplete="current-password" maxlength="200" required autofocus></label>'
         "<button>Log in</button></form>"
     )
     parts.append(
-        '<p class="dim">A key is made by <code>headrace keys create</code>. Your browser stays logged in for a shift, '
+        '<p class="dim">A key is made by <code>headrace keys create</code>. Your browser stays logged in for '
+        f"{SESSION_S // 3600} hours, "
         'with the rights of the key. Programs send the key itself: see <a href="/docs">/docs</a>.</p>'
     )
     return _page(parts, status)
 
 
-def asked_to_log_in(request: Request) -> Response:
-    """The form in place of a page that wants a key: 401, at the same address."""
+def asked_to_log_in(request: Request, said: str = "") -> Response:
+    """The form in place of a page that wants a key: 401, at the same address. `said` is why, to who was logged in."""
     query = request.scope["query_string"].decode("ascii", "replace")
     wanted = request.scope["path"] + (f"?{query}" if query else "")
     by_link = request.headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin")
-    response = login_page(wanted, status=401, came_by_link=by_link)
+    response = login_page(wanted, status=401, said=said and f"{said[0].upper()}{said[1:]}.", came_by_link=by_link)
     response.headers["WWW-Authenticate"] = "Bearer"
     return response
 

@@ -11,16 +11,18 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from gpu_engine.errors import EngineError
+from service.api.guards.access import SESSION_OVER
 from service.api.headers import accepts
 from service.api.replies import signposts
 from service.api.replies.login_page import asked_to_log_in
 from service.errors import RETRY_AFTER_S, STATUS, TITLES, ServiceError
 from service.models.faults import text_of
+from service.models.graphs import NO_NAME
 from service.store.connection import AWAY, RedisError
 
 PROBLEM_JSON = "application/problem+json"
 FORMS: Final = {
-    ("path", "name"): "is no graph name: that is 1 to 128 of a-z, A-Z, 0-9, '.', '_' and '-', first a letter or digit",
+    ("path", "name"): NO_NAME,
     ("path", "job_id"): "is no id of a job: those are as a 202, or the list of jobs, has them",
     ("query", "after"): "is no mark in the list of jobs: send the `next` of the page before",
 }
@@ -99,7 +101,7 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, ServiceError)
         if error.code == "unauthorised" and request.method == "GET" and accepts(request.headers, "text/html"):
             request.state.code = error.code
-            return asked_to_log_in(request)
+            return asked_to_log_in(request, SESSION_OVER if error.detail == SESSION_OVER else "")
         return _answer(request, error)
 
     async def engine_error(request: Request, error: Exception) -> Response:

@@ -17,7 +17,7 @@ INSTEAD: Final[Mapping[tuple[str, str], str]] = {
     (
         "POST",
         "/v1/graphs/{name}",
-    ): "a graph is loaded by PUT, and asked at /max-flow, /min-cut, /matching and /min-cost-flow",
+    ): "a graph is loaded by PUT, asked at /max-flow, /min-cut, /matching, /min-cost-flow, and copied by {name}:copy",
     ("PATCH", "/v1/graphs/{name}"): "capacities are changed by PATCH /v1/graphs/{name}/capacities",
     ("PUT", "/v1/graphs/{name}/capacities"): "capacities are changed by PATCH",
     ("POST", "/v1/graphs/{name}/capacities"): "capacities are changed by PATCH",

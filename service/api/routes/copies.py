@@ -19,7 +19,7 @@ from service.models.body import parse_body
 from service.models.flows import PatchInfo
 from service.models.graphs import CopyBody, RestoreBody
 from service.protocol import ExportArgs, Kind, LoadArgs, RestoreArgs
-from service.store.catalogue import LoadedInfo
+from service.store.catalogue import LoadedInfo, check_version
 from service.store.connection import AWAY
 
 router = APIRouter(prefix="/v1", tags=["graphs"], responses=PROBLEMS)
@@ -43,23 +43,20 @@ async def copy_graph(name: GraphName, request: Request, backend: Context, caller
     key, blob, n_bytes = idempotency_key(request.headers), "", 0
     if key is None or not await backend.dispatcher.knows(to, key):  # else it was copied then
         await known_graph(backend, name)
-        if await backend.catalogue.get(to) is not None:
-            raise _already_exists(to)
+        found = await backend.catalogue.get(to)
+        check_version(to, None if found is None else found.version, "new", "")
         reply = await ask(request, backend, Kind.EXPORT, name, ExportArgs(format="packed"), in_place=True)
         assert not isinstance(reply, Response)
         written = read_export(reply)
         blob, n_bytes = written["blob"], written["bytes"]
     hashed = None if key is None else digest(Kind.LOAD, b"copy", name.encode())
     try:
-        loaded = await ask(
-            request, backend, Kind.LOAD, to, LoadArgs(blob=blob, n_bytes=n_bytes, if_match="absent"), hashed
-        )
+        args = LoadArgs(blob=blob, n_bytes=n_bytes, if_match="new")
+        loaded = await ask(request, backend, Kind.LOAD, to, args, hashed)
     except ServiceError as error:
         if blob and error.code != "worker_unavailable":  # else it may yet be loaded
             with suppress(*AWAY):
                 await backend.blobs.delete(blob)
-        if error.code == "version_conflict":  # somebody was faster
-            raise _already_exists(to) from None
         raise
     return loaded if isinstance(loaded, Response) else await success(backend, loaded, 201)
 
@@ -85,7 +82,3 @@ async def restore_graph(
         version = parse_body(RestoreBody, raw.view()).version
     args = RestoreArgs(version=version, if_match=wanted, solve=solve)
     return await answer(request, backend, Kind.RESTORE, name, args)
-
-
-def _already_exists(name: str) -> ServiceError:
-    return ServiceError("already_exists", f"there is a graph {name!r}: delete it first, or choose another name")

@@ -21,7 +21,8 @@ h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.5rem 0 .
 h3 { font-size: 1rem; margin: 1.8rem 0 .2rem; font-family: ui-monospace, monospace; }
 code, pre { font-family: ui-monospace, monospace; font-size: .9em; }
 pre { background: var(--box); padding: .6rem .8rem; overflow-x: auto; margin: .3rem 0; }
-table { border-collapse: collapse; } th, td { text-align: left; vertical-align: top; padding: .15rem 1rem .15rem 0; }
+table { border-collapse: collapse; margin: .4rem 0 .8rem; }
+th, td { text-align: left; vertical-align: top; padding: .15rem 1rem .15rem 0; }
 th { font-weight: 500; color: var(--dim); } td { border-top: 1px solid var(--line); }
 .dim { color: var(--dim); } nav a { margin-right: 1rem; } summary { cursor: pointer; }
 """

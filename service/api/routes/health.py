@@ -53,7 +53,8 @@ async def readyz(backend: Context) -> dict[str, str]:
     async with _patience():
         is_ready = await backend.dispatcher.watch.has_ready_worker()
     if not is_ready:
-        raise ServiceError("worker_unavailable", "no worker is ready yet", retry_after_s=1)
+        detail = "no worker is ready yet: /status and the log say how far each one is"
+        raise ServiceError("worker_unavailable", detail, retry_after_s=1)
     return {"status": "ready"}
 
 

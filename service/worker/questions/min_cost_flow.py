@@ -10,17 +10,19 @@ from gpu_engine.mincost.cheapest import CheapestFlow, cheapest_flow
 from gpu_engine.networks.costs import costs_of
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.units import read_amounts, write_units
-from gpu_engine.types import INFINITE
+from gpu_engine.paths import Paths
+from gpu_engine.types import INFINITE, UnitArray
 from service.protocol import Envelope, Kind, MinCostFlowArgs
 from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.graph import Answer, Graph, NotProven, time_limit
+from service.worker.questions import flows
 from service.worker.questions.terminals import read_terminals
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Parts, Solver
-from service.worker.written import written
+from service.worker.written import written_as
 
 PROOF_BYTES = 80
 """For each edge, while a flow is proven."""
@@ -59,11 +61,15 @@ class MinCostFlow:
         solving_since = time.perf_counter()
         found, proof = self._cheapest(task, graph, terminals, value)
         ended = time.perf_counter()
-        timings_ms |= {"min_cost": 1e3 * (ended - solving_since)}
-        timings_ms["total"] = timings_ms.get("queue", 0.0) + 1e3 * (ended - began)
-        whole = answers.min_cost_flow(graph, proof, maximum, timings_ms)
-        whole |= self._fields(graph, terminals, found, proof, args)
-        return written(self._results, whole, Envelope(version=graph.version, generation=graph.generation), task.control)
+        parts = self._fields(task, graph, terminals, found, proof, args)
+        read = time.perf_counter()
+        timings_ms |= {"min_cost": 1e3 * (ended - solving_since)} | ({"fields": 1e3 * (read - ended)} if parts else {})
+        timings_ms["total"] = timings_ms.get("queue", 0.0) + 1e3 * (read - began)
+        whole = answers.min_cost_flow(graph, proof, maximum, timings_ms) | parts
+        if args.encoding != "json":
+            whole["cost_decimals"] = costs_of(graph.costs).decimals
+        envelope = Envelope(version=graph.version, generation=graph.generation)
+        return written_as(args.encoding, graph.network.decimals, self._results, whole, envelope, task.control)
 
     def _maximum(
         self, task: Task, graph: Graph, terminals: Terminals, began: float, wanted: int | None
@@ -96,17 +102,45 @@ class MinCostFlow:
         return found, proof
 
     def _fields(
-        self, graph: Graph, terminals: Terminals, found: CheapestFlow, proof: CostProof, args: MinCostFlowArgs
+        self,
+        task: Task,
+        graph: Graph,
+        terminals: Terminals,
+        found: CheapestFlow,
+        proof: CostProof,
+        args: MinCostFlowArgs,
     ) -> Parts:
         parts: Parts = {}
         if "flow" in args.fields:
             parts["flow"] = answers.flow_by_edge(graph.network, found.flow, zeros=args.zeros)
-        if args.fields & {"flow", "terminals"}:
+        if args.fields & {"flow", "terminals", "paths"}:
             parts["terminals"] = answers.terminals(graph.network, terminals, proof.terminals)
         if "dual" in args.fields:
             parts["dual"] = answers.dual(graph, found)
+        if "paths" in args.fields:
+            parts |= self._paths(task, graph, terminals, found, proof, args.top)
         self._solver.hold(graph, found.flow.nbytes + found.potential.nbytes)
         return parts
+
+    def _paths(
+        self, task: Task, graph: Graph, terminals: Terminals, found: CheapestFlow, proof: CostProof, top: int
+    ) -> Parts:
+        """Paths, and cycles: what goes round because it costs less than nothing, or nothing."""
+        room = partial(self._copies.residents.take, graph.name)
+
+        def read() -> tuple[Paths, UnitArray]:
+            columns = graph.network, terminals, found.flow, proof.terminals
+            return flows.read_paths_and_cycles(*columns, top, task.control, room)
+
+        try:
+            paths, cycles = self._solver.giving_way(graph, read, but=graph.states.get(terminals.key))
+        except NotProven:
+            self._solver.count_failure()
+            raise
+        columns = paths.sources, paths.sinks, paths.amounts, paths.offsets, paths.edges, cycles
+        self._solver.hold(graph, sum(column.nbytes for column in columns))
+        around = answers.flow_by_edge(graph.network, cycles, zeros=False)
+        return {"paths": answers.paths(graph.network, paths), "cycles": around}
 
 
 def _value(graph: Graph, args: MinCostFlowArgs) -> int | None:

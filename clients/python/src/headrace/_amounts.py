@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from numbers import Number
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -62,7 +63,8 @@ def dumps(value: object) -> str:
     try:
         return json.dumps(value)
     except TypeError as error:
-        raise InvalidInput(f"cannot send {type(value).__name__} {value!r}") from error
+        hint = ": an amount is an int, a float or a Decimal" if isinstance(value, Number) else ""
+        raise InvalidInput(f"cannot send {type(value).__name__} {value!r:.80}{hint}") from error
 
 
 def loads(content: bytes | str) -> Any:
@@ -79,12 +81,12 @@ def exact(value: Any) -> Exact:
     return value
 
 
-def amount_column(amounts: Amounts, n_rows: int, name: str) -> Sequence[Amount] | NDArray[Any]:
+def amount_column(amounts: Amounts, n_rows: int, name: str, of: str = "edges") -> Sequence[Amount] | NDArray[Any]:
     """One amount per row. Raises `InvalidInput` when the column has another length."""
     if isinstance(amounts, int | float | Decimal | np.generic):
         return [amounts] * n_rows
     if isinstance(amounts, Mapping):
         raise InvalidInput(f"{name} is one amount or a column of them, not a mapping")
     if len(amounts) != n_rows:
-        raise InvalidInput(f"{name} has {len(amounts)} amounts for {n_rows} edges")
+        raise InvalidInput(f"{name} has {len(amounts)} amounts for {n_rows} {of}")
     return amounts

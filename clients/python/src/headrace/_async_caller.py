@@ -10,8 +10,9 @@ import httpx
 from headrace import _exchange as exchange
 from headrace import _records as records
 from headrace._calls import Call
-from headrace._errors import TransportError, translated
-from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps, Verify
+from headrace._connecting import Verify, translated, trusted
+from headrace._errors import TransportError
+from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Steps
 from headrace._files import rewind
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ class AsyncCaller:
             base_url=url,
             headers=headers,
             transport=transport,
-            verify=exchange.trusted(verify),
+            verify=trusted(verify),
             trust_env=exchange.through_proxy(url),
             limits=exchange.CONNECTIONS,
         )

@@ -13,7 +13,8 @@ from headrace import _results as results
 from headrace._async_caller import AsyncCaller
 from headrace._async_graph import AsyncGraph, AsyncJob
 from headrace._columns import GraphColumns
-from headrace._exchange import Deadline, Retry, Verify
+from headrace._connecting import Verify
+from headrace._exchange import Deadline, Retry
 from headrace._parsers import parser_of
 from headrace._progress import upload_bar
 
@@ -44,7 +45,7 @@ class AsyncClient:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._caller = AsyncCaller(
-            base_url, timeout_s, verify, retry or Retry(), exchange.with_key(headers, api_key), transport
+            base_url, timeout_s, verify, exchange.patience(retry), exchange.with_key(headers, api_key), transport
         )
 
     async def __aenter__(self) -> Self:

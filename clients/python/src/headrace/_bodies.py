@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from headrace._amounts import dumps
 from headrace._columns import GraphColumns, as_column, columns_of
 from headrace._errors import InvalidInput
+from headrace._mistakes import refuse_missing, refuse_set
 from headrace._options import check_options
 
 CHUNK_BYTES = 1 << 20
-EXACT_FLOAT = 2**53
+EXACT_FLOAT = np.float64(2**53)
+"""From here on neighbouring floats are whole numbers apart. A float16 would not hold it."""
+
 PUT_OPTIONS = ("timeout_s", "progress", "if_version", "must_be_new")
 """Parameters of `put_graph` that describe no graph."""
 
@@ -100,6 +103,8 @@ def file_body(path: Path) -> Body:
 
 def _columns_body(columns: GraphColumns) -> Body:
     """npz where all columns are numbers, else columnar JSON."""
+    for name, value in columns.items():
+        refuse_set(value, name)
     given = {name: as_column(value) for name, value in columns.items() if value is not None}
     missing = [name for name in ("tail", "head", "capacity") if name not in given]
     if missing:
@@ -117,6 +122,8 @@ def _columns_body(columns: GraphColumns) -> Body:
         members: dict[str, Any] = {name: np.asarray(value) for name, value in arrays.items()}
         np.savez(buffer, allow_pickle=False, **members)
         return Body(MEDIA_TYPES[".npz"], buffer.getvalue())
+    for name, value in arrays.items():
+        refuse_missing(value, name)
     return json_body(arrays)
 
 
@@ -134,7 +141,7 @@ def _narrowed(column: Any, *, is_amount: bool) -> Any:
         return column.astype(np.int64) if fits else column.tolist()
     if isinstance(column, np.generic):
         return column.item()
-    if isinstance(column, str | int):
+    if isinstance(column, str | int | float):
         return column
     values = list(column)
     kinds = set(map(type, values))
@@ -159,5 +166,5 @@ def _fits_npz(name: str, value: Any) -> bool:
         return isinstance(value, int)
     if value.dtype.kind != "f":
         return value.dtype.kind in "ib"
-    # From 2**53 on neighbours are whole numbers apart; JSON has the digits of such a float.
+    # JSON has the digits of a float that is larger.
     return name in AMOUNTS and not bool(np.any((np.abs(value) >= EXACT_FLOAT) & np.isfinite(value)))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Number
 from typing import Any, BinaryIO, Generic, Literal, TypeAlias, TypedDict, TypeVar
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from headrace._errors import InvalidInput
 from headrace._files_of_columns import ACCEPT
 from headrace._flows import MaxFlowResult
 from headrace._matchings import MatchingResult
+from headrace._mistakes import graph_name, one_or_many, refuse_others, refuse_set
 from headrace._options import check_options
 from headrace._results import EdgeId, Vertex
 
@@ -68,7 +70,7 @@ class SolveOptions(TypedDict, total=False):
     """At most this much into each sink; or a mapping, as for `supply`."""
     rounding: Rounding
     """What becomes of supply and demand with more decimals than the graph's: refused by default."""
-    fields: Sequence[FlowField]
+    fields: FlowField | Sequence[FlowField]
     """What to answer beside the certificate: "value", "cut", "flow", "terminals", "paths"."""
     zeros: bool
     """List edges without flow too."""
@@ -85,7 +87,7 @@ class SolveOptions(TypedDict, total=False):
 class MatchingOptions(TypedDict, total=False):
     """Keyword arguments of `matching`."""
 
-    fields: Sequence[MatchingField]
+    fields: MatchingField | Sequence[MatchingField]
     """What to answer beside the certificate: "size", "edges", "cover"; all by default."""
     min_version: int
     """Refuse to answer for an older version of the graph."""
@@ -139,6 +141,9 @@ class Update:
             raise InvalidInput("an update names its edges by `edges`, or by `tail` and `head`")
         for name, amounts in (("set", self.set), ("add", self.add), ("scale", self.scale)):
             if amounts is not None:
+                refuse_set(amounts, name)
+                if not isinstance(amounts, Number):  # one for all may go with edges in any order
+                    refuse_set(self.edges, "edges")
                 operation[name] = amount_column(as_column(amounts), len(ids), name)
         return operation if self.op is None else operation | {"op": self.op}
 
@@ -187,7 +192,9 @@ def patch(
         raise InvalidInput(f"column is one of {', '.join(COLUMNS)}, not {column!r}")
     if column == "cost" and "solve" in options:
         raise InvalidInput("solve= is for capacities: a change of costs leaves every flow as it is")
-    operations = [update.as_json() for update in updates]
+    given = [updates] if isinstance(updates, Update) else updates
+    refuse_others(given, Update, "apply() takes updates, as in Update(edges=[3], set=[5])")
+    operations = [update.as_json() for update in given]
     body: dict[str, object] = operations[0] if len(operations) == 1 else {"batch": operations}
     for key in ("on_missing", "rounding"):
         if key in options:
@@ -211,15 +218,17 @@ def solve(
 ) -> Call[MaxFlowResult]:
     check_options(kind.replace("-", "_") + "()", options, SolveOptions.__annotations__, WAITING)
     body = ends(source, sink, options.get("supply"), options.get("demand"))
-    for key in ("fields", "min_version", "time_limit_s", "rounding"):
+    for key in ("min_version", "time_limit_s", "rounding"):
         if key in options:
             body[key] = options[key]
+    if "fields" in options:
+        body["fields"] = one_or_many(options["fields"])
     how = {key: options[key] for key in ("zeros", "acyclic") if key in options}
     if how:
         body["flow"] = how
     if "top" in options:
         body["paths"] = {"top": options["top"]}
-    wanted = options.get("fields", ("value", "cut") if kind == "min-cut" else ("value",))
+    wanted = one_or_many(options.get("fields", ("value", "cut") if kind == "min-cut" else ("value",)))
     headers = ACCEPT if set(wanted) - {"value"} else {}
     return Call("POST", f"{graph_path(name)}/{kind}", MaxFlowResult.from_json, json_body(body), headers=headers)
 
@@ -227,12 +236,15 @@ def solve(
 def matching(name: str, left: Ids | None, options: MatchingOptions) -> Call[MatchingResult]:
     check_options("matching()", options, MatchingOptions.__annotations__, ("left", *WAITING))
     body: dict[str, object] = {**options} if left is None else {"left": as_column(left), **options}
-    headers = ACCEPT if set(options.get("fields", ("edges", "cover"))) - {"size"} else {}
+    wanted = one_or_many(options.get("fields", ("size", "edges", "cover")))
+    if "fields" in options:
+        body["fields"] = wanted
+    headers = ACCEPT if set(wanted) - {"size"} else {}
     return Call("POST", graph_path(name) + "/matching", MatchingResult.from_json, json_body(body), headers=headers)
 
 
 def copy(name: str, to: str) -> Call[results.GraphInfo]:
-    return Call("POST", graph_path(name) + ":copy", results.GraphInfo.from_json, json_body({"to": to}))
+    return Call("POST", graph_path(name) + ":copy", results.GraphInfo.from_json, json_body({"to": graph_name(to)}))
 
 
 def restore(name: str, version: int, options: RestoreOptions, generation: str | None) -> Call[results.PatchResult]:
@@ -282,7 +294,7 @@ def status() -> Call[records.ServiceStatus]:
 
 
 def graph_path(name: str) -> str:
-    return "/v1/graphs/" + quote(name, safe="")
+    return "/v1/graphs/" + graph_name(name)
 
 
 def job_path(job_id: str) -> str:
@@ -295,12 +307,14 @@ def ends(
     """The members of a question that say from where to where, and how much at most."""
     body: dict[str, object] = {}
     for key, cap, given, caps in (("sources", "supply", source, supply), ("sinks", "demand", sink, demand)):
-        terminals, amounts = _capped(_terminals(given), caps, cap)
+        terminals, amounts = _capped(_terminals(given, cap), caps, cap)
         body |= {name: column for name, column in ((key, terminals), (cap, amounts)) if column is not None}
     return body
 
 
-def _terminals(given: Terminals | None) -> Sequence[Vertex] | NDArray[Any] | None:
+def _terminals(given: Terminals | None, cap: str) -> Sequence[Vertex] | NDArray[Any] | None:
+    if isinstance(given, Mapping):
+        raise InvalidInput(f"amounts by vertex are what {cap}= takes; its keys need not be named again")
     column: Sequence[Vertex] | NDArray[Any] | Vertex | None = as_column(given)
     if column is None or (isinstance(column, Sequence | np.ndarray) and not isinstance(column, str)):
         return column
@@ -322,7 +336,8 @@ def _capped(
         return terminals, None
     if terminals is None:
         raise InvalidInput(f"{name} needs its terminals named: beside it, or in a mapping of vertices to amounts")
-    return terminals, amount_column(as_column(caps), len(terminals), name)
+    refuse_set(caps, name)
+    return terminals, amount_column(as_column(caps), len(terminals), name, "terminals")
 
 
 def _if_match(version: int | str | None, generation: str | None = None) -> dict[str, str]:

@@ -12,7 +12,8 @@ from headrace import _records as records
 from headrace import _results as results
 from headrace._caller import Caller
 from headrace._columns import GraphColumns
-from headrace._exchange import Deadline, Retry, Verify
+from headrace._connecting import Verify
+from headrace._exchange import Deadline, Retry
 from headrace._graph import Graph, Job
 from headrace._parsers import parser_of
 from headrace._progress import upload_bar
@@ -44,7 +45,7 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._caller = Caller(
-            base_url, timeout_s, verify, retry or Retry(), exchange.with_key(headers, api_key), transport
+            base_url, timeout_s, verify, exchange.patience(retry), exchange.with_key(headers, api_key), transport
         )
 
     def __enter__(self) -> Self:

@@ -71,6 +71,8 @@ def columns_of(graph: object, columns: GraphColumns) -> GraphColumns:
         return columns
     if hasattr(graph, "is_directed") and hasattr(graph, "nodes"):
         return _of_networkx(graph, columns)
+    if hasattr(graph, "get_edgelist") and hasattr(graph, "es"):
+        return _of_igraph(graph, columns)
     if hasattr(graph, "tocoo"):
         return _of_matrix(graph.tocoo(), columns)
     described = getattr(graph, "columns", None)
@@ -80,8 +82,9 @@ def columns_of(graph: object, columns: GraphColumns) -> GraphColumns:
         return _of_table(graph, columns)
     if isinstance(graph, np.ndarray):
         return _of_dense(graph, columns)
-    what = "columns, a NetworkX graph, a SciPy matrix, a square array, a DataFrame, a Grid, or the path of a file"
-    raise InvalidInput(f"no graph: {type(graph).__name__}; send {what}")
+    what = "columns, a NetworkX or igraph graph, a SciPy matrix, a square array, a DataFrame, a Grid, or a file's path"
+    hint = " (of a list of edges make columns: tail, head, capacity = zip(*edges))" if isinstance(graph, list) else ""
+    raise InvalidInput(f"no graph: {type(graph).__name__}; send {what}{hint}")
 
 
 def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
@@ -121,6 +124,28 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
         if columns.get(terminal) is not None:
             merged[terminal] = name.get(columns[terminal], columns[terminal])
     return merged
+
+
+def _of_igraph(graph: Any, columns: GraphColumns) -> GraphColumns:
+    """Vertices are called by their attribute `name` if they have it, else by index; edges are numbered as they are."""
+    ends = graph.get_edgelist()
+    described: GraphColumns = {"n_vertices": graph.vcount(), "undirected": not graph.is_directed()}
+    label: Callable[[int], Vertex] = int
+    if "name" in graph.vs.attributes():
+        described["vertex_labels"] = graph.vs["name"]
+        label = graph.vs["name"].__getitem__
+    described["tail"], described["head"] = [label(tail) for tail, _ in ends], [label(head) for _, head in ends]
+    wanted: dict[str, object] = {"capacity": columns.get("capacity") or "capacity", "cost": columns.get("cost")}
+    for name, attribute in wanted.items():
+        if not isinstance(attribute, str):
+            continue
+        if attribute not in graph.es.attributes():
+            known = [(0, 0, dict.fromkeys(graph.es.attributes()))]
+            raise InvalidInput(
+                f"no edge has the attribute {attribute!r}: {_others(known)}".replace("capacity=", f"{name}=")
+            )
+        described[name] = graph.es[attribute]  # type: ignore[literal-required]  # one of its two columns of amounts
+    return columns | described
 
 
 def _others(edges: Sequence[tuple[Any, Any, Mapping[Any, Any]]]) -> str:

@@ -42,12 +42,9 @@ HeadraceError
 A code this client does not know yet is a plain `ApiError`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
-
-import httpx
 
 NOWHERE: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -321,28 +318,3 @@ def api_error(
     return kind(
         detail, code=code, status=status, rows=rows, retry_after_s=retry_after_s, request_id=request_id, where=where
     )
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """The one place where errors of httpx become ours."""
-    try:
-        yield
-    except (httpx.DecodingError, httpx.TooManyRedirects, httpx.UnsupportedProtocol) as error:
-        raise UnexpectedAnswer(str(error)) from error
-    except httpx.TimeoutException as error:
-        raise ConnectionFailed(f"{_url_of(error)} did not answer in time ({type(error).__name__})") from error
-    except httpx.ConnectError as error:
-        question = "" if "SSL" in str(error) else ": is it running?"
-        raise ConnectionFailed(f"no connection to {_url_of(error)}{question} ({error})") from error
-    except httpx.RequestError as error:
-        raise ConnectionFailed(f"{_url_of(error)}: {str(error) or type(error).__name__}") from error
-
-
-def _url_of(error: httpx.RequestError) -> str:
-    """Where the request went, without its path or anything secret."""
-    try:
-        url = error.request.url
-    except RuntimeError:  # it never came to a request
-        return "the service"
-    return f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"

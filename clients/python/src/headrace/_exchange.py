@@ -7,7 +7,6 @@ the result; `Client` and `AsyncClient` only carry the steps out. (The pattern of
 import math
 import os
 import random
-import ssl
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
@@ -23,11 +22,10 @@ from headrace._bodies import Body
 from headrace._calls import Call
 from headrace._errors import ApiError, InvalidInput, TransportError, UnexpectedAnswer, WaitTimeout, api_error
 from headrace._files_of_columns import NPZ, read_npz
+from headrace._mistakes import seconds
 from headrace._records import JobInfo
 
 T = TypeVar("T")
-
-Verify: TypeAlias = bool | str | os.PathLike[str] | ssl.SSLContext
 
 CONNECTIONS = httpx.Limits(max_connections=100, max_keepalive_connections=100)
 """Of one client, all kept. A call that finds none free waits for one, as long as its caller waits."""
@@ -85,7 +83,7 @@ class Deadline:
 
     @classmethod
     def after(cls, timeout_s: float | None) -> "Deadline":
-        return cls() if timeout_s is None else cls(time.monotonic() + timeout_s)
+        return cls() if timeout_s is None else cls(time.monotonic() + seconds(timeout_s))
 
     @property
     def remaining_s(self) -> float:
@@ -203,6 +201,13 @@ def with_key(headers: Mapping[str, str] | None, api_key: str | None) -> dict[str
     return {"Authorization": f"Bearer {key}"} | dict(headers or {})
 
 
+def patience(retry: Retry | None) -> Retry:
+    """How calls are repeated. Raises `InvalidInput` for a number, which other libraries take."""
+    if retry is not None and not isinstance(retry, Retry):
+        raise InvalidInput(f"retry= is a Retry, as in Retry(attempts=3), not {retry!r}")
+    return retry or Retry()
+
+
 def through_proxy(base_url: str) -> bool:
     """Whether the proxies of the environment apply: never to this machine itself."""
     host = httpx.URL(base_url).host
@@ -218,7 +223,9 @@ def full_url(given: str | None) -> str:
     Raises `InvalidInput` for another scheme and for what is no URL.
     """
     base_url = os.environ.get("HEADRACE_URL") or DEFAULT_URL if given is None else given
-    url = base_url if "://" in base_url else f"http://{base_url}"
+    if not isinstance(base_url, str):
+        raise InvalidInput(f"a URL is text, as in {DEFAULT_URL!r}, not {base_url!r}")
+    url = (base_url if "://" in base_url else f"http://{base_url}").rstrip("/").removesuffix("/v1")
     try:
         parts = httpx.URL(url)
     except httpx.InvalidURL as error:
@@ -226,16 +233,6 @@ def full_url(given: str | None) -> str:
     if parts.scheme not in ("http", "https") or not parts.host:
         raise InvalidInput(f"{base_url!r} is no http:// or https:// URL of a host")
     return url
-
-
-def trusted(verify: Verify) -> bool | ssl.SSLContext:
-    """Which certificates of servers are accepted, as httpx takes it. Raises `InvalidInput` for a file that is none."""
-    if isinstance(verify, bool | ssl.SSLContext):
-        return verify
-    try:
-        return ssl.create_default_context(cafile=str(verify))
-    except OSError as error:  # SSLError is one
-        raise InvalidInput(f"verify={str(verify)!r} is no file of certificates: {error}") from error
 
 
 def timeouts(silent_s: float, step: Send) -> httpx.Timeout:

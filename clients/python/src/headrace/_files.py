@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ENOENT
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
@@ -29,6 +30,8 @@ def format_of(path: Path) -> GraphFormat:
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write, which takes its name only if all went well; what had the name before stays until then."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(ENOENT, "there is no such folder", str(path.parent))
     part = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
         with part.open("xb") as file:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from headrace._calls import Update
 from headrace._columns import GraphColumns
 from headrace._errors import InvalidInput
-from headrace._flows import MaxFlowResult
+from headrace._flows import Cut, MaxFlowResult
 
 Weights: TypeAlias = float | NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
@@ -71,14 +71,15 @@ class Grid:
             "sink": n_vertices - 1,
         }
 
-    def mask(self, answer: MaxFlowResult) -> NDArray[np.bool_]:
+    def mask(self, answer: MaxFlowResult | Cut) -> NDArray[np.bool_]:
         """bool, of the image's shape: which pixels the minimum cut leaves on the source's side.
 
         Raises `InvalidInput` for an answer without a cut, or about another graph.
         """
-        if answer.cut is None:
+        cut = answer if isinstance(answer, Cut) else getattr(answer, "cut", None)
+        if cut is None:
             raise InvalidInput("the answer has no cut: ask with min_cut(), or max_flow(fields=['cut'])")
-        side = answer.cut.mask
+        side: NDArray[np.bool_] = cut.mask
         if len(side) != self._pixels.size + 2:
             raise InvalidInput(f"the answer is about {len(side)} vertices, this image has {self._pixels.size} pixels")
         return side[: self._pixels.size].reshape(self.shape)

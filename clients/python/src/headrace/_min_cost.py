@@ -7,12 +7,14 @@ from typing import Literal, Self, TypeAlias, TypedDict
 from headrace._amounts import Amount, Exact, exact
 from headrace._bodies import json_body
 from headrace._calls import WAITING, Call, Caps, Rounding, Terminals, ends, graph_path
-from headrace._flows import Flow, TerminalAmounts
+from headrace._files_of_columns import ACCEPT
+from headrace._flows import Flow, Paths, TerminalAmounts
+from headrace._mistakes import one_or_many
 from headrace._options import check_options
 from headrace._results import Json, Vertex, timings
 from headrace._sequences import AmountColumn, Names
 
-CostField: TypeAlias = Literal["value", "cost", "flow", "terminals", "dual"]
+CostField: TypeAlias = Literal["value", "cost", "flow", "terminals", "dual", "paths"]
 
 
 class MinCostOptions(TypedDict, total=False):
@@ -26,10 +28,12 @@ class MinCostOptions(TypedDict, total=False):
     """At most this much into each sink; or a mapping, as for `supply`."""
     rounding: Rounding
     """What becomes of the value and of caps with more decimals than the graph's: refused by default."""
-    fields: Sequence[CostField]
-    """What to answer beside value, cost and certificate: "flow", "terminals", "dual"."""
+    fields: CostField | Sequence[CostField]
+    """What to answer beside value, cost and certificate: "flow", "terminals", "dual", "paths"."""
     zeros: bool
     """List edges without flow too."""
+    top: int
+    """How many paths are listed at most, those that carry most first; 100 by default."""
     min_version: int
     """Refuse to answer for an older version of the graph."""
     time_limit_s: float
@@ -71,8 +75,9 @@ class Dual:
     """The potential beyond the sinks."""
 
     @classmethod
-    def from_json(cls, body: Json) -> Self:
-        return cls(Names.of(body["vertices"]), AmountColumn.of(body["potential"], 0), exact(body["beyond"]))
+    def from_json(cls, body: Json, cost_decimals: int = 0) -> Self:
+        potential = AmountColumn.of(body["potential"], cost_decimals)
+        return cls(Names.of(body["vertices"]), potential, exact(body["beyond"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +100,17 @@ class MinCostFlowResult:
     flow: Flow | None = None
     """Not acyclic in general: a cycle that costs less than nothing pays."""
     terminals: TerminalAmounts | None = None
-    """Comes with `flow` too."""
+    """Comes with `flow` and `paths` too."""
     dual: Dual | None = None
+    paths: Paths | None = None
+    cycles: Flow | None = None
+    """Comes with `paths`: what goes round, as it costs less than nothing, or nothing. With all paths it is the flow."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
         flow, terminals, dual, maximum = (body.get(name) for name in ("flow", "terminals", "dual", "maximum"))
+        paths, cycles = body.get("paths"), body.get("cycles")
+        decimals = body.get("decimals", 0)
         return cls(
             graph=body["graph"],
             version=body["version"],
@@ -113,9 +123,11 @@ class MinCostFlowResult:
             certificate=CostCertificate.from_json(body["certificate"]),
             counters=dict(body.get("counters") or {}),
             timings_ms=timings(body),
-            flow=Flow.from_json(flow) if flow else None,
-            terminals=TerminalAmounts.from_json(terminals) if terminals else None,
-            dual=Dual.from_json(dual) if dual else None,
+            flow=Flow.from_json(flow, decimals) if flow else None,
+            terminals=TerminalAmounts.from_json(terminals, decimals) if terminals else None,
+            dual=Dual.from_json(dual, body.get("cost_decimals", 0)) if dual else None,
+            paths=Paths.from_json(paths, decimals) if paths else None,
+            cycles=Flow.from_json(cycles, decimals) if cycles else None,
         )
 
 
@@ -124,9 +136,16 @@ def question(
 ) -> Call[MinCostFlowResult]:
     check_options("min_cost_flow()", options, MinCostOptions.__annotations__, WAITING)
     body = ends(source, sink, options.get("supply"), options.get("demand"))
-    for key in ("value", "fields", "min_version", "time_limit_s", "rounding"):
+    for key in ("value", "min_version", "time_limit_s", "rounding"):
         if options.get(key) is not None:
             body[key] = options[key]
+    wanted = one_or_many(options.get("fields") or ())
+    if wanted:
+        body["fields"] = wanted
     if "zeros" in options:
         body["flow"] = {"zeros": options["zeros"]}
-    return Call("POST", graph_path(name) + "/min-cost-flow", MinCostFlowResult.from_json, json_body(body))
+    if "top" in options:
+        body["paths"] = {"top": options["top"]}
+    headers = ACCEPT if set(wanted) - {"value", "cost"} else {}
+    path = graph_path(name) + "/min-cost-flow"
+    return Call("POST", path, MinCostFlowResult.from_json, json_body(body), headers=headers)

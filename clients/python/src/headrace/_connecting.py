@@ -1,0 +1,59 @@
+"""Connections: whose certificates are trusted, and what is said of one that does not come about."""
+
+import os
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+import httpx
+
+from headrace._errors import ConnectionFailed, InvalidInput, UnexpectedAnswer
+
+Verify: TypeAlias = bool | str | os.PathLike[str] | ssl.SSLContext
+
+HINTS = {
+    "WRONG_VERSION_NUMBER": ": does it speak http, without the s?",
+    "CERTIFICATE_VERIFY_FAILED": ": verify=, or SSL_CERT_FILE of the environment, names certificates to trust",
+    "SSL": "",
+}
+"""What is said of a connection that does not come about, by what stands in its error; the first that fits."""
+
+
+def trusted(verify: Verify) -> bool | ssl.SSLContext:
+    """Which certificates of servers are accepted, as httpx takes it. Raises `InvalidInput` for a file that is none."""
+    named = os.environ.get("SSL_CERT_FILE") if verify is True else None
+    if isinstance(verify, bool | ssl.SSLContext) and not named:
+        return verify
+    try:
+        return ssl.create_default_context(cafile=named or str(verify))
+    except OSError as error:  # SSLError is one
+        said = f"SSL_CERT_FILE={named}" if named else f"verify={str(verify)!r}"
+        raise InvalidInput(f"{said} is no file of certificates: {error}") from error
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """The one place where errors of httpx become ours."""
+    try:
+        yield
+    except (httpx.DecodingError, httpx.TooManyRedirects, httpx.UnsupportedProtocol) as error:
+        raise UnexpectedAnswer(str(error)) from error
+    except httpx.TimeoutException as error:
+        raise ConnectionFailed(f"{_url_of(error)} did not answer in time ({type(error).__name__})") from error
+    except httpx.ConnectError as error:
+        hint = next((hint for sign, hint in HINTS.items() if sign in str(error)), ": is it running?")
+        raise ConnectionFailed(f"no connection to {_url_of(error)}{hint} ({error})") from error
+    except httpx.RequestError as error:
+        url, said = _url_of(error), str(error) or type(error).__name__
+        is_silent = url.startswith("http:") and "without sending" in said  # as a server of https is to who speaks http
+        raise ConnectionFailed(f"{url}: {said}{' Does it speak https?' if is_silent else ''}") from error
+
+
+def _url_of(error: httpx.RequestError) -> str:
+    """Where the request went, without its path or anything secret."""
+    try:
+        url = error.request.url
+    except RuntimeError:  # it never came to a request
+        return "the service"
+    return f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"

@@ -1,0 +1,75 @@
+"""Mistakes in what callers pass that are told here, since the service could not say what was meant."""
+
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from headrace._errors import InvalidInput
+
+GRAPH_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+def graph_name(name: object) -> str:
+    """The name, if a graph can have it: "..", say, would be the path of something else. Raises `InvalidInput`."""
+    if isinstance(name, str) and GRAPH_NAME.fullmatch(name):
+        return name
+    form = "1 to 128 of a-z, A-Z, 0-9, '.', '_' and '-', first a letter or digit"
+    raise InvalidInput(f"{name!r} is no graph name: that is {form}")
+
+
+def seconds(timeout_s: object) -> float:
+    """Raises `InvalidInput` for what is no number."""
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, Real) or timeout_s != timeout_s:
+        raise InvalidInput(f"timeout_s is a number of seconds, or None, not {timeout_s!r}")
+    return float(timeout_s)
+
+
+def refuse_set(column: object, name: str) -> None:
+    """Raise `InvalidInput` for a set where the rows of columns belong together."""
+    if isinstance(column, set | frozenset):
+        raise InvalidInput(f"{name} is a set, which has no order: send a list")
+
+
+def refuse_others(given: Iterable[object], kind: type, wanted: str) -> None:
+    """Raise `InvalidInput` for the first that is not of the kind that is `wanted`."""
+    for one in given:
+        if not isinstance(one, kind):
+            raise InvalidInput(f"{wanted}, not {one!r:.80}")
+
+
+def refuse_missing(column: Any, name: str) -> None:
+    """Raise `InvalidInput` with the first row in which a table has nothing."""
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind == "f":
+            rows = np.flatnonzero(np.isnan(column)).tolist()
+            _refuse_rows(rows, name, "nan")
+        if column.dtype.kind != "O":
+            return
+    if not isinstance(column, list | tuple | np.ndarray) or not any(map(_may_be_missing, set(map(type, column)))):
+        return
+    rows = [row for row, value in enumerate(column) if _is_missing(value)]
+    _refuse_rows(rows, name, str(column[rows[0]]) if rows else "")
+
+
+def one_or_many(fields: str | Iterable[str]) -> list[str]:
+    """The names of fields; one alone may be given as text."""
+    return [fields] if isinstance(fields, str) else list(fields)
+
+
+def _refuse_rows(rows: list[int], name: str, shown: str) -> None:
+    if rows:
+        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+        raise InvalidInput(f"row {rows[0]}: {name} is missing ({shown}){more}")
+
+
+def _may_be_missing(kind: type) -> bool:
+    """Whether values of this type may stand for nothing; `NAType` is that of pandas."""
+    return kind is type(None) or kind.__name__ == "NAType" or issubclass(kind, float | Decimal)
+
+
+def _is_missing(value: Any) -> bool:
+    return _may_be_missing(type(value)) and (not isinstance(value, float | Decimal) or value != value)

@@ -1,0 +1,67 @@
+"""When a flow is repaired and when it is solved from zero, learned from how long either took."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+MANY_BROKEN: Final = 100
+SPARSE_DEGREE: Final = 16
+WEIGHT: Final = 0.25
+"""Of the latest repair in the mean of those of its size."""
+
+WORSE: Final = 1.1
+"""Repairs are not tried while their mean is above this share of a cold solve's time."""
+
+MUCH_WORSE: Final = 1.5
+RETRY_SOON: Final = 4
+RETRY_LATE: Final = 32
+"""One repair of so many is tried all the same: RETRY_SOON while the mean is below MUCH_WORSE."""
+
+
+@dataclass(slots=True)
+class Patience:
+    """The times of one flow state's solves: of cold ones, and of repairs by the size of what was to be repaired.
+
+    The size is the number of broken ends (`gpu_engine.incremental`), in powers of two. Repairs of one size differ by
+    a factor of five and more, so that a mean decides and not the last one.
+    """
+
+    least: int = MANY_BROKEN
+    """Fewer broken ends than this are always repaired."""
+    slow_from: int = 1 << 62
+    """Broken ends from which on a repair that nobody has tried yet is expected to be slower than a cold solve."""
+    cold_ms: float = float("inf")
+    """How long the last cold solve took."""
+    _means: dict[int, float] = field(default_factory=dict)
+    """Bits of the number of broken ends -> mean time of repairs in ms."""
+    _refused: int = 0
+
+    def start_with(self, n_vertices: int, n_arcs: int) -> None:
+        """A first guess: excess travels far in sparse networks, so many small repairs cost more than one cold solve."""
+        if n_arcs < SPARSE_DEGREE * n_vertices:
+            self.slow_from = max(self.least, n_vertices // 200)
+
+    def allows(self, n_broken: int) -> bool:
+        """False if a cold solve should be made; now and then a repair is tried all the same."""
+        if n_broken < self.least:
+            return True
+        expected_ms = self._expected_ms(n_broken)
+        if expected_ms <= WORSE * self.cold_ms:
+            return True
+        self._refused += 1
+        return self._refused % (RETRY_SOON if expected_ms < MUCH_WORSE * self.cold_ms else RETRY_LATE) == 0
+
+    def learn(self, n_broken: int, repair_ms: float) -> None:
+        """A repair of so many broken ends took so long, or was given up.
+
+        One counts for at most twice a cold solve, so that few good ones outweigh a very bad one.
+        """
+        before = self._expected_ms(n_broken)
+        self._means[n_broken.bit_length()] = before + WEIGHT * (min(repair_ms, 2 * self.cold_ms) - before)
+
+    def _expected_ms(self, n_broken: int) -> float:
+        """The mean of this size; of a size that is new, what fewer broken ends took, if it is more than the guess."""
+        size = n_broken.bit_length()
+        if size in self._means:
+            return self._means[size]
+        guess = (2 if n_broken >= self.slow_from else 0.5) * self.cold_ms
+        return max([guess, *(mean for smaller, mean in self._means.items() if smaller < size)])

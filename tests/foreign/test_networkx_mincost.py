@@ -1,0 +1,101 @@
+"""NetworkX's own tests of cheapest flows, with the service in place of its algorithms.
+
+pytest finds those that are imported here: that is all of them, as each applies. `min_cost_flow` and
+`min_cost_flow_cost` are NetworkX's own, and ask `network_simplex`.
+"""
+
+from collections.abc import Iterator
+
+import networkx as nx
+import pytest
+from headrace import Client
+from networkx.algorithms.flow.tests import test_mincost, test_networksimplex
+from networkx.algorithms.flow.tests.test_mincost import TestMinCostFlow
+from networkx.algorithms.flow.tests.test_networksimplex import (
+    faux_inf_example,
+    simple_flow_graph,
+    simple_no_flow_graph,
+    test_bone_shaped,
+    test_deadend,
+    test_digon,
+    test_digraph1,
+    test_google_or_tools_example,
+    test_google_or_tools_example2,
+    test_graphs_type_exceptions,
+    test_infinite_capacity_neg_digon,
+    test_infinite_demand_raise,
+    test_infinite_weight_raise,
+    test_large,
+    test_multidigraph,
+    test_neg_infinite_demand_raise,
+    test_negative_capacity_raise,
+    test_negative_selfloops,
+    test_negcycle_infcap,
+    test_network_simplex_faux_infinity,
+    test_network_simplex_unbounded_flow,
+    test_no_flow_satisfying_demands,
+    test_nonzero_net_demand_raise,
+    test_simple_digraph,
+    test_sum_demands_not_zero,
+    test_transshipment,
+    test_zero_capacity_edges,
+)
+
+from service.host.sandbox import serving
+from tests.foreign.networkx_mincost import NetworkXMinCost
+
+THEIRS = (
+    TestMinCostFlow,
+    test_bone_shaped,
+    test_deadend,
+    test_digon,
+    test_digraph1,
+    test_google_or_tools_example,
+    test_google_or_tools_example2,
+    test_graphs_type_exceptions,
+    test_infinite_capacity_neg_digon,
+    test_infinite_demand_raise,
+    test_infinite_weight_raise,
+    test_large,
+    test_multidigraph,
+    test_neg_infinite_demand_raise,
+    test_negative_capacity_raise,
+    test_negative_selfloops,
+    test_negcycle_infcap,
+    test_network_simplex_faux_infinity,
+    test_network_simplex_unbounded_flow,
+    test_no_flow_satisfying_demands,
+    test_nonzero_net_demand_raise,
+    test_simple_digraph,
+    test_sum_demands_not_zero,
+    test_transshipment,
+    test_zero_capacity_edges,
+)
+GRAPHS = (faux_inf_example, simple_flow_graph, simple_no_flow_graph)
+"""Fixtures of theirs."""
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    folder = tmp_path_factory.mktemp("networkx-mincost")
+    with serving(folder, folder / "serve.log") as url, Client(url) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def ours_in_place_of_theirs(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = NetworkXMinCost(client, "networkx")
+    for name in ("network_simplex", "capacity_scaling", "max_flow_min_cost"):
+        monkeypatch.setattr(nx, name, getattr(ours, name))
+
+
+def test_none_is_forgotten() -> None:
+    """A later NetworkX may bring more tests, or drop some."""
+    names = {
+        name
+        for module in (test_mincost, test_networksimplex)
+        for name in vars(module)
+        if name.lower().startswith("test")
+    }
+    assert names == {test.__name__ for test in THEIRS}
+    assert len([name for name in vars(TestMinCostFlow) if name.startswith("test")]) > 15

@@ -1,0 +1,166 @@
+"""What people pass to the client by mistake, and what they read: a table. Nothing of it is sent."""
+
+import asyncio
+import math
+import warnings
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import httpx
+import igraph
+import numpy as np
+import pandas as pd
+import pytest
+from headrace import AsyncClient, Client, InvalidInput, Retry, Update
+from headrace._bodies import graph_body
+
+from tests.unit.test_sdk_bodies import as_json, as_npz
+from tests.unit.test_sdk_client import GRAPH
+from tests.unit.test_sdk_options import client
+
+TABLE = pd.DataFrame({"tail": ["s", None], "head": ["a", "t"], "capacity": [3.0, math.nan]})
+GIVEN = {"tail": [0], "head": [1], "capacity": [3]}
+LABELS = {"tail": ["s", "a"], "head": ["a", "t"], "capacity": [3, 2]}
+
+LOADS: list[tuple[Any, dict[str, Any], str]] = [
+    (None, LABELS | {"capacity": [3, math.nan]}, "row 1: capacity is missing (nan)"),
+    (None, LABELS | {"capacity": np.array([math.nan, math.nan])}, "row 0: capacity is missing (nan) (and 1 more)"),
+    (None, LABELS | {"cost": [None, 2]}, "row 0: cost is missing (None)"),
+    (None, GIVEN | {"head": np.array([math.nan])}, "row 0: head is missing (nan)"),
+    (None, LABELS | {"edge_ids": pd.Series([7, None], dtype="Int64")}, "row 1: edge_ids is missing (nan)"),
+    (None, LABELS | {"edge_ids": np.array(["x", pd.NA])}, "row 1: edge_ids is missing (<NA>)"),
+    (TABLE, {}, "row 1: tail is missing"),
+    (TABLE.assign(tail="s"), {}, "row 1: capacity is missing (nan)"),
+    (None, GIVEN | {"tail": {0}}, "tail is a set, which has no order"),
+    (None, GIVEN | {"capacity": frozenset([3])}, "capacity is a set, which has no order"),
+    (None, GIVEN | {"capacity": [Fraction(1, 3)]}, "cannot send Fraction Fraction(1, 3): an amount is an int, a float"),
+    ([(0, 1, 3)], {}, "tail, head, capacity = zip(*edges)"),
+    (igraph.Graph.Ring(3), {}, "edges have no attributes at all"),
+    (igraph.Graph.Ring(3), {"cost": "km"}, "no edge has the attribute"),
+]
+CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
+    ("max_flow", ({"s": 3}, "t"), {}, "amounts by vertex are what supply= takes"),
+    ("max_flow", ("s", {"t": 3}), {}, "amounts by vertex are what demand= takes"),
+    ("max_flow", ("s", "t"), {"supply": [3, 4]}, "supply has 2 amounts for 1 terminals"),
+    ("max_flow", (["s", "a"], "t"), {"supply": {3, 4}}, "supply is a set, which has no order"),
+    ("max_flow", ("s", "t"), {"timeout_s": "3"}, "timeout_s is a number of seconds, or None, not '3'"),
+    ("max_flow", ("s", "t"), {"timeout_s": math.nan}, "timeout_s is a number of seconds"),
+    ("patch", (), {"edges": {0, 1}, "set": [1, 2]}, "edges is a set, which has no order"),
+    ("patch", (), {"edges": [0, 1], "add": {1, 2}}, "add is a set, which has no order"),
+    ("patch_endpoints", (), {"tail": [0], "head": [1], "set": [1, 2]}, "set has 2 amounts for 1 edges"),
+    ("apply", ([{"edges": [0], "set": [1]}],), {}, "as in Update(edges=[3], set=[5]), not {'edges'"),
+    ("copy", ("my city",), {}, "'my city' is no graph name: that is 1 to 128 of"),
+]
+
+
+@pytest.mark.parametrize(("graph", "columns", "says"), LOADS)
+def test_loads(graph: Any, columns: Any, says: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        graph_body(graph, columns)
+    assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(("method", "given", "options", "says"), CALLS)
+def test_calls(method: str, given: Any, options: Any, says: str) -> None:
+    """Both clients."""
+
+    async def ask() -> None:
+        transport = httpx.MockTransport(lambda _: httpx.Response(200, json=GRAPH))
+        async with AsyncClient("http://service", transport=transport) as service:
+            await getattr(await service.graph("city"), method)(*given, **options)
+
+    with client() as service, pytest.raises(InvalidInput) as refused:
+        getattr(service.graph("city"), method)(*given, **options)
+    assert says in str(refused.value)
+    with pytest.raises(InvalidInput) as refused:
+        asyncio.run(ask())
+    assert says in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", ".", "my graph", "_x", "é", 7, None, "x" * 129])
+def test_names_that_no_graph_has(name: Any) -> None:
+    """Some would be the path of something else."""
+    with client() as service:
+        for call in (service.graph, service.delete_graph, lambda name: service.put_graph(name, **GIVEN)):  # type: ignore[arg-type]
+            with pytest.raises(InvalidInput, match="is no graph name"):
+                call(name)
+
+
+def test_clients() -> None:
+    with pytest.raises(InvalidInput, match=r"a URL is text, as in .*, not 8080"):
+        Client(8080)  # type: ignore[arg-type]
+    for kind in (Client, AsyncClient):
+        with pytest.raises(InvalidInput, match=r"as in Retry\(attempts=3\), not 3"):
+            kind("http://service", retry=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", ["service:1", "http://service:1/", "http://service:1/v1", "http://service:1/v1/"])
+def test_urls_that_mean_the_service(given: str) -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return httpx.Response(200, json=GRAPH)
+
+    with Client(given, transport=httpx.MockTransport(answer), retry=Retry(attempts=1)) as service:
+        service.graph("city")
+    assert asked == ["http://service:1/v1/graphs/city"]
+
+
+def test_what_looks_like_a_mistake_and_is_none() -> None:
+    """One field as text, one update by itself, a set of edges that all get the same, the keys of a mapping."""
+    bodies: list[dict[str, Any]] = []
+
+    def keep(request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            return httpx.Response(200, json=GRAPH)
+        bodies.append(httpx.Response(200, content=request.content).json())
+        return httpx.Response(422, json={"code": "invalid_body", "detail": ""})
+
+    with Client("http://service", transport=httpx.MockTransport(keep)) as service:
+        graph = service.graph("city")
+        calls: list[Any] = [
+            lambda: graph.max_flow(0, 3, fields="cut"),
+            lambda: graph.matching(fields="size"),
+            lambda: graph.min_cost_flow(0, 3, fields="flow"),
+            lambda: graph.apply(Update(edges=[4], set=2)),  # type: ignore[arg-type]
+            lambda: graph.patch(edges={4}, set=2),  # type: ignore[arg-type]
+            lambda: graph.patch(edges={"a": 1}.keys(), set=[2]),  # type: ignore[arg-type]
+        ]
+        for call in calls:
+            with pytest.raises(Exception, match="invalid_body"):
+                call()
+    assert [body["fields"] for body in bodies[:3]] == [["cut"], ["size"], ["flow"]]
+    assert bodies[3:] == [{"edges": [4], "set": [2]}, {"edges": [4], "set": [2]}, {"edges": ["a"], "set": [2]}]
+
+
+def test_half_precision_warns_of_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        body = graph_body(
+            None, {"tail": np.array([0], np.float16), "head": [1], "capacity": np.array([0.5], np.float16)}
+        )
+    assert as_npz(body)["capacity"] == [0.5]
+
+
+def test_igraph() -> None:
+    """Edges keep their numbers, vertices their names."""
+    named = igraph.Graph(directed=True)
+    named.add_vertices(["s", "a", "t"])
+    named.add_edges([("s", "a"), ("a", "t")], {"capacity": [3, 2], "km": [1, 4]})
+    body = as_json(graph_body(named, {"cost": "km", "source": "s"}))
+    assert (body["tail"], body["head"], body["vertex_labels"]) == (["s", "a"], ["a", "t"], ["s", "a", "t"])
+    assert (body["capacity"], body["cost"], body["undirected"], body["source"]) == ([3, 2], [1, 4], False, "s")
+    ring = igraph.Graph.Ring(3)
+    ring.es["width"] = [1.5, 2, 3]
+    body = as_npz(graph_body(ring, {"capacity": "width"}))
+    assert (body["tail"], body["head"], body["n_vertices"]) == ([0, 1, 0], [1, 2, 2], 3)
+    assert (body["capacity"], body["undirected"]) == ([1.5, 2, 3], True)
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    """It is named, and not the file beside the wanted one that is written first."""
+    with client() as service, pytest.raises(FileNotFoundError) as refused:
+        service.graph("city").export(tmp_path / "missing" / "city.npz")
+    assert refused.value.filename == str(tmp_path / "missing")
