@@ -27,6 +27,9 @@ MEDIA_TYPES: Final[Mapping[Encoding, str]] = MappingProxyType({form: media for m
 Rounding: TypeAlias = Literal["error", "nearest", "down", "up"]
 """The names of `gpu_engine.networks.rounding`, which this module may not import."""
 
+Wanted: TypeAlias = int | str | list[int | str]
+"""Versions that a graph may be at: ``7`` of any graph that has the name, ``"9f3c02aa-7"`` of one load of it."""
+
 InOrder: Final = PlainSerializer(sorted, return_type=list[str])
 """Writes a set sorted: the order a process keeps its strings in differs from that of every other process."""
 
@@ -57,6 +60,8 @@ class Kind(StrEnum):
     DRY_RUN_COSTS = "dry-run-costs"
     RESTORE = "restore"
     MAX_FLOW = "max-flow"
+    MIN_CUT = "min-cut"
+    """The same question, asked by its other name."""
     MATCHING = "matching"
     MIN_COST_FLOW = "min-cost-flow"
     WHAT_IF = "what-if"
@@ -83,13 +88,13 @@ class LoadArgs(Message):
     """Name of the stored blob: a packed edge list (gpu_engine.formats.pack)."""
     n_bytes: int = 0
     """The length of the blob, by which the worker guesses how long the load takes."""
-    if_match: int | list[int] | Literal["*", "absent", "new"] | None = None
+    if_match: Wanted | None = None
     """Load only if the graph is at this version, at one of these, or (``*``) at any; ``absent``: if there is none;
     ``new``: the same for a copy, which is refused in other words."""
 
 
 class DeleteArgs(Message):
-    if_match: int | list[int] | Literal["*"] | None = None
+    if_match: Wanted | None = None
 
 
 class Operation(Message):
@@ -110,14 +115,14 @@ class PatchArgs(Message):
     on_missing: Literal["error", "skip"] = "error"
     rounding: Rounding = "error"
     """What becomes of results of set, add and scale that have more decimals than the graph keeps."""
-    if_match: int | list[int] | None = None
+    if_match: Wanted | None = None
     solve: Literal["all", "none"] = "all"
 
 
 class RestoreArgs(Message):
     version: int
     """The next version is to have the capacities, the closed edges and the costs of this one."""
-    if_match: int | list[int] | None = None
+    if_match: Wanted | None = None
     solve: Literal["all", "none"] = "all"
 
 
@@ -198,10 +203,17 @@ class WhatIfArgs(MaxFlowArgs):
 class CapacitiesArgs(QuestionArgs):
     offset: int = 0
     limit: int = 10_000
+    if_match: Wanted | None = None
+    """The version that the page is to be of; None: whatever there is."""
+
+    def to_json(self) -> bytes:
+        """Without what is not asked for, so that workers of the release before can read it."""
+        left_out = set() if self.encoding != "json" else {"encoding"}
+        return self.model_dump_json(exclude_none=True, exclude=left_out).encode()
 
 
 class ExportArgs(Message):
-    format: Literal["npz", "arrow", "dimacs", "packed"] = "npz"
+    format: Literal["npz", "arrow", "dimacs", "dimacs-min", "packed"] = "npz"
     """``packed`` is the form in which a load has its edges (gpu_engine.formats.pack)."""
     version: int | None = None
     """The version whose capacities and closed edges the file is to hold; None: the present one."""
@@ -220,6 +232,7 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.DRY_RUN_COSTS: PatchArgs,
     Kind.RESTORE: RestoreArgs,
     Kind.MAX_FLOW: MaxFlowArgs,
+    Kind.MIN_CUT: MaxFlowArgs,
     Kind.MATCHING: MatchingArgs,
     Kind.MIN_COST_FLOW: MinCostFlowArgs,
     Kind.WHAT_IF: WhatIfArgs,
@@ -289,6 +302,8 @@ class Envelope(Message):
 
     version: int | None = None
     """The graph's version that the result is about; None: it is about none."""
+    generation: str | None = None
+    """Of the load that the version counts from; None: an earlier release did not say it."""
     replaced: bool | None = None
     """Whether a load replaced a graph of the same name; None for the results of other commands."""
     media_type: str = JSON_TYPE

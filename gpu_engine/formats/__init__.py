@@ -20,6 +20,7 @@ from gpu_engine.formats.column_files import Columns, Part, arrow_columns, npz_co
 from gpu_engine.formats.columnar_json import from_columns, read_json, write_json
 from gpu_engine.formats.csv_table import read_csv, write_csv
 from gpu_engine.formats.dimacs import dimacs_pieces, read_dimacs, write_dimacs
+from gpu_engine.formats.dimacs_min import dimacs_min_pieces, write_dimacs_min
 from gpu_engine.formats.limits import DEFAULT_LIMITS, FREE_BYTES, Limits, Source
 from gpu_engine.formats.matrix_market import read_matrix_market
 from gpu_engine.formats.npz import npz_pieces, read_npz, write_npz
@@ -39,6 +40,7 @@ __all__ = [
     "Source",
     "arrow_columns",
     "arrow_pieces",
+    "dimacs_min_pieces",
     "dimacs_pieces",
     "from_columns",
     "from_matrix",
@@ -61,6 +63,7 @@ __all__ = [
     "write_arrow",
     "write_csv",
     "write_dimacs",
+    "write_dimacs_min",
     "write_json",
     "write_npz",
 ]
@@ -89,6 +92,7 @@ SUFFIXES: Mapping[str, str] = MappingProxyType(
         ".npz": "application/x-npz",
         ".npy": "application/x-npy",
         ".max": "text/x-dimacs",
+        ".min": "text/x-dimacs",
         ".dimacs": "text/x-dimacs",
         ".csv": "text/csv",
         ".mtx": "text/x-matrix-market",

@@ -9,6 +9,7 @@ from gpu_engine.formats._names import Names, refuse_repeats
 from gpu_engine.formats._place import ROWS, Place
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.types import INFINITE, MAX_TOTAL, MAX_VERTICES, BoolArray, UnitArray
 
 
@@ -28,6 +29,7 @@ def assemble(
     first_vertex: int = 0,
     closed: BoolArray | None = None,
     costs: Amounts | None = None,
+    rounded: Rounded = UNROUNDED,
     limits: Limits = DEFAULT_LIMITS,
     unique: bool = False,
 ) -> EdgeList:
@@ -77,6 +79,8 @@ def assemble(
         closed=closed if closed is not None and closed.any() else None,
         cost=None if costs is None else costs.units,
         cost_decimals=0 if costs is None else costs.decimals,
+        rounded=rounded,
+        rounded_costs=UNROUNDED if costs is None else costs.rounded,
     )
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from gpu_engine.errors import CapacityOverflow, InvalidNetwork
 from gpu_engine.formats._floats import floats_as_units
 from gpu_engine.formats._place import Place
+from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.networks.rounding import AS_WRITTEN, OF_ARROW, OF_DECIMAL, Precision, divided
 from gpu_engine.types import INFINITE, MAX_DECIMALS, MAX_TOTAL, BoolArray, UnitArray
 
@@ -38,12 +39,14 @@ class Amounts:
     units: UnitArray
     """int64[m] in ``10 ** -decimals``; `INFINITE` where the text said ``inf``."""
     decimals: int
+    rounded: Rounded = UNROUNDED
+    """What rounding has changed, rows that are `INFINITE` aside."""
 
 
 def from_text(strings: pa.StringArray, place: Place, precision: Precision = AS_WRITTEN) -> Amounts:
     """Numbers as written (``7``, ``1.25``, ``1e-3``) or ``inf``; no binary float in between."""
     infinite = pc.equal(strings, INFINITE_TEXT)
-    finite = _plain(pc.if_else(infinite, "0", strings), place, precision)
+    finite, rounded = _plain(pc.if_else(infinite, "0", strings), place, precision)
     try:
         values = pc.cast(finite, pa.decimal128(WIDEST, FINEST if precision.rounds else MAX_DECIMALS))
     except pa.ArrowInvalid:
@@ -51,10 +54,10 @@ def from_text(strings: pa.StringArray, place: Place, precision: Precision = AS_W
         raise InvalidNetwork(f"a {place.amounts} has too many digits") from None
     amounts = from_decimals(values, place, precision)
     amounts.units[infinite.to_numpy(zero_copy_only=False)] = INFINITE
-    return amounts
+    return Amounts(amounts.units, amounts.decimals, amounts.rounded + rounded)
 
 
-def _plain(strings: pa.StringArray, place: Place, precision: Precision) -> pa.StringArray:
+def _plain(strings: pa.StringArray, place: Place, precision: Precision) -> tuple[pa.StringArray, Rounded]:
     """The strings with numbers of unusual length or exponent written out, rounded if that is asked for, or refused.
 
     Arrow wraps around, unsaid, where a number has more than `WIDEST` digits or an exponent far from zero.
@@ -66,48 +69,79 @@ def _plain(strings: pa.StringArray, place: Place, precision: Precision) -> pa.St
         unusual = pc.or_(long, pc.match_substring_regex(strings, "[eE][+-]?0*[1-9][0-9]"))
     rows = np.flatnonzero(unusual.to_numpy(zero_copy_only=False))
     if not len(rows):
-        return strings
+        return strings, UNROUNDED
     _refuse_text(strings, place, precision)
     written: list[str] = []
+    rounded = UNROUNDED  # Arrow is given what is kept
     for start in range(0, len(rows), SLICE_ROWS):
-        texts = strings.take(rows[start : start + SLICE_ROWS]).to_pylist()
-        written += [_written(Decimal(text), precision) for text in texts]
-    return pc.replace_with_mask(strings, unusual, pa.array(written, strings.type))
+        numbers = list(map(Decimal, strings.take(rows[start : start + SLICE_ROWS]).to_pylist()))
+        kept = [_kept(number, precision) for number in numbers]
+        written += [f"{number:f}" for number in kept]
+        if precision.rounds:
+            rounded += Rounded.of(numbers, kept)
+    return pc.replace_with_mask(strings, unusual, pa.array(written, strings.type)), rounded
 
 
-def _written(number: Decimal, precision: Precision) -> str:
+def _kept(number: Decimal, precision: Precision) -> Decimal:
     if not precision.rounds:
-        return f"{number.normalize(EXACT):f}"
-    return f"{number.quantize(Decimal(1).scaleb(-precision.allowed), OF_DECIMAL[precision.mode], EXACT):f}"
+        return number.normalize(EXACT)
+    return number.quantize(Decimal(1).scaleb(-precision.allowed), OF_DECIMAL[precision.mode], EXACT)
 
 
-def from_decimals(values: pa.Decimal128Array, place: Place, precision: Precision = AS_WRITTEN) -> Amounts:
+def from_decimals(
+    values: pa.Decimal128Array,
+    place: Place,
+    precision: Precision = AS_WRITTEN,
+    unlimited: BoolArray | None = None,
+) -> Amounts:
     """An Arrow decimal128 column without nulls."""
-    decimals = precision.decimals
+    decimals, rounded = precision.decimals, UNROUNDED
     if precision.rounds:
-        values = _rounded(values, place, precision)
+        values, rounded = _rounded(values, place, precision, unlimited)
     for tried in range(MAX_DECIMALS + 1) if decimals is None else (decimals,):
         try:
             scaled = pc.cast(values, pa.decimal128(WIDEST, tried))
         except pa.ArrowInvalid:
             continue
-        return Amounts(_words(scaled, place), tried)
+        return Amounts(with_unlimited(_words(scaled, place), unlimited), tried, rounded)
     allowed = precision.allowed
     long = np.concatenate([np.zeros(0, np.int8), *_in_slices(values, lambda value: _n_decimals(value) > allowed)])
     place.refuse(long > 0, precision.too_fine, what=place.amounts)
     raise CapacityOverflow(f"a {place.amounts} has too many digits")
 
 
-def _rounded(values: pa.Decimal128Array, place: Place, precision: Precision) -> pa.Decimal128Array:
+def _rounded(
+    values: pa.Decimal128Array, place: Place, precision: Precision, unlimited: BoolArray | None
+) -> tuple[pa.Decimal128Array, Rounded]:
     """The same with no more decimals than stated. What is negative is refused before it may become zero."""
     negative = pc.less(values, pa.scalar(Decimal(0), pa.decimal128(1, 0)))
     place.refuse(negative.to_numpy(zero_copy_only=False), "is negative", what=place.amounts)
     if values.type.scale <= precision.allowed:
-        return values
+        return values, UNROUNDED
     try:
-        return pc.round(values, precision.allowed, OF_ARROW[precision.mode])
+        rounded = pc.round(values, precision.allowed, OF_ARROW[precision.mode])
     except pa.ArrowInvalid:
         raise CapacityOverflow(f"a {place.amounts} has too many digits") from None
+    return rounded, _changed(values, rounded, unlimited)
+
+
+def _changed(values: pa.Decimal128Array, rounded: pa.Decimal128Array, unlimited: BoolArray | None) -> Rounded:
+    """What two columns of one scale differ by, as 128-bit integers in two halves: Arrow has none that are as wide."""
+    (low, high), (kept_low, kept_high) = _halves(values), _halves(rounded)
+    high = high - kept_high - (low < kept_low)
+    low = low - kept_low
+    below = high >> np.uint64(63) > 0
+    high = np.where(below, ~high + (low == 0), high)
+    low = np.where(below, ~low + np.uint64(1), low)
+    differ = (low | high) != 0
+    if unlimited is not None and len(unlimited) == len(differ):
+        differ &= ~unlimited  # what stands there counts for nothing
+    low, high = low[differ], high[differ]
+    if not len(low):
+        return UNROUNDED
+    top = high.max()
+    largest = (int(top) << 64) | int(low[high == top].max())
+    return Rounded(len(low), Decimal(largest).scaleb(-values.type.scale, EXACT))
 
 
 def from_integers(column: NDArray[np.integer], place: Place) -> UnitArray:
@@ -129,7 +163,7 @@ def from_units(
 
     No number means unlimited: the largest int64, which does inside the engine, is too large as any other.
     """
-    units = from_integers(column, place)
+    units, rounded = from_integers(column, place), UNROUNDED
     place.refuse(units > MAX_TOTAL, "is too large", CapacityOverflow, what=place.amounts)
     place.refuse(units < 0, "is negative", what=place.amounts)
     own = own_decimals or 0
@@ -139,18 +173,21 @@ def from_units(
         place.refuse(units > MAX_TOTAL // scale, "is too large", CapacityOverflow, what=place.amounts)
         units *= scale
     elif decimals < own:
-        units, finer = divided(units, 10 ** (own - decimals), precision.mode)
+        given, step = with_unlimited(units, unlimited, 0), 10 ** (own - decimals)
+        units, finer = divided(units, step, precision.mode)
         place.refuse(finer & (not precision.rounds), precision.too_fine, what=place.amounts)
-    return Amounts(with_unlimited(units, unlimited), decimals)
+        change = np.abs(given - with_unlimited(units, unlimited, 0) * step)
+        rounded = Rounded(int(np.count_nonzero(change)), Decimal(int(change.max(initial=0))).scaleb(-own))
+    return Amounts(with_unlimited(units, unlimited), decimals, rounded)
 
 
-def with_unlimited(units: UnitArray, unlimited: BoolArray | None) -> UnitArray:
+def with_unlimited(units: UnitArray, unlimited: BoolArray | None, there: int = INFINITE) -> UnitArray:
     """The column with `INFINITE` where the flag is set; raises where there is not one flag for each row."""
     if unlimited is None:
         return units
     if len(unlimited) != len(units):
         raise InvalidNetwork(f"unlimited has {len(unlimited)} rows, capacity has {len(units)}")
-    return np.where(unlimited, INFINITE, units)
+    return np.where(unlimited, there, units)
 
 
 def split_unlimited(units: UnitArray) -> tuple[UnitArray, BoolArray | None]:
@@ -164,12 +201,19 @@ def from_whole(column: NDArray[np.integer], place: Place, precision: Precision =
     return from_units(column, place, 0, precision)
 
 
-def from_floats(column: NDArray[np.floating], place: Place, precision: Precision = AS_WRITTEN) -> Amounts:
+def from_floats(
+    column: NDArray[np.floating],
+    place: Place,
+    precision: Precision = AS_WRITTEN,
+    unlimited: BoolArray | None = None,
+) -> Amounts:
     """Floats as the shortest decimals that are nearest to them; positive infinity is infinite.
 
     0.1 is one tenth. ``0.1 + 0.2`` is 0.30000000000000004, which is refused unless it may be rounded.
     """
-    return Amounts(*floats_as_units(column, place, precision))
+    known = unlimited if unlimited is not None and len(unlimited) == len(column) else None
+    units, decimals, rounded = floats_as_units(column, place, precision, known)
+    return Amounts(with_unlimited(units, unlimited), decimals, rounded)
 
 
 def to_text(units: UnitArray, decimals: int) -> pa.StringArray:
@@ -180,11 +224,16 @@ def to_text(units: UnitArray, decimals: int) -> pa.StringArray:
     return pc.if_else(pa.array(units == INFINITE), INFINITE_TEXT, pc.cast(values, pa.string()))
 
 
+def _halves(values: pa.Decimal128Array) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The lower and the upper 64 bits of each."""
+    words = np.frombuffer(values.buffers()[1], dtype="<u8").reshape(-1, 2)
+    words = words[values.offset : values.offset + len(values)]
+    return words[:, 0], words[:, 1]
+
+
 def _words(scaled: pa.Decimal128Array, place: Place) -> UnitArray:
     """The low halves of 128-bit integers, after the high halves were found to be empty."""
-    words = np.frombuffer(scaled.buffers()[1], dtype="<i8").reshape(-1, 2)
-    words = words[scaled.offset : scaled.offset + len(scaled)]
-    low, high = words[:, 0], words[:, 1]
+    low, high = (half.view(np.int64) for half in _halves(scaled))
     place.refuse(high < 0, "is negative", what=place.amounts)
     too_large = (high > 0) | (low < 0) | (low > MAX_TOTAL)
     place.refuse(too_large, "is too large", CapacityOverflow, what=place.amounts)

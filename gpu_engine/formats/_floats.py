@@ -4,8 +4,7 @@ So 0.1 is one tenth, and ``0.1 + 0.2`` is 0.30000000000000004. The digits are th
 floats those NumPy shows.
 """
 
-from collections.abc import Iterator
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
@@ -14,53 +13,51 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gpu_engine.errors import CapacityOverflow
+from gpu_engine.formats._many_digits import CONTEXT, UNIQUE, Floats, round_floats, slices
 from gpu_engine.formats._place import Place
-from gpu_engine.networks.rounding import OF_DECIMAL, Precision, Rounding, divided
-from gpu_engine.types import INFINITE, MAX_DECIMALS, MAX_TOTAL, UnitArray
+from gpu_engine.networks.rounded import UNROUNDED, Rounded
+from gpu_engine.networks.rounding import Precision, Rounding, divided
+from gpu_engine.types import INFINITE, MAX_DECIMALS, MAX_TOTAL, BoolArray, UnitArray
 
 EXACT_FLOAT: Final = 2.0**53
 """Below this every integer has its own float64, and so every amount of units."""
-UNIQUE: Final = 10**15
-"""Below this no two decimals of as many digits have the same nearest float64."""
-DOUBT: Final = 2.0**-50
-"""Relative error of a product with a power of ten, and of a float as its shortest decimal, with room to spare."""
-SLICE_ROWS: Final = 1 << 16
 FINEST: Final = 15
 """Decimals that are tried by arithmetic before a float that is to be rounded goes by its digits."""
-CONTEXT: Final = Context(prec=400)
-"""Digits enough for any float below `EXACT_FLOAT`."""
-
-Floats = NDArray[np.float64]
 
 
-def floats_as_units(column: NDArray[np.floating], place: Place, precision: Precision) -> tuple[UnitArray, int]:
-    """Units int64[m], `INFINITE` for positive infinity, and their decimals; raises what is refused. O(m)."""
+def floats_as_units(
+    column: NDArray[np.floating], place: Place, precision: Precision, unlimited: BoolArray | None = None
+) -> tuple[UnitArray, int, Rounded]:
+    """Units int64[m], `INFINITE` for positive infinity, their decimals, and what rounding has changed where no row is
+    `unlimited`; raises what is refused. O(m)."""
     values = _widened(column)
     place.refuse(np.isnan(values), "is not a number", what=place.amounts)
     place.refuse(values < 0, "is negative", what=place.amounts)
     infinite = np.isposinf(values)
     values = np.where(infinite, 0.0, values)
     place.refuse(values >= EXACT_FLOAT, "is too large for an exact float", CapacityOverflow, what=place.amounts)
-    needed, digits = _shortest(values, FINEST if precision.rounds else precision.allowed)
-    rest = np.flatnonzero(needed < 0)
     if precision.rounds:
+        if unlimited is not None:
+            values = np.where(unlimited, 0.0, values)  # what stands there counts for nothing
         decimals = precision.allowed
-        units = _rescaled(digits, needed, decimals, precision.mode)
-        units[rest] = _rounded(values[rest], decimals, precision.mode)
+        units, rounded = _in_units(values, decimals, precision.mode)
     else:
+        rounded = UNROUNDED
+        needed, digits = _shortest(values, precision.allowed)
+        rest = np.flatnonzero(needed < 0)
         needed[rest], digits[rest] = _by_digits(values[rest], precision.allowed)
         place.refuse(needed < 0, precision.too_fine, what=place.amounts)
         decimals = int(needed.max(initial=0)) if precision.decimals is None else precision.decimals
-        units = _rescaled(digits, needed, decimals, "error")
+        units = _rescaled(digits, needed, decimals)
     place.refuse(units > MAX_TOTAL, "is too large", CapacityOverflow, what=place.amounts)
-    return np.where(infinite, INFINITE, units), decimals
+    return np.where(infinite, INFINITE, units), decimals, rounded
 
 
 def _widened(column: NDArray[np.floating]) -> Floats:
     """float64[m]; a narrower float stands for its own shortest decimal, not for that of the float64 it equals."""
     if column.dtype.itemsize >= np.dtype(np.float64).itemsize:
         return column.astype(np.float64)
-    parts = (_shown(column[part]) for part in _slices(len(column)))
+    parts = (_shown(column[part]) for part in slices(len(column)))
     digits = (pc.cast(part, pa.float64()).to_numpy(zero_copy_only=False) for part in parts)
     return np.concatenate([np.zeros(0), *digits])
 
@@ -90,16 +87,13 @@ def _shortest(values: Floats, finest: int) -> tuple[NDArray[np.int64], UnitArray
     return needed, digits
 
 
-def _rescaled(digits: UnitArray, needed: NDArray[np.int64], decimals: int, rounding: Rounding) -> UnitArray:
-    """Units of `decimals` for digits of `needed` decimals each (what is -1 there has no meaning); more than
-    `MAX_TOTAL` for what is too large."""
+def _rescaled(digits: UnitArray, needed: NDArray[np.int64], decimals: int) -> UnitArray:
+    """Units of `decimals` for digits of no more decimals each; more than `MAX_TOTAL` for what is too large."""
     more = np.clip(decimals - needed, 0, MAX_DECIMALS)
     scale = 10**more
     units = np.where(digits > MAX_TOTAL // scale, MAX_TOTAL + 1, 0)
     fits = units == 0
     units[fits] = digits[fits] * scale[fits]
-    finer = np.flatnonzero(needed > decimals)
-    units[finer], _ = divided(digits[finer], 10 ** (needed[finer] - decimals), rounding)
     return units
 
 
@@ -118,28 +112,23 @@ def _by_digits(values: Floats, allowed: int) -> tuple[NDArray[np.int64], UnitArr
     return needed, digits
 
 
-def _rounded(values: Floats, decimals: int, rounding: Rounding) -> UnitArray:
-    """Units of floats with many digits: by arithmetic where its error decides nothing, else by their digits."""
-    scaled = values * 10.0**decimals
-    floor = np.floor(scaled)
-    part, error = scaled - floor, scaled * DOUBT
-    tie, whole_number = np.abs(part - 0.5) <= error, (part <= error) | (part >= 1 - error)
-    doubtful = (tie if rounding == "nearest" else whole_number) | (scaled >= UNIQUE)
-    whole = np.where(doubtful, 0, {"nearest": np.rint, "down": np.floor, "up": np.ceil}[rounding](scaled))
-    units: UnitArray = whole.astype(np.int64)
-    rows = np.flatnonzero(doubtful)
-    for chosen in _slices(len(rows)):
-        units[rows[chosen]] = _exactly(values[rows[chosen]], decimals, rounding)
-    return units
+def _in_units(values: Floats, decimals: int, rounding: Rounding) -> tuple[UnitArray, Rounded]:
+    """Units of `decimals`, rounded where there are more."""
+    needed, digits = _shortest(values, FINEST)
+    units = _rescaled(digits, needed, decimals)
+    finer, rest = np.flatnonzero(needed > decimals), np.flatnonzero(needed < 0)
+    units[finer], rounded = _divided(digits[finer], needed[finer], decimals, rounding)
+    units[rest], more = round_floats(values[rest], decimals, rounding)
+    return units, rounded + more
 
 
-def _exactly(values: Floats, decimals: int, rounding: Rounding) -> UnitArray:
-    mode = OF_DECIMAL[rounding]
-    numbers = (Decimal(repr(value)).scaleb(decimals, CONTEXT) for value in values.tolist())
-    whole = (int(number.to_integral_value(mode, CONTEXT)) for number in numbers)
-    return np.array([min(number, MAX_TOTAL + 1) for number in whole], np.int64)
-
-
-def _slices(n_rows: int) -> Iterator[slice]:
-    """A Python object of every value at once would take gigabytes."""
-    return (slice(start, start + SLICE_ROWS) for start in range(0, n_rows, SLICE_ROWS))
+def _divided(
+    digits: UnitArray, needed: NDArray[np.int64], decimals: int, rounding: Rounding
+) -> tuple[UnitArray, Rounded]:
+    """Units of digits of more decimals than are kept. They are the fewest, so that each of them is rounded."""
+    step = 10 ** (needed - decimals)
+    units, _ = divided(digits, step, rounding)
+    change = np.abs(digits - units * step)
+    largest = np.zeros(FINEST + 1, np.int64)
+    np.maximum.at(largest, needed, change)
+    return units, Rounded(len(digits), max(Decimal(int(most)).scaleb(-k) for k, most in enumerate(largest)))

@@ -10,6 +10,7 @@ BEGINNINGS: Final = (
     (b"\x1f\x8b", "gzip (Content-Encoding: gzip)"),
     (b"\x28\xb5\x2f\xfd", "Zstandard (Content-Encoding: zstd)"),
     (b"%%MatrixMarket", "a Matrix Market file (text/x-matrix-market)"),
+    (b"p min", "a DIMACS problem (text/x-dimacs)"),
     (b"p max", "a DIMACS problem (text/x-dimacs)"),
     (b"tail,", "CSV (text/csv)"),
     (b"{", "JSON (application/json)"),

@@ -40,7 +40,7 @@ def read_adjacency(source: Source, limits: Limits = DEFAULT_LIMITS, precision: P
     tail, head = np.divmod(np.flatnonzero(amounts.units), n)
     check_edge_count(len(tail), limits)
     units = amounts.units[amounts.units != 0]
-    return assemble(tail, head, units, n_vertices=n, decimals=amounts.decimals, limits=limits)
+    return assemble(tail, head, units, n_vertices=n, decimals=amounts.decimals, rounded=amounts.rounded, limits=limits)
 
 
 def read_npy(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN) -> EdgeList:
@@ -86,6 +86,7 @@ def from_matrix(
         n_vertices=n,
         undirected=undirected,
         decimals=amounts.decimals,
+        rounded=amounts.rounded,
         place=ENTRIES,
         limits=limits,
     )

@@ -2,8 +2,8 @@
 
 The first stream has one row per edge: ``tail`` and ``head`` (integers: vertex indices; text: names,
 numbered in the order they first appear), ``capacity``, and optionally ``undirected``,
-``unlimited`` and ``closed`` (boolean), ``edge_id`` (integers or text) and ``cost``. A second stream may follow with one
-row per vertex: ``label``; tails and heads are then indices into it.
+``unlimited`` and ``closed`` (boolean), ``edge_ids`` (integers or text) and ``cost``. A second stream may follow with
+one row per vertex: ``label``; tails and heads are then indices into it.
 
 ``capacity`` is a decimal128 or float64 column of amounts, or an integer column of units, ``10 ** -decimals``
 each. An edge never limits if its amount is positive infinity, or if its ``unlimited`` is true, whatever its
@@ -13,8 +13,10 @@ capacity then is. ``cost`` is such a column too, in units of ``cost_decimals``; 
 the latter says that a second stream must follow). A stream without its end mark was cut and is refused.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +32,7 @@ from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats._sink import Sink
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.rounded import Rounded
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision, check_decimals
 from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
@@ -46,13 +49,16 @@ __all__ = [
     "pack_into",
     "read_arrow",
     "read_tables",
+    "renamed",
     "stated_decimals",
     "unpack",
     "write_arrow",
 ]
 
 REQUIRED = ("tail", "head", "capacity")
-OPTIONAL = ("undirected", "unlimited", "closed", "edge_id", "cost")
+OPTIONAL = ("undirected", "unlimited", "closed", "edge_ids", "cost")
+PACKED_IDS: Final = "edge_id"
+"""What the column of ids is called in the packed form, and was once called in files."""
 MAX_METADATA_DIGITS = 18
 BATCH_ROWS = 1 << 18
 """Written at a time, where a network is written piece by piece."""
@@ -69,6 +75,7 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
     """
     edges, *rest = read_tables(source, limits, (limits.max_edges, limits.max_vertices))
     labels = _labels(rest[0]) if rest else None
+    edges = renamed(edges, {PACKED_IDS: "edge_ids"})
     _check_columns(edges)
     columns = {name: column(edges, name) for name in edges.column_names}
     for name, values in columns.items():
@@ -80,22 +87,26 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
     unlimited = _flags(columns["unlimited"], "unlimited") if "unlimited" in columns else None
     amounts = _capacities(columns["capacity"], metadata.count("decimals"), precision, unlimited, packed)
     n_vertices = metadata.count("n_vertices")
-    return assemble(
+    edge_list = assemble(
         tail,
         head,
         amounts.units,
         n_vertices=len(labels) if n_vertices is None and labels is not None else n_vertices,
         undirected=_undirected(columns.get("undirected"), metadata),
         decimals=amounts.decimals,
-        edge_ids=_edge_ids(columns["edge_id"]) if "edge_id" in columns else None,
+        edge_ids=_edge_ids(columns["edge_ids"]) if "edge_ids" in columns else None,
         vertex_labels=labels,
         source=metadata.count("source"),
         sink=metadata.count("sink"),
         closed=_flags(columns["closed"], "closed") if "closed" in columns else None,
         costs=_cost(columns.get("cost"), metadata.count("cost_decimals"), precision),
+        rounded=amounts.rounded,
         limits=limits,
         unique=packed,
     )
+    if not packed:
+        return edge_list
+    return replace(edge_list, rounded=metadata.rounded("rounded"), rounded_costs=metadata.rounded("rounded_costs"))
 
 
 def measure_tables(source: Source, limits: Limits, max_rows: Sequence[int]) -> list[StreamSize]:
@@ -110,6 +121,12 @@ def read_tables(source: Source, limits: Limits, max_rows: Sequence[int]) -> list
     reader = pa.BufferReader(pa.py_buffer(data))
     with refusing("not an Arrow IPC stream", pa.ArrowException, OSError, ValueError, KeyError):
         return [_table(reader) for _ in range(n_streams)]
+
+
+def renamed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The table with other names for some columns."""
+    columns = [names.get(name, name) for name in table.column_names]
+    return table.rename_columns(columns).replace_schema_metadata(table.schema.metadata)
 
 
 def column(table: pa.Table, name: str) -> pa.Array:
@@ -178,7 +195,7 @@ def _tables(edges: EdgeList, *, packed: bool) -> list[pa.Table]:
     if edges.closed is not None:
         columns["closed"] = edges.closed
     if edges.edge_ids is not None:
-        columns["edge_id"] = as_arrow(edges.edge_ids)
+        columns[PACKED_IDS if packed else "edge_ids"] = as_arrow(edges.edge_ids)
     if edges.cost is not None:
         columns["cost"], metadata["cost_decimals"] = edges.cost, str(edges.cost_decimals)
     for name, terminal in (("source", edges.source), ("sink", edges.sink)):
@@ -186,6 +203,9 @@ def _tables(edges: EdgeList, *, packed: bool) -> list[pa.Table]:
             metadata[name] = str(terminal)
     if edges.vertex_labels is not None:
         metadata["labelled"] = "true"
+    for name, rounded in (("rounded", edges.rounded), ("rounded_costs", edges.rounded_costs)):
+        if packed and rounded:
+            metadata[name] = f"{rounded.rows} {rounded.largest}"
     tables = [pa.table(columns).replace_schema_metadata(metadata)]
     if edges.vertex_labels is not None:
         tables.append(pa.table({"label": as_arrow(edges.vertex_labels)}))
@@ -210,6 +230,11 @@ class _Metadata:
         if not text.isdigit() or len(text) > MAX_METADATA_DIGITS:
             raise InvalidNetwork(f"schema metadata {name} must be a whole number, not {text[:20]!r}")
         return int(text)
+
+    def rounded(self, name: str) -> Rounded:
+        """What `pack` was told; nothing if it was told of none."""
+        rows, _, largest = self._pairs.get(name.encode(), b"0 0").decode().partition(" ")
+        return Rounded(int(rows), Decimal(largest))
 
     def flag(self, name: str) -> bool:
         text = self._pairs.get(name.encode(), b"false")
@@ -287,7 +312,7 @@ def _edge_ids(values: pa.Array) -> Names:
             names = values.dictionary.take(pa.array(twice[:ROWS_SHOWN])).to_pylist()
             raise InvalidNetwork(f"edge id {shown(names[0])} occurs more than once", edges=names)
         values = values.dictionary_decode()
-    return from_arrow(values, "edge_id")
+    return from_arrow(values, "edge_ids")
 
 
 def _capacities(
@@ -299,22 +324,17 @@ def _capacities(
         if packed:
             return _capacity.Amounts(_capacity.from_integers(whole, ROWS), own_decimals or 0)
         return _capacity.from_units(whole, ROWS, own_decimals, precision, unlimited)
-    amounts = _fractions(column, precision)
-    return _capacity.Amounts(_capacity.with_unlimited(amounts.units, unlimited), amounts.decimals)
+    if pa.types.is_decimal128(column.type):
+        return _capacity.from_decimals(column, ROWS, precision, unlimited)
+    if pa.types.is_floating(column.type):
+        return _capacity.from_floats(column.to_numpy(zero_copy_only=False), ROWS, precision, unlimited)
+    raise InvalidNetwork(f"capacity must be integer, decimal128 or float64, not {column.type}", field="/capacity")
 
 
 def _cost(column: pa.Array | None, own_decimals: int | None, precision: Precision) -> _capacity.Amounts | None:
     if column is None:
         return None
     return _costs.from_arrow(column, ROWS, own_decimals, precision.of_costs(own_decimals))
-
-
-def _fractions(column: pa.Array, precision: Precision) -> _capacity.Amounts:
-    if pa.types.is_decimal128(column.type):
-        return _capacity.from_decimals(column, ROWS, precision)
-    if pa.types.is_floating(column.type):
-        return _capacity.from_floats(column.to_numpy(zero_copy_only=False), ROWS, precision)
-    raise InvalidNetwork(f"capacity must be integer, decimal128 or float64, not {column.type}", field="/capacity")
 
 
 def _undirected(column: pa.Array | None, metadata: _Metadata) -> bool | BoolArray:

@@ -101,6 +101,7 @@ def from_columns(
         closed=None if body.get("closed") is None else _flags(body["closed"], "closed", "an array of true and false"),
         costs=None if body.get("cost") is None else _cost(body["cost"], places),
         decimals=amounts.decimals,
+        rounded=amounts.rounded,
         edge_ids=None if body.get("edge_ids") is None else _names(body["edge_ids"], "edge_ids"),
         vertex_labels=labels,
         source=terminals[0],

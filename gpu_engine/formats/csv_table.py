@@ -58,6 +58,7 @@ def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precisi
         n_vertices=None if labels is None else len(labels),
         undirected=_undirected(columns["undirected"]) if "undirected" in columns else False,
         decimals=amounts.decimals,
+        rounded=amounts.rounded,
         edge_ids=_ids(columns["id"]) if "id" in columns else None,
         vertex_labels=labels,
         costs=_costs.from_text(columns["cost"], LINES, precision.of_costs(None)) if "cost" in columns else None,

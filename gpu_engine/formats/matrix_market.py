@@ -54,6 +54,7 @@ def read_matrix_market(source: Source, limits: Limits = DEFAULT_LIMITS, precisio
         n_vertices=size[0],
         undirected=symmetry == "symmetric",
         decimals=amounts.decimals,
+        rounded=amounts.rounded,
         place=entries.place,
         first_vertex=1,
         limits=limits,

@@ -136,6 +136,7 @@ def _own(arrays: Arrays, limits: Limits, precision: Precision) -> EdgeList:
         n_vertices=len(labels) if n_vertices is None and labels is not None else n_vertices,
         undirected=_undirected(arrays),
         decimals=amounts.decimals,
+        rounded=amounts.rounded,
         edge_ids=_names(arrays, "edge_ids"),
         vertex_labels=labels,
         source=_scalar(arrays, "source"),
@@ -168,6 +169,7 @@ def _research(arrays: Arrays, limits: Limits, precision: Precision) -> EdgeList:
         n_vertices=_scalar(arrays, "n"),
         undirected=undirected,
         decimals=amounts.decimals,
+        rounded=amounts.rounded,
         source=_scalar(arrays, "s"),
         sink=_scalar(arrays, "t"),
         limits=limits,
@@ -200,8 +202,7 @@ def _capacities(
 ) -> _capacity.Amounts:
     precision = precision.of_body(own_decimals)
     if column.dtype.kind == "f":
-        amounts = _capacity.from_floats(column, ROWS, precision)
-        return _capacity.Amounts(_capacity.with_unlimited(amounts.units, unlimited), amounts.decimals)
+        return _capacity.from_floats(column, ROWS, precision, unlimited)
     return _capacity.from_units(column, ROWS, own_decimals, precision, unlimited)
 
 

@@ -5,6 +5,7 @@ data under which they succeed (NumPy 2.4, pyarrow 26), and rounded up. The body 
 estimates: a process that reads what strangers send keeps the limit as well.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -34,6 +35,9 @@ NAME_BYTES: Final = 130
 NAME_COPIES: Final = 4
 COST_BYTES: Final = 100
 """For each cost in a text, which is read as a decimal of its own."""
+
+OF_COSTS: Final = re.compile(rb"(?:(?:c[^\n]*|[ \t\r]*)\n)*+p[ \t]+min")
+"""The beginning of a DIMACS problem with costs."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Marks: TypeAlias = Callable[[Bytes, Bytes], BoolArray]
@@ -125,6 +129,11 @@ def _csv(view: memoryview, limits: Limits) -> int:
     return _rows_of_text(_ends_line, 150 + COST_BYTES * (b"cost" in line))(view, limits)
 
 
+def _dimacs(view: memoryview, limits: Limits) -> int:
+    """More for a problem with costs: its kind stands behind the comments."""
+    return _rows_of_text(_ends_line, 180 + 2 * COST_BYTES * bool(OF_COSTS.match(view)))(view, limits)
+
+
 def _is_digit(byte: Bytes) -> BoolArray:
     digit: BoolArray = (byte - np.uint8(ord("0"))) < 10  # what is below wraps around
     return digit
@@ -170,7 +179,7 @@ FORMATS: Final[Mapping[str, Callable[[memoryview, Limits], int]]] = MappingProxy
         "application/vnd.apache.arrow.stream": _arrow,
         "application/x-npz": _npz,
         "application/x-npy": _npy,
-        "text/x-dimacs": _rows_of_text(_ends_line, 180),
+        "text/x-dimacs": _dimacs,
         "text/csv": _csv,
         "text/x-matrix-market": _rows_of_text(_ends_line, 200),
         "text/x-adjacency-matrix": _rows_of_text(_ends_field, 100),

@@ -15,11 +15,12 @@ from gpu_engine.errors import CapacityOverflow, CostOverflow, EngineError, Inval
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import OperationLike, complete
+from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.networks.rounding import Rounding
+from gpu_engine.networks.tally import Tally
 from gpu_engine.networks.units import WIDE, read_amount, read_decimal, to_units
 from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.networks.validate import largest_cost
-from gpu_engine.text.literals import read_literals
 from gpu_engine.types import EdgeArray, UnitArray
 
 
@@ -33,6 +34,7 @@ class CostChange:
     """Named edges the network does not have."""
     unchanged: int = 0
     """Distinct edges that were named and cost as much as before; they are not in `rows`."""
+    rounded: Rounded = UNROUNDED
 
 
 class CostTable:
@@ -71,20 +73,21 @@ class CostTable:
         """
         located = table.locate(batch, on_missing)
         before = self.cost[located.touched]
-        cost, place = before.copy(), 0
+        cost, place, tally = before.copy(), 0, Tally(rounding)
         try:
             for place, operation in enumerate(batch):
                 known, at = located.places(table, place)
-                cost[at] = self._run(operation, cost[at], known.tolist(), rounding)
+                cost[at] = self._run(operation, cost[at], known.tolist(), tally)
                 self._check(located.touched[at], cost[at], known)
         except EngineError as error:
             refused = CostOverflow(error.message) if isinstance(error, CapacityOverflow) else error
             refused.where = complete(self.network, batch, place, located.found, error.where)
             raise refused from None
         changed = cost != before
-        return CostChange(located.touched[changed], cost[changed], located.missing, int((~changed).sum()))
+        rows, unchanged = located.touched[changed], int((~changed).sum())
+        return CostChange(rows, cost[changed], located.missing, unchanged, tally.rounded)
 
-    def _run(self, operation: OperationLike, cost: UnitArray, rows: list[int], rounding: Rounding) -> UnitArray:
+    def _run(self, operation: OperationLike, cost: UnitArray, rows: list[int], tally: Tally) -> UnitArray:
         """The costs after one operation, in which ``rows`` are the places of their amounts."""
         names = operation.edges if operation.edges is not None else operation.tail
         if operation.op in ("close", "reopen"):
@@ -102,14 +105,17 @@ class CostTable:
                 if operation.op == "scale":
                     number = own * read_decimal(literals[i], rows[i])
                 else:
-                    number = read_amount(literals[i], rounding, rows[i]) + (own if operation.op == "add" else 0)
-            return to_units(number, decimals, rows[i], rounding)
+                    number = read_amount(literals[i], tally.rounding, rows[i])
+                    number += own if operation.op == "add" else 0
+                units = to_units(number, decimals, rows[i], tally.rounding)
+                tally.note(number.scaleb(decimals), units, decimals)
+            return units
 
         if operation.op == "set":
-            return read_literals(literals, decimals, exact, signed=True)
+            return tally.set(literals, decimals, exact, signed=True)
         if operation.op == "add":
-            return cost + read_literals(literals, decimals, lambda i: exact(i) - int(cost[i]), signed=True)
-        return np.array([exact(i) for i in range(len(rows))], np.int64)
+            return cost + tally.add(cost, literals, decimals, lambda i: exact(i) - int(cost[i]))
+        return tally.scale(cost, literals, decimals, exact)
 
     def _check(self, rows: EdgeArray, cost: UnitArray, known: EdgeArray) -> None:
         limit = largest_cost(self.network.n_vertices)

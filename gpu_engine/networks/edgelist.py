@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.types import BoolArray, UnitArray, VertexArray
 
 
@@ -40,6 +41,9 @@ class EdgeList:
     """int64[m], what a unit of flow costs on each edge, in units of ``10 ** -cost_decimals``; None: the edges have no
     costs. Negative on directed edges only."""
     cost_decimals: int = 0
+    rounded: Rounded = UNROUNDED
+    """What rounding has changed of the capacities as they were sent."""
+    rounded_costs: Rounded = UNROUNDED
 
     @property
     def effective(self) -> UnitArray:

@@ -8,6 +8,7 @@ which edges are closed and what they will have when reopened.
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -19,9 +20,10 @@ from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.ends import EndIndex
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import Ids, OperationLike, complete, unknown_edges
+from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.networks.rounding import Rounding
-from gpu_engine.networks.units import read_amount, read_amounts, read_decimal, scale_units, to_add
-from gpu_engine.text.literals import read_literals
+from gpu_engine.networks.tally import Tally
+from gpu_engine.networks.units import EXACT, WIDE, read_amount, read_amounts, read_decimal, scale_units, to_add
 from gpu_engine.text.names import Names
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray
 
@@ -43,6 +45,7 @@ class Change:
     """Named edges the network does not have."""
     unchanged: int = 0
     """Distinct edges that were named and end up as they were; they are not in `rows`."""
+    rounded: Rounded = UNROUNDED
 
     @property
     def effective(self) -> UnitArray:
@@ -116,17 +119,18 @@ class CapacityTable:
         """
         located = self.locate(batch, on_missing)
         before, was_closed = self.own(located.touched), self.closed[located.touched]
-        own, closed, place = before.copy(), was_closed.copy(), 0
+        own, closed, place, tally = before.copy(), was_closed.copy(), 0, Tally(rounding)
         try:
             for place, operation in enumerate(batch):
                 known, at = located.places(self, place)
-                self._run(operation, known, at, own, closed, rounding)
+                self._run(operation, known, at, own, closed, tally)
         except EngineError as error:
             error.where = complete(self.network, batch, place, located.found, error.where)
             raise
         changed = (own != before) | (closed != was_closed)
         unchanged = int((~changed).sum())
-        return Change(located.touched[changed], own[changed], closed[changed], located.missing, unchanged)
+        touched = located.touched[changed]
+        return Change(touched, own[changed], closed[changed], located.missing, unchanged, tally.rounded)
 
     def locate(self, batch: Sequence[OperationLike], on_missing: Literal["error", "skip"]) -> "Located":
         """The edges that the operations name. Raises `UnknownEdge`, `AmbiguousEdge` or `InvalidNetwork`.
@@ -171,7 +175,7 @@ class CapacityTable:
         at: NDArray[np.int64],
         own: UnitArray,
         closed: BoolArray,
-        rounding: Rounding,
+        tally: Tally,
     ) -> None:
         """One operation on the touched edges; ``at`` are their places, ``known`` those of their amounts."""
         if operation.op in ("close", "reopen"):
@@ -185,23 +189,34 @@ class CapacityTable:
             raise InvalidNetwork(f"{operation.op} has {count} amounts for {0 if names is None else len(names)} edges")
         literals, ids = _chosen(operation.amounts, known), known
         if operation.op == "set":
-            own[at] = self._set(literals, ids, rounding)
+            own[at] = self._set(literals, ids, tally)
         elif operation.op == "add":
-            own[at] = self._added(own[at], literals, ids, rounding)
+            own[at] = self._added(own[at], literals, ids, tally)
         else:
-            own[at] = _scaled(own[at].tolist(), literals, ids, rounding)
+            own[at] = self._scaled(own[at], literals, ids, tally)
 
-    def _set(self, literals: Sequence[str], ids: Ids, rounding: Rounding) -> UnitArray:
-        decimals = self.network.decimals
-        return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [ids[i]], rounding)[0])
-
-    def _added(self, own: UnitArray, literals: Sequence[str], ids: Ids, rounding: Rounding) -> UnitArray:
+    def _set(self, literals: Sequence[str], ids: Ids, tally: Tally) -> UnitArray:
         decimals = self.network.decimals
 
         def one(i: int) -> int:
-            return to_add(read_amount(literals[i], rounding, ids[i]), int(own[i]), decimals, ids[i], rounding)
+            (units,) = read_amounts([literals[i]], decimals, [ids[i]], tally.rounding)
+            if units != INFINITE:
+                tally.note(Decimal(literals[i]).scaleb(decimals, WIDE), units, decimals)
+            return units
 
-        more = read_literals(literals, decimals, one, signed=True)
+        return tally.set(literals, decimals, one)
+
+    def _added(self, own: UnitArray, literals: Sequence[str], ids: Ids, tally: Tally) -> UnitArray:
+        decimals = self.network.decimals
+
+        def one(i: int) -> int:
+            number, before = read_amount(literals[i], tally.rounding, ids[i]), int(own[i])
+            more = to_add(number, before, decimals, ids[i], tally.rounding)
+            if before != INFINITE:
+                tally.note(number.scaleb(decimals, WIDE), more, decimals)
+            return more
+
+        more = tally.add(own, literals, decimals, one, least=0)
         unlimited = own == INFINITE
         sums = np.where(unlimited, INFINITE, np.where(unlimited, 0, own) + more)  # both are within 2**60 of zero
         for i in np.flatnonzero(sums < 0)[:1].tolist():
@@ -209,6 +224,18 @@ class CapacityTable:
         for i in np.flatnonzero((sums > MAX_TOTAL) & ~unlimited)[:1].tolist():
             raise CapacityOverflow(f"the capacity would be beyond {MAX_TOTAL} units", [ids[i]])
         return sums
+
+    def _scaled(self, own: UnitArray, literals: Sequence[str], ids: Ids, tally: Tally) -> UnitArray:
+        def one(i: int) -> int:
+            units, factor = int(own[i]), read_decimal(literals[i], ids[i])
+            if factor < 0:
+                raise InvalidNetwork(f"the factor {literals[i]} is negative", [ids[i]])
+            scaled = scale_units(units, factor, rounding=tally.rounding, row=ids[i])
+            if units != INFINITE:
+                tally.note(EXACT.multiply(units, factor), scaled, self.network.decimals)
+            return scaled
+
+        return tally.scale(own, literals, self.network.decimals, one)
 
     def _find(self, operation: OperationLike) -> EdgeArray:
         """int64[k]: the edge row of each name, -1 where there is none."""
@@ -260,13 +287,3 @@ def _distinct(rows: EdgeArray) -> EdgeArray:
 def _chosen(column: Sequence[Any] | NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
     """The column itself if all of its rows are chosen."""
     return column if len(rows) == len(column) else [column[i] for i in rows.tolist()]
-
-
-def _scaled(own: list[int], literals: Sequence[str], ids: Ids, rounding: Rounding) -> list[int]:
-    scaled = []
-    for units, literal, name in zip(own, literals, ids, strict=True):
-        factor = read_decimal(literal, name)
-        if factor < 0:
-            raise InvalidNetwork(f"the factor {literal} is negative", [name])
-        scaled.append(scale_units(units, factor, rounding=rounding, row=name))
-    return scaled

@@ -10,13 +10,14 @@ from starlette.datastructures import Headers
 
 from gpu_engine.text.near import did_you_mean
 from service.errors import ServiceError
+from service.protocol import Wanted
 from service.settings import Settings
 
 IDEMPOTENCY_KEY: Final = re.compile(r"[\x20-\x7e]{1,256}")
 MAX_PREFERENCES: Final = 16
 """Preferences that are looked at, from the first on; there are not that many kinds."""
 
-VERSION: Final = re.compile(r"[1-9][0-9]{0,17}")
+VERSION: Final = re.compile(r"([0-9a-f]{8}-)?[1-9][0-9]{0,17}")
 ETAG: Final = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*+)"')
 MAX_ETAGS: Final = 100
 """ETags that one header may list."""
@@ -62,8 +63,8 @@ def waiting(headers: Headers, settings: Settings, default_s: float | None = None
     return Waiting(settings.default_wait_s if default_s is None else default_s)
 
 
-def if_match(headers: Headers) -> int | list[int] | None:
-    """The version of `If-Match: "7"`, or those of a list; None without the header or for `*`.
+def if_match(headers: Headers) -> Wanted | None:
+    """The version of `If-Match: "9f3c02aa-7"` or `"7"`, or those of a list; None without the header or for `*`.
 
     Raises invalid_request for what is no list of ETags, and version_conflict if none of them is ours: a weak tag, or
     one of another kind, names no version there is.
@@ -71,7 +72,8 @@ def if_match(headers: Headers) -> int | list[int] | None:
     value = ",".join(headers.getlist("if-match"))
     if "if-match" not in headers or value.strip() == "*":
         return None
-    versions = [int(tag) for weak, tag in _etags(value) if not weak and VERSION.fullmatch(tag)]
+    strong = [tag for weak, tag in _etags(value) if not weak and VERSION.fullmatch(tag)]
+    versions: list[int | str] = [tag if "-" in tag else int(tag) for tag in strong]
     if not versions:
         raise ServiceError(
             "version_conflict", f"If-Match names no version that there can be: {value[:100]}", header="If-Match"

@@ -9,7 +9,7 @@ from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url
 from service.cli.show import Columns, say_facts, say_json, say_table, size, text
 
 if TYPE_CHECKING:
-    from headrace import FlowState, GraphInfo, PatchResult, Update
+    from headrace import FlowState, GraphInfo, PatchResult, Rounded, Update
 
 app = typer.Typer()
 
@@ -20,18 +20,23 @@ OPERATIONS: Final[dict[str, Literal["close", "reopen"]]] = {"close": "close", "r
 @app.command()
 def load(
     name: Name,
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help=".npz, .arrow, .max, .mtx, .csv, .json")],
+    file: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, help=".npz, .arrow, .max, .min, .mtx, .csv, .json")
+    ],
     decimals: Annotated[int | None, typer.Option(min=0, max=9, help="Places that amounts are kept to.")] = None,
     rounding: Annotated[
         str | None, typer.Option(help="What has more places: error, nearest, down or up; needs --decimals.")
     ] = None,
+    cost_decimals: Annotated[int | None, typer.Option(min=0, max=9, help="Places that costs are kept to.")] = None,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Load a file as a graph, in place of one of that name."""
     with connected(url, key) as client:
-        loaded = client.put_graph(name, file, decimals=decimals, rounding=rounding, progress=True)
+        loaded = client.put_graph(
+            name, file, decimals=decimals, rounding=rounding, cost_decimals=cost_decimals, progress=True
+        )
         _say_graph(loaded.info, json)
 
 
@@ -84,6 +89,9 @@ def delete(
 def patch(
     name: Name,
     changes: Annotated[list[str], typer.Argument(help=CHANGES)],
+    rounding: Annotated[
+        Literal["error", "nearest", "down", "up"], typer.Option(help="What has more places than the graph keeps.")
+    ] = "error",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do, and change nothing.")] = False,
     json: Json = False,
     key: Key = None,
@@ -92,14 +100,14 @@ def patch(
     """Change capacities: all of them or none, re-solved before the answer."""
     updates = [update(change) for change in changes]
     with connected(url, key) as client:
-        done = client.graph(name).apply(updates, dry_run=dry_run)
+        done = client.graph(name).apply(updates, rounding=rounding, dry_run=dry_run)
     _say_patch(done, json)
 
 
 @app.command()
 def export(
     name: Name,
-    file: Annotated[Path, typer.Argument(dir_okay=False, help=".npz, .arrow or .max, which say the format.")],
+    file: Annotated[Path, typer.Argument(dir_okay=False, help=".npz, .arrow, .max or .min, which say the format.")],
     version: Annotated[
         int | None, typer.Option(min=1, help="An earlier version: of a snapshot, or any that `restore` reaches.")
     ] = None,
@@ -183,7 +191,7 @@ def estimate(
     if json:
         say_json(needs)
         return
-    kinds = {"host": needs, "device": needs.device}
+    kinds = {"host": needs.host, "device": needs.device}
     columns: Columns = {
         "memory": list(kinds),
         "graph": [size(kind.bytes) for kind in kinds.values()],
@@ -217,6 +225,9 @@ def _say_graph(graph: "GraphInfo", json: bool) -> None:
         "vertices": graph.n_vertices,
         "edges": graph.n_edges,
         "decimals": graph.decimals,
+        "costs": None if graph.cost_decimals is None else f"yes, with {graph.cost_decimals} decimals",
+        "rounded": _rounded(graph.rounded),
+        "costs rounded": _rounded(graph.rounded_costs),
         "source": graph.source,
         "sink": graph.sink,
         "flows": states,
@@ -233,7 +244,8 @@ def _say_patch(done: "PatchResult", json: bool) -> None:
         say_json(done)
         return
     dry = "yes: nothing was changed" if done.dry_run else None
-    say_facts({"version": done.version, "changed": done.applied, "as before": done.unchanged, "dry run": dry})
+    facts = {"version": done.version, "changed": done.applied, "as before": done.unchanged}
+    say_facts(facts | {"rounded": _rounded(done.rounded), "dry run": dry})
     if done.flow_states:
         typer.echo()
         columns: Columns = {
@@ -243,6 +255,10 @@ def _say_patch(done: "PatchResult", json: bool) -> None:
             "found": [state.mode for state in done.flow_states],
         }
         say_table(columns)
+
+
+def _rounded(rounded: "Rounded | None") -> str | None:
+    return None if rounded is None else f"{rounded.rows} amounts, by {text(rounded.largest)} at most"
 
 
 def _terminals(state: "FlowState") -> str:

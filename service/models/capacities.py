@@ -12,7 +12,7 @@ from service.models.columns import AmountColumn, Amounts, Ids, refuse_infinite, 
 from service.models.faults import ColumnFault
 from service.models.flat import Kind
 from service.packed import PACKED_ROWS, pack
-from service.protocol import Operation, PatchArgs
+from service.protocol import Operation, PatchArgs, Wanted
 
 MAX_OPERATIONS = 10_000
 """Operations in one `batch`; rows have their own limit."""
@@ -163,7 +163,7 @@ class Batch(EdgeAmounts):
     def args(
         self,
         *,
-        if_match: int | list[int] | None,
+        if_match: Wanted | None,
         solve: Literal["all", "none"],
         max_rows: int,
         rounding: Rounding | None = None,

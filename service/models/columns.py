@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from gpu_engine.text.texts import Texts
+from service.models.amounts import Amount
 from service.models.faults import ColumnFault
 from service.models.numbers import Number
 
@@ -30,7 +31,6 @@ SHOWN_CHARS: Final = 60
 MAX_LABEL_CHARS: Final = 1024
 LITERAL: Final = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 """A number as text, which PUT reads as well."""
-AMOUNT_TEXT: Final = r"^(inf|[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?)$"
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
@@ -160,16 +160,6 @@ Ids: TypeAlias = Annotated[
         }
     ),
 ]
-Amounts: TypeAlias = Annotated[
-    AmountColumn,
-    PlainValidator(check_amounts),
-    WithJsonSchema(
-        {"type": "array", "items": {"anyOf": [{"type": "number"}, {"type": "string", "pattern": AMOUNT_TEXT}]}}
-    ),
-]
-Amount: TypeAlias = Annotated[
-    str,
-    PlainValidator(check_amount),
-    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "pattern": AMOUNT_TEXT}]}),
-]
+Amounts: TypeAlias = Annotated[AmountColumn, PlainValidator(check_amounts, json_schema_input_type=list[Amount])]
+AmountText: TypeAlias = Annotated[str, PlainValidator(check_amount, json_schema_input_type=Amount)]
 Seconds: TypeAlias = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=86_400)]

@@ -5,10 +5,12 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, Field, model_validator
 
 from gpu_engine.networks.rounding import Rounding
+from service.models.amounts import Amount
 from service.models.body import Body
 from service.models.columns import AmountColumn, Amounts, IdColumn, Ids, Seconds, refuse_negative
 from service.models.faults import ColumnFault
 from service.protocol import Encoding, MaxFlowArgs
+from service.store.rounded import RoundedInfo
 
 FlowField = Literal["value", "cut", "flow", "terminals", "paths"]
 
@@ -105,23 +107,23 @@ class CertificateInfo(BaseModel):
     valid: bool
     complete: bool
     """False: what has changed since the last complete check of these terminals was looked at, and nothing else."""
-    value: Any
-    flow_across_cut: Any
+    value: Amount
+    flow_across_cut: Amount
 
 
 class CutInfo(BaseModel):
     """A minimum cut: `pays`, `source_pays` and `sink_pays` add up to `capacity`."""
 
-    capacity: Any
+    capacity: Amount
     edges: list[int] | list[str]
-    pays: list[Any]
+    pays: list[Amount]
     """The capacity of each of `edges`."""
     sources: list[int] | list[str]
     """Capped sources beyond the cut, which pays their whole supply."""
-    source_pays: list[Any]
+    source_pays: list[Amount]
     sinks: list[int] | list[str]
     """Capped sinks before the cut, which pays their whole demand."""
-    sink_pays: list[Any]
+    sink_pays: list[Amount]
     source_side: list[int] | list[str]
     sink_side: list[int] | list[str]
     unique: bool | None = None
@@ -129,7 +131,7 @@ class CutInfo(BaseModel):
 
 class FlowInfo(BaseModel):
     edges: list[int] | list[str]
-    flow: list[Any]
+    flow: list[Amount]
     """Negative: an undirected edge used from head to tail."""
     acyclic: bool
 
@@ -139,13 +141,13 @@ class PathsInfo(BaseModel):
 
     source: list[int] | list[str]
     sink: list[int] | list[str]
-    amount: list[Any]
+    amount: list[Amount]
     offsets: list[int]
     """Path i has the edges from `offsets[i]` up to `offsets[i + 1]`."""
     edges: list[int] | list[str]
     of: int
     """How many paths the whole flow consists of."""
-    rest: Any
+    rest: Amount
     """What those that are not listed carry."""
 
 
@@ -153,9 +155,9 @@ class TerminalsInfo(BaseModel):
     """What the flow takes from sources and brings to sinks; those without a cap are left out where that is nothing."""
 
     sources: list[int] | list[str]
-    supplied: list[Any]
+    supplied: list[Amount]
     sinks: list[int] | list[str]
-    delivered: list[Any]
+    delivered: list[Amount]
 
 
 class SolvedInfo(BaseModel):
@@ -174,7 +176,7 @@ class SolvedInfo(BaseModel):
 class MaxFlowInfo(SolvedInfo):
     """The answer of max-flow and min-cut."""
 
-    value: Any
+    value: Amount
     cut: CutInfo | None = None
     flow: FlowInfo | None = None
     terminals: TerminalsInfo | None = None
@@ -192,8 +194,8 @@ class FlowStateChange(BaseModel):
     sinks: list[int] | list[str]
     """The first 100 of them, as for `sources`."""
     n_sinks: int
-    old_value: Any
-    value: Any
+    old_value: Amount | None
+    value: Amount | None
     """None while `mode` is pending: the re-solve was cancelled, and the next question does it. None as well if `mode`
     is unbounded: unlimited edges lead from a source to a sink now, the state is not kept, and its question is refused.
     """
@@ -206,10 +208,14 @@ class PatchInfo(BaseModel):
     """The answer of PATCH capacities."""
 
     version: int
+    generation: str
+    """Of the load that the version counts from."""
     dry_run: bool = False
     """True: this is what the PATCH would have done. The graph is as it was, at this version."""
     applied: int
     skipped: int
     unchanged: int
+    rounded: RoundedInfo | None = None
+    """Left out where no amount was rounded."""
     flow_states: list[FlowStateChange] = []
     timings_ms: dict[str, float] = {}

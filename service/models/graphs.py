@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.types import MAX_ARCS, MAX_DECIMALS, MAX_VERTICES
+from service.models.amounts import Amount
 from service.models.body import Body
 from service.models.columns import Amounts, Ids
 from service.models.faults import ColumnFault
@@ -104,9 +105,10 @@ class MemoryInfo(BaseModel):
     free_bytes: int
 
 
-class EstimateInfo(MemoryInfo):
-    """Host memory on the CPU engine; on a device engine flow states and solves take `device` memory instead."""
+class EstimateInfo(BaseModel):
+    """On the CPU engine all is `host` memory; on a device, flow states and solves take `device` memory instead."""
 
+    host: MemoryInfo
     device: MemoryInfo
 
 
@@ -125,10 +127,12 @@ class CapacitiesInfo(BaseModel):
     edge_ids: list[int] | list[str]
     tail: list[int] | list[str]
     head: list[int] | list[str]
-    capacity: list[Any]
+    capacity: list[Amount]
     closed: list[bool]
     undirected: list[bool]
-    cost: list[Any] | None = None
+    next: int | None = None
+    """The `offset` of the page behind this one; null: it is the last."""
+    cost: list[Amount] | None = None
     """If the edges have costs."""
 
 

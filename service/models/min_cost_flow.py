@@ -4,8 +4,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
+from service.models.amounts import Amount
 from service.models.body import Body
-from service.models.columns import Amount, Seconds, refuse_infinite, refuse_negative
+from service.models.columns import AmountText, Seconds, refuse_infinite, refuse_negative
 from service.models.flows import PathOptions, PathsInfo, TerminalsBody, TerminalsInfo
 from service.protocol import Encoding, MinCostFlowArgs
 
@@ -28,7 +29,7 @@ class CostFlowOptions(Body):
 class MinCostFlowBody(TerminalsBody):
     """Terminals default to the graph's own."""
 
-    value: Amount | None = Field(default=None, description="What is to flow; by default as much as can.")
+    value: AmountText | None = Field(default=None, description="What is to flow; by default as much as can.")
     fields: list[CostField] | None = Field(default=None, max_length=6)
     min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
     flow: CostFlowOptions = CostFlowOptions()
@@ -65,17 +66,17 @@ class CostCertificateInfo(BaseModel):
 
     valid: bool
     complete: bool
-    value: Any
-    flow_across_cut: Any
+    value: Amount
+    flow_across_cut: Amount | None
     """The capacity of a minimum cut, which proves `maximum`; None where the flow has no bound."""
-    cost: Any
-    dual_bound: Any
+    cost: Amount
+    dual_bound: Amount
     """What the potentials prove that each flow of the value costs at least."""
 
 
 class CostFlowInfo(BaseModel):
     edges: list[int] | list[str]
-    flow: list[Any]
+    flow: list[Amount]
     """Negative: an undirected edge used from head to tail."""
 
 
@@ -84,8 +85,8 @@ class DualInfo(BaseModel):
     flow at most that."""
 
     vertices: list[int] | list[str]
-    potential: list[Any]
-    beyond: Any
+    potential: list[Amount]
+    beyond: Amount
     """The potential beyond the sinks; before the sources it is 0."""
 
 
@@ -94,10 +95,10 @@ class MinCostFlowInfo(BaseModel):
 
     graph: str
     version: int
-    value: Any
-    maximum: Any
+    value: Amount
+    maximum: Amount | None
     """The most that can flow; None where that has no bound."""
-    cost: Any
+    cost: Amount
     mode: Literal["cold"]
     engine: str
     reason: str | None = None

@@ -1,6 +1,6 @@
 """RFC 9457 problem details, as every refusal is answered."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
@@ -13,10 +13,14 @@ class ProblemInfo(BaseModel):
     status: int
     code: str = Field(json_schema_extra={"enum": [*sorted(STATUS)]})
     detail: str
-    rows: list[Any] = Field(default=[], description="Rows at fault of the columns as they were sent, from 0.")
+    rows: list[int] = Field(default=[], description="Rows at fault of the columns as they were sent, from 0.")
     lines: list[int] | None = Field(default=None, description="Lines at fault of a body of text, from 1.")
-    edges: list[Any] | None = Field(default=None, description="Ids of the edges at fault, as the caller names them.")
-    vertices: list[Any] | None = Field(default=None, description="The vertices at fault, as the caller names them.")
+    edges: list[int | str] | None = Field(
+        default=None, description="Ids of the edges at fault, as the caller names them."
+    )
+    vertices: list[int | str] | None = Field(
+        default=None, description="The vertices at fault, as the caller names them."
+    )
     field: str | None = Field(default=None, description="JSON pointer of the member, or `/` and the column, at fault.")
     operation: int | None = Field(default=None, description="Place in `batch` of the operation at fault, from 0.")
     parameter: str | None = Field(default=None, description="The parameter of path or query at fault.")

@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import redis
 from pydantic import BaseModel
 
 from service.errors import ServiceError
+from service.protocol import Wanted
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
-from service.store.keys import Keys
+from service.store.keys import Keys, generation_of
 from service.store.log import Fenced
+from service.store.rounded import RoundedInfo
 from service.store.snapshots import read_listed
 from service.store.states import TTL_S
 from service.store.watched import Read, watched
@@ -25,7 +27,7 @@ from service.store.watched import Read, watched
 MAX_TRIES: Final = 20
 """How often one commit is tried while its connection is lost or others change its name."""
 
-IfMatch: TypeAlias = int | list[int] | Literal["*", "absent", "new"] | None
+IfMatch: TypeAlias = Wanted | None
 """The version a graph must be at for a command to be done, or several that will do; ``*``: any, but it must be there;
 ``absent``: it must not be, which a PUT asks for, and ``new``: the same for what is to become a copy."""
 
@@ -35,10 +37,14 @@ class GraphInfo(BaseModel):
 
     name: str
     version: int
+    generation: str = ""
+    """8 hexadecimal digits, others for each load of the name: versions count from 1 in each."""
     n_vertices: int
     n_edges: int
     n_arcs: int
     decimals: int
+    cost_decimals: int | None = None
+    """Of the costs; None: the edges have none."""
     bytes: int
     """Bytes of host memory at rest."""
     device_bytes: int = 0
@@ -56,6 +62,13 @@ class LoadedInfo(GraphInfo):
 
     replaced: bool
     """Whether there was a graph of this name before."""
+    rounded: RoundedInfo | None = None
+    """Of the capacities that were sent; left out where none was rounded."""
+    rounded_costs: RoundedInfo | None = None
+
+    def to_json(self) -> str:
+        nothing = {name for name in ("rounded", "rounded_costs") if getattr(self, name) is None}
+        return self.model_dump_json(exclude=nothing)
 
 
 HELD: Final = ("version", "epoch", "base")
@@ -131,8 +144,18 @@ class Registry:
                 pipe.hget(self._keys.graph(graph_id.decode()), "bytes")
             return {name: int(size or 0) for name, size in zip(names, pipe.execute(), strict=True)}
 
-    def create(self, info: GraphInfo, graph_id: str, base: str, if_match: IfMatch = None) -> LoadedInfo:
-        """Put a graph at version 1 under its name, and drop the one that had it, in one MULTI.
+    def create(
+        self,
+        info: GraphInfo,
+        graph_id: str,
+        base: str,
+        if_match: IfMatch = None,
+        *,
+        rounded: RoundedInfo | None = None,
+        rounded_costs: RoundedInfo | None = None,
+    ) -> LoadedInfo:
+        """Put a graph at version 1 under its name, and drop the one that had it, in one MULTI. What was
+        ``rounded`` is a part of the answer.
 
         Raises `Cancelled`, `Committed` or `Over` for a command that is decided, version_conflict if `if_match` does not
         hold, worker_unavailable if the blob has expired, `Fenced` if the name is another worker's. A lost race, or a
@@ -145,13 +168,14 @@ class Registry:
                 if not there:
                     raise ServiceError("worker_unavailable", "the uploaded edges have expired; send them again")
                 doomed = self._replaced(pipe, info.name, old, if_match)
-                loaded = LoadedInfo(**info.model_dump(), replaced=old is not None)
+                said = info.model_dump() | {"rounded": rounded, "rounded_costs": rounded_costs}
+                loaded = LoadedInfo(**said, replaced=old is not None)
                 pipe.multi()
                 pipe.persist(blob)
                 pipe.hset(self._keys.names, info.name, graph_id)
                 give(pipe, self._keys, info.name, info.worker)
                 pipe.hset(self._keys.graph(graph_id), mapping=write_info(info) | {"epoch": 1, "base": base})
-                commit(pipe, self._keys, graph_id, loaded.model_dump_json())
+                commit(pipe, self._keys, graph_id, loaded.to_json())
                 if doomed:
                     pipe.unlink(*doomed)
                 pipe.execute()
@@ -231,13 +255,13 @@ class Registry:
     def _replaced(self, pipe: Any, name: str, graph_id: str | None, if_match: IfMatch) -> list[str]:
         """Every key of the graph that is to go, watched as well. Raises version_conflict."""
         if graph_id is None:
-            check_version(name, None, if_match)
+            check_version(name, None, if_match, "")
             return []
         graph, listed = self._keys.graph(graph_id), self._keys.snapshots(graph_id)
         (version, base), snapshots = watched(
             pipe, [graph, listed], ("HMGET", graph, "version", "base"), ("GET", listed)
         )
-        check_version(name, None if version is None else int(version), if_match)
+        check_version(name, None if version is None else int(version), if_match, generation_of(graph_id))
         blobs = [s.blob for s in read_listed(snapshots)]
         blobs += [] if base is None else [base.decode()]
         own = [graph, self._keys.log(graph_id), listed, self._keys.states(graph_id)]
@@ -258,7 +282,7 @@ def give(pipe: Any, keys: Keys, name: str, worker: str | None) -> None:
         pipe.hset(keys.owners, name, worker)
 
 
-def check_version(name: str, version: int | None, if_match: IfMatch) -> None:
+def check_version(name: str, version: int | None, if_match: IfMatch, generation: str) -> None:
     """Raises version_conflict unless a graph at `version` (None: there is no graph) is what the caller wants; a copy
     gets already_exists."""
     if if_match in ("absent", "new") and version is None:
@@ -270,15 +294,16 @@ def check_version(name: str, version: int | None, if_match: IfMatch) -> None:
             "version_conflict", f"there is a graph {name!r}, and If-None-Match: * says not to replace it"
         )
     wanted = if_match if isinstance(if_match, list) else [if_match]
-    if if_match is None or (version is not None and (if_match == "*" or version in wanted)):
+    tag = f"{generation}-{version}"
+    if if_match is None or (version is not None and (if_match == "*" or version in wanted or tag in wanted)):
         return
-    has = "there is no such graph" if version is None else f"it is at version {version}"
+    has = "there is no such graph" if version is None else f'it is at version {version}, "{tag}"'
     raise ServiceError("version_conflict", f"If-Match does not hold for {name!r}: {has}")
 
 
 def write_info(info: GraphInfo) -> dict[Any, Any]:
     """Hash fields; the version and its time stand apart, as every commit changes them."""
-    moving = {"name", "version", "updated_at", "worker", "flow_states", "bytes", "device_bytes"}
+    moving = {"name", "version", "generation", "updated_at", "worker", "flow_states", "bytes", "device_bytes"}
     static = info.model_dump_json(exclude=moving)
     return {
         "info": static,
@@ -291,8 +316,9 @@ def write_info(info: GraphInfo) -> dict[Any, Any]:
     }
 
 
-def read_info(name: str, row: dict[bytes, bytes]) -> GraphInfo:
+def read_info(name: str, graph_id: str, row: dict[bytes, bytes]) -> GraphInfo:
     moving = {key: row[key.encode()].decode() for key in ("version", "updated_at", "worker", "flow_states", "bytes")}
     moving["device_bytes"] = row.get(b"device_bytes", b"0").decode()
     info = GraphInfo.model_validate(json.loads(row[b"info"]) | {"name": name} | moving)
+    info.generation = generation_of(graph_id)
     return info.model_copy(update={"updated_at": info.updated_at.astimezone(UTC)})

@@ -39,7 +39,7 @@ class Catalogue:
         while (graph_id := await self._redis.hget(self._keys.names, name)) not in (None, known):
             row = await self._redis.hgetall(self._keys.graph(graph_id.decode()))
             if b"version" in row:
-                return read_info(name, row)
+                return read_info(name, graph_id.decode(), row)
             known = graph_id
         return None
 
@@ -75,7 +75,7 @@ class Catalogue:
                 pipe.hgetall(self._keys.graph(graph_id))
             rows = await pipe.execute()
         found = [
-            read_info(name, row) if b"version" in row else await self.get(name)
-            for name, row in zip(ids, rows, strict=True)
+            read_info(name, graph_id, row) if b"version" in row else await self.get(name)
+            for (name, graph_id), row in zip(ids.items(), rows, strict=True)
         ]
         return [info for info in found if info is not None]

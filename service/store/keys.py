@@ -1,6 +1,12 @@
 """Every Redis key, named once."""
 
+import hashlib
 from dataclasses import dataclass
+
+
+def generation_of(graph_id: str) -> str:
+    """What tells a graph from others that have had its name: 8 hexadecimal digits."""
+    return hashlib.blake2s(graph_id.encode(), digest_size=4).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

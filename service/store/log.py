@@ -18,7 +18,8 @@ from pydantic import BaseModel
 from gpu_engine.networks.costs import CostChange
 from gpu_engine.networks.updates import Change
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
-from service.store.keys import Keys
+from service.store.keys import Keys, generation_of
+from service.store.rounded import RoundedInfo
 from service.store.watched import watched
 
 PAGE = 256
@@ -47,6 +48,13 @@ class Applied(BaseModel):
     applied: int
     skipped: int
     unchanged: int
+    rounded: RoundedInfo | None = None
+    """None: no amount was rounded."""
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """What the answer to the update says of its rows."""
+        return self.model_dump(include={"applied", "skipped", "unchanged", "rounded"}, exclude_none=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +65,12 @@ class Entry:
     costs: CostChange | None = None
     """Of a graph with costs, where some of them change."""
 
-    @property
-    def result_json(self) -> str:
+    def result_json(self, graph_id: str) -> str:
         """The answer to the PATCH, without the flows that it changed."""
-        counts = self.applied.model_dump(include={"applied", "skipped", "unchanged"})
-        return json.dumps({"version": self.version} | counts | {"flow_states": [], "timings_ms": {}})
+        flows: dict[str, Any] = {"flow_states": [], "timings_ms": {}}
+        return json.dumps(
+            {"version": self.version, "generation": generation_of(graph_id)} | self.applied.counts | flows
+        )
 
 
 class Log:
@@ -77,7 +86,10 @@ class Log:
         Raises `Fenced`, `Cancelled`, `Committed` or `Over`, and then nothing is written. After a ConnectionError it is
         not known what was: read the log again. Cost: two round trips.
         """
-        fields: dict[Any, Any] = {"applied": entry.applied.model_dump_json(), "change": pack_change(entry.change)}
+        fields: dict[Any, Any] = {
+            "applied": entry.applied.model_dump_json(exclude_none=True),
+            "change": pack_change(entry.change),
+        }
         if entry.costs is not None:
             fields["costs"] = pack_costs(entry.costs)
         for _ in range(MAX_TRIES):
@@ -87,7 +99,7 @@ class Log:
                 pipe.multi()
                 pipe.xadd(self._keys.log(graph_id), fields, id=f"{entry.version}-0")
                 pipe.hset(self._keys.graph(graph_id), mapping={"version": entry.version, "updated_at": updated_at})
-                commit(pipe, self._keys, job_id, entry.result_json)
+                commit(pipe, self._keys, job_id, entry.result_json(graph_id))
                 _execute(pipe)
                 return
         raise Fenced("others keep writing to the graph")
@@ -101,7 +113,7 @@ class Log:
             ("HMGET", graph, "version", "epoch"),
             *decision(self._keys, job_id),
         )
-        if outcome == entry.result_json.encode() and held == [b"%d" % entry.version, b"%d" % epoch]:
+        if outcome == entry.result_json(graph_id).encode() and held == [b"%d" % entry.version, b"%d" % epoch]:
             return True
         refuse_decided(outcome, status)
         if held != [b"%d" % (entry.version - 1), b"%d" % epoch]:

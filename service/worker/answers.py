@@ -256,13 +256,14 @@ def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
     unlimited = {} if page.encoding == "json" else {"unlimited": FlagColumn(own == INFINITE)}
     page_of: dict[str, object] = {
         "version": graph.version,
-        "edge_id" if page.encoding == "arrow" else "edge_ids": labels(network.edge_ids, listing),
+        "edge_ids": labels(network.edge_ids, listing),
         "tail": labels(network.vertex_labels, listed(network.edge_tail(rows))),
         "head": labels(network.vertex_labels, listed(network.edge_head(rows))),
         "capacity": amounts(network, own, listed(np.arange(len(own)))),
         **unlimited,
         "closed": FlagColumn(graph.table.closed[rows]),
         "undirected": FlagColumn(network.is_undirected(rows)),
+        "next": int(rows[-1]) + 1 if len(rows) and rows[-1] + 1 < network.n_edges else None,
     }
     if graph.costs is not None:
         page_of["cost"] = decimals(graph.costs.cost[rows], graph.costs.decimals)
@@ -280,10 +281,12 @@ def graph_info(graph: Graph, worker: str, created_at: float) -> GraphInfo:
     return GraphInfo(
         name=graph.name,
         version=graph.version,
+        generation=graph.generation,
         n_vertices=network.n_vertices,
         n_edges=network.n_edges,
         n_arcs=network.n_arcs,
         decimals=network.decimals,
+        cost_decimals=None if graph.costs is None else graph.costs.decimals,
         bytes=footprint.host,
         device_bytes=footprint.device,
         created_at=datetime.fromtimestamp(created_at, UTC),

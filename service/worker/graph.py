@@ -17,6 +17,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable, Change
 from service.protocol import Kind
+from service.store.keys import generation_of
 from service.store.log import Applied
 from service.store.snapshots import KnownKey
 from service.store.states import Noted
@@ -105,6 +106,11 @@ class Graph:
     """Keys of the flow states that the catalogue has been told of."""
     sides: Terminals | None = None
     """The terminals of a matching, once one was asked for: they do not depend on capacities."""
+
+    @property
+    def generation(self) -> str:
+        """What tells this load of the name from others."""
+        return generation_of(self.graph_id)
 
     @property
     def noteworthy(self) -> list[Noted]:

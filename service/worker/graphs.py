@@ -87,6 +87,7 @@ class Graphs:
             Kind.DRY_RUN: DryRun(self._copies, solver, self._results, capacity_change),
             Kind.DRY_RUN_COSTS: DryRun(self._copies, solver, self._results, cost_change),
             Kind.MAX_FLOW: max_flow,
+            Kind.MIN_CUT: max_flow,
             Kind.WHAT_IF: WhatIf(self._copies, solver, self._results, max_flow),
             Kind.MATCHING: Matching(self._copies, solver, self._results),
             Kind.MIN_COST_FLOW: MinCostFlow(self._copies, solver, self._results),
@@ -109,8 +110,10 @@ class Graphs:
         return self._runs[task.command.kind](task)
 
     def _snapshot(self, task: Task) -> Result:
-        saved = self._saver.save(self._copies.ensure(task.command.graph))
-        return written(self._results, answers.snapshot(saved), Envelope(version=saved.version))
+        graph = self._copies.ensure(task.command.graph)
+        saved = self._saver.save(graph)
+        envelope = Envelope(version=saved.version, generation=graph.generation)
+        return written(self._results, answers.snapshot(saved), envelope)
 
     @property
     def counters(self) -> dict[str, int]:

@@ -7,6 +7,7 @@ import redis
 from gpu_engine.errors import OutOfMemory
 from gpu_engine.formats import unpack
 from gpu_engine.networks.costs import CostTable
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.updates import CapacityTable
 from service.errors import ServiceError
 from service.protocol import Command, DeleteArgs, Envelope, LoadArgs
@@ -15,8 +16,9 @@ from service.store.blobs import Blobs, BrokenBlob
 from service.store.catalogue import check_version
 from service.store.jobs.outcomes import Committed
 from service.store.jobs.record import Result
-from service.store.keys import Keys
+from service.store.keys import Keys, generation_of
 from service.store.log import Fenced
+from service.store.rounded import RoundedInfo
 from service.store.written import wait_written
 from service.worker import answers
 from service.worker.copies import Copies
@@ -45,30 +47,41 @@ class Loader:
         if found.graph_id == command.id:
             raise Fenced("the load is committed")  # since the command was looked at: its job has the answer
         if args.if_match is not None:  # before the work; `create` looks again
-            check_version(command.graph, None if found.held is None else found.held.version, args.if_match)
-        graph = self._build(task, args)
+            version = None if found.held is None else found.held.version
+            check_version(command.graph, version, args.if_match, generation_of(found.graph_id or ""))
+        edges = self._read(task, args)
+        graph = self._build(task, edges)
         task.at("storing")
-        loaded = self._create(graph, command, args)
+        loaded = self._create(graph, command, args, edges)
         self._residents.keep(graph)
         wait_written(self._redis, self._keys)
         return loaded
 
-    def _create(self, graph: Graph, command: Command, args: LoadArgs) -> Result:
+    def _create(self, graph: Graph, command: Command, args: LoadArgs, edges: EdgeList) -> Result:
         """Put what was built under its name. The answer to the load, also if it was committed by an earlier try."""
         info = answers.graph_info(graph, self._copies.worker, command.created_at)
         try:
-            loaded = self._copies.registry.create(info, graph.graph_id, args.blob, args.if_match)
+            loaded = self._copies.registry.create(
+                info,
+                graph.graph_id,
+                args.blob,
+                args.if_match,
+                rounded=RoundedInfo.of(edges.rounded),
+                rounded_costs=RoundedInfo.of(edges.rounded_costs),
+            )
         except Committed as done:
             return Result.of_commit(done.result)
-        envelope = Envelope(version=loaded.version, replaced=loaded.replaced)
-        return Result(loaded.model_dump_json().encode(), envelope=envelope)
+        envelope = Envelope(version=loaded.version, generation=loaded.generation, replaced=loaded.replaced)
+        return Result(loaded.to_json().encode(), envelope=envelope)
 
-    def _build(self, task: Task, args: LoadArgs) -> Graph:
-        command = task.command
+    def _read(self, task: Task, args: LoadArgs) -> EdgeList:
         try:
-            edges = unpack(self._blobs.get(args.blob, partial(task.at, "reading")))
+            return unpack(self._blobs.get(args.blob, partial(task.at, "reading")))
         except BrokenBlob as error:
             raise ServiceError("worker_unavailable", "the edges are gone; send them again") from error
+
+    def _build(self, task: Task, edges: EdgeList) -> Graph:
+        command = task.command
         self._residents.refuse_hopeless(least_footprint(self._settings.engine, edges.n_vertices, len(edges.tail)))
         task.at("building")
         network = self._copies.network(edges)

@@ -20,6 +20,7 @@ from service.store.catalogue import check_version
 from service.store.jobs.record import Result
 from service.store.keys import Keys
 from service.store.log import Applied, Entry, Fenced, Log
+from service.store.rounded import RoundedInfo
 from service.store.written import wait_written
 from service.worker import answers
 from service.worker.copies import Copies
@@ -104,6 +105,7 @@ class Patcher:
             graph = self._copies.ensure(command.graph)
             try:
                 version, applied, timings_ms, unbounded = self._commit(graph, command, args, change_of)
+                generation = graph.generation
                 break
             except Fenced as error:
                 log.warning("fenced", graph=command.graph, error=str(error))
@@ -123,9 +125,9 @@ class Patcher:
         ended = time.perf_counter()
         timings_ms |= {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
         wait_written(self._redis, self._keys)
-        counts = {"applied": applied.applied, "skipped": applied.skipped, "unchanged": applied.unchanged}
-        answer = {"version": version} | counts | {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
-        return written(self._results, answer, Envelope(version=version))
+        flows = {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
+        answer = {"version": version, "generation": generation} | applied.counts | flows
+        return written(self._results, answer, Envelope(version=version, generation=generation))
 
     def _commit(self, graph: Graph, command: Command, args: PatchArgs | RestoreArgs, change_of: ChangesOf) -> Committed:
         """See to it that the command is in the log. All or nothing."""
@@ -135,12 +137,19 @@ class Patcher:
             if known.applied.digest != command.body_digest:
                 raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")
             return Committed(known.version, known.applied, {}, [])
-        check_version(command.graph, graph.version, args.if_match)
+        check_version(command.graph, graph.version, args.if_match, graph.generation)
         began = time.perf_counter()
         change, costs = change_of(graph)
         rows = change.rows if costs is None else np.union1d(change.rows, costs.rows)
-        counts = {"applied": len(rows), "skipped": change.skipped, "unchanged": change.unchanged}
-        applied = Applied(key=key, commit=uuid.uuid4().hex, digest=command.body_digest, **counts)
+        applied = Applied(
+            key=key,
+            commit=uuid.uuid4().hex,
+            digest=command.body_digest,
+            applied=len(rows),
+            skipped=change.skipped,
+            unchanged=change.unchanged,
+            rounded=RoundedInfo.of(change.rounded if costs is None else costs.rounded),
+        )
         unbounded = graph.update(change)  # refuses before it changes anything
         if costs is not None:
             costs_of(graph.costs).apply(costs)

@@ -79,7 +79,12 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
     by_name, by_ends = (packed.unpack(packed.pack(OrderedDict(columns))) for columns in (named, ends))
     amounts = by_name["amounts"]
     assert not isinstance(amounts, np.ndarray)
-    table.resolve([Columns("set", by_name["edges"], None, None, amounts)])
+    for operation in (
+        Columns("set", by_name["edges"], None, None, amounts),
+        Columns("scale", by_name["edges"], None, None, amounts),
+    ):
+        table.resolve([operation])
+        table.resolve([operation], rounding="nearest")
     table.resolve([Columns("close", None, by_ends["tail"], by_ends["head"], None)])
     for state in states:
         flow, cut = engine.flow(state), engine.cut(state)

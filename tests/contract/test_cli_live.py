@@ -141,7 +141,7 @@ def test_snapshots_estimate_and_status(shell: Shell, city: Path) -> None:
     assert snapshot["version"] == 1
     assert shell("snapshots", "city").splitlines()[1].split()[0] == "1"
     needs = shell.json("estimate", "50000", "120000", "--links", "110000")
-    assert needs["fits"] is True
+    assert needs["host"]["fits"] is True
     assert needs["device"]["fits"] is False
     assert shell("estimate", "50000", "120000").splitlines()[1].split()[0] == "host"
     assert shell.json("status")["workers"][0]["ready"] is True

@@ -279,10 +279,10 @@ FILES = [
     put(columns(), "invalid_body", "it begins like JSON (application/json)", kind=NPZ),
     put(arrow(source=[0], target=[1], capacity=[1]), "invalid_body", "did you mean 'tail'?", "/source", kind=ARROW),
     put(
-        arrow(tail=[0], head=[1], capacity=[1], edge_ids=[7]),
+        arrow(tail=[0], head=[1], capacity=[1], edgeids=[7]),
         "invalid_body",
-        "did you mean 'edge_id'?",
-        "/edge_ids",
+        "did you mean 'edge_ids'?",
+        "/edgeids",
         ARROW,
     ),
     put(
@@ -298,7 +298,12 @@ FILES = [
     put(b"ARROW1\0\0", "invalid_body", "it begins like an Arrow file", kind=ARROW),
     put(columns(), "invalid_body", "it begins like JSON (application/json)", kind=ARROW),
     put(b"p max 3 2\na 0 1 3\na 1 2 4\n", "invalid_body", "vertices count from 1 here", "/tail", kind=DIMACS),
-    put(b"p sp 3 1\na 1 2 3\n", "invalid_body", "line 1: 'p max VERTICES ARCS' expected", kind=DIMACS),
+    put(
+        b"p sp 3 1\na 1 2 3\n",
+        "invalid_body",
+        "line 1: 'p max VERTICES ARCS' or 'p min VERTICES ARCS' expected",
+        kind=DIMACS,
+    ),
     put(b"p max 3 2\na 1 2 3\n", "invalid_body", "the text ends after 1 of 2 arcs", kind=DIMACS),
     put(b"p max 3 1\na 1 2 3.5\n", "invalid_body", "line 2: capacity is not a whole number", "/capacity", kind=DIMACS),
 ]

@@ -99,7 +99,7 @@ def asked(http: httpx.Client, path: str, accept: str, body: Any) -> bytes:
     else:
         response = http.post(f"/v1/graphs/{path}", headers={"Accept": accept}, json=body)
     assert response.status_code == 200, response.text
-    assert (response.headers["content-type"], response.headers["etag"]) == (accept, '"1"')
+    assert (response.headers["content-type"], response.headers["etag"][-3:]) == (accept, '-1"')
     return response.content
 
 

@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 from service.cli.main import app
 
 FORMATS = {"npz": "application/x-npz", "arrow": "application/vnd.apache.arrow.stream", "dimacs": "text/x-dimacs"}
+DIMACS = {"Content-Type": "text/x-dimacs"}
 SUFFIXES = {"npz": ".npz", "arrow": ".arrow", "dimacs": ".max"}
 
 #        3        inf
@@ -117,13 +118,34 @@ def test_dimacs_holds_what_it_can(http: httpx.Client, sdk: Client, tmp_path: Pat
     assert value == whole.max_flow().value * 10**whole.info.decimals, "in units, as the first line says"
 
 
+def test_dimacs_min_has_the_costs(http: httpx.Client, sdk: Client, tmp_path: Path) -> None:
+    put(http, "plain", PLAIN)
+    refused = http.get("/v1/graphs/plain/export", params={"format": "dimacs-min"})
+    assert (refused.status_code, refused.json()["code"]) == (422, "no_costs")
+    problem = "p min 4 5\nn 1 4\nn 4 -4\na 1 2 0 4 2\na 1 3 0 2 2\na 2 3 0 2 1\na 2 4 0 3 3\na 3 4 0 5 1\n"
+    (tmp_path / "problem.min").write_text(problem)
+    graph = sdk.put_graph("problem", tmp_path / "problem.min")
+    assert (graph.info.source, graph.info.sink, graph.info.cost_decimals) == (4, 5, 0)
+    cheapest = graph.min_cost_flow()
+    assert (cheapest.value, cheapest.cost) == (4, 14)
+    assert graph.export(tmp_path / "again.min") == 1
+    assert (tmp_path / "again.min").read_text().startswith("p min 6 7\nn 5 4\nn 6 -4\n")
+    again = sdk.put_graph("problem", tmp_path / "again.min").min_cost_flow()
+    assert (again.value, again.cost) == (4, 14)
+    answer = http.get("/v1/graphs/problem/export", params={"format": "dimacs-min"})
+    assert answer.headers["content-disposition"] == 'attachment; filename="problem.min"'
+    refused = http.put("/v1/graphs/problem", content=problem.replace("1 2 0 4", "1 2 1 4"), headers=DIMACS)
+    assert (refused.status_code, refused.json()["lines"]) == (422, [4])
+    assert "lower bound is not 0" in refused.json()["detail"]
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_answer(http: httpx.Client, format: str) -> None:
     put(http, "plain", PLAIN)
     answer = http.get("/v1/graphs/plain/export", params={"format": format})
     assert answer.status_code == 200
     assert answer.headers["content-type"].partition(";")[0] == FORMATS[format]
-    assert answer.headers["etag"] == '"1"'
+    assert answer.headers["etag"].endswith('-1"')
     assert answer.headers["content-disposition"] == f'attachment; filename="plain{SUFFIXES[format]}"'
     assert int(answer.headers["content-length"]) == len(answer.content)
     digest = base64.b64encode(hashlib.sha256(answer.content).digest()).decode()

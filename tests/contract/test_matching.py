@@ -71,7 +71,7 @@ def refusal(http: httpx.Client, graph: str, **body: Any) -> tuple[int, str, list
 def test_a_matching_and_its_proof(http: httpx.Client, shift: str) -> None:
     response = http.post(f"{shift}/matching")
     answer = response.json()
-    assert response.headers["etag"] == '"1"'
+    assert response.headers["etag"].endswith('-1"')
     assert (answer["graph"], answer["version"], answer["size"], answer["mode"]) == ("shift", 1, 2, "cold")
     assert answer["certificate"] == {"valid": True, "complete": True, "value": 2, "flow_across_cut": 2}
     assert dict(zip(answer["left"], answer["right"], strict=True))["Ann"] == "L2"

@@ -71,7 +71,7 @@ def refusal(response: httpx.Response) -> tuple[int, str, str, Any]:
 def test_the_cheapest_maximum_flow_and_its_proof(http: httpx.Client, city: str) -> None:
     response = http.post(f"{city}/min-cost-flow", json={"fields": ["flow", "dual"]})
     answer = response.json()
-    assert response.headers["etag"] == '"1"'
+    assert response.headers["etag"].endswith('-1"')
     assert (answer["value"], answer["maximum"], answer["cost"], answer["mode"]) == (6, 6, 24, "cold")
     proof = {"value": 6, "flow_across_cut": 6, "cost": 24, "dual_bound": 24}
     assert answer["certificate"] == {"valid": True, "complete": True, **proof}
@@ -211,7 +211,7 @@ def test_undirected_edges_and_exact_decimals(http: httpx.Client) -> None:
 def test_costs_change_and_flows_do_not(http: httpx.Client, city: str) -> None:
     assert http.post(f"{city}/max-flow").json()["mode"] == "cold"
     response = patch(http, city, edges=["d", "a"], set=[5, 1])
-    assert response.headers["etag"] == '"2"'
+    assert response.headers["etag"].endswith('-2"')
     done = response.json()
     assert (done["version"], done["applied"], done["unchanged"], done["flow_states"]) == (2, 1, 1, [])
     kept = http.post(f"{city}/max-flow").json()

@@ -37,6 +37,22 @@ def test_every_operation_says_what_it_refuses(document: dict[str, Any]) -> None:
             assert "422" not in operation["responses"], (method, path)
 
 
+def test_every_member_of_a_body_or_an_answer_has_a_type(document: dict[str, Any]) -> None:
+    """No generated client has to guess: amounts are one component, everywhere."""
+    schemas = document["components"]["schemas"]
+    says = {"type", "anyOf", "$ref", "enum", "const", "oneOf"}
+    for name, schema in schemas.items():
+        for member, content in schema.get("properties", {}).items():
+            parts = [content, *content.get("anyOf", ())]
+            parts += [part["items"] for part in parts if "items" in part]
+            assert all(says & set(part) for part in parts), (name, member)
+    amount = {"$ref": "#/components/schemas/Amount"}
+    assert schemas["MaxFlowInfo"]["properties"]["value"] == schemas["CutInfo"]["properties"]["pays"]["items"] == amount
+    for name, member in (("PatchBody", "set"), ("MaxFlowBody", "supply"), ("GraphBody", "cost")):
+        assert {"type": "array", "items": amount} in schemas[name]["properties"][member]["anyOf"]
+    assert amount in schemas["MinCostFlowBody"]["properties"]["value"]["anyOf"]
+
+
 def test_bodies_are_strict_and_have_examples(document: dict[str, Any]) -> None:
     for name in (
         *("PatchBody", "OperationBody", "CostsBody", "CostOperation", "EstimateBody", "GraphBody"),

@@ -29,6 +29,7 @@ def test_patch_as_json(api: Api) -> None:
     ("columns", "op", "amounts"),
     [
         ({"edge": [5, 6], "set": [1, 2]}, "set", ["1", "2"]),
+        ({"edges": [5, 6], "set": [1, 2]}, "set", ["1", "2"]),
         ({"edge": ["a", "b"], "set": [0.1, float("inf")]}, "set", ["0.1", "inf"]),
         ({"edge": [5, 6], "set": [1, 0], "unlimited": [False, True]}, "set", ["1", "inf"]),
         ({"tail": [0, 1], "head": [1, 2], "add": [-1e-7, 1e22]}, "add", ["-0.0000001", "10000000000000000000000"]),
@@ -113,6 +114,7 @@ def test_a_condition_that_would_not_be_looked_at_is_refused(api: Api, tag: str) 
 @pytest.mark.parametrize(
     "columns",
     [
+        {"edges": [5, 6], "edge": [5, 6], "set": [1, 2]},
         {"edge": [5, 6]},
         {"edge": [5, None], "set": [1, 2]},
         {"edge": [5, 6], "set": [1, None]},

@@ -62,7 +62,7 @@ def test_a_first_flow(http: httpx.Client, city: str) -> None:
 def test_a_patch_answers_with_what_it_changed(http: httpx.Client, city: str) -> None:
     http.post(f"{city}/max-flow")
     response = http.patch(f"{city}/capacities", json={"edges": ["a", "d"], "set": [1.5, "inf"]})
-    assert response.headers["etag"] == '"2"'
+    assert response.headers["etag"].endswith('-2"')
     (state,) = response.json()["flow_states"]
     assert (state["old_value"], state["value"]) == (5, 5)
     page = http.get(f"{city}/capacities").json()

@@ -154,6 +154,15 @@ def test_every_kind_of_graph_gives_the_same_value(sdk: Client, tmp_path: Path) -
         assert sdk.put_graph("g", source).max_flow(0, 3).value == 4
 
 
+def test_a_job_is_called_as_it_was_asked_for(sdk: Client, small: Graph) -> None:
+    """The flow behind a cut is the one that a question for a flow gets, and is kept once."""
+    assert small.min_cut().cut is not None
+    assert small.max_flow().mode == "unchanged"
+    kinds = [job.kind for job in sdk.jobs() if job.graph == small.name]
+    assert kinds == ["max-flow", "min-cut", "load"]
+    assert [state.kind for state in small.patch(edges=["s-a"], add=1).flow_states] == ["max-flow"]
+
+
 def test_floats_are_rounded_on_request(sdk: Client, tmp_path: Path) -> None:
     """One third and the like: by every road, on load, in updates and in caps."""
     drawn = nx.DiGraph()
@@ -232,6 +241,28 @@ def test_a_graph_goes_to_networkx_and_back(sdk: Client, small: Graph) -> None:
     there.delete()
 
 
+def test_costs_go_to_networkx_and_back(sdk: Client) -> None:
+    drawn = nx.DiGraph()
+    drawn.add_edge("s", "a", capacity=4, cost=1)
+    drawn.add_edge("s", "b", capacity=2, cost=2)
+    drawn.add_edge("a", "t", capacity=3, cost=1)
+    drawn.add_edge("b", "t", cost=-1)
+    there = sdk.put_graph("costly", drawn, cost="cost", source="s", sink="t", cost_decimals=1)
+    assert there.info.cost_decimals == 1
+    there.patch(edges=[0], set=[Decimal("1.5")], column="cost")
+    again = there.to_networkx(page=2)
+    assert {(a, b): data["cost"] for a, b, data in again.edges(data=True)} == {
+        ("s", "a"): Decimal("1.5"),
+        ("s", "b"): 2,
+        ("a", "t"): 1,
+        ("b", "t"): -1,
+    }
+    back = sdk.put_graph("costly", again, cost="cost")
+    assert back.min_cost_flow("s", "t").cost == there.min_cost_flow("s", "t").cost == Decimal("9.5")
+    back.delete()
+    assert not any("cost" in data for _, _, data in sdk.put_graph("free", drawn).to_networkx().edges(data=True))
+
+
 N_AT_ONCE = 100
 SIDE = 160
 """Of a grid: about 100,000 edges."""
@@ -283,7 +314,7 @@ def test_snapshots_status_and_estimate(sdk: Client, small: Graph) -> None:
     assert 2 in [snapshot.version for snapshot in small.snapshots()]
     assert sdk.ready()
     assert sdk.status().workers
-    assert sdk.estimate(1000, 5000).bytes > 0
+    assert sdk.estimate(1000, 5000).host.bytes > 0
     assert small.name in [info.name for info in sdk.graphs()]
 
 

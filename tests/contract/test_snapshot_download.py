@@ -87,7 +87,7 @@ def test_a_snapshot_is_the_graph_as_it_was(http: httpx.Client, client: Client, h
     assert [snapshot["version"] for snapshot in listed] == [4, 3]
     for version in (4, 3):
         answer = http.get(f"/v1/graphs/city/snapshots/{version}", params={"format": format})
-        assert (answer.status_code, answer.headers["etag"]) == (200, f'"{version}"')
+        assert (answer.status_code, answer.headers["etag"].partition("-")[2]) == (200, f'{version}"')
         assert f'filename="city-v{version}.{format}"' in answer.headers["content-disposition"]
         put = http.put(
             "/v1/graphs/again", content=answer.content, headers={"Content-Type": answer.headers["content-type"]}

@@ -77,7 +77,7 @@ def read_export(headers: Mapping[str, str], content: bytes) -> Columns:
         if headers["repr-digest"] != f"sha-256=:{digest}:":
             raise ValueError(f"the digest is {digest}, not {headers['repr-digest']}")
         read = READERS[headers["content-type"].partition(";")[0]]
-        return read(content) | {"version": int(headers["etag"].strip('"'))}
+        return read(content) | {"version": int(headers["etag"].strip('"').rpartition("-")[2])}
     except (ValueError, KeyError, OSError, zipfile.BadZipFile, pa.ArrowException) as error:
         return {"broken": f"{type(error).__name__}: {error}"}
 

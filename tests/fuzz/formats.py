@@ -65,7 +65,10 @@ SEEDS: Final[dict[str, list[bytes]]] = {
     "application/vnd.apache.arrow.stream": [formats.write_arrow(SMALL), formats.write_arrow(PLAIN)],
     "application/x-npz": [formats.write_npz(SMALL), formats.write_npz(PLAIN)],
     "application/x-npy": [npy_of(np.array([[0.0, 2.5], [0.0, 0.0]])), npy_of(np.array([[0, 1], [0, 0]], np.int32))],
-    "text/x-dimacs": [formats.write_dimacs(PLAIN)],
+    "text/x-dimacs": [
+        formats.write_dimacs(PLAIN),
+        b"p min 3 3\nn 1 4\nn 3 -4\na 1 2 0 4 2\na 2 3 0 5 -1\na 1 3 0 1 7\n",
+    ],
     "text/csv": [formats.write_csv(SMALL), formats.write_csv(PLAIN)],
     "text/x-matrix-market": [MATRIX, b"%%MatrixMarket matrix coordinate integer symmetric\n2 2 1\n2 1 3\n"],
     "text/x-adjacency-matrix": [b"0 3 2\n0 0 1\n0 0 0\n", b"0,1\n2.5,inf\n"],

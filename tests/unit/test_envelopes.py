@@ -54,14 +54,19 @@ def test_each_answer_says_what_it_is_about(
     start_worker()
     caller.wait_ready()
     monkeypatch.setattr(results, "INLINE_BYTES", inline_bytes)
+    generations = []
     for replaced in (False, True):
         blob = caller.run(caller.dispatcher.blobs.put(pack(PAIRS)))
-        assert caller.reply(Kind.LOAD, "g", LoadArgs(blob=blob)).envelope == Envelope(version=1, replaced=replaced)
-    assert caller.reply(Kind.PATCH, "g", ADD_1).envelope == Envelope(version=2)
+        said = caller.reply(Kind.LOAD, "g", LoadArgs(blob=blob)).envelope
+        generations.append(said.generation)
+        assert said == Envelope(version=1, generation=generations[-1], replaced=replaced)
+    assert len({*generations, None}) == 3
+    second = Envelope(version=2, generation=generations[-1])
+    assert caller.reply(Kind.PATCH, "g", ADD_1).envelope == second
     for kind, args in QUESTIONS:
         reply = caller.reply(kind, "g", args)
         assert json.loads(reply.result_json or "null")["version"] == 2, reply
-        assert reply.envelope == Envelope(version=2), kind
+        assert reply.envelope == second, kind
     assert caller.reply(Kind.DELETE, "g", EmptyArgs()).envelope == Envelope()
 
 

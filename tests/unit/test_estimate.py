@@ -78,11 +78,11 @@ def test_within_five_percent_at_rest(case: str) -> None:
     edges = CASES[case]
     graph, said = graph_of(edges), guess(edges)
     held = graph.footprint.host
-    assert said.bytes == pytest.approx(held, rel=0.05)
+    assert said.host.bytes == pytest.approx(held, rel=0.05)
     state = graph.engine.open(Terminals.of([edges.source], [edges.sink]))
     graph.engine.solve(state)
     graph.engine.certificate(state)
-    assert said.bytes_per_flow_state == pytest.approx(graph.footprint.host - held, rel=0.05)
+    assert said.host.bytes_per_flow_state == pytest.approx(graph.footprint.host - held, rel=0.05)
     assert graph.footprint.device == 0
 
 
@@ -96,7 +96,7 @@ def test_within_five_percent_in_a_solve(case: str) -> None:
     rows = np.flatnonzero((engine.flow(state) > 0) & (edges.capacity < INFINITE))[:3].copy()
     in_new_thread(lambda: solve_thrice(engine, state, rows))  # loads the kernels
     peak = in_new_thread(lambda: solve_thrice(engine, state, rows))
-    assert guess(edges).scratch_bytes == pytest.approx(peak, rel=0.05)
+    assert guess(edges).host.scratch_bytes == pytest.approx(peak, rel=0.05)
 
 
 @pytest.mark.parametrize("part", ["flow", "cut"])
@@ -154,9 +154,9 @@ def in_new_thread(work: Callable[[], int]) -> int:
 def test_without_links_it_is_an_upper_bound(n_vertices: int, n_edges: int) -> None:
     edges = random_graph(n_vertices, n_edges)
     graph, said = graph_of(edges), estimate(EstimateBody(n_vertices=n_vertices, n_edges=n_edges), [])
-    assert said.bytes >= graph.engine.nbytes
-    assert said.bytes_per_flow_state >= graph.engine.needs.state.host
-    needs = Footprint(said.bytes + said.bytes_per_flow_state + said.scratch_bytes)
+    assert said.host.bytes >= graph.engine.nbytes
+    assert said.host.bytes_per_flow_state >= graph.engine.needs.state.host
+    needs = Footprint(said.host.bytes + said.host.bytes_per_flow_state + said.host.scratch_bytes)
     assert least_footprint("auto", n_vertices, n_edges).within(needs)
 
 
@@ -180,7 +180,7 @@ def worker(**changes: Any) -> WorkerInfo:
 )
 def test_whether_it_fits(changes: dict[str, Any], fits: bool, on_device: bool) -> None:
     said = estimate(EstimateBody(n_vertices=10_000, n_edges=60_000), [worker(), worker(**changes)])
-    assert (said.fits, said.device.fits) == (fits, on_device)
+    assert (said.host.fits, said.device.fits) == (fits, on_device)
     best = worker(**changes) if changes.get("alive", True) else worker()
-    assert said.free_bytes == best.budget_bytes - best.bytes
+    assert said.host.free_bytes == best.budget_bytes - best.bytes
     assert said.device.free_bytes == best.device_budget_bytes

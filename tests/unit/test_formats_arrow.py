@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from gpu_engine.errors import CapacityOverflow, EngineError, InvalidNetwork, TooLarge
-from gpu_engine.formats import Limits, pack, read_arrow, unpack
+from gpu_engine.formats import Limits, pack, read_arrow, unpack, write_arrow
 from gpu_engine.generators import generate
 from gpu_engine.types import INFINITE
 
@@ -75,7 +75,9 @@ def test_names_are_numbered_as_they_appear(kind: pa.DataType) -> None:
         ({"tail": [0.0, 1.0, 0.0]}, {}, "tail must be integers or text"),
         ({"tail": ["a", "b", "c"]}, {}, "both be integers or both be text"),
         ({"undirected": [0, 1, 0]}, {}, "undirected must be boolean"),
+        ({"edge_ids": [1, 1, 2]}, {}, "edge id 1 occurs more than once"),
         ({"edge_id": [1, 1, 2]}, {}, "edge id 1 occurs more than once"),
+        ({"edge_id": [1, 3, 2], "edge_ids": [1, 3, 2]}, {}, "'edge_ids' is there twice"),
         ({"colour": [1, 1, 2]}, {}, "there is no column 'colour'"),
         ({}, {"decimals": "x"}, "metadata decimals"),
         ({}, {"decimals": "10"}, "decimals must be"),
@@ -216,3 +218,12 @@ def test_limits() -> None:
         read_arrow(stream(BASE), Limits(max_edges=2))
     with pytest.raises(TooLarge):
         read_arrow(stream(BASE), Limits(max_vertices=2))
+
+
+def test_ids_are_called_alike_in_files_and_as_ever_in_snapshots() -> None:
+    """A worker of the release before reads what this one has packed."""
+    edges = read_arrow(stream(BASE | {"edge_ids": ["a", "b", "c"]}))
+    for written, name in ((write_arrow(edges), "edge_ids"), (pack(edges), "edge_id")):
+        with pa.ipc.open_stream(written) as reader:
+            assert [column for column in reader.schema.names if column.startswith("edge_id")] == [name]
+    assert unpack(pack(edges)).edge_ids == read_arrow(write_arrow(edges)).edge_ids == ["a", "b", "c"]

@@ -18,10 +18,14 @@ TEXTS = {
     "json": "application/json",
     "csv": "text/csv",
     "dimacs": "text/x-dimacs",
+    "dimacs-min": "text/x-dimacs",
     "matrixmarket": "text/x-matrix-market",
     "adjacency": "text/x-adjacency-matrix",
 }
 """Media types by the languages of the page's code blocks; those in Python write a file."""
+
+MAX_96 = ("dimacs", "dimacs-min")
+"""They have no word for an arc without limit."""
 
 LABELLED = {("s", "a", 30), ("s", "b", 25), ("a", "t", INFINITE), ("b", "t", 20), ("a", "b", 10)}
 ARCS = {(0, 1, 30), (0, 2, 25), (1, 3, INFINITE), (2, 3, 20), (1, 2, 10), (2, 1, 10)}
@@ -29,7 +33,7 @@ ARCS = {(0, 1, 30), (0, 2, 25), (1, 3, INFINITE), (2, 3, 20), (1, 2, 10), (2, 1,
 
 
 def blocks() -> list[tuple[str, str]]:
-    return re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.M | re.S)
+    return re.findall(r"^```([\w-]+)\n(.*?)^```$", PAGE, re.M | re.S)
 
 
 def read_block(language: str, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> EdgeList:
@@ -43,8 +47,8 @@ def read_block(language: str, text: str, folder: Path, monkeypatch: pytest.Monke
 
 def same(one: EdgeList, other: EdgeList) -> bool:
     """Field by field; names may be arrays or lists."""
-    columns = ("tail", "head", "capacity", "undirected", "edge_ids", "vertex_labels")
-    scalars = ("n_vertices", "decimals", "source", "sink")
+    columns = ("tail", "head", "capacity", "undirected", "edge_ids", "vertex_labels", "cost")
+    scalars = ("n_vertices", "decimals", "source", "sink", "cost_decimals")
     return all(np.array_equal(_plain(getattr(one, name)), _plain(getattr(other, name))) for name in columns) and all(
         getattr(one, name) == getattr(other, name) for name in scalars
     )
@@ -70,7 +74,7 @@ def test_each_example_is_the_graph_of_the_page(
     edges = read_block(language, text, tmp_path, monkeypatch)
     check(edges)
     capacity = edges.capacity.tolist()
-    scale = 1 if language == "dimacs" else 10 ** (1 - edges.decimals)
+    scale = 1 if language in MAX_96 else 10 ** (1 - edges.decimals)
     capacity = [units if units == INFINITE else units * scale for units in capacity]
     if edges.vertex_labels is not None:
         names = list(edges.vertex_labels)
@@ -80,8 +84,13 @@ def test_each_example_is_the_graph_of_the_page(
         assert list(edges.edge_ids) == ["s-a", "s-b", "a-t", "b-t", "a-b"]
         assert np.broadcast_to(edges.undirected, 5).tolist() == [False, False, False, False, True]
     else:
-        most = 96 if language == "dimacs" else INFINITE  # which has no word for an arc without limit
+        most = 96 if language in MAX_96 else INFINITE
         arcs = {(tail, head, most if units == INFINITE else units) for tail, head, units in ARCS}
+        if language == "dimacs-min":
+            arcs |= {(4, 0, 55), (3, 5, 55)}
+            assert (edges.source, edges.sink) == (4, 5)
+            assert edges.cost is not None
+            assert edges.cost.tolist() == [4, 1, 1, 3, -2, 2, 0, 0]
         assert set(zip(edges.tail.tolist(), edges.head.tolist(), capacity, strict=True)) == arcs
         assert not np.any(edges.undirected)
     if language in ("json", "dimacs") or "source" in text:
@@ -104,7 +113,10 @@ def test_each_example_is_written_and_read_back_the_same(
     assert same(formats.read(WRITERS[media_type](edges), media_type), edges)
 
 
-@pytest.mark.parametrize(("language", "write"), [("csv", formats.write_csv), ("dimacs", formats.write_dimacs)])
+@pytest.mark.parametrize(
+    ("language", "write"),
+    [("csv", formats.write_csv), ("dimacs", formats.write_dimacs), ("dimacs-min", formats.write_dimacs_min)],
+)
 def test_texts_are_written_and_read_back_the_same(language: str, write: Callable[[EdgeList], bytes]) -> None:
     (text,) = (text for found, text in blocks() if found == language)
     edges = formats.read(text.encode(), TEXTS[language])

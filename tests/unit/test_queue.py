@@ -73,6 +73,7 @@ def test_amounts_are_exact_and_named_as_the_caller_does(caller: Caller, start_wo
         "capacity": ["inf", 2.5],
         "closed": [False, False],
         "undirected": [False, False],
+        "next": 2,
     }
 
 

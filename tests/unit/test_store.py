@@ -282,7 +282,7 @@ def test_an_update_is_the_outcome_of_its_command(store: Store) -> None:
     store.append(3)
     with pytest.raises(Committed) as done:
         store.log.append(store.id, 1, entry(4), time.time(), job_id)
-    assert done.value.result == entry(2).result_json
+    assert done.value.result == entry(2).result_json(store.id)
     assert store.logged() == [2, 3]
 
 

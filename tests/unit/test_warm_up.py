@@ -67,6 +67,7 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
                 Columns("set", long["edges"], None, None, long["amounts"]),
                 Columns("close", None, between["tail"], between["head"], None),
             ):
+                change = table.resolve([operation], rounding="up")
                 change = table.resolve([operation])
                 engine.update(change.rows, change.effective)
                 table.apply(change)

@@ -17,6 +17,7 @@ from gpu_engine.formats.arrow import (
     is_text_dictionary,
     measure_tables,
     read_tables,
+    renamed,
     stated_decimals,
 )
 from gpu_engine.text.near import did_you_mean
@@ -28,7 +29,9 @@ from service.models.faults import ColumnFault
 
 B = TypeVar("B", bound=Batch)
 
-END_COLUMNS: Final = {"edge": "edges", "tail": "tail", "head": "head"}
+END_COLUMNS: Final = ("edges", "tail", "head")
+OLD_NAMES: Final = {"edge": "edges"}
+"""What the column of ids was once called."""
 AMOUNT_COLUMNS: Final = ("set", "add", "scale")
 UNLIMITED: Final = "unlimited"
 
@@ -67,7 +70,7 @@ def patch_bytes(limits: PatchLimits, body: memoryview) -> int:
 
 
 def patch_from_arrow(model: type[B], limits: PatchLimits, body: memoryview) -> B:
-    """A batch of one operation: the columns `edge`, or `tail` and `head`, and one of `set`, `add`, `scale`.
+    """A batch of one operation: the columns `edges`, or `tail` and `head`, and one of `set`, `add`, `scale`.
 
     ``model`` says whether they are capacities or costs.
     Amounts are decimal128 or float columns in the graph's own unit, or integers: units of the `decimals` in the
@@ -76,6 +79,7 @@ def patch_from_arrow(model: type[B], limits: PatchLimits, body: memoryview) -> B
     Raises invalid_body, too_large.
     """
     (table,) = read_tables(body, limits.of_stream, [limits.max_rows])
+    table = renamed(table, OLD_NAMES)
     _check_columns(table.column_names)
     decimals = stated_decimals(table.schema) or 0
     members: dict[str, Any] = {}
@@ -88,7 +92,7 @@ def patch_from_arrow(model: type[B], limits: PatchLimits, body: memoryview) -> B
             if name in AMOUNT_COLUMNS:
                 members[name] = _amounts(name, values, 0 if name == "scale" else decimals)
             elif name != UNLIMITED:
-                members[END_COLUMNS[name]] = check_ids(_ids(name, values))
+                members[name] = check_ids(_ids(name, values))
         except ColumnFault as fault:
             raise fault.refusal(name) from None
     if UNLIMITED in table.column_names:

@@ -33,6 +33,7 @@ from service.protocol import (
     Message,
     MinCostFlowArgs,
     PatchArgs,
+    Wanted,
     WhatIfArgs,
 )
 
@@ -121,7 +122,7 @@ def what_if_task(max_rows: int, max_patch_rows: int, *, lines: bool) -> ArgsTask
 def patch_task(
     media_type: str,
     limits: PatchLimits,
-    if_match: int | list[int] | None,
+    if_match: Wanted | None,
     solve: Literal["all", "none"],
     rounding: Rounding | None = None,
     model: type[Batch] = PatchBody,
@@ -156,7 +157,7 @@ def _what_if_args(max_rows: int, max_patch_rows: int, lines: bool, body: memoryv
 def _patch_args(
     read: Callable[[memoryview], Batch],
     max_rows: int,
-    if_match: int | list[int] | None,
+    if_match: Wanted | None,
     solve: Literal["all", "none"],
     rounding: Rounding | None,
     body: memoryview,

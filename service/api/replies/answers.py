@@ -29,8 +29,8 @@ def json_response(content: Any, status: int = 200, headers: dict[str, str] | Non
     return Response(to_json(content), status, headers, "application/json")
 
 
-def etag(version: int) -> dict[str, str]:
-    return {"ETag": f'"{version}"'}
+def etag(version: int, generation: str | None) -> dict[str, str]:
+    return {"ETag": f'"{generation}-{version}"' if generation else f'"{version}"'}
 
 
 async def ask(
@@ -135,7 +135,7 @@ async def long_result(backend: Backend, job_id: str, blob: str) -> Result:
 
 def version_of(envelope: Envelope) -> dict[str, str]:
     """The ETag of an answer that is about a version."""
-    return {} if envelope.version is None else etag(envelope.version)
+    return {} if envelope.version is None else etag(envelope.version, envelope.generation)
 
 
 def digest(kind: Kind, *parts: bytes | memoryview) -> str:

@@ -35,7 +35,9 @@ MAX_OFFSET = 2**31 - 1
 MEDIA = (JSON, ARROW_TYPE)
 
 
-@router.get("", response_model=CapacitiesInfo, responses={**FORMS, **ACCEPTED}, openapi_extra={"parameters": [PREFER]})
+@router.get(
+    "", response_model=CapacitiesInfo, responses={**FORMS, **ACCEPTED}, openapi_extra={"parameters": [PREFER, IF_MATCH]}
+)
 async def get_capacities(
     name: GraphName,
     request: Request,
@@ -44,7 +46,8 @@ async def get_capacities(
     limit: Annotated[int, Query(ge=1, le=100_000)] = 10_000,
 ) -> Response:
     """The edges' capacities in the order they were sent, a page at a time."""
-    args = CapacitiesArgs(offset=offset, limit=limit, encoding=encoding_of(request.headers))
+    wanted = if_match(request.headers)
+    args = CapacitiesArgs(offset=offset, limit=limit, if_match=wanted, encoding=encoding_of(request.headers))
     return await answer(request, backend, Kind.CAPACITIES, name, args)
 
 

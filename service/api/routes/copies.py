@@ -44,7 +44,7 @@ async def copy_graph(name: GraphName, request: Request, backend: Context, caller
     if key is None or not await backend.dispatcher.knows(to, key):  # else it was copied then
         await known_graph(backend, name)
         found = await backend.catalogue.get(to)
-        check_version(to, None if found is None else found.version, "new")
+        check_version(to, None if found is None else found.version, "new", "")
         reply = await ask(request, backend, Kind.EXPORT, name, ExportArgs(format="packed"), in_place=True)
         assert not isinstance(reply, Response)
         written = read_export(reply)

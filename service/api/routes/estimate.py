@@ -20,11 +20,13 @@ def estimate(body: EstimateBody, workers: Sequence[WorkerInfo]) -> EstimateInfo:
     fits = any((own + _engine_of(worker, cpu, cuda).of_one_state).within(free) for worker, free in ready)
     on_device = any((own + cuda.of_one_state).within(free) for worker, free in ready if worker.device_budget_bytes)
     return EstimateInfo(
-        bytes=(own + cpu.network).host,
-        bytes_per_flow_state=cpu.state.host,
-        scratch_bytes=cpu.scratch.host,
-        fits=fits,
-        free_bytes=_most(free.host for _, free in ready),
+        host=MemoryInfo(
+            bytes=(own + cpu.network).host,
+            bytes_per_flow_state=cpu.state.host,
+            scratch_bytes=cpu.scratch.host,
+            fits=fits,
+            free_bytes=_most(free.host for _, free in ready),
+        ),
         device=MemoryInfo(
             bytes=cuda.network.device,
             bytes_per_flow_state=cuda.state.device,

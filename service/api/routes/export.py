@@ -22,13 +22,14 @@ from service.store.connection import AWAY
 
 router = APIRouter(prefix="/v1/graphs/{name}", responses=PROBLEMS)
 
-Format: TypeAlias = Literal["npz", "arrow", "dimacs"]
+Format: TypeAlias = Literal["npz", "arrow", "dimacs", "dimacs-min"]
 
 FILES: Final[Mapping[Format, tuple[str, str]]] = MappingProxyType(
     {
         "npz": ("application/x-npz", "npz"),
         "arrow": ("application/vnd.apache.arrow.stream", "arrow"),
         "dimacs": ("text/x-dimacs", "max"),
+        "dimacs-min": ("text/x-dimacs", "min"),
     }
 )
 """Media type, as PUT reads it, and the suffix of a file."""
@@ -99,7 +100,7 @@ async def _file(request: Request, backend: Backend, name: str, format: Format, v
     media_type, suffix = FILES[format]
     stem = name if version is None else f"{name}-v{version}"
     headers = {
-        **etag(written["version"]),
+        **etag(written["version"], reply.envelope.generation),
         "Content-Disposition": f'attachment; filename="{stem}.{suffix}"',
         "Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(result.sha256)).decode()}:",
     }

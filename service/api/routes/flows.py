@@ -23,15 +23,15 @@ BODY: Final = request_body(MaxFlowBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, requi
 @router.post("/max-flow", response_model=MaxFlowInfo, responses=FORMS, openapi_extra=BODY)
 async def max_flow(name: GraphName, request: Request, backend: Context) -> Response:
     """The maximum flow between the terminals, with its certificate."""
-    return await _flow(name, request, backend, VALUE)
+    return await _flow(Kind.MAX_FLOW, name, request, backend, VALUE)
 
 
 @router.post("/min-cut", response_model=MaxFlowInfo, responses=FORMS, openapi_extra=BODY)
 async def min_cut(name: GraphName, request: Request, backend: Context) -> Response:
     """The minimum cut between the terminals, with its certificate."""
-    return await _flow(name, request, backend, VALUE_AND_CUT)
+    return await _flow(Kind.MIN_CUT, name, request, backend, VALUE_AND_CUT)
 
 
-async def _flow(name: str, request: Request, backend: Backend, fields: frozenset[FlowField]) -> Response:
+async def _flow(kind: Kind, name: str, request: Request, backend: Backend, fields: frozenset[FlowField]) -> Response:
     task = flow_task(fields, encoding_of(request.headers))
-    return await answer_question(request, backend, Kind.MAX_FLOW, name, task)
+    return await answer_question(request, backend, kind, name, task)

@@ -1,7 +1,7 @@
 """/v1/graphs: load, list, describe, delete, estimate."""
 
 from contextlib import suppress
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import anyio.to_thread
 from fastapi import APIRouter, Query, Request
@@ -125,7 +125,7 @@ async def put_graph(
 @router.get("/graphs/{name}", response_model=GraphInfo)
 async def get_graph(name: GraphName, backend: Context) -> Response:
     info = await known_graph(backend, name)
-    return json_response(info, headers=etag(info.version))
+    return json_response(info, headers=etag(info.version, info.generation))
 
 
 @router.delete(
@@ -160,7 +160,7 @@ def _limits(settings: Settings) -> formats.Limits:
     return formats.Limits(settings.max_vertices, settings.max_edges, settings.max_body_bytes, MAX_EXPANSION)
 
 
-async def _check_version(request: Request, backend: Backend, name: str) -> int | list[int] | Literal["*"] | None:
+async def _check_version(request: Request, backend: Backend, name: str) -> IfMatch:
     """The versions `If-Match` wants, which the worker checks; refused here at once if they cannot hold."""
     if "if-match" not in request.headers:
         return None
@@ -175,5 +175,6 @@ async def _hold_against(request: Request, backend: Backend, name: str, wanted: W
     key = idempotency_key(request.headers)
     if key is None or not await backend.dispatcher.knows(name, key):
         info = await backend.catalogue.get(name)
-        check_version(name, None if info is None else info.version, wanted)
+        version, generation = (None, "") if info is None else (info.version, info.generation)
+        check_version(name, version, wanted, generation)
     return wanted

@@ -1,6 +1,7 @@
 """A page of the edges with their capacities."""
 
 from service.protocol import CapacitiesArgs, Envelope
+from service.store.catalogue import check_version
 from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.copies import Copies
@@ -19,5 +20,6 @@ class CapacitiesPage:
     def __call__(self, task: Task) -> Result:
         args = CapacitiesArgs.model_validate(task.command.args)
         graph = self._copies.ensure(task.command.graph)
-        page, envelope = answers.capacities(graph, args), Envelope(version=graph.version)
+        check_version(graph.name, graph.version, args.if_match, graph.generation)
+        page, envelope = answers.capacities(graph, args), Envelope(version=graph.version, generation=graph.generation)
         return written_as(args.encoding, graph.network.decimals, self._results, page, envelope)

@@ -11,6 +11,7 @@ from gpu_engine.networks.updates import Change
 from service.protocol import Envelope, PatchArgs
 from service.store.catalogue import check_version
 from service.store.jobs.record import Result
+from service.store.rounded import RoundedInfo
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.graph import Graph, Solved
@@ -37,7 +38,7 @@ class DryRun:
     def __call__(self, task: Task) -> Result:
         args, began = PatchArgs.model_validate(task.command.args), time.perf_counter()
         graph = self._copies.ensure(task.command.graph)
-        check_version(graph.name, graph.version, args.if_match)
+        check_version(graph.name, graph.version, args.if_match, graph.generation)
         change, costs = self._change_of(graph, args)
         graph.network.check_update(change.rows, change.effective)
         rows = change.rows if costs is None else np.union1d(change.rows, costs.rows)
@@ -47,9 +48,17 @@ class DryRun:
         ended = time.perf_counter()
         timings_ms = {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
         counts = {"applied": len(rows), "skipped": change.skipped, "unchanged": change.unchanged}
-        answer: dict[str, object] = {"version": graph.version, "dry_run": True, **counts}
+        rounded = RoundedInfo.of(change.rounded if costs is None else costs.rounded)
+        answer: dict[str, object] = {
+            "version": graph.version,
+            "generation": graph.generation,
+            "dry_run": True,
+            **counts,
+        }
+        answer |= {} if rounded is None else {"rounded": rounded.model_dump()}
         answer |= {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
-        return written(self._results, answer, Envelope(version=graph.version), task.control)
+        envelope = Envelope(version=graph.version, generation=graph.generation)
+        return written(self._results, answer, envelope, task.control)
 
     def _tried(self, graph: Graph, solved: Solved, change: Change, control: Control) -> dict[str, object]:
         """What would become of one flow state. Raises `Cancelled`."""

@@ -30,6 +30,7 @@ WRITERS: Final[Mapping[str, Callable[[EdgeList], Iterator[bytes]]]] = MappingPro
         "npz": formats.npz_pieces,
         "arrow": formats.arrow_pieces,
         "dimacs": formats.dimacs_pieces,
+        "dimacs-min": formats.dimacs_min_pieces,
         "packed": partial(formats.arrow_pieces, packed=True),
     }
 )
@@ -58,7 +59,7 @@ class Export:
         pieces = WRITERS[args.format](edges)
         blob, n_bytes = self._results.store(unless_cancelled(pieces, task.control), keeps=args.format != "packed")
         answer = {"graph": graph.name, "version": version, "format": args.format, "bytes": n_bytes, "blob": blob}
-        return written(self._results, answer, Envelope(version=version))
+        return written(self._results, answer, Envelope(version=version, generation=graph.generation))
 
     def _earlier(self, graph: Graph, version: int) -> EdgeList:
         """The graph as it was at an earlier version. Raises version_unavailable."""

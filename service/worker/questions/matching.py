@@ -31,7 +31,7 @@ class Matching:
     def _answer(self, task: Task, args: MatchingArgs) -> Result:
         began = time.perf_counter()
         graph = self._copies.at_least(task.command.graph, args.min_version)
-        envelope = Envelope(version=graph.version)
+        envelope = Envelope(version=graph.version, generation=graph.generation)
         network = matchings.left_to_right(graph, args.left)
         write = partial(written_as, args.encoding, network.decimals, self._results)
         if not network.n_edges:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.engine import Control
-from service.protocol import Envelope, MaxFlowArgs
+from service.protocol import Envelope, Kind, MaxFlowArgs
 from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.copies import Copies
@@ -21,7 +21,7 @@ from service.worker.written import written_as
 
 
 class MaxFlow:
-    """Answers the command MAX_FLOW."""
+    """Answers the commands MAX_FLOW and MIN_CUT."""
 
     def __init__(self, copies: Copies, solver: Solver, results: Results) -> None:
         self._copies = copies
@@ -42,9 +42,11 @@ class MaxFlow:
             return self.fields(graph, solved, args, task.control)
 
         complete = set(args.fields) != {"value"}
-        answer, parts, timings_ms = self._solver.ask(task, graph, terminals, read, began, complete=complete)
+        answer, parts, timings_ms = self._solver.ask(
+            task, graph, terminals, read, began, complete=complete, kind=Kind.MAX_FLOW
+        )
         whole = answers.max_flow(graph, answer, timings_ms) | parts
-        envelope = Envelope(version=graph.version)
+        envelope = Envelope(version=graph.version, generation=graph.generation)
         return written_as(args.encoding, graph.network.decimals, self._results, whole, envelope, task.control)
 
     def fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:

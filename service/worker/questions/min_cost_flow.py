@@ -68,7 +68,7 @@ class MinCostFlow:
         whole = answers.min_cost_flow(graph, proof, maximum, timings_ms) | parts
         if args.encoding != "json":
             whole["cost_decimals"] = costs_of(graph.costs).decimals
-        envelope = Envelope(version=graph.version)
+        envelope = Envelope(version=graph.version, generation=graph.generation)
         return written_as(args.encoding, graph.network.decimals, self._results, whole, envelope, task.control)
 
     def _maximum(

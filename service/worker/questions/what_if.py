@@ -96,7 +96,8 @@ class WhatIf:
             yield rows.tail()
 
         media_type = LINES_TYPE if args.lines else JSON_TYPE
-        envelope = Envelope(version=rows.supposed.graph.version, media_type=media_type)
+        graph = rows.supposed.graph
+        envelope = Envelope(version=graph.version, generation=graph.generation, media_type=media_type)
         with time_limit(task.control, args.time_limit_s, used_s), closing(pieces()) as written:
             return self._results.keep(unless_cancelled(written, task.control), envelope)
 

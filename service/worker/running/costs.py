@@ -20,6 +20,7 @@ RESTORE_S_PER_BYTE: Final = 5e-8
 
 PER_ARC_S: Final = {
     Kind.MAX_FLOW: 1e-7,
+    Kind.MIN_CUT: 1e-7,
     Kind.MATCHING: 1e-7,
     Kind.WHAT_IF: 1e-7,
     Kind.SNAPSHOT: 2e-8,
@@ -41,7 +42,7 @@ TIMES: Final = 4
 KEPT: Final = 20_000
 """Commands whose durations are remembered; the one that was looked up the longest ago goes first."""
 
-QUESTIONS: Final = (Kind.MAX_FLOW, Kind.MATCHING)
+QUESTIONS: Final = (Kind.MAX_FLOW, Kind.MIN_CUT, Kind.MATCHING)
 UPDATES: Final = (Kind.PATCH, Kind.PATCH_COSTS, Kind.DRY_RUN, Kind.DRY_RUN_COSTS)
 Arcs = Callable[[str], int | None]
 """How many arcs a graph has in memory; None if it is not there."""

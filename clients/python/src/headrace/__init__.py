@@ -75,7 +75,7 @@ from headrace._grid import Grid
 from headrace._matchings import Cover, MatchingResult
 from headrace._min_cost import CostCertificate, CostField, Dual, MinCostFlowResult, MinCostOptions
 from headrace._records import Estimate, JobEvent, JobInfo, ServiceStatus, Snapshot
-from headrace._results import Capacities, Certificate, EdgeId, FlowState, GraphInfo, PatchResult, Vertex
+from headrace._results import Capacities, Certificate, EdgeId, FlowState, GraphInfo, PatchResult, Rounded, Vertex
 from headrace._sequences import AmountColumn, Column, Names, Side
 from headrace._what_if import Scenario, WhatIfOptions, WhatIfResult, WhatIfRow
 
@@ -146,6 +146,7 @@ __all__ = [
     "RateLimited",
     "RestoreOptions",
     "Retry",
+    "Rounded",
     "Rounding",
     "Scenario",
     "ServiceStatus",

@@ -68,7 +68,7 @@ class AsyncClient:
         name: str,
         graph: object = None,
         *,
-        if_version: int | None = None,
+        if_version: int | str | None = None,
         must_be_new: bool = False,
         timeout_s: float | None = None,
         progress: bool = False,
@@ -78,7 +78,7 @@ class AsyncClient:
         table (a pandas DataFrame) or the path of a file.
 
         See `GraphColumns` for columns, `decimals` and `rounding`. Numbers travel as npz, labels and `Decimal` as JSON.
-        `if_version` replaces this version of the graph alone, `must_be_new` replaces none: else `VersionConflict`.
+        `if_version` (a number, or `info.etag`) replaces this version alone, `must_be_new` none: else `VersionConflict`.
         """
         call = calls.put_graph(name, graph, columns, if_version, must_be_new)
         if not progress:
@@ -93,7 +93,9 @@ class AsyncClient:
         """A graph the service has. Raises `UnknownGraph`."""
         return AsyncGraph(self._caller, await self._caller.ask(calls.graph(name)))
 
-    async def delete_graph(self, name: str, *, if_version: int | None = None, timeout_s: float | None = None) -> None:
+    async def delete_graph(
+        self, name: str, *, if_version: int | str | None = None, timeout_s: float | None = None
+    ) -> None:
         """Remove a graph and all its versions. Raises `UnknownGraph`, and `VersionConflict` at another version."""
         await self._caller.command(calls.delete_graph(name, if_version), timeout_s)
 

@@ -29,6 +29,7 @@ MEDIA_TYPES = {
     ".npz": "application/x-npz",
     ".npy": "application/x-npy",
     ".max": "text/x-dimacs",
+    ".min": "text/x-dimacs",
     ".dimacs": "text/x-dimacs",
     ".mtx": "text/x-matrix-market",
     ".adj": "text/x-adjacency-matrix",

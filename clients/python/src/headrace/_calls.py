@@ -26,8 +26,9 @@ from headrace._results import EdgeId, Vertex
 T = TypeVar("T")
 
 FlowField: TypeAlias = Literal["value", "cut", "flow", "terminals", "paths"]
-GraphFormat: TypeAlias = Literal["npz", "arrow", "dimacs"]
-"""Files that hold a whole graph; DIMACS has neither names nor decimals, undirected or closed edges."""
+GraphFormat: TypeAlias = Literal["npz", "arrow", "dimacs", "dimacs-min"]
+"""Files that hold a whole graph; DIMACS has neither names nor decimals, undirected or closed edges, and costs only as
+`dimacs-min`."""
 MatchingField: TypeAlias = Literal["size", "edges", "cover"]
 Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any]
 Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]
@@ -102,8 +103,8 @@ class PatchOptions(TypedDict, total=False):
     rounding: Rounding
     """What becomes of a result with more decimals than the graph's: refused ("error", the default), or rounded to the
     "nearest" (a tie to the even one), "down" or "up"."""
-    if_version: int
-    """Refuse unless the graph is at this version."""
+    if_version: int | str
+    """Refuse unless the graph is at this version, of the load that the handle knows; or the text of an ETag."""
     solve: Literal["all", "none"]
     """Whether flows kept solved are re-solved before the answer (default) or at their next question."""
     dry_run: bool
@@ -113,8 +114,8 @@ class PatchOptions(TypedDict, total=False):
 class RestoreOptions(TypedDict, total=False):
     """Keyword arguments of `restore`, as those of updates."""
 
-    if_version: int
-    """Refuse unless the graph is at this version."""
+    if_version: int | str
+    """Refuse unless the graph is at this version, of the load that the handle knows; or the text of an ETag."""
     solve: Literal["all", "none"]
     """Whether flows kept solved are re-solved before the answer (default) or at their next question."""
 
@@ -150,7 +151,7 @@ class Update:
 
 
 def put_graph(
-    name: str, graph: object, columns: GraphColumns, if_version: int | None, must_be_new: bool
+    name: str, graph: object, columns: GraphColumns, if_version: int | str | None, must_be_new: bool
 ) -> Call[results.GraphInfo]:
     if must_be_new and if_version is not None:
         raise InvalidInput("if_version= wants a graph that is there, must_be_new=True wants none")
@@ -167,8 +168,8 @@ def graphs(after: str | None = None) -> Call[results.GraphPage]:
     return Call("GET", "/v1/graphs", results.GraphPage.from_json, params={} if after is None else {"after": after})
 
 
-def delete_graph(name: str, if_version: int | None = None) -> Call[None]:
-    return Call("DELETE", graph_path(name), _nothing, headers=_if_match(if_version))
+def delete_graph(name: str, if_version: int | str | None = None, generation: str | None = None) -> Call[None]:
+    return Call("DELETE", graph_path(name), _nothing, headers=_if_match(if_version, generation))
 
 
 def estimate(n_vertices: int, n_edges: int, known: Mapping[str, int | bool | None]) -> Call[records.Estimate]:
@@ -176,13 +177,16 @@ def estimate(n_vertices: int, n_edges: int, known: Mapping[str, int | bool | Non
     return Call("POST", "/v1/graphs:estimate", records.Estimate.from_json, body)
 
 
-def capacities(name: str, offset: int, limit: int) -> Call[results.Capacities]:
+def capacities(
+    name: str, offset: int, limit: int, if_version: int | str | None, generation: str | None
+) -> Call[results.Capacities]:
     params = {"offset": str(offset), "limit": str(limit)}
-    return Call("GET", graph_path(name) + "/capacities", results.Capacities.from_json, params=params, headers=ACCEPT)
+    headers = ACCEPT | _if_match(if_version, generation)
+    return Call("GET", graph_path(name) + "/capacities", results.Capacities.from_json, params=params, headers=headers)
 
 
 def patch(
-    name: str, updates: Sequence[Update], options: PatchOptions, column: Column = "capacity"
+    name: str, updates: Sequence[Update], options: PatchOptions, column: Column, generation: str | None
 ) -> Call[results.PatchResult]:
     columns = ("edges", "set", "add", "scale", "column", "timeout_s")
     check_options("an update", options, PatchOptions.__annotations__, columns)
@@ -206,7 +210,7 @@ def patch(
         results.PatchResult.from_json,
         json_body(body),
         params=params,
-        headers=_if_match(options.get("if_version")),
+        headers=_if_match(options.get("if_version"), generation),
     )
 
 
@@ -248,7 +252,7 @@ def copy(name: str, to: str) -> Call[results.GraphInfo]:
     return Call("POST", graph_path(name) + ":copy", results.GraphInfo.from_json, json_body({"to": graph_name(to)}))
 
 
-def restore(name: str, version: int, options: RestoreOptions) -> Call[results.PatchResult]:
+def restore(name: str, version: int, options: RestoreOptions, generation: str | None) -> Call[results.PatchResult]:
     check_options("restore()", options, RestoreOptions.__annotations__, ("timeout_s",))
     return Call(
         "POST",
@@ -256,13 +260,13 @@ def restore(name: str, version: int, options: RestoreOptions) -> Call[results.Pa
         results.PatchResult.from_json,
         json_body({"version": version}),
         params={"solve": options["solve"]} if "solve" in options else {},
-        headers={"If-Match": f'"{options["if_version"]}"'} if "if_version" in options else {},
+        headers=_if_match(options.get("if_version"), generation),
     )
 
 
 def export(name: str, format: GraphFormat, version: int | None, into: BinaryIO) -> Call[int]:
     params = {"format": str(format)} | ({} if version is None else {"version": str(version)})
-    return Call("GET", graph_path(name) + "/export", int, params=params, into=into)
+    return Call("GET", graph_path(name) + "/export", _version_of, params=params, into=into)
 
 
 def write_snapshot(name: str) -> Call[records.Snapshot]:
@@ -341,12 +345,20 @@ def _capped(
     return terminals, amount_column(as_column(caps), len(terminals), name, "terminals")
 
 
-def _if_match(version: int | None) -> dict[str, str]:
-    return {} if version is None else {"If-Match": f'"{version}"'}
+def _if_match(version: int | str | None, generation: str | None = None) -> dict[str, str]:
+    """A number is a version of the load that has the ``generation``, or of any load where none is known."""
+    if version is None:
+        return {}
+    tag = f"{generation}-{version}" if generation and isinstance(version, int) else version
+    return {"If-Match": f'"{tag}"'}
 
 
 def _each(key: str, parse: Callable[[Any], T]) -> Callable[[Any], tuple[T, ...]]:
     return lambda body: tuple(map(parse, body[key]))
+
+
+def _version_of(etag: str) -> int:
+    return int(etag.rpartition("-")[2])
 
 
 def _nothing(_: Any) -> None:

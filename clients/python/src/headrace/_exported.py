@@ -1,5 +1,7 @@
 """A graph from the pages of its capacities, for other libraries."""
 
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 from headrace._amounts import INFINITY, Exact
@@ -15,6 +17,11 @@ class Pages:
         self._pages: list[Capacities] = []
         self.rows = 0
         """Edges that are here."""
+
+    @property
+    def etag(self) -> str:
+        """The version of which all of them are to be."""
+        return self._info.etag
 
     @property
     def missing(self) -> bool:
@@ -39,14 +46,7 @@ class Pages:
             raise InvalidInput("to_networkx() needs NetworkX: pip install networkx") from error
         undirected = [flag for page in self._pages for flag in page.undirected]
         directed = not undirected or not all(undirected)
-        edges = [
-            edge
-            for page in self._pages
-            for row in zip(
-                page.tail, page.head, page.edge_ids, page.capacity, page.closed, page.undirected, strict=True
-            )
-            for edge in _edges(*row, both_ways=directed)
-        ]
+        edges = [edge for page in self._pages for row in _rows(page) for edge in _edges(*row, both_ways=directed)]
         ends = [(tail, head) if directed else (min(tail, head), max(tail, head)) for tail, head, _ in edges]
         parallel = len(set(ends)) < len(ends)
         kind: Any = {
@@ -63,11 +63,24 @@ class Pages:
         return graph
 
 
+def _rows(page: Capacities) -> Iterator[tuple[Vertex, Vertex, EdgeId, Exact, bool, bool, Exact | None]]:
+    columns = page.tail, page.head, page.edge_ids, page.capacity, page.closed, page.undirected
+    return zip(*columns, repeat(None) if page.cost is None else page.cost, strict=page.cost is not None)
+
+
 def _edges(
-    tail: Vertex, head: Vertex, edge_id: EdgeId, capacity: Exact, closed: bool, undirected: bool, *, both_ways: bool
+    tail: Vertex,
+    head: Vertex,
+    edge_id: EdgeId,
+    capacity: Exact,
+    closed: bool,
+    undirected: bool,
+    cost: Exact | None,
+    *,
+    both_ways: bool,
 ) -> list[tuple[Any, Any, dict[str, Any]]]:
     """The edges that one of ours becomes."""
-    data: dict[str, Any] = {"id": edge_id}
+    data: dict[str, Any] = {"id": edge_id} if cost is None else {"id": edge_id, "cost": cost}
     if closed:
         data |= {"capacity": 0, "closed": True}
     elif capacity != INFINITY:

@@ -15,6 +15,7 @@ FORMATS: dict[str, GraphFormat] = {
     ".arrow": "arrow",
     ".arrows": "arrow",
     ".max": "dimacs",
+    ".min": "dimacs-min",
     ".dimacs": "dimacs",
 }
 

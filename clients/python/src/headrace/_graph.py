@@ -115,9 +115,9 @@ class Graph:
         self.info = self._caller.ask(calls.graph(self.name))
         return self.info
 
-    def delete(self, timeout_s: float | None = None, *, if_version: int | None = None) -> None:
+    def delete(self, timeout_s: float | None = None, *, if_version: int | str | None = None) -> None:
         """Remove the graph and all its versions from the service; at another version, `VersionConflict`."""
-        self._caller.command(calls.delete_graph(self.name, if_version), timeout_s)
+        self._caller.command(calls.delete_graph(self.name, if_version, self.info.generation), timeout_s)
 
     @overload
     def max_flow(
@@ -321,11 +321,21 @@ class Graph:
         **options: Unpack[PatchOptions],
     ) -> results.PatchResult:
         """Several operations in order, as one version: all or nothing. Raises `UnknownEdge`, `VersionConflict`."""
-        return self._caller.command(calls.patch(self.name, updates, options, column), timeout_s)
+        call = calls.patch(self.name, updates, options, column, self.info.generation)
+        return self._caller.command(call, timeout_s)
 
-    def capacities(self, offset: int = 0, limit: int = 10_000, timeout_s: float | None = None) -> results.Capacities:
-        """A page of edges with their present capacities; `limit` is at most 100,000."""
-        return self._caller.command(calls.capacities(self.name, offset, limit), timeout_s)
+    def capacities(
+        self,
+        offset: int = 0,
+        limit: int = 10_000,
+        timeout_s: float | None = None,
+        *,
+        if_version: int | str | None = None,
+    ) -> results.Capacities:
+        """A page of edges with their present capacities; `limit` is at most 100,000. With `if_version` it is of that
+        version, else `VersionConflict`."""
+        call = calls.capacities(self.name, offset, limit, if_version, self.info.generation)
+        return self._caller.command(call, timeout_s)
 
     def copy(self, to: str, timeout_s: float | None = None) -> "Graph":
         """A new graph of this name with the present edges of this one, closed ones too. Raises `AlreadyExists`."""
@@ -335,7 +345,8 @@ class Graph:
         self, version: int, *, timeout_s: float | None = None, **options: Unpack[RestoreOptions]
     ) -> results.PatchResult:
         """A new version with the capacities and closed edges of an earlier one. Raises `VersionUnavailable`."""
-        return self._caller.command(calls.restore(self.name, version, options), timeout_s)
+        call = calls.restore(self.name, version, options, self.info.generation)
+        return self._caller.command(call, timeout_s)
 
     def export(
         self,
@@ -361,13 +372,15 @@ class Graph:
         """The graph with its present capacities for NetworkX, which must be installed; `page` edges at a time.
 
         A `DiGraph`, or a `Graph` if all edges are undirected, or their multigraphs if there are parallel edges. Edges
-        have `id` and `capacity`, an `int` or `Decimal`; unlimited ones have no `capacity`, as NetworkX means it, closed
-        ones have 0 and ``closed=True``. Beside directed edges an undirected one is two with ``undirected=True``. Raises
-        `VersionConflict` if the graph changes meanwhile. Vertices with a label and without edges are left out.
+        have `id`, `capacity` and, if there are any, `cost`, each an `int` or `Decimal`; unlimited ones have no
+        `capacity`, as NetworkX means it, closed ones have 0 and ``closed=True``. Beside directed edges an undirected
+        one is two with ``undirected=True``. Vertices with a label and without edges are left out.
+
+        Raises `VersionConflict` if the graph changes meanwhile.
         """
         pages = exported.Pages(self._caller.ask(calls.graph(self.name)))
         while pages.missing:
-            pages.add(self.capacities(pages.rows, page, timeout_s))
+            pages.add(self.capacities(pages.rows, page, timeout_s, if_version=pages.etag))
         return pages.networkx()
 
     def write_snapshot(self, timeout_s: float | None = None) -> records.Snapshot:

@@ -15,6 +15,7 @@ RESULTS: Mapping[str, Callable[[Any], Any]] = {
     "patch-costs": results.PatchResult.from_json,
     "restore": results.PatchResult.from_json,
     "max-flow": MaxFlowResult.from_json,
+    "min-cut": MaxFlowResult.from_json,
     "matching": MatchingResult.from_json,
     "min-cost-flow": MinCostFlowResult.from_json,
     "capacities": results.Capacities.from_json,

@@ -28,15 +28,15 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate(Memory):
+class Estimate:
     """What a graph would need, before it is sent: of host memory on the CPU engine, and of a device's memory."""
 
+    host: Memory
     device: Memory
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        host = {field.name: body[field.name] for field in fields(Memory)}
-        return cls(**host, device=Memory.from_json(body["device"]))
+        return cls(Memory.from_json(body["host"]), Memory.from_json(body["device"]))
 
 
 @dataclass(frozen=True, slots=True)

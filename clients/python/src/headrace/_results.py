@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -17,6 +18,20 @@ EdgeId: TypeAlias = int | str
 """The caller's edge id, or the row number in the order sent."""
 
 Json: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """What rounding has changed of the amounts that were sent."""
+
+    rows: int
+    """Amounts that were rounded."""
+    largest: Decimal
+    """The most that one of them has changed, up or down; exact."""
+
+    @classmethod
+    def from_json(cls, body: Json | None) -> Self | None:
+        return None if body is None else cls(body["rows"], Decimal(body["largest"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +60,18 @@ class GraphInfo:
     """Device memory it takes."""
     replaced: bool = False
     """Whether the load that this answers took the place of another graph."""
+    generation: str | None = None
+    """What tells this load from others of the name: each counts its versions from 1."""
+    cost_decimals: int | None = None
+    """Decimal places its costs are exact to; None: its edges have no costs."""
+    rounded: Rounded | None = None
+    """Of the load that this answers: what rounding has changed of its capacities; None: nothing."""
+    rounded_costs: Rounded | None = None
+
+    @property
+    def etag(self) -> str:
+        """This version of this load, for `if_version`."""
+        return f"{self.generation}-{self.version}" if self.generation else str(self.version)
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -60,6 +87,10 @@ class GraphInfo:
             flow_states=body.get("flow_states", 0),
             device_bytes=body.get("device_bytes", 0),
             replaced=body.get("replaced", False),
+            generation=body.get("generation"),
+            cost_decimals=body.get("cost_decimals"),
+            rounded=Rounded.from_json(body.get("rounded")),
+            rounded_costs=Rounded.from_json(body.get("rounded_costs")),
         )
 
 
@@ -140,6 +171,8 @@ class PatchResult:
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     dry_run: bool = False
     """True: nothing was changed."""
+    rounded: Rounded | None = None
+    """What rounding has changed of the results; None: nothing."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -151,6 +184,7 @@ class PatchResult:
             flow_states=tuple(map(FlowState.from_json, body.get("flow_states") or ())),
             timings_ms=timings(body),
             dry_run=body.get("dry_run", False),
+            rounded=Rounded.from_json(body.get("rounded")),
         )
 
 
