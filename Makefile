@@ -19,8 +19,8 @@ serve: .venv/.run ## the service on this machine, with its own Redis, at http://
 check: lint ## the linters, and the tests that need neither Redis nor processes: a minute, before each commit
 	$(BIN)/pytest -n auto --dist worksteal -q -m "not service" --ignore tests/property $(ARGS)
 
-test: .venv/.dev ## all tests, on all cores
-	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+test: .venv/.dev ## all tests, by one process more than there are cores: many of them wait
+	$(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal $(ARGS)
 
 bench: .venv/.dev ## the benchmarks, each checking its answers
 	$(BIN)/python -m benchmarks $(ARGS)
