@@ -95,8 +95,8 @@ def on_cpu(counts: Counts) -> Needs:
     and as much again for what was proven of them.
 
     Scratch: `WORKING_BYTES`, and for the proof per vertex supply 8, role and marks 2, and per arc capacity 8, which it
-    does without where no two edges join the same vertices. If some edge has no limit, also for the search of what it
-    makes free: per arc a flag 1, per vertex a tree arc 4.
+    does without where no two edges join the same vertices. If some edge has no limit, first for the search of what it
+    makes free: per arc a flag 1, per vertex a tree arc 4, a queue 4 and its role 1.
 
     Flow: per arc residual and what goes back 16; per vertex excess and caps 16, roles, sides and tree 20; per
     edge its flow and whether it is undirected 9. What is given back is enough for a shorter flow, and unless there are
@@ -105,7 +105,7 @@ def on_cpu(counts: Counts) -> Needs:
     Cut: per vertex a queue 4 and five marks; per edge a row 4, and 8 if all are cut.
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
-    proof = 9 * arcs + 14 * n if counts.infinite else 8 * arcs + 10 * n
+    proof = max((0 if arcs == 2 * m else 8 * arcs) + 10 * n, arcs + 9 * n if counts.infinite else 0)
     network, state = network_bytes(counts) + 8 * arcs, 8 * arcs + 20 * n
     scratch = proof + WORKING_BYTES * n
     return Needs(

@@ -36,7 +36,7 @@ NAME_COPIES: Final = 4
 COST_BYTES: Final = 100
 """For each cost in a text, which is read as a decimal of its own."""
 
-OF_COSTS: Final = re.compile(rb"(?:(?:c[^\n]*|[ \t\r]*)\n)*+p[ \t]+min")
+OF_COSTS: Final = re.compile(rb"\A(?:(?:c[^\n]*|[ \t\r]*)\n)*+p[ \t]+min")
 """The beginning of a DIMACS problem with costs."""
 
 Bytes: TypeAlias = NDArray[np.uint8]

@@ -131,7 +131,11 @@ class Network:
         """bool[arcs]: which arcs an infinite edge lies on; empty if there is no such edge. O(m)."""
         if not self.n_infinite:
             return np.empty(0, np.bool_)
-        return self.arc_capacity() >= INFINITE_RESIDUAL
+        found = np.zeros(self.n_arcs, np.bool_)
+        rows = np.flatnonzero((self.capacity == INFINITE) & (self.edge_arc >= 0))
+        found[self.edge_arc[rows]] = True
+        found[self.reverse_arc[self.edge_arc[rows[self.is_undirected(rows)]]]] = True
+        return found
 
     @cached_property
     def n_infinite(self) -> int:

@@ -5,6 +5,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from service.errors import ServiceError
+from service.models.amounts import Amount
 from service.models.body import Body
 from service.models.capacities import MAX_OPERATIONS, OperationBody
 from service.models.columns import MAX_LABEL_CHARS, Amounts, Ids, refuse_negative
@@ -113,7 +114,7 @@ class RowProblem(BaseModel):
 class BaseInfo(BaseModel):
     """The answer without any scenario."""
 
-    value: Any
+    value: Amount
     mode: Literal["unchanged", "warm", "cold"]
     engine: str
     certificate: CertificateInfo
@@ -124,8 +125,8 @@ class RowInfo(BaseModel):
 
     row: int
     id: int | str | None = None
-    value: Any = None
-    change: Any = None
+    value: Amount | None = None
+    change: Amount | None = None
     mode: Literal["unchanged", "warm", "cold"] | None = None
     certificate: CertificateInfo | None = None
     cut: CutInfo | None = None

@@ -30,7 +30,8 @@ def test_a_page_is_asked_for_in_the_form_that_is_accepted(api: Api) -> None:
     for accepted in (ARROW, "application/x-npz", "application/json"):
         api.http.get("/v1/graphs/city/capacities?offset=2&limit=2", headers={"Accept": accepted})
     asked = [sent.args.model_dump() for sent in api.fakes.dispatcher.sent]
-    assert asked == [{"offset": 2, "limit": 2, "encoding": form} for form in ("json", "arrow", "npz", "json")]
+    page = {"offset": 2, "limit": 2, "if_match": None}
+    assert asked == [page | {"encoding": form} for form in ("json", "arrow", "npz", "json")]
 
 
 def test_snapshots(api: Api) -> None:

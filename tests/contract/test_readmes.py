@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from headrace import Client, Graph, Grid, Update
+from headrace import Client, Graph, Grid, Scenario, Update
 
 from service.host.sandbox import serving
 
@@ -52,7 +52,7 @@ def names_of(hr: Client) -> dict[str, Any]:
     given = {"tail": [0, 1], "head": [1, 9], "capacity": np.array([3, 2])}
     graphs = {"networkx_graph": roads, "igraph_graph": named, "pandas_table": table}
     images = {"foreground": picture, "background": picture[::-1], "brighter": picture + 1}
-    modules = {"np": np, "pathlib": pathlib, "Grid": Grid, "Update": Update}
+    modules = {"np": np, "pathlib": pathlib, "Grid": Grid, "Scenario": Scenario, "Update": Update}
     loaded = {"hr": hr, "city": city_of(hr), "roads": hr.put_graph("roads", **given)}
     return {**given, **graphs, **images, **modules, **loaded, "scipy_sparse_matrix": sp.coo_array(np.eye(3, k=1))}
 

@@ -21,6 +21,7 @@ BODIES = {
     "costs": {"edges": [0], "set": [1]},
     "graphs:estimate": {"n_vertices": 2, "n_edges": 1},
     "{name}:copy": {"to": "h"},
+    "what-if": {"scenarios": [{}]},
     "{name}:restore": {"version": 1},
 }
 TELLING = ("sock", "headrace:", "connect", "Error", "errno", "Command #", "pipeline", "closed")

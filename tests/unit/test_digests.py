@@ -24,6 +24,8 @@ from service.protocol import (
     Operation,
     PatchArgs,
     RestoreArgs,
+    Scenario,
+    WhatIfArgs,
 )
 
 EXAMPLES: dict[Kind, Message] = {
@@ -32,6 +34,12 @@ EXAMPLES: dict[Kind, Message] = {
     Kind.PATCH: PatchArgs(batch=[Operation(op="set", edges=["a", "b"], amounts=["1", "2.5"])], on_missing="skip"),
     Kind.MAX_FLOW: MaxFlowArgs(sources=["s"], fields=frozenset({"value", "cut", "flow"}), time_limit_s=1.5),
     Kind.MATCHING: MatchingArgs(left=["Ann"], fields=frozenset({"size", "edges", "cover"}), min_version=2),
+    Kind.MIN_CUT: MaxFlowArgs(sinks=["t"], supply=["3"], fields=frozenset({"value", "cut"})),
+    Kind.WHAT_IF: WhatIfArgs(
+        sources=["s"], scenarios=[Scenario(id="a", sources=["u"])], fields=frozenset({"value", "cut"})
+    ),
+    Kind.DRY_RUN: PatchArgs(batch=[Operation(op="close", edges=["a", "b"])], on_missing="skip"),
+    Kind.DRY_RUN_COSTS: PatchArgs(batch=[Operation(op="set", edges=[1], amounts=["2"])], if_match=4),
     Kind.RESTORE: RestoreArgs(version=7, if_match=9),
     Kind.PATCH_COSTS: PatchArgs(batch=[Operation(op="add", edges=[1, 2], amounts=["-1", "2.5"])], solve="none"),
     Kind.MIN_COST_FLOW: MinCostFlowArgs(sources=["s"], value="6", fields=frozenset({"value", "cost", "flow"})),

@@ -173,11 +173,14 @@ class PatchResult:
     """True: nothing was changed."""
     rounded: Rounded | None = None
     """What rounding has changed of the results; None: nothing."""
+    generation: str | None = None
+    """Names the load of the graph that `version` counts from; None from a service of an earlier release."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
         return cls(
             version=body["version"],
+            generation=body.get("generation"),
             applied=body["applied"],
             skipped=body["skipped"],
             unchanged=body["unchanged"],
@@ -202,11 +205,14 @@ class Capacities:
     undirected: Column[bool] = field(default_factory=lambda: flags(()))
     cost: AmountColumn | None = None
     """What a unit of flow costs on each edge; None for a graph without costs."""
+    next: int | None = None
+    """The `offset` of the next page; None: this is the last one."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
         closed, cost = flags(body["closed"]), body.get("cost")
         return cls(
+            next=body.get("next"),
             version=body["version"],
             edge_ids=Names.of(body["edge_ids"]),
             tail=Names.of(body["tail"]),
