@@ -15,7 +15,7 @@ from gpu_engine.cpu.derive import go_on
 from gpu_engine.cpu.drain import drain
 from gpu_engine.cpu.forking import ForkableEngine, ForkableState
 from gpu_engine.cpu.scratch import SCRATCH
-from gpu_engine.engine import Control, Cut, FlowState
+from gpu_engine.engine import Control, Cut, Engine, FlowState, Fork
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, on_cpu, unlimited
 from gpu_engine.networks.free import ORDINARY, SINK, SOURCE, free_vertices
@@ -319,3 +319,10 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
     @property
     def needs(self) -> Needs:
         return on_cpu(self.network.counts)
+
+
+def fork_on_host(engine: Engine, terminals: Terminals, state: FlowState, room: Room = unlimited) -> Fork:
+    """`Engine.fork` for the state of an engine whose memory is elsewhere: overlays are small, and here they take none
+    of its memory. Takes what `export` and `restore` take."""
+    host = CpuEngine(engine.network.fork(), room)
+    return host.fork(host.restore(terminals, engine.export(state)), room)

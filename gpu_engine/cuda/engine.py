@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate, verdict
 from gpu_engine.cpu import derive
-from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.cpu.engine import fork_on_host
 from gpu_engine.cuda.arrange import Arrangement, sinks_first
 from gpu_engine.cuda.launch.arrays import Array, Topology, new_arcs
 from gpu_engine.cuda.launch.certify import certify
@@ -105,7 +105,8 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         )
         self._batch = Batch()
         self._infinite_arcs = network.infinite_arcs()
-        self._parallel = network.n_arcs != 2 * (network.n_edges - int((network.edge_arc < 0).sum()))
+        loops = int((network.edge_arc < 0).sum())
+        self._parallel = network.n_arcs != 2 * (network.n_edges - loops)
 
     @device_call
     def open(self, terminals: Terminals) -> CudaFlowState:
@@ -286,9 +287,7 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         return derive.flow(self.network, copy, self.network.arc_capacity(), control, acyclic=acyclic)
 
     def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
-        """On the host, by the CPU engine: overlays are small, and no fork takes memory of the device."""
-        host = CpuEngine(self.network.fork(), room)
-        return host.fork(host.restore(self._own(state).terminals, self.export(state)), room)
+        return fork_on_host(self, self._own(state).terminals, state, room)
 
     @device_call
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:

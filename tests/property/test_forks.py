@@ -2,7 +2,9 @@
 
 import pytest
 
-from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.cpu.engine import CpuEngine, fork_on_host
+from gpu_engine.engine import FlowState, Fork
+from gpu_engine.footprint import Room, unlimited
 from tests.congruence import check_forks
 
 
@@ -10,6 +12,19 @@ from tests.congruence import check_forks
 def test_overlays_agree_with_ortools_and_change_nothing_else(first: int) -> None:
     for seed in range(first, first + 50):
         check_forks(CpuEngine, seed, overlays=6)
+
+
+class Elsewhere(CpuEngine):
+    """Its states are forked as those of an engine on a device are."""
+
+    def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
+        return fork_on_host(self, self._own(state).terminals, state, room)
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_overlays_on_the_host_agree_as_well(first: int) -> None:
+    for seed in range(first, first + 50):
+        check_forks(Elsewhere, seed, overlays=6)
 
 
 def test_a_fork_outlives_a_thousand_overlays() -> None:
