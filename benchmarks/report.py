@@ -67,6 +67,21 @@ ON_CPU = (
         ("hard-cpu.json", "pairs-cpu.json"),
     ),
     Section("Warm solves on a CPU core", "Update and solve in microseconds.", ("warm-medium.json",)),
+    Section(
+        "What limits a flow, on a CPU core",
+        "On a solved network: its bottlenecks, beside SciPy's components of the whole residual network; the curve "
+        "of the value against a factor from 0 to 3 on these, each point proven, beside OR-tools from zero at the same "
+        "points; and the cheapest way to widen these for so many units more, proven, beside NetworkX's network "
+        "simplex. The machine had other work.",
+        ("limits-cpu.json",),
+    ),
+    Section(
+        "Closures on a CPU core",
+        "A thousand single closures as scenarios of one what-if question, beside a cold solve with its proof for each "
+        "on one core; and closure studies of every edge. The machine had much other work, so CPU time says more than "
+        "the time of the call: it is that of client, API, worker and Redis together.",
+        ("closures-cpu.json",),
+    ),
     Section("Memory", "", ("memory-medium.json",)),
     Section("Over HTTP, on a CPU core", "Embedded Redis, `appendfsync everysec`.", ("http-medium.json",)),
 )

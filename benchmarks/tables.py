@@ -132,12 +132,40 @@ def http(rows: list[Row]) -> str:
     )
 
 
+def limits(rows: list[Row]) -> str:
+    """One line a network and kind of work, ours beside the peer's."""
+    header = ["network", "edges", "work", "found", "headrace ms", "peer", "peer ms"]
+    found: dict[str, Callable[[Row], str]] = {
+        "bottlenecks": lambda row: f"{row['bottlenecks']} edges",
+        "parametric": lambda row: f"{row['segments']} segments, {row['flows']} flows",
+        "expansion": lambda row: f"{row['raise_by']} more at {row['price']}",
+    }
+    peers = {"bottlenecks": "SciPy", "parametric": "OR-tools", "expansion": "NetworkX"}
+    lines = []
+    for row in rows:
+        work, peer = row["work"], peers[row["work"]]
+        line = [row["network"], str(row["n_edges"]), work, found[work](row), three(row["headrace_ms"])]
+        lines.append([*line, peer, three(row[f"{peer.lower().replace('-', '')}_ms"])])
+    return markdown(header, lines)
+
+
 def memory(rows: list[Row]) -> str:
     """One line an instance, bytes per arc."""
     keys = ("engine_bytes_per_arc", "resident_bytes_per_arc", "peak_bytes_per_arc")
     header = ["instance", "V", "E", "arcs", "engine B / arc", "resident B / arc", "peak B / arc"]
     counts = [[str(row[key]) for key in ("instance", "n", "m", "arcs")] for row in rows]
     lines = [count + [three(row[key]) for key in keys] for count, row in zip(counts, rows, strict=True)]
+    return markdown(header, lines)
+
+
+def closures(rows: list[Row]) -> str:
+    """One line a question. CPU time is that of all processes; beside it that of cold solves, if they were measured."""
+    header = ["instance", "question", "top", "closures", "solved", "call ms", "cpu ms", "cold cpu ms", "cold / cpu"]
+    lines = []
+    for row in rows:
+        top = "" if "top" not in row else str(row["top"] or "all")
+        line = [row["instance"], row["question"], top, str(row["closures"]), str(row.get("solved", row["closures"]))]
+        lines.append(line + [three(row.get(key)) for key in ("call_ms", "cpu_ms", "cold_cpu_ms", "cpu_speedup")])
     return markdown(header, lines)
 
 
@@ -148,6 +176,8 @@ TABLES: dict[str, Callable[[list[Row]], str]] = {
     "drift": drift,
     "http": http,
     "fleet": http,
+    "limits": limits,
     "memory": memory,
+    "closures": closures,
 }
 BRIEF = {"warm": warm_brief}

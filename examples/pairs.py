@@ -21,7 +21,7 @@ starts, ends = places[:10], places[10:]
 
 async def bottleneck(streets: AsyncGraph, start: int, end: int) -> tuple[Exact, list[EdgeId]]:
     cut = (await streets.min_cut(start, end)).cut
-    return (cut.capacity, list(cut.edges)) if cut else (0, [])
+    return (cut.value, list(cut.edges)) if cut else (0, [])
 
 
 async def ask() -> list[tuple[Exact, list[EdgeId]]]:

@@ -17,7 +17,7 @@ PACKAGE: Final = Path(__file__).parent
 CONSTANTS: Final = ("types.py", "engine.py", "free.py")
 """Modules without kernels whose constants are compiled into kernels."""
 
-WITH_KERNELS: Final = ("checks/*.py", "cpu/*.py", "mincost/*.py", "networks/*.py", "text/*.py")
+WITH_KERNELS: Final = ("checks/*.py", "cpu/*.py", "mincost/*.py", "networks/*.py", "pairs/*.py", "text/*.py")
 """Packages with kernels, beside the modules of `gpu_engine` itself."""
 
 PREFIX: Final = "headrace-"

@@ -6,19 +6,24 @@ The order of use: open -> (update)* -> solve -> cut / flow / certificate, and ag
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate
 from gpu_engine.footprint import Footprint, Needs, Room, unlimited
+from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import BoolArray, EdgeArray, UnitArray
+from gpu_engine.types import BoolArray, EdgeArray, UnitArray, VertexArray
+
+if TYPE_CHECKING:
+    from gpu_engine.trials import Trials
 
 
 class Mode(StrEnum):
@@ -93,9 +98,33 @@ class Cut:
     source_side: BoolArray
     edges: EdgeArray
     """Rows of the edges with capacity that leave the source side (an undirected one in either orientation), rising."""
-    capacity: int
+    value: int
     unique: bool
     """True if every minimum cut pays for the same: these edges, and the caps of the same terminals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bottlenecks:
+    """What limits a flow: what some minimum cut pays, and for each whether every minimum cut does.
+
+    The value falls with each of them, at least at the first unit. It rises with those that every cut pays, by a unit
+    for the first unit of theirs, and with no other alone.
+    """
+
+    edges: EdgeArray
+    """Rows of edges with capacity, rising."""
+    in_every: BoolArray
+    sources: VertexArray
+    """Capped sources whose supply is paid, rising."""
+    source_in_every: BoolArray
+    sinks: VertexArray
+    """Capped sinks whose demand is paid, rising."""
+    sink_in_every: BoolArray
+
+    @property
+    def columns(self) -> Sequence[NDArray[np.generic]]:
+        every = self.in_every, self.source_in_every, self.sink_in_every
+        return self.edges, self.sources, self.sinks, *every
 
 
 class FlowState(ABC):
@@ -123,6 +152,15 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def grow(self, growth: Growth) -> None:
+        """Go on with a network that has grown out of the present one, and whose new edges have no capacity yet.
+
+        Open states keep their flows, and what is broken of them; an engine that cannot carry one over leaves it to a
+        cold solve. Forks go on with the network they have. After an exception the engine is of no more use. O(n + m)
+        for each state.
+        """
+
+    @abstractmethod
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
         """Bring the state to a maximum flow. ``cold`` forces a solve from zero flow.
 
@@ -134,12 +172,17 @@ class Engine(ABC):
         """The cut of the last solve, with uniqueness. O(n + m). Raises `Cancelled`."""
 
     @abstractmethod
+    def bottlenecks(self, state: FlowState, control: Control | None = None) -> Bottlenecks:
+        """What the minimum cuts of the last solve pay. O(n + m). Raises `Cancelled`."""
+
+    @abstractmethod
     def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
         """int64[m]: the flow of each edge along its direction (negative: an undirected edge used backwards).
 
-        Unless ``acyclic`` is False it has no cycles, and is short where `gpu_engine.cpu.routes` finds how with little
-        work. The net flow of a link is given to its edges that can carry it in that direction, in row order, each
-        filled before the next. The warm state is not disturbed. Cost: about a solve. Raises `Cancelled`.
+        Unless ``acyclic`` is False it has no cycles, and is short where `gpu_engine.cpu.routes` finds how with about as
+        much work as a cold solve. The net flow of a link is given to its edges that can carry it in that direction, in
+        row order, each filled before the next. The warm state is not disturbed. Cost: about a solve. Raises
+        `Cancelled`.
         """
 
     @abstractmethod
@@ -203,6 +246,8 @@ class Fork:
     """Whether a copy is one again, now that an overlay of these rows is undone."""
     _recap: Callable[[FlowState, Terminals], bool]
     """Give a copy other caps of the same vertices; False, and nothing has changed, if its flow is of no use to them."""
+    _trials: Callable[[int], "Sequence[Trials]"]
+    """Opens trials of the state."""
     _spare: FlowState | None = None
     """An open copy that nothing was done to."""
     _tried: FlowState | None = None
@@ -233,6 +278,14 @@ class Fork:
         self._change(rows, capacity)
         self._tried = self.engine.open(terminals)
         return self._tried
+
+    def trials(self, count: int) -> "Sequence[Trials]":
+        """The state with working memory for ``count`` threads, which `Needs.trial` is for; none if it is not solved.
+
+        They see no overlay, and overlays may be tried meanwhile. O(n + m).
+        """
+        self.drop()
+        return self._trials(count)
 
     def drop(self) -> None:
         """Forget the overlay. O(k)."""

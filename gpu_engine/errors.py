@@ -12,7 +12,9 @@ EngineError
  |    +-- UnknownVertex    no vertex of the network                unknown_vertex
  +-- Unbounded             an infinite path from source to sink    unbounded
  +-- NotBipartite          an edge within one side                 not_bipartite
+ +-- NotUndirected         a tree of a directed network        not_undirected
  +-- UnknownEdge           an update names no edge of the network  unknown_edge
+ +-- AlreadyExists         a name of what is inserted is taken     already_exists
  +-- Cancelled             the caller's flag was raised            cancelled
  +-- TimedOut              the caller's time limit passed          timeout
  +-- OutOfMemory           needed bytes exceed the budget          out_of_memory
@@ -178,10 +180,22 @@ class NotBipartite(EngineError):
     code = "not_bipartite"
 
 
+class NotUndirected(EngineError):
+    """What is asked for is known of undirected networks only; `edges` names directed edges."""
+
+    code = "not_undirected"
+
+
 class UnknownEdge(EngineError):
     """An update names an edge the network does not have."""
 
     code = "unknown_edge"
+
+
+class AlreadyExists(EngineError):
+    """What is inserted has a name that is taken, or was."""
+
+    code = "already_exists"
 
 
 class Cancelled(EngineError):

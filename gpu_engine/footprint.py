@@ -63,6 +63,8 @@ class Needs:
     cut: Footprint
     fork: Footprint
     """A fork while an overlay is solved, the network included."""
+    trial: Footprint
+    """What each thread takes that tries changes on a fork."""
 
     @property
     def of_one_state(self) -> Footprint:
@@ -73,13 +75,17 @@ class Needs:
 WORKING_BYTES: Final = 60
 """Working memory a vertex in `gpu_engine.cpu.scratch`; each solving thread keeps it for its largest network."""
 
+COMPONENT_BYTES: Final = 24
+"""Working memory a vertex of `gpu_engine.cpu.bottlenecks`, where there are several minimum cuts."""
+
 
 def most_roads(n_vertices: int, n_arcs: int) -> int:
-    """A flow on more roads than these (`gpu_engine.cpu.roads`) is not made shorter: it would take too long.
+    """A flow on more roads and terminals than these (`gpu_engine.cpu.roads`) is not made shorter: they do not fit.
 
-    With its share of a search a road takes 192 bytes, which is less than what is given back before.
+    With its share of a search a road takes 192 bytes, and what tells roads from other links 2 an arc and 6 a vertex:
+    less than what is given back before.
     """
-    return min(n_arcs // 2, 256 + (n_vertices + n_arcs) // 64)
+    return 256 + n_vertices // 7 + n_arcs // 32
 
 
 def network_bytes(counts: Counts) -> int:
@@ -103,6 +109,8 @@ def on_cpu(counts: Counts) -> Needs:
     many parallel edges for its proof: per edge a row and an end 12.
 
     Cut: per vertex a queue 4 and five marks; per edge a row 4, and 8 if all are cut.
+
+    Trial: per arc capacities and residual 24; per vertex excesses 16, sides 2, a list 4; per edge its capacity 8.
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = max((0 if arcs == 2 * m else 8 * arcs) + 10 * n, arcs + 9 * n if counts.infinite else 0)
@@ -115,6 +123,7 @@ def on_cpu(counts: Counts) -> Needs:
         flow=Footprint(max(16 * arcs + (WORKING_BYTES + 36) * n, 12 * m) + 9 * m),
         cut=Footprint(9 * n + 12 * m),
         fork=Footprint(network + 2 * state + scratch),
+        trial=Footprint(24 * arcs + 8 * m + (WORKING_BYTES + 22) * n),
     )
 
 
@@ -136,6 +145,7 @@ def on_cuda(counts: Counts) -> Needs:
         flow=host.flow + copy,
         cut=host.cut + copy,
         fork=host.fork + host.state,
+        trial=host.trial,
     )
 
 
@@ -150,8 +160,12 @@ ARRANGED_AT_ONCE: Final = 1 << 24
 LONG_ROW: Final = 128
 """A drain visits rows of so many arcs or more by a warp or a block, and a search visits them in pieces."""
 
+HUB_ROW: Final = 4096
+"""A search that looks back visits longer rows by a block."""
+
 
 def drain_bytes(n_vertices: int, n_arcs: int) -> int:
-    """`Drains` of `gpu_engine.cuda.launch`: per vertex a record of 16 and four lists of 16; more for rows in pieces."""
+    """`Drains` of `gpu_engine.cuda.launch`: per vertex a record of 16 and four lists of 16; more for rows in pieces
+    and the longest rows."""
     pieces = n_arcs // LONG_ROW + 1
-    return 80 * n_vertices + 32 * (pieces + min(n_vertices, pieces)) + 5120
+    return 80 * n_vertices + 32 * (pieces + min(n_vertices, pieces)) + 4 * (n_arcs // HUB_ROW + 1) + 5120

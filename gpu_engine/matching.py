@@ -113,8 +113,9 @@ def _cover(
     """bool[n] each: what a minimum cut (S, T) pays for, left vertices in T and right vertices in S, and the left ends
     of open edges it cuts: moving such an end to T costs one and saves at least as much, so the cut stays minimum.
     """
-    cut = engine.cut(state, control)
+    cut, there = engine.cut(state, control), engine.network.live(np.arange(len(tails)))
     left, right = np.zeros_like(cut.source_side), np.zeros_like(cut.source_side)
-    left[tails], right[heads] = ~cut.source_side[tails], cut.source_side[heads]
+    tail, head = tails[there], heads[there]
+    left[tail], right[head] = ~cut.source_side[tail], cut.source_side[head]
     left[tails[cut.edges]] = True
     return left, right

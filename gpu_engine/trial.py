@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate
-from gpu_engine.engine import Control, Cut, Engine, FlowState, Fork, SolveReport
+from gpu_engine.engine import Bottlenecks, Control, Cut, Engine, FlowState, Fork, SolveReport
 from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint, Needs, Room, unlimited
+from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import EdgeArray, UnitArray
@@ -78,6 +79,10 @@ class TrialEngine(Engine):
     def update(self, rows: EdgeArray, capacity: UnitArray) -> None:
         self._engine.update(rows, capacity)
 
+    def grow(self, growth: Growth) -> None:
+        self._engine.grow(growth)
+        self.network = growth.network
+
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
         control = control or Control()
         if self._rival is None:
@@ -117,6 +122,9 @@ class TrialEngine(Engine):
 
     def cut(self, state: FlowState, control: Control | None = None) -> Cut:
         return self._engine.cut(_inner(state), control)
+
+    def bottlenecks(self, state: FlowState, control: Control | None = None) -> Bottlenecks:
+        return self._engine.bottlenecks(_inner(state), control)
 
     def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
         return self._engine.flow(_inner(state), control, acyclic=acyclic)

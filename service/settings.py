@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX: Final = "HEADRACE_"
 READ_ELSEWHERE: Final = frozenset(
-    {"API_KEY", "URL", "PUBLISH", "TLS_DIR", "BENCH_REAL", "FUZZ_SEEN", "REDIS_MAXMEMORY"}
+    {"API_KEY", "URL", "KEPT_PREFIX", "PUBLISH", "TLS_DIR", "BENCH_REAL", "FUZZ_SEEN", "REDIS_MAXMEMORY"}
 )
 """Names after the prefix that others read: the client, the command line, the compose file, benchmarks and tests."""
 
@@ -58,13 +58,15 @@ class Settings(BaseSettings):
     max_vertices: int = Field(default=2**31 - 2, gt=0)
     max_patch_rows: int = Field(default=1_000_000, gt=0)
     max_question_rows: int = Field(default=100_000, gt=0)
-    """Scenarios of one question."""
+    """Scenarios of one question, pairs of one, or terminals of a tree."""
 
     workers: int = Field(default=1, ge=1)
     threads: int = Field(default=2, ge=1)
     """Long work that one worker does side by side, one piece for each graph. Short work has slots of its own."""
     question_threads: int = Field(default=1, ge=1)
     """Questions of several rows that one worker answers side by side, beside its other work."""
+    row_threads: int = Field(default=2, ge=1)
+    """Threads on which the rows of one question are tried side by side, no more than there are cores."""
     engine: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:[a-z-]+)?)$")
     """`cuda:NAME` drains by a published system, for comparisons; the worker refuses unknown names."""
     memory_budget_bytes: int = Field(default=8 << 30, gt=0)
@@ -89,6 +91,16 @@ class Settings(BaseSettings):
     """Bytes of long answers on their way to readers, at one API process; one answer alone may have more."""
     max_event_streams: int = Field(default=256, gt=0)
     """Event streams open at one API process."""
+    max_watches: int = Field(default=16, ge=0)
+    """Watches of one graph: each keeps a flow state of its own, and is solved again at each version."""
+    event_history: int = Field(default=10_000, ge=100)
+    """Events that are kept of one graph, for readers that come back: a page of them at least."""
+    max_webhooks: int = Field(default=100, ge=0)
+    """Webhooks of the whole service."""
+    webhook_hosts: str = ""
+    """Hosts, separated by commas, that webhooks may name although their addresses are private; by http, too."""
+    webhook_give_up_s: float = Field(default=259_200, gt=0)
+    """How long an event is tried before it is given up."""
     require_keys: bool = False
     """Let nobody in without an API key, even while there are none. Without: open until the first key is made."""
     insecure_any_host: bool = False

@@ -52,12 +52,13 @@ def check_flow_and_cut(engine: Engine, state: FlowState, value: int, at: str) ->
     flow = engine.flow(state)
     proof = prove_flow(network, terminals, flow, acyclic=True)
     assert proof.failures == (), at
+    assert prove_flow(network, terminals, engine.flow(state, acyclic=False)).failures == (), at
     assert proof.value == int(proof.supplied.sum()) == value, at
     assert engine.certificate(state).valid, at  # undisturbed
     cut = engine.cut(state)
     caps = sum(cap for v, cap in zip(terminals.sources, terminals.supply, strict=True) if not cut.source_side[v])
     caps += sum(cap for v, cap in zip(terminals.sinks, terminals.demand, strict=True) if cut.source_side[v])
-    assert cut.capacity == int(network.capacity[cut.edges].sum()) + int(caps) == value, at
+    assert cut.value == int(network.capacity[cut.edges].sum()) + int(caps) == value, at
     paid = terminals.paid_by(cut.source_side)
     assert int(paid.supply.sum() + paid.demand.sum()) == caps, at
 

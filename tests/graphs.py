@@ -1,6 +1,7 @@
 """Small networks drawn by hand, each with its answer."""
 
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
@@ -96,3 +97,23 @@ def endless_inside() -> Drawn:
 
 
 ALL = (diamond, bottleneck, parallel_edges, undirected_bridge, self_loop, apart, endless_inside)
+
+
+CITY: Final[dict[str, Any]] = {
+    "tail": ["s", "s", "u", "u", "v"],
+    "head": ["u", "v", "v", "t", "t"],
+    "capacity": [4, 3, 2, 2, 4],
+    "cost": [1, 3, 1, 4, 1],
+    "edge_ids": ["a", "b", "c", "d", "e"],
+    "source": "s",
+    "sink": "t",
+}
+"""
+::
+
+       u --d 2 at 4--> t        a: 4 at 1, from s to u
+     / |             /          b: 3 at 3, from s to v
+    s  c 2 at 1     e 4 at 1
+     \\ v          /
+       v --------
+"""

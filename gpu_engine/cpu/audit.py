@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate, failures
 from gpu_engine.networks.free import ORDINARY, SOURCE, free_vertices
+from gpu_engine.networks.growing import with_zeros
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import INFINITE, ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
@@ -62,6 +63,11 @@ class Audit:
         """An audit that goes on from the same proof. O(n)."""
         excess, source_side = self.excess.copy(), self.source_side.copy()
         return replace(self, excess=excess, source_side=source_side, rows=[*self.rows], vertices=[*self.vertices])
+
+    def grow(self, n_more: int) -> None:
+        """The network has so many more vertices, and edges without a capacity: what was proven holds. O(n)."""
+        self.role, self.excess = with_zeros(self.role, n_more), with_zeros(self.excess, n_more)
+        self.source_side = with_zeros(self.source_side, n_more)
 
     @property
     def noted_nbytes(self) -> int:

@@ -15,7 +15,7 @@ from gpu_engine.cpu import greedy
 from gpu_engine.cpu.pseudoflow import CANCEL, ORDINARY, Forest, Pseudoflow, saturate_unlimited, solve, undo_saturation
 from gpu_engine.cpu.reach import Reach, list_ends
 from gpu_engine.cpu.scratch import Scratch
-from gpu_engine.cpu.smallcut import GAVE_UP, SOURCE_CUT, attempt, budget_for, sampled_capacities
+from gpu_engine.cpu.smallcut import GAVE_UP, SOURCE_CUT, attempt, budget_for, narrow_capacity
 from gpu_engine.engine import Control
 from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray, UnitArray
@@ -26,12 +26,6 @@ BEHIND: Final = 2
 
 TIGHTER: Final = 1.1
 """The deficits' side begins if its bound is lower by this factor."""
-
-MESHED: Final = 3
-"""Arcs a vertex from which on excess has a choice of ways."""
-
-EVEN: Final = 30
-"""The ninth tenth of the capacities over the first: up to this they are of one order."""
 
 STANDING_CLOSE: Final = 8
 """The greedy flow is tried if at least one vertex in so many is an excess or a deficit."""
@@ -45,17 +39,15 @@ def negate(excess: UnitArray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def run_pseudoflow(
-    flow: Pseudoflow, forest: Forest, side: BoolArray, early: bool, behind: bool, slots: NDArray[np.int64]
-) -> bool:
+def run_pseudoflow(flow: Pseudoflow, forest: Forest, side: BoolArray, behind: bool, slots: NDArray[np.int64]) -> bool:
     """Run the pseudoflow algorithm from the excesses, or (``behind``) from the deficits; returns as `move_excess`."""
     n = len(flow.role)
     if behind:
         negate(flow.excess)
-        done = solve(flow, forest, slots, 0, early)
+        done = solve(flow, forest, slots, 0)
         negate(flow.excess)
     else:
-        done = solve(flow, forest, slots, None, early)
+        done = solve(flow, forest, slots, None)
     if done:
         for v in range(n):
             side[v] = forest.label[v] <= n if behind else forest.label[v] == n + 1
@@ -78,7 +70,6 @@ def move_excess(
     which the pseudoflow algorithm starts, AHEAD for the excesses, BEHIND for the deficits, or EITHER. ``repair``: see
     `drain`.
     """
-    narrow, wide = sampled_capacities(flow)
     ends = list_ends(flow, reach)
     matched = (ends.n_excesses + ends.n_deficits) * STANDING_CLOSE >= len(flow.role) and greedy.beside(
         flow, reach.excesses, ends.n_excesses
@@ -86,13 +77,12 @@ def move_excess(
     if matched:
         greedy.match(flow, forest.label, reach.trail, slots)
         ends = list_ends(flow, reach)
-    attempted = attempt(flow, reach, ends, budget_for(flow, ends, narrow, matched, repair), slots)
+    attempted = attempt(flow, reach, ends, budget_for(flow, ends, narrow_capacity(flow), matched, repair), slots)
     if slots[CANCEL] != 0:
         return False
     if attempted.kind == GAVE_UP:
-        early = len(flow.head) >= MESHED * len(flow.role) and wide <= EVEN * narrow
         behind = begin == BEHIND or (begin == EITHER and attempted.most_out > TIGHTER * attempted.most_in)
-        return run_pseudoflow(flow, forest, side, early, behind, slots)
+        return run_pseudoflow(flow, forest, side, behind, slots)
     exhausted = attempted.kind == SOURCE_CUT
     for v in range(len(flow.role)):
         side[v] = not exhausted and flow.role[v] == ORDINARY

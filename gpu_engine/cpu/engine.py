@@ -1,8 +1,6 @@
 """The CPU engine: cold solves by `drain`, warm ones by `repair.search` with `drain` behind it."""
 
-from collections.abc import Mapping
-from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -12,69 +10,20 @@ from gpu_engine.checks.certificate import Certificate, certify, own_supply
 from gpu_engine.cpu import derive, repair, sides
 from gpu_engine.cpu.audit import Audit
 from gpu_engine.cpu.derive import go_on
-from gpu_engine.cpu.drain import drain
-from gpu_engine.cpu.forking import ForkableEngine, ForkableState
-from gpu_engine.cpu.scratch import SCRATCH
-from gpu_engine.engine import Control, Cut, Engine, FlowState, Fork
-from gpu_engine.errors import Cancelled
+from gpu_engine.cpu.forking import ForkableEngine
+from gpu_engine.cpu.reroute import outflow
+from gpu_engine.cpu.settling import broken, drain_side, settle
+from gpu_engine.cpu.state import CpuFlowState
+from gpu_engine.cpu.trying import trials_of
+from gpu_engine.engine import Bottlenecks, Control, Cut, Engine, FlowState, Fork
 from gpu_engine.footprint import Footprint, Needs, Room, on_cpu, unlimited
 from gpu_engine.networks.free import ORDINARY, SINK, SOURCE, free_vertices
+from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.links import shift_arc_capacity
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, BoolArray, EdgeArray, UnitArray, VertexArray
-
-SEARCH_SHARE = 16
-"""`repair.search` may scan this fraction of the arcs a cold solve scanned before `drain` takes over."""
-
-NEAR = 1024
-"""Arcs a first search scans around each broken vertex."""
-
-_NOTHING: VertexArray = np.empty(0, np.int32)
-
-
-@dataclass(eq=False, slots=True, kw_only=True)
-class CpuFlowState(ForkableState):
-    """See `gpu_engine.cpu.repair` for the invariants. At rest 8 bytes an arc and 20 a vertex."""
-
-    role: NDArray[np.int8]
-    residual: UnitArray
-    excess: UnitArray
-    source_side: BoolArray
-    cold_arcs_scanned: int = 0
-    touched: list[EdgeArray] = field(default_factory=list)
-    """Edge rows changed since the last solve; away from their ends all is settled."""
-    touched_nbytes: int = 0
-    audit: Audit | None = None
-    """None: the next proof is a complete one."""
-    interrupted: bool = False
-    """A warm solve was cancelled: broken vertices may be anywhere."""
-
-    @property
-    def nbytes(self) -> int:
-        """An audit counts before it is there, as its first proof may come when nobody asks for memory."""
-        audited = self.role.nbytes + self.excess.nbytes + self.source_side.nbytes
-        noted = self.audit.noted_nbytes if self.audit else 0
-        return self.residual.nbytes + 2 * audited + self.touched_nbytes + noted
-
-    def touch(self, rows: EdgeArray) -> None:
-        self.touched.append(rows)
-        self.touched_nbytes += rows.nbytes
-
-    def copied(self) -> Self:
-        return replace(
-            self,
-            residual=self.residual.copy(),
-            excess=self.excess.copy(),
-            source_side=self.source_side.copy(),
-            touched=[*self.touched],
-            audit=self.audit and self.audit.copy(),
-            patience=deepcopy(self.patience),
-        )
-
-    def settle(self) -> None:
-        """Nothing is broken any more."""
-        self.touched, self.touched_nbytes, self.interrupted = [], 0, False
+from gpu_engine.trials import Trials
+from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, BoolArray, EdgeArray, UnitArray
 
 
 class CpuEngine(ForkableEngine[CpuFlowState]):
@@ -129,6 +78,14 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
         shift_arc_capacity(*columns, network.reverse_arc, self._capacity, INFINITE_RESIDUAL)
         network.set_capacity(rows, capacity)
 
+    def grow(self, growth: Growth) -> None:
+        n_states, network = len(self._states), growth.network
+        n_more = network.n_vertices - self.network.n_vertices
+        self._room(Footprint(8 * network.n_arcs * (1 + n_states) + 20 * network.n_vertices * n_states))
+        self._capacity, self.network = growth.moved(self._capacity), network
+        for state in self._states:
+            state.grow(growth, n_more)
+
     def _store_infinite(self, rows: EdgeArray, capacity: UnitArray) -> None:
         for state in self._states:
             state.audit = None
@@ -143,9 +100,11 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
         state.excess[:] = own_supply(self.network.n_vertices, state.terminals)
         state.source_side[:] = state.role == SOURCE
         sources = np.flatnonzero(state.source_side).astype(np.int32)
-        repair.saturate(*self._csr, sources, state.residual, state.excess, state.source_side)
+        network = self.network
+        csr = network.row_offsets, network.head, network.reverse_arc
+        repair.saturate(*csr, sources, state.residual, state.excess, state.source_side)
         scanned_before = control.progress()["arcs_scanned"]
-        self._drain(state, control, deficits=False, repair=False)
+        drain_side(self.network, state, control, deficits=False, repair=False)
         state.cold_arcs_scanned = control.progress()["arcs_scanned"] - scanned_before
         state.value = self._value(state)
         return control.progress()
@@ -155,7 +114,7 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
         return int(demand[demand != INFINITE].sum()) + sides.sink_side_excess(state.source_side, state.excess)
 
     def _count_broken(self, state: CpuFlowState) -> int:
-        return len(self._broken(state, True)) + len(self._broken(state, False))
+        return sum(len(broken(self.network, state, deficits)) for deficits in (True, False))
 
     def _is_changed(self, state: CpuFlowState) -> bool:
         return bool(state.touched)
@@ -166,89 +125,16 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
     def _repair(self, state: CpuFlowState, control: Control) -> Mapping[str, int]:
         self._room(self.needs.scratch)
         for deficits in (True, False):  # what deficits draw from T, T may lack or hold afterwards
-            self._settle(state, control, self._broken(state, deficits), deficits=deficits)
+            settle(self.network, state, control, deficits=deficits)
         return control.progress()
-
-    def _broken(self, state: CpuFlowState, deficits: bool) -> VertexArray:
-        if state.interrupted:
-            lacks = state.source_side & (state.excess < 0)
-            holds = ~state.source_side & (state.excess > 0)
-            return np.flatnonzero((lacks if deficits else holds) & (state.role == ORDINARY)).astype(np.int32)
-        if not state.touched:
-            return _NOTHING
-        rows = state.touched[0] if len(state.touched) == 1 else np.concatenate(state.touched)
-        network = self.network
-        return repair.broken(
-            rows,
-            network.edge_arc,
-            network.head,
-            network.reverse_arc,
-            state.excess,
-            state.role,
-            state.source_side,
-            deficits,
-        )
-
-    def _settle(self, state: CpuFlowState, control: Control, start: VertexArray, *, deficits: bool) -> None:
-        """Restore invariant (b) if ``deficits``, else (c), of `repair`: near targets first, then far ones."""
-        limit = state.cold_arcs_scanned // SEARCH_SHARE
-        for reach in (NEAR, limit):
-            if not len(start):
-                return
-            start = start[: self._search(state, control, start, deficits, reach, limit)]
-        if not len(start):
-            return
-        self._drain(state, control, deficits=deficits, repair=True)
-
-    def _search(
-        self, state: CpuFlowState, control: Control, start: VertexArray, deficits: bool, reach: int, limit: int
-    ) -> int:
-        SCRATCH.reserve(self.network.n_vertices)
-        left, SCRATCH.epoch, gained, n_changed = repair.search(
-            *self._csr,
-            state.residual,
-            state.excess,
-            state.role,
-            state.source_side,
-            start,
-            deficits,
-            SCRATCH.epoch,
-            SCRATCH.stamp,
-            SCRATCH.via,
-            SCRATCH.queue,
-            SCRATCH.changed,
-            control.slots,
-            reach,
-            limit,
-        )
-        state.value += gained
-        if n_changed > len(SCRATCH.changed):
-            state.audit = None
-        elif state.audit:
-            state.audit.note(SCRATCH.changed[:n_changed].copy())
-        return left
-
-    def _drain(self, state: CpuFlowState, control: Control, *, deficits: bool, repair: bool) -> None:
-        """Settle one whole side; raises `Cancelled` with the state a pseudoflow that can be settled later."""
-        state.audit = None
-        if not control.cancelled:
-            role = sides.drain_roles(state.role, state.source_side, deficits)
-            arrays = state.residual, state.excess, role
-            moved = drain(self.network, *arrays, control, SCRATCH, mirrored=deficits, repair=repair)
-            if not control.cancelled:
-                held = sides.move(moved, state.source_side, state.excess, not deficits)
-                state.value += held if deficits else -held
-                return
-        state.interrupted = True
-        raise Cancelled("the solve was cancelled")
-
-    @property
-    def _csr(self) -> tuple[VertexArray, VertexArray, VertexArray]:
-        return self.network.row_offsets, self.network.head, self.network.reverse_arc
 
     def cut(self, state: FlowState, control: Control | None = None) -> Cut:
         self._room(self.needs.cut)
         return derive.cut(self.network, self._own(state), control)
+
+    def bottlenecks(self, state: FlowState, control: Control | None = None) -> Bottlenecks:
+        self._room(self.needs.cut)
+        return derive.limits(self.network, self._own(state), self._room, control)
 
     def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
         self._room(self.needs.flow)
@@ -274,12 +160,30 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
         role, side = free_vertices(self.network, terminals).role, state.source_side
         if not state.solved or (side & (role == SINK)).any() or (~side & (role == SOURCE)).any():
             return False
+        if self._passes_on(state, (state.role == ORDINARY) & (role != ORDINARY), role):
+            return False
         n = self.network.n_vertices
         state.excess += own_supply(n, terminals) - own_supply(n, state.terminals)
         state.terminals, state.role, state.audit = terminals, role, None
         state.interrupted = True  # any vertex may be broken
         state.value = self._value(state)
         return True
+
+    def _passes_on(self, state: CpuFlowState, freed: BoolArray, role: NDArray[np.int8]) -> bool:
+        """Whether one of these vertices takes flow in as a source, or gives some as a sink: while it was capped it may
+        have stood on the way of another's flow, and nothing takes that back once it is free."""
+        vertices = np.flatnonzero(freed).astype(np.int32)
+        if not len(vertices):
+            return False
+        out = outflow(self.network.row_offsets, self._capacity - state.residual, vertices)
+        return bool((np.where(role[vertices] == SOURCE, -out, out) > 0).any())
+
+    def _open_trials(self, pinned: CpuFlowState, count: int) -> Sequence[Trials]:
+        if not pinned.solved or pinned.touched or pinned.interrupted:
+            return []
+        flow = pinned.residual, pinned.excess, pinned.source_side
+        limit = max(pinned.cold_arcs_scanned, 4 * self.network.n_arcs)
+        return trials_of(self.network, self._capacity, pinned.terminals, pinned.role, flow, pinned.value, limit, count)
 
     def _agree(self, one: CpuFlowState, other: CpuFlowState, rows: EdgeArray) -> bool:
         arcs = self.network.edge_arc[rows]

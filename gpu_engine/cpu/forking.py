@@ -1,6 +1,7 @@
 """Forks of flow states: copies of a state beside each other in an engine of their own (`gpu_engine.engine.Fork`)."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Self, TypeVar
@@ -10,6 +11,7 @@ from gpu_engine.footprint import Room, unlimited
 from gpu_engine.incremental import IncrementalEngine, IncrementalState
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.trials import Trials
 from gpu_engine.types import EdgeArray
 
 
@@ -31,7 +33,10 @@ class ForkableEngine(IncrementalEngine[State], Generic[State]):
     def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
         engine, pinned = self._alike(self.network.fork(), room), self._own(state).copied()
         copy, is_copy = partial(engine._open_copy, pinned), partial(engine._is_copy, pinned)
-        return Fork(engine, state.terminals, copy, is_copy, lambda own, caps: engine._recap(engine._own(own), caps))
+        trials = partial(engine._open_trials, pinned)
+        return Fork(
+            engine, state.terminals, copy, is_copy, lambda own, caps: engine._recap(engine._own(own), caps), trials
+        )
 
     def _open_copy(self, state: State) -> State:
         """Open a copy of a state that an engine has which this one is like."""
@@ -60,6 +65,10 @@ class ForkableEngine(IncrementalEngine[State], Generic[State]):
     def _recap(self, state: State, terminals: Terminals) -> bool:
         """Give a solved state other caps of the same vertices, to be repaired; False, and nothing has changed, if that
         takes a cold solve. Raises `Unbounded`."""
+
+    @abstractmethod
+    def _open_trials(self, pinned: State, count: int) -> Sequence[Trials]:
+        """Trials of a state that an engine has which this one is like; none if it is not solved."""
 
     @abstractmethod
     def _agree(self, one: State, other: State, rows: EdgeArray) -> bool:

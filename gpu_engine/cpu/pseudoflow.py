@@ -25,8 +25,7 @@ again. A set that is cut off is closed, so these vertices at the end are the clo
 
 The first labels are flat: 1 where there is excess, else 0. So few levels are filled, and a gap soon cuts off what is
 stuck. Where that does not end within a budget (excess must travel far in a narrow network), labels become exact
-distances, as in push-relabel: a global relabel, repeated by work done. In networks with a choice of ways and
-capacities of one order this comes sooner, once as much excess is on its way as a while before (`solve`, ``early``).
+distances, as in push-relabel: a global relabel, repeated by work done.
 
 Termination. Labels never fall (a global relabel sets the exact distance, which is at least any valid label) and
 stay <= n, so there are at most n^2 relabels. Between two relabels a search moves on in an arc list or ends; a
@@ -102,8 +101,6 @@ RELABELS: Final = Control.RELABELS
 GLOBAL_RELABELS: Final = Control.GLOBAL_RELABELS
 ARCS_SCANNED: Final = Control.ARCS_SCANNED
 
-NEVER: Final = 1 << 62
-
 POLL_MASK: Final = 4095
 """Long loops look at the cancel flag every 4096 vertices: well under a millisecond."""
 
@@ -112,15 +109,6 @@ FLAT_WORK: Final = 16
 
 GLOBAL_WORK: Final = 4
 """Each later global relabel comes after this many times 4 n + m steps."""
-
-STALL_WORK: Final = 2
-"""Where labels may turn exact early, the excess on its way is added up after each so many times 4 n + m steps."""
-
-STALLED: Final = 0.8
-"""If more than this part of it is still on its way, labels turn exact."""
-
-STALL_GLOBAL_WORK: Final = 3
-"""From then on they do so after this many times 4 n + m steps."""
 
 
 @njit(nogil=True, cache=True)
@@ -463,36 +451,17 @@ def lift_filled(flow: Pseudoflow, forest: Forest) -> int:
 
 
 @njit(nogil=True, cache=True)
-def active_excess(flow: Pseudoflow, label: NDArray[np.int32]) -> int:
-    """The sum of the excess that is not cut off."""
-    total = 0
-    for v in range(len(flow.role)):
-        if flow.excess[v] > 0 and label[v] <= len(flow.role):
-            total += flow.excess[v]
-    return total
-
-
-@njit(nogil=True, cache=True)
-def solve(flow: Pseudoflow, forest: Forest, slots: NDArray[np.int64], mirror: int | None, early: bool = False) -> bool:
-    """Move excess to deficits until none can; returns False if cancelled. See the head of this file.
-
-    ``early``: labels may turn exact as soon as the excess stalls.
-    """
+def solve(flow: Pseudoflow, forest: Forest, slots: NDArray[np.int64], mirror: int | None) -> bool:
+    """Move excess to deficits until none can; returns False if cancelled. See the head of this file."""
     n = len(flow.role)
     size = 4 * n + len(flow.head)
     limit, between = FLAT_WORK * size, GLOBAL_WORK * size
-    look = STALL_WORK * size if early else NEVER
-    work, moving = 0, 0
+    work = 0
     flat_labels(flow, forest.label)
     highest = reset_forest(flow, forest)
     while highest > 0:
         if slots[CANCEL] != 0:
             return False
-        if work > look:
-            before, moving = moving, active_excess(flow, forest.label)
-            look += STALL_WORK * size
-            if moving > STALLED * before and before > 0:
-                limit, between, look = work, STALL_GLOBAL_WORK * size, NEVER
         if work >= limit:
             work, limit = 0, between
             exact_labels(flow, forest, slots, mirror)

@@ -5,17 +5,23 @@ from typing import Final
 import numpy as np
 
 from gpu_engine.cpu.cycles import cancel_cycles
-from gpu_engine.cpu.roads import NOWHERE, find_roads, use_roads
-from gpu_engine.cpu.shortest import shortest_flow
+from gpu_engine.cpu.reroute import reroute
+from gpu_engine.cpu.roads import find_roads, open_links, use_roads
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import most_roads
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import UnitArray
+from gpu_engine.types import BoolArray, UnitArray
 
 FEW_STEPS: Final = 1 << 16
 """Roads that are always looked at before the search for a shorter flow is given up."""
+
+ALL_STEPS: Final = 3
+"""Of all roads so many are looked at for each arc and vertex of the network: about what a cold solve takes."""
+
+USED_STEPS: Final = 1
+"""Of the roads in use, when all are too many or take too long."""
 
 
 def straighten(
@@ -23,45 +29,41 @@ def straighten(
 ) -> None:
     """Change ``flow`` int64[arcs], which is antisymmetric, to one of the same value without cycles. Raises `Cancelled`.
 
-    ``capacity`` int64[arcs]. The least total length on the links that carry ``flow`` is found if these are few roads
-    (`gpu_engine.cpu.roads`) and it takes no more work than a look at every arc; sources and sinks may then share the
-    value in another way, within their caps. Else only the cycles go.
+    ``capacity`` int64[arcs]. The least total length that there is anywhere is found if all links that are open make few
+    roads (`gpu_engine.cpu.roads`), as they do on a map; the least on the links that carry ``flow`` if those make few
+    roads. Either takes no more work than about a cold solve. Sources and sinks may then share the value in another way,
+    within their caps. Else only the cycles go.
     """
-    if not _shorten(network, terminals, capacity, flow, value, control):
-        cancel_cycles(network.row_offsets, network.head, network.reverse_arc, flow, control.slots)
+    csr = network.row_offsets, network.head, network.reverse_arc
+    is_end = np.zeros(network.n_vertices, np.bool_)
+    is_end[terminals.sources] = is_end[terminals.sinks] = True
+    arguments = network, terminals, capacity, flow, value, is_end, control
+    if not _shorten(*arguments, open_links(*csr, capacity, is_end), ALL_STEPS) and not _shorten(
+        *arguments, flow != 0, USED_STEPS
+    ):
+        cancel_cycles(*csr, flow, control.slots)
     if control.cancelled:
         raise Cancelled("cancelled while cycles were taken out of a flow")
 
 
 def _shorten(
-    network: Network, terminals: Terminals, capacity: UnitArray, flow: UnitArray, value: int, control: Control
+    network: Network,
+    terminals: Terminals,
+    capacity: UnitArray,
+    flow: UnitArray,
+    value: int,
+    is_end: BoolArray,
+    control: Control,
+    used: BoolArray,
+    steps_an_arc: int,
 ) -> bool:
-    """False if some of the flow may still lead round in a cycle."""
+    """Whether ``flow`` is the shortest on the links that may be ``used`` bool[arcs]; if not, it is as it was."""
     csr = network.row_offsets, network.head, network.reverse_arc
-    is_end = np.zeros(network.n_vertices, np.bool_)
-    is_end[terminals.sources] = is_end[terminals.sinks] = True
-    roads = find_roads(*csr, capacity, flow, is_end, most_roads(network.n_vertices, network.n_arcs))
-    if not len(roads.first):
+    most = most_roads(network.n_vertices, network.n_arcs) - len(terminals.sources) - len(terminals.sinks)
+    roads = find_roads(*csr, capacity, used, is_end, max(most, 0))
+    steps = steps_an_arc * (network.n_vertices + network.n_arcs) + FEW_STEPS
+    amount = reroute(network.row_offsets, terminals, roads, flow, value, steps, control.slots)
+    if amount is None:
         return False
-    source, sink = roads.n_junctions, roads.n_junctions + 1
-    givers, takers = roads.junction[terminals.sources], roads.junction[terminals.sinks]
-    supply, demand = terminals.supply[givers != NOWHERE], terminals.demand[takers != NOWHERE]
-    givers, takers = givers[givers != NOWHERE], takers[takers != NOWHERE]
-    caps = np.minimum(np.concatenate((supply, demand)), value)
-    none = np.zeros(len(caps), np.int64)
-    amount = shortest_flow(
-        roads.n_junctions + 2,
-        np.concatenate((roads.tail, np.full(len(givers), source, np.int32), takers)),
-        np.concatenate((roads.head, givers, np.full(len(takers), sink, np.int32))),
-        np.concatenate((roads.length, none)),
-        np.concatenate((roads.ahead, caps)),
-        np.concatenate((roads.back, none)),
-        source,
-        sink,
-        value,
-        network.n_vertices + network.n_arcs + FEW_STEPS,
-        control.slots,
-    )
-    if len(amount):
-        use_roads(*csr, flow, roads.junction, roads.first, amount)
-    return bool(len(amount)) and roads.all
+    use_roads(*csr, used, roads.junction, roads.first, amount, flow)
+    return True

@@ -103,8 +103,8 @@ class AttemptResult(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def sampled_capacities(flow: Pseudoflow) -> tuple[int, int]:
-    """The tenth and the ninetieth of a hundred capacities between ordinary vertices, sampled; 1 if there is none."""
+def narrow_capacity(flow: Pseudoflow) -> int:
+    """The tenth of a hundred capacities between ordinary vertices, sampled; 1 if there is none."""
     arcs = len(flow.head)
     sample = np.empty(SAMPLE, np.int64)
     count = 0
@@ -116,9 +116,8 @@ def sampled_capacities(flow: Pseudoflow) -> tuple[int, int]:
             sample[count] = capacity
             count += 1
     if count == 0:
-        return 1, 1
-    ordered = np.sort(sample[:count])
-    return ordered[count // 10], ordered[count - 1 - count // 10]
+        return 1
+    return int(np.sort(sample[:count])[count // 10])
 
 
 @njit(nogil=True, cache=True)

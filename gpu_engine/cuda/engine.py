@@ -8,7 +8,7 @@ the cut are derived on the host from a copy of the state, so they do not disturb
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -24,17 +24,19 @@ from gpu_engine.cuda.launch.arrays import Array, Topology, new_arcs
 from gpu_engine.cuda.launch.certify import certify
 from gpu_engine.cuda.launch.drain import Drains
 from gpu_engine.cuda.launch.state import saturate, zero_flow
-from gpu_engine.cuda.launch.update import Batch, LoadedBatch
-from gpu_engine.cuda.layout import NARROW_LIMIT, OFFENDERS
+from gpu_engine.cuda.launch.update import Batch
+from gpu_engine.cuda.layout import OFFENDERS
 from gpu_engine.cuda.memory import DeviceFull, device_call, next_stream
-from gpu_engine.cuda.transfer import host_copy, own_supply, put_flow, residual_on_host
+from gpu_engine.cuda.state import CudaFlowState
+from gpu_engine.cuda.transfer import flow_on_host, host_copy, own_supply, put_flow
 from gpu_engine.cuda.waiting import WORK, wait
-from gpu_engine.cuda.width import needs_wide
-from gpu_engine.engine import WORK_DONE, Control, Cut, FlowState, Fork, SolveReport
+from gpu_engine.cuda.width import needs_wide, widen
+from gpu_engine.engine import WORK_DONE, Bottlenecks, Control, Cut, FlowState, Fork, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, arranging_bytes, on_cuda, unlimited
-from gpu_engine.incremental import IncrementalEngine, IncrementalState, TooSlow
+from gpu_engine.incremental import IncrementalEngine, TooSlow
 from gpu_engine.networks.free import SOURCE, free_vertices
+from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.patience import Patience
@@ -48,32 +50,6 @@ GIVE_UP_SHARE: Final = 1.5
 """A repair is given up after so much more than this share of a cold solve's time."""
 
 COUNTERS = (*WORK_DONE, "rounds", "levels")
-
-
-@dataclass(eq=False, slots=True, kw_only=True)
-class CudaFlowState(IncrementalState):
-    """Device arrays: arcs (16 bytes each, 24 if wide) in an order of their own (`gpu_engine.cuda.arrange`), edge_arc
-    int32[m] into them, excess int64[n], role int8[n], source_side bool[n]."""
-
-    excess: Array
-    source_side: Array
-    wide: bool
-    arcs: Array = None
-    edge_arc: Array = None
-    lacking: int = 0
-    """How many ends of changed edges had a deficit in S, counted for each edge; 0: there is none in S."""
-    holding: int = 0
-    """How many ends of changed edges had an excess in T, counted for each edge; 0: there is none in T."""
-    touched: bool = False
-
-    def widen(self) -> None:
-        """Residuals do not fit int32 any more: the next solve arranges the arcs anew."""
-        self.solved, self.wide, self.arcs, self.edge_arc = False, True, None, None
-
-    @property
-    def nbytes(self) -> int:
-        at_rest = self.role.nbytes + self.excess.nbytes + self.source_side.nbytes
-        return int(at_rest + (0 if self.arcs is None else self.arcs.nbytes + self.edge_arc.nbytes))
 
 
 class CudaEngine(IncrementalEngine[CudaFlowState]):
@@ -92,10 +68,15 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
 
     @device_call
     def __init__(self, network: Network, room: Room = unlimited) -> None:
-        self.network = network
         self._room = room
         room(Footprint(device=on_cuda(network.counts).network.device))
         self._states: list[CudaFlowState] = []
+        self._batch = Batch()
+        self._hold(network)
+
+    def _hold(self, network: Network) -> None:
+        """Put on the device what all states share of the network."""
+        self.network = network
         self._topology = Topology(
             n=network.n_vertices,
             n_arcs=network.n_arcs,
@@ -103,10 +84,7 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
             capacity=cupy.asarray(network.capacity),
             undirected=cupy.asarray(network.undirected),
         )
-        self._batch = Batch()
         self._infinite_arcs = network.infinite_arcs()
-        loops = int((network.edge_arc < 0).sum())
-        self._parallel = network.n_arcs != 2 * (network.n_edges - loops)
 
     @device_call
     def open(self, terminals: Terminals) -> CudaFlowState:
@@ -138,6 +116,19 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         return sinks_first(self.network, self._topology, state.terminals.sinks)
 
     @device_call
+    def grow(self, growth: Growth) -> None:
+        flows = [flow_on_host(self.network, self._topology, state) if state.solved else None for state in self._states]
+        self._room(Footprint(device=on_cuda(growth.network.counts).network.device))
+        n_more = growth.network.n_vertices - self.network.n_vertices
+        self._hold(growth.network)
+        for state, flow in zip(self._states, flows, strict=True):
+            state.grow(n_more)
+            if flow is not None:  # by the host, whose order of the arcs is the only one that all states have
+                self._room(self._needs(state.wide).state)
+                self._arrange(state)
+                put_flow(self.network, self._topology, state, growth.moved(flow))
+
+    @device_call
     def update(self, rows: EdgeArray, capacity: UnitArray) -> None:
         if len(rows) == 0:
             return
@@ -150,36 +141,18 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
             if beside_infinite:
                 state.solved = False  # rare enough to be left to a cold solve
             elif state.solved:
-                self._apply(state, batch)
+                state.take(batch.apply(self._topology, state))
         batch.store(self._topology)
         batch.wait()  # it is read before it is written again
-        self._check_width()
-
-    def _check_width(self) -> None:
-        """States that were not there to be asked, or hold infinite arcs, may have to become wide."""
-        if self.network.finite_total < NARROW_LIMIT:
-            return
-        narrow = [state for state in self._states if not state.wide and (not state.solved or self.network.n_infinite)]
-        if narrow and needs_wide(self.network, self._topology):
-            for state in narrow:
-                state.widen()
+        widen(self.network, self._topology, self._states)
 
     def _shares_links_with_infinite(self, rows: EdgeArray) -> bool:
         """A finite edge of the batch shares its link with an infinite one."""
-        if not (self.network.n_infinite and self._parallel):
+        if not (self.network.n_infinite and self.network.has_shared_links):
             return False
         arcs = self.network.edge_arc[rows[self.network.capacity[rows] != INFINITE]]
         arcs = arcs[arcs >= 0]
         return bool((self._infinite_arcs[arcs] | self._infinite_arcs[self.network.reverse_arc[arcs]]).any())
-
-    def _apply(self, state: CudaFlowState, batch: LoadedBatch) -> None:
-        result = batch.apply(self._topology, state)
-        state.touched = True
-        if result["overflow"]:
-            state.widen()
-        state.value += int(result["gained"])
-        state.lacking += int(result["lacking"])
-        state.holding += int(result["holding"])
 
     def _kept_role(self, role: NDArray[Any]) -> Array:
         return cupy.asarray(role)
@@ -267,18 +240,19 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         own = self._own(state)
         found = certify(self._topology, own, own_supply(self.network.n_vertices, own.terminals))
         first = [int(found[name]) for name in OFFENDERS]
-        side = self._terminal_sides(own)
+        side = own.sides_of_terminals()
         return verdict(own.terminals, *side, int(found["across"]), int(found["cut_capacity"]), first)
-
-    def _terminal_sides(self, state: CudaFlowState) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """bool each: whether a source, and whether a sink, lies in S."""
-        sources, sinks = (cupy.asarray(v) for v in (state.terminals.sources, state.terminals.sinks))
-        return state.source_side[sources].get(), state.source_side[sinks].get()
 
     @device_call
     def cut(self, state: FlowState, control: Control | None = None) -> Cut:
         self._room(self.needs.cut)
         return derive.cut(self.network, host_copy(self.network, self._topology, self._own(state)), control)
+
+    @device_call
+    def bottlenecks(self, state: FlowState, control: Control | None = None) -> Bottlenecks:
+        self._room(self.needs.cut)
+        copy = host_copy(self.network, self._topology, self._own(state))
+        return derive.limits(self.network, copy, self._room, control)
 
     @device_call
     def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
@@ -294,7 +268,7 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         own = self._own(state)
         if not own.solved:
             return {}
-        flow = self.network.arc_capacity() - residual_on_host(self.network, self._topology, own)
+        flow = flow_on_host(self.network, self._topology, own)
         return {"flow": flow, "excess": own.excess.get(), "source_side": own.source_side.get()}
 
     @device_call

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from gpu_engine.engine import WORK_DONE
-from gpu_engine.footprint import LONG_ROW
+from gpu_engine.footprint import HUB_ROW, LONG_ROW
 from gpu_engine.networks.free import ORDINARY, SINK, SOURCE
 
 THREADS: Final = 512
@@ -28,6 +28,7 @@ INSIDE, TARGET, OUTSIDE = 0, 1, 2
 CONSTANTS: Final[Mapping[str, int]] = {
     "THREADS": THREADS,
     "LONG_ROW": LONG_ROW,
+    "HUB_ROW": HUB_ROW,
     "NARROW_LIMIT": NARROW_LIMIT,
     "ORDINARY_VERTEX": ORDINARY,
     "SINK_VERTEX": SINK,
@@ -57,7 +58,8 @@ DRAIN_PROGRESS: Final = np.dtype(
 DRAIN_ARGUMENTS: Final = np.dtype(
     [(name, "u8") for name in ("row_offsets", "arcs", "excess", "role", "source_side", "vertices")]
     + [(name, "u8") for name in ("search_even", "search_odd", "active_even", "active_odd", "long_even", "long_odd")]
-    + [("memory", "u8"), ("progress", "u8"), ("n", "i4"), ("patience", "f4"), ("small", "i4"), ("round_limit", "i4")]
+    + [(name, "u8") for name in ("hubs", "memory", "progress")]
+    + [("n", "i4"), ("patience", "f4"), ("small", "i4"), ("round_limit", "i4")]
 )
 """The one argument of a drain, passed by value; u8 is an address: see `DrainArguments` in arguments.cuh."""
 

@@ -47,6 +47,11 @@ def residual_on_host(network: Network, topology: Topology, state: State) -> Unit
     return residual
 
 
+def flow_on_host(network: Network, topology: Topology, state: State) -> UnitArray:
+    """int64[arcs] in the network's order."""
+    return network.arc_capacity() - residual_on_host(network, topology, state)
+
+
 def put_flow(network: Network, topology: Topology, state: State, flow: UnitArray) -> None:
     """Give the state the residuals of a flow, int64[arcs] in the network's order. ValueError for another size."""
     zero_flow(topology, state)

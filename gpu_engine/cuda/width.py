@@ -1,11 +1,14 @@
 """Whether residuals fit int32: half the bytes of a search, and most networks have small capacities."""
 
+from collections.abc import Iterable
+
 import cupy
 import numpy as np
 
 from gpu_engine.cuda.launch.arrays import Array, Topology
 from gpu_engine.cuda.layout import NARROW_LIMIT
 from gpu_engine.cuda.memory import DeviceFull
+from gpu_engine.cuda.state import CudaFlowState
 from gpu_engine.networks.network import Network
 
 
@@ -32,3 +35,13 @@ def _largest_sum(topology: Topology, edge_arc: Array) -> int:
     kept = edge_arc >= 0
     cupy.add.at(sums, edge_arc[kept], topology.capacity[kept])
     return int(sums.max()) if len(sums) else 0
+
+
+def widen(network: Network, topology: Topology, states: Iterable[CudaFlowState]) -> None:
+    """After an update: states that were not there to be asked, or hold infinite arcs, may have to become wide."""
+    if network.finite_total < NARROW_LIMIT:
+        return
+    narrow = [state for state in states if not state.wide and (not state.solved or network.n_infinite)]
+    if narrow and needs_wide(network, topology):
+        for state in narrow:
+            state.widen()

@@ -76,6 +76,11 @@ def count_objects(view: memoryview) -> int:
     return _count(view, lambda now, _: now == ord("{"))
 
 
+def count_arrays(view: memoryview) -> int:
+    """How many arrays a JSON text has, or more."""
+    return _count(view, lambda now, _: now == ord("["))
+
+
 def _json(view: memoryview, limits: Limits) -> int:
     return json_bytes(view)
 

@@ -48,8 +48,7 @@ def cheapest_flow(
     _refuse_endless(network, problem, control)
     room(Footprint(solver_bytes(problem)))
     flow = solve(problem, control)
-    potential, sink_potential = _potentials(problem, flow, control)
-    return CheapestFlow(problem.flow_of_edges(network, flow), potential, sink_potential)
+    return with_potentials(network, problem, flow, control)
 
 
 def _refuse_endless(network: Network, problem: Problem, control: Control) -> None:
@@ -63,13 +62,13 @@ def _refuse_endless(network: Network, problem: Problem, control: Control) -> Non
         raise unbounded_cost(network, cycle)
 
 
-def _potentials(problem: Problem, flow: UnitArray, control: Control) -> tuple[UnitArray, int]:
-    """Of the residual network: int64[n], and of where all flow goes to. If there are none, as the flow is not a
-    cheapest one, whoever proves the flow finds that."""
+def with_potentials(network: Network, problem: Problem, flow: UnitArray, control: Control) -> CheapestFlow:
+    """The flow int64[k] along each arc by edge, with potentials of the residual network. If there are none, as the flow
+    is not a cheapest one, whoever proves the flow finds that. Raises `Cancelled`."""
     ahead, back = flow < problem.capacity, flow > 0
     tail = np.concatenate([problem.tail[ahead], problem.head[back]])
     head = np.concatenate([problem.head[ahead], problem.tail[back]])
     cost = np.concatenate([problem.cost[ahead], -problem.cost[back]])
     found, _ = potentials(problem.n_vertices, tail, head, cost, control)
     found -= found[-2]
-    return found[:-2], int(found[-1])
+    return CheapestFlow(problem.flow_of_edges(network, flow), found[:-2], int(found[-1]))

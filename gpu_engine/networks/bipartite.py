@@ -11,7 +11,7 @@ import numpy as np
 from gpu_engine.errors import InvalidNetwork, NotBipartite
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import BoolArray, VertexArray
+from gpu_engine.types import BoolArray, EdgeArray, VertexArray
 
 
 def edge_ends(network: Network) -> tuple[VertexArray, VertexArray]:
@@ -20,14 +20,20 @@ def edge_ends(network: Network) -> tuple[VertexArray, VertexArray]:
     return network.edge_tail(rows), network.edge_head(rows)
 
 
+def _live_ends(network: Network) -> tuple[VertexArray, VertexArray, EdgeArray]:
+    """Tails, heads and rows of the edges that were not deleted."""
+    rows = network.live(np.arange(network.n_edges))
+    return network.edge_tail(rows), network.edge_head(rows), rows
+
+
 def oriented(network: Network, left: VertexArray | None = None) -> Network:
     """The network with each edge drawn from left to right: itself if it is drawn so already, else a copy.
 
     Without ``left`` tails are left and heads are right, and an undirected edge makes each of its ends both. With it
     each edge has one end in ``left``, whichever way it is drawn. Raises `NotBipartite` naming vertices. O(n + m).
     """
-    tails, heads = edge_ends(network)
-    undirected = network.is_undirected(np.arange(network.n_edges))
+    tails, heads, rows = _live_ends(network)
+    undirected = network.is_undirected(rows)
     n = network.n_vertices
     if left is None:
         is_tail, is_head = _marked(n, tails, heads[undirected]), _marked(n, heads, tails[undirected])
@@ -37,9 +43,10 @@ def oriented(network: Network, left: VertexArray | None = None) -> Network:
     is_left = _marked(n, left)
     within = is_left[tails] == is_left[heads]
     _refuse(network, _marked(n, tails[within], heads[within]), "vertices have an edge to their own side")
-    turned = ~is_left[tails]
-    if not (turned.any() or undirected.any()):
+    if is_left[tails].all() and not undirected.any():
         return network
+    tails, heads = edge_ends(network)
+    turned = ~is_left[tails]
     edges = replace(
         network.edge_list(),
         tail=np.where(turned, heads, tails),
@@ -49,7 +56,7 @@ def oriented(network: Network, left: VertexArray | None = None) -> Network:
         vertex_labels=None,
     )
     copy = Network(edges)
-    copy.edge_ids, copy.vertex_labels = network.edge_ids, network.vertex_labels
+    copy.edge_ids, copy.vertex_labels, copy.deleted = network.edge_ids, network.vertex_labels, network.deleted
     return copy
 
 
@@ -59,7 +66,7 @@ def one_each(network: Network) -> Terminals:
     The same at all capacities. O(n + m).
     """
     n, one = network.n_vertices, unit(network)
-    left, right = (np.flatnonzero(_marked(n, side)).astype(np.int32) for side in edge_ends(network))
+    left, right = (np.flatnonzero(_marked(n, side)).astype(np.int32) for side in _live_ends(network)[:2])
     return Terminals.of(left, right, np.full(len(left), one), np.full(len(right), one))
 
 

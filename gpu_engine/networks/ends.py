@@ -13,9 +13,9 @@ class EndIndex:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._edges: EdgeArray = np.argsort(network.edge_arc, kind="stable")
+        self._edges: EdgeArray = network.live(np.argsort(network.edge_arc, kind="stable"))
         self._arcs: ArcArray = network.edge_arc[self._edges]
-        loops = np.flatnonzero(network.edge_arc == NO_ARC)
+        loops = network.live(np.flatnonzero(network.edge_arc == NO_ARC))
         vertices = network.edge_tail(loops)
         order = np.argsort(vertices, kind="stable")
         self._loops, self._loop_vertices = loops[order], vertices[order]

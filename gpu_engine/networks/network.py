@@ -52,6 +52,10 @@ class Network:
         self.edge_ids = Names(edges.edge_ids, edges.n_edges, "edge id")
         self.vertex_labels = Names(edges.vertex_labels, edges.n_vertices, "vertex label")
         self.source, self.sink = edges.source, edges.sink
+        self.loaded = edges.n_vertices, edges.n_edges
+        """How many vertices and edges it was made of; the others were inserted later (`networks.growing`)."""
+        self.deleted: BoolArray = np.empty(0, np.bool_)
+        """bool[m] once an edge has been deleted: which edges are not there any more. Their capacities are 0."""
         self.row_offsets, self.head, self.reverse_arc, self.edge_arc = build(
             edges.n_vertices,
             np.ascontiguousarray(edges.tail, dtype=np.int32),
@@ -72,10 +76,27 @@ class Network:
         return self.n_arcs < 2 * (self.n_edges - len(self._loops))
 
     @property
+    def n_live_edges(self) -> int:
+        """Edges that are there: not those that were deleted."""
+        return self.n_edges - int(np.count_nonzero(self.deleted))
+
+    def live(self, rows: EdgeArray) -> EdgeArray:
+        """Those of these edge rows that were not deleted."""
+        return rows[~self.deleted[rows]] if len(self.deleted) else rows
+
+    def mark(self, deleted: EdgeArray, revived: EdgeArray) -> None:
+        """Note that edges are not there any more, or are there again; forks keep what they know. O(m)."""
+        if len(deleted) or len(revived):
+            marks = self.deleted.copy() if len(self.deleted) else np.zeros(self.n_edges, np.bool_)
+            marks[deleted], marks[revived] = True, False
+            self.deleted = marks
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the arrays at rest, flow states not counted."""
         arrays = (
             self.capacity,
+            self.deleted,
             self.undirected,
             self.row_offsets,
             self.head,
@@ -187,6 +208,16 @@ class Network:
         """The same network with capacities of its own. All else, which never changes, is shared. O(m)."""
         other = copy.copy(self)
         other.capacity = self.capacity.copy()
+        return other
+
+    def multiplied(self, by: int) -> "Network":
+        """The same network with every limit multiplied, ``by`` is 1 or more. Raises `CapacityOverflow`. O(m)."""
+        total = self.finite_total * by
+        if total > MAX_TOTAL:
+            raise CapacityOverflow(f"multiplied by {by} the capacities add up to more than {MAX_TOTAL} units")
+        other = self.fork()
+        np.multiply(self.capacity, by, out=other.capacity, where=self.capacity != INFINITE)
+        other.finite_total = total
         return other
 
     def edge_list(self) -> EdgeList:

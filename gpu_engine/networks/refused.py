@@ -58,6 +58,9 @@ def unknown_edges(network: Network, operation: OperationLike, rows: EdgeArray) -
     more = f" (and {count - 1} more)" if count > 1 else ""
     if operation.edges is not None:
         names = [_plain(operation.edges[i]) for i in missing]
+        was = network.edge_ids.rows(_column(names[0]))[0] if _fits(names[0]) else -1
+        if was >= 0:
+            return UnknownEdge(f"the edge {_short(names[0])}{more} was deleted", missing, edges=names, field="/edges")
         hint = near(network.edge_ids, names[0], "edge", network.n_edges)
         return UnknownEdge(f"there is no edge {_short(names[0])}{more}{hint}", missing, edges=names, field="/edges")
     assert operation.tail is not None
@@ -111,6 +114,10 @@ def _plain(name: Any) -> Any:
 
 def _short(name: object) -> str:
     return repr(name if not isinstance(name, str) or len(name) <= MAX_CHARS else name[:MAX_CHARS] + "...")
+
+
+def _fits(name: Any) -> bool:
+    return isinstance(name, str) or -(2**63) <= name < 2**63
 
 
 def _column(name: Any) -> Any:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from gpu_engine.errors import ROWS_SHOWN, CapacityOverflow, EngineError, InvalidNetwork
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.ends import EndIndex
+from gpu_engine.networks.growing import with_zeros
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import Ids, OperationLike, complete, unknown_edges
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
@@ -97,6 +98,18 @@ class CapacityTable:
         """Bytes at rest, those of its index included once edges were named by their ends."""
         index = self._ends.nbytes if "_ends" in self.__dict__ else 0
         return self.closed.nbytes + self._own_of_closed.nbytes + index
+
+    def grow(self, network: Network) -> None:
+        """Go on with the network that has grown out of the present one; new edges are open. O(m)."""
+        more = network.n_edges - self.network.n_edges
+        self.network, self.closed = network, with_zeros(self.closed, more)
+        if len(self._own_of_closed):
+            self._own_of_closed = with_zeros(self._own_of_closed, more)
+        self.forget_ends()
+
+    def forget_ends(self) -> None:
+        """Edges were inserted or deleted: the index by ends is made anew when one is named so."""
+        self.__dict__.pop("_ends", None)
 
     def own(self, rows: EdgeArray) -> UnitArray:
         """int64[k]: the edges' own capacities, closed or not."""
@@ -240,13 +253,18 @@ class CapacityTable:
     def _find(self, operation: OperationLike) -> EdgeArray:
         """int64[k]: the edge row of each name, -1 where there is none."""
         if operation.edges is not None and operation.tail is None and operation.head is None:
-            return rows_of(self.network.edge_ids, operation.edges)
+            return self._there(rows_of(self.network.edge_ids, operation.edges))
         if operation.edges is not None or operation.tail is None or operation.head is None:
             raise InvalidNetwork("an operation names its edges either by id or by tail and head")
         if len(operation.tail) != len(operation.head):
             raise InvalidNetwork(f"{len(operation.tail)} tails for {len(operation.head)} heads")
         labels = self.network.vertex_labels
         return self._between(rows_of(labels, operation.tail), rows_of(labels, operation.head))
+
+    def _there(self, rows: EdgeArray) -> EdgeArray:
+        """The rows with -1 for edges that were deleted."""
+        gone = self.network.deleted
+        return np.where((rows >= 0) & gone[rows], -1, rows) if len(gone) else rows
 
     def _between(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> EdgeArray:
         found, counts = self._ends.find(tails, heads)

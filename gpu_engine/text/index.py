@@ -4,6 +4,7 @@ Chained hashing with a polynomial of random base (Carter & Wegman 1979, *Univers
 chooses the texts does not know the base, and cannot choose many that share a chain.
 """
 
+import copy
 import secrets
 from typing import Final
 
@@ -18,6 +19,9 @@ NOBODY: Final = -1
 SHOWN: Final = 10
 """Rows of repeated texts that are told."""
 
+LONGEST: Final = 4
+"""A table that grows is made anew once its chains have so many texts on average."""
+
 Rows = NDArray[np.int32]
 
 
@@ -30,9 +34,21 @@ class TextIndex:
         self._first: Rows = np.full(max(1, len(texts)), NOBODY, np.int32)
         self._after: Rows = np.full(len(texts), NOBODY, np.int32)
         repeats = np.empty(SHOWN, np.int64)
-        self.n_repeats = int(_fill(texts.data, texts.offsets, self._base, self._first, self._after, repeats))
+        self.n_repeats = int(_fill(texts.data, texts.offsets, self._base, self._first, self._after, repeats, 0))
         self.repeats: list[int] = repeats[: self.n_repeats].tolist()
         """The first rows whose text stands in an earlier row; `n_repeats` counts all."""
+
+    def extended(self, texts: Texts) -> "TextIndex":
+        """The index of more texts, of which the first are those it has, and the others are not among them. O(n)."""
+        begin = len(self._after)
+        if len(texts) > LONGEST * len(self._first):
+            return TextIndex(texts)
+        other = copy.copy(self)
+        other._texts, other._first = texts, self._first.copy()
+        other._after = np.concatenate([self._after, np.full(len(texts) - begin, NOBODY, np.int32)])
+        columns = texts.data, texts.offsets, self._base, other._first, other._after
+        _fill(*columns, np.empty(0, np.int64), begin)
+        return other
 
     @property
     def nbytes(self) -> int:
@@ -86,9 +102,11 @@ def _fill(
     first: Rows,
     after: Rows,
     repeats: NDArray[np.int64],
+    begin: int,
 ) -> int:
+    """Put the texts from ``begin`` on into the table."""
     n_repeats = 0
-    for row in range(len(after)):
+    for row in range(begin, len(after)):
         start, end = offsets[row], offsets[row + 1]
         place = _hash(data, start, end, base) % len(first)
         if _look(data, offsets, after, first[place], data, start, end) != NOBODY:

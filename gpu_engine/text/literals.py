@@ -90,6 +90,16 @@ def _number(data: NDArray[np.uint8], at: int, end: int) -> tuple[bool, int, int,
 
 
 @njit(cache=True, nogil=True)
+def _shortest(data: NDArray[np.uint8], at: int, end: int, decimals: int) -> tuple[bool, int, int, int]:
+    """As `_number`, without zeros at the end of places beyond ``decimals``: they say nothing."""
+    good, value, digits, places = _number(data, at, end)
+    while good and places > decimals and value % 10 == 0:
+        value //= 10
+        places -= 1
+    return good, value, digits, places
+
+
+@njit(cache=True, nogil=True)
 def _is_infinite(data: NDArray[np.uint8], at: int, end: int) -> bool:
     same = 0
     while same < len(_INFINITE) and at + same < end and data[at + same] == _INFINITE[same]:
@@ -127,10 +137,7 @@ def _read(
             units[i], plain[i] = INFINITE, True
             continue
         negative = at < end and data[at] == _MINUS
-        good, value, digits, places = _number(data, at + negative, end)
-        while good and places > decimals and value % 10 == 0:  # zeros that say nothing
-            value //= 10
-            places -= 1
+        good, value, digits, places = _shortest(data, at + negative, end, decimals)
         fits, value = _shifted(value, digits, places, decimals)
         if good and fits and (signed or not negative or value == 0):
             units[i], plain[i] = -value if negative else value, True
@@ -156,10 +163,7 @@ def _round(
             units[i], plain[i] = INFINITE, True
             continue
         negative = at < end and data[at] == _MINUS
-        good, value, digits, places = _number(data, at + negative, end)
-        while good and places > decimals and value % 10 == 0:
-            value //= 10
-            places -= 1
+        good, value, digits, places = _shortest(data, at + negative, end, decimals)
         if not good or (negative and not signed and value != 0):
             continue
         value = -value if negative else value

@@ -1,7 +1,9 @@
 """The caller's names of edges and vertices, and the rows they stand for."""
 
+import copy
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +12,7 @@ from gpu_engine.errors import ROWS_SHOWN, InvalidNetwork
 from gpu_engine.text.index import TextIndex
 from gpu_engine.text.json_text import write_integers, write_texts
 from gpu_engine.text.taken import take_texts
-from gpu_engine.text.texts import Texts
+from gpu_engine.text.texts import Texts, concatenated
 
 
 class Names:
@@ -36,6 +38,25 @@ class Names:
         else:
             self.column = column.copy() if isinstance(column, Texts) else Texts.of(column)
             self._refuse(self._index.n_repeats, self._index.repeats)
+
+    def extended(self, column: NDArray[np.int64] | Sequence[str] | None, count: int) -> "Names":
+        """These names and ``count`` more in the next rows, none of which is among them or stands twice; None where the
+        row number is the name. What looks names up grows as well, and is not made anew. O(n), by copies alone.
+        """
+        other = copy.copy(self)
+        other.count = self.count + count
+        if isinstance(self.column, Texts) and count:
+            texts = Texts.of(column if column is not None and not isinstance(column, np.ndarray) else [])
+            other.column = concatenated([self.column, texts])
+            other.__dict__["_index"] = self._index.extended(other.column)
+        elif self.column is not None and count:
+            other.column = np.concatenate([self.column, np.asarray(column, np.int64)])
+            if "_order" in self.__dict__:
+                added = other.column[self.count :]
+                rising = np.argsort(added)
+                places = np.searchsorted(self.column, added[rising], sorter=self._order)
+                other.__dict__["_order"] = np.insert(self._order, places, self.count + rising)
+        return other
 
     def _refuse(self, n_repeats: int, rows: list[int]) -> None:
         if n_repeats:
@@ -96,3 +117,13 @@ class Names:
     def _integers(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         assert not isinstance(self.column, Texts)
         return rows.astype(np.int64) if self.column is None else self.column[rows]
+
+
+def joined(first: Any, others: Sequence[Any]) -> Any:
+    """Columns of names one after the other: all integers, all texts, or all None where the row number is the name."""
+    columns = [column for column in (first, *others) if column is not None]
+    if first is None or len(columns) == 1:
+        return first
+    if isinstance(first, np.ndarray):
+        return np.concatenate(columns)
+    return concatenated([Texts.of(column) for column in columns])

@@ -1,7 +1,8 @@
 """In which form a caller wants the answer: the `Accept` header, as RFC 9110 section 12.5.1 reads it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from starlette.datastructures import Headers
@@ -9,7 +10,7 @@ from starlette.datastructures import Headers
 from gpu_engine.text.near import did_you_mean
 from service.api.headers import MEANT
 from service.errors import ServiceError
-from service.protocol import ENCODINGS, Encoding
+from service.protocol import ENCODINGS, JSON_TYPE, LINES_TYPE, STRING_LINES_TYPE, STRINGS_TYPE, Encoding
 
 MAX_RANGES: Final = 32
 """The first ones are looked at; there are not that many forms."""
@@ -17,12 +18,32 @@ MAX_RANGES: Final = 32
 VARY: Final = {"Vary": "Accept"}
 """Of an answer that has other forms: a cache must not give one caller the form of another."""
 
+OF_ROWS: Final[Mapping[str, tuple[bool, Encoding]]] = MappingProxyType(
+    {
+        JSON_TYPE: (False, "json"),
+        LINES_TYPE: (True, "json"),
+        STRINGS_TYPE: (False, "strings"),
+        STRING_LINES_TYPE: (True, "strings"),
+    }
+)
+"""Whether an answer of rows comes in lines, and how its amounts are written, by media type."""
+
 QUALITY: Final = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 
 
 def encoding_of(headers: Headers) -> Encoding:
     """The form of an answer with columns: JSON unless another is preferred. Raises not_acceptable."""
     return ENCODINGS[preferred(headers, tuple(ENCODINGS))]
+
+
+def texts_of(headers: Headers) -> Encoding:
+    """The form of an answer that is JSON in any case. Raises not_acceptable."""
+    return ENCODINGS[preferred(headers, (JSON_TYPE, STRINGS_TYPE))]
+
+
+def rows_form(headers: Headers) -> tuple[bool, Encoding]:
+    """Whether an answer of rows comes in lines, and how its amounts are written. Raises not_acceptable."""
+    return OF_ROWS[preferred(headers, tuple(OF_ROWS))]
 
 
 def preferred(headers: Headers, offered: Sequence[str]) -> str:
@@ -46,29 +67,40 @@ def preferred(headers: Headers, offered: Sequence[str]) -> str:
 
 
 def _ranges(headers: Headers) -> dict[str, float]:
-    """The quality of each media range; empty if everything is accepted. Parameters other than `q` are passed over."""
+    """The quality of each media range; empty if everything is accepted.
+
+    The parameter `numbers` belongs to the name of the range; others than that and `q` are passed over.
+    """
     given = ",".join(headers.getlist("accept")).lower()
     found: dict[str, float] = {}
     for part in given.split(",", MAX_RANGES)[:MAX_RANGES]:
         name, *parameters = (word.strip() for word in part.split(";"))
         if name:
-            found[name] = _quality(parameters)
+            numbers = [value for key, value in map(_parameter, parameters) if key == "numbers"]
+            found["; numbers=".join([name, *numbers[:1]])] = _quality(parameters)
     return found
 
 
 def _quality(parameters: Sequence[str]) -> float:
     """1 unless it is said; 0 for what is no quality."""
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name.strip() == "q":
-            return float(value) if QUALITY.fullmatch(value.strip()) else 0.0
+    for name, value in map(_parameter, parameters):
+        if name == "q":
+            return float(value) if QUALITY.fullmatch(value) else 0.0
     return 1.0
 
 
+def _parameter(text: str) -> tuple[str, str]:
+    """Its name and its value, which may be quoted."""
+    name, _, value = text.partition("=")
+    return name.strip(), value.strip().strip('"')
+
+
 def _rank(media_type: str, ranges: dict[str, float]) -> tuple[float, int]:
-    """Quality, and how specific the range is that gives it: 2 for the type itself, 0 for any."""
+    """Quality, and how specific the range is that gives it: 3 for the type with its parameter, 0 for any."""
+    plain, _, parameter = media_type.partition(";")
     family = f"{media_type.partition('/')[0]}/*"
-    for specific, name in ((2, media_type), (1, family), (0, "*/*")):
+    own = [(3, media_type)] if parameter else []
+    for specific, name in (*own, (2, plain), (1, family), (0, "*/*")):
         if name in ranges:
             return ranges[name], specific
     return 0.0, 0

@@ -18,18 +18,26 @@ from service.api.replies import problems
 from service.api.replies.sending import Sending
 from service.api.routes import (
     capacities,
+    capacity_expansion,
+    closure_study,
     copies,
     costs,
     docs_page,
+    edges,
     export,
+    feed,
     flows,
     graphs,
     health,
     jobs,
     matching,
     min_cost_flow,
+    pairs,
+    parametric,
     sessions,
     snapshots,
+    watches,
+    webhooks,
     what_if,
 )
 from service.settings import Settings, read_settings
@@ -69,9 +77,11 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         generate_unique_id_function=lambda route: route.name,
         dependencies=[Depends(authorise), Depends(refuse_unknown_parameters)],
     )
-    questions = (flows, min_cost_flow, matching, what_if)
+    more = (what_if, closure_study, pairs, parametric, capacity_expansion)
+    questions = (flows, min_cost_flow, matching, *more)
     pages = (health, docs_page, sessions)
-    for resource in (graphs, copies, capacities, costs, export, *questions, snapshots, jobs, *pages):
+    told = (watches, feed, webhooks)
+    for resource in (graphs, copies, capacities, costs, edges, export, *questions, snapshots, *told, jobs, *pages):
         app.include_router(resource.router)
     problems.install(app)
     openapi.install(app)

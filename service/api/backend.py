@@ -22,9 +22,14 @@ from service.settings import Settings
 from service.store.api_keys import fetch_keys
 from service.store.blobs import AsyncBlobs
 from service.store.catalogue import GraphInfo
+from service.store.feed.reading import FeedReader
 from service.store.graphs import Catalogue
+from service.store.hooks.hooks import Hooks
 from service.store.keys_seen import KeysSeen
 from service.store.sessions import Sessions
+from service.webhooks.courier import Courier
+from service.webhooks.posting import Poster
+from service.webhooks.targets import hosts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,8 @@ class Backend:
     sessions: Sessions
     admission: Admission
     parsers: Parsers
+    feed: FeedReader
+    hooks: Hooks
     wrong_keys: WrongKeys = field(default_factory=WrongKeys)
     scrapes: Scrapes = field(default_factory=Scrapes)
     started_at: float = field(default_factory=time.time)
@@ -61,10 +68,19 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
         key_table = KeyTable(fetch, settings.require_keys, KeysSeen(settings.keys_seen_file))
         sessions = Sessions(dispatcher.client, dispatcher.keys)
         admission = Admission(settings)
+        hooks = Hooks(dispatcher.client, dispatcher.keys)
+        sending = hooks, dispatcher.feed, Poster(hosts_of(settings.webhook_hosts)), settings.webhook_give_up_s
+        courier = Courier(dispatcher.client, dispatcher.keys, *sending)
         metrics.show_bytes(bodies=budget, replies=dispatcher.replies.latest)
         async with Parsers() as parsers:
-            guards = (key_table, sessions, admission)
-            yield Backend(settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget, *guards, parsers)
+            guards, told = (key_table, sessions, admission), (dispatcher.feed, hooks)
+            courier.start()
+            try:
+                yield Backend(
+                    settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget, *guards, parsers, *told
+                )
+            finally:
+                await courier.close()
     finally:
         await dispatcher.close()
 

@@ -7,23 +7,39 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from service.models.capacities import PatchBody
+from service.models.capacity_expansion import CapacityExpansionBody
+from service.models.closure_study import ClosureStudyBody
 from service.models.costs import CostsBody
+from service.models.edges import EdgesBody
 from service.models.flows import MaxFlowBody
 from service.models.graphs import CopyBody, EstimateBody, GraphBody, RestoreBody
 from service.models.matching import MatchingBody
 from service.models.min_cost_flow import MinCostFlowBody
+from service.models.pairs import CutTreeBody, GlobalCutBody, PairsBody
+from service.models.parametric import ParametricBody
 from service.models.problem import ProblemInfo
+from service.models.watches import WatchBody
+from service.models.webhooks import WebhookBody
 from service.models.what_if import WhatIfBody
-from service.protocol import ARROW_TYPE, NPZ_TYPE
+from service.protocol import ARROW_TYPE, LINES_TYPE, NPZ_TYPE, STRING_LINES_TYPE, STRINGS_TYPE
 
 READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     GraphBody,
     PatchBody,
     CostsBody,
+    EdgesBody,
     MaxFlowBody,
     MatchingBody,
     MinCostFlowBody,
     WhatIfBody,
+    ClosureStudyBody,
+    PairsBody,
+    CutTreeBody,
+    GlobalCutBody,
+    ParametricBody,
+    CapacityExpansionBody,
+    WatchBody,
+    WebhookBody,
     EstimateBody,
     CopyBody,
     RestoreBody,
@@ -39,7 +55,16 @@ GRAPH_MEDIA: Final[dict[str, Any]] = {
     "text/csv": TEXT,
 }
 
-FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": {NPZ_TYPE: BINARY, ARROW_TYPE: BINARY}}}
+STRINGS: Final[dict[str, Any]] = {
+    STRINGS_TYPE: {"schema": {"type": "object", "description": "As `application/json`, with each amount a string."}}
+}
+"""The other form of every answer that has amounts."""
+ROW_FORMS: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"content": {LINES_TYPE: TEXT, **STRINGS, STRING_LINES_TYPE: TEXT}}
+}
+"""Of an answer of rows: see `service.api.accept.rows_form`."""
+TEXT_FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": STRINGS}}
+FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": {NPZ_TYPE: BINARY, ARROW_TYPE: BINARY, **STRINGS}}}
 """Of an answer with columns, beside JSON: see docs/formats.md."""
 
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {

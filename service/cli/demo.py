@@ -139,7 +139,7 @@ def _solve(graph: Graph, homes: list[int], shelters: list[int], say: Say, summar
     _require(certificate.valid and again.certificate.valid and cut is not None, "the certificate is not valid")
     assert cut is not None
     say(f"   {first.value:,} ({first.mode}); asked again: {again.value:,} ({again.mode})")
-    say(f"   the bottleneck, a minimum cut: {len(cut.edges)} roads with {cut.capacity:,} vehicles/h together")
+    say(f"   the bottleneck, a minimum cut: {len(cut.edges)} roads with {cut.value:,} vehicles/h together")
     say(f"   certificate: flow {certificate.value:,} = flow across the cut {certificate.flow_across_cut:,}, valid")
     return first
 

@@ -101,7 +101,7 @@ def patch(
     updates = [update(change) for change in changes]
     with connected(url, key) as client:
         done = client.graph(name).apply(updates, rounding=rounding, dry_run=dry_run)
-    _say_patch(done, json)
+    say_patch(done, json)
 
 
 @app.command()
@@ -144,7 +144,7 @@ def restore(
     """Make a new version that has the capacities of an earlier one."""
     with connected(url, key) as client:
         done = client.graph(name).restore(version)
-    _say_patch(done, json)
+    say_patch(done, json)
 
 
 @app.command()
@@ -239,7 +239,8 @@ def _say_graph(graph: "GraphInfo", json: bool) -> None:
     say_facts(facts)
 
 
-def _say_patch(done: "PatchResult", json: bool) -> None:
+def say_patch(done: "PatchResult", json: bool) -> None:
+    """What an update has changed."""
     if json:
         say_json(done)
         return

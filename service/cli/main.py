@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli import graphs, keys, questions, what_if
+from service.cli import closures, edges, feed, graphs, keys, limits, pairs, questions, what_if
 from service.cli.connection import DEFAULT_URL, Json, Key, Url, connected, fail
 from service.cli.show import Columns, say_facts, say_json, say_table, size
 
@@ -17,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(keys.app, name="keys")
+app.add_typer(edges.app, name="edges")
 
 
 def _version(wanted: bool) -> None:
@@ -74,6 +75,10 @@ def serve(
 app.add_typer(graphs.app)
 app.add_typer(questions.app)
 app.add_typer(what_if.app)
+app.add_typer(closures.app)
+app.add_typer(pairs.app)
+app.add_typer(limits.app)
+app.add_typer(feed.app)
 
 
 @app.command()

@@ -104,12 +104,12 @@ def min_cost(
     say_facts(facts)
     if found.flow is not None:
         typer.echo()
-        say_table({"edge": found.flow.edges, "flow": found.flow.flow}, "no edge carries flow")
+        say_table({"edge": found.flow.edges, "flow": found.flow.amount}, "no edge carries flow")
     if found.paths is not None:
         _say_paths(found.paths)
     if found.cycles is not None and len(found.cycles.edges):
         typer.echo()
-        say_table({"edge of a cycle": found.cycles.edges, "flow": found.cycles.flow})
+        say_table({"edge of a cycle": found.cycles.edges, "flow": found.cycles.amount})
 
 
 @app.command()
@@ -177,12 +177,12 @@ def _say_flow(answer: "MaxFlowResult", json: bool) -> None:
         typer.echo()
         unique = {None: "not examined", True: "the only minimum cut", False: "one of several minimum cuts"}
         sides = f"{len(answer.cut.source_side)} with the sources, {len(answer.cut.sink_side)} with the sinks"
-        say_facts({"cut": answer.cut.capacity, "which is": unique[answer.cut.unique], "vertices": sides})
+        say_facts({"cut": answer.cut.value, "which is": unique[answer.cut.unique], "vertices": sides})
         typer.echo()
         say_table({"edge of the cut": answer.cut.edges, "pays": answer.cut.pays}, "no edge is in the cut")
     if answer.flow is not None:
         typer.echo()
-        say_table({"edge": answer.flow.edges, "flow": answer.flow.flow}, "no edge carries flow")
+        say_table({"edge": answer.flow.edges, "flow": answer.flow.amount}, "no edge carries flow")
     if answer.paths is not None:
         _say_paths(answer.paths)
 

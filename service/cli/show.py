@@ -50,6 +50,11 @@ def say_json(content: object) -> None:
     typer.echo(as_json(content))
 
 
+def say_line(content: object) -> None:
+    """JSON on one line, for one of many."""
+    typer.echo(_written(content, ""))
+
+
 def say_facts(facts: Mapping[str, object]) -> None:
     """One fact a line, its name before it; a fact that is None is left out."""
     known = {name: text(value) for name, value in facts.items() if value is not None}

@@ -87,7 +87,7 @@ def _members(model: type[BaseModel], path: Sequence[object]) -> list[str]:
     for step in path:
         if isinstance(step, str) and step in model.model_fields:
             model = next(iter(_models(model.model_fields[step].annotation)), model)
-    return list(model.model_fields)
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:

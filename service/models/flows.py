@@ -7,12 +7,13 @@ from pydantic import BaseModel, Field, model_validator
 from gpu_engine.networks.rounding import Rounding
 from service.models.amounts import Amount
 from service.models.body import Body
+from service.models.bottlenecks import BottleneckOptions, BottlenecksInfo
 from service.models.columns import AmountColumn, Amounts, IdColumn, Ids, Seconds, refuse_negative
 from service.models.faults import ColumnFault
 from service.protocol import Encoding, MaxFlowArgs
 from service.store.rounded import RoundedInfo
 
-FlowField = Literal["value", "cut", "flow", "terminals", "paths"]
+FlowField = Literal["value", "cut", "flow", "terminals", "paths", "bottlenecks"]
 
 MAX_TERMINALS: Final = 1_000_000
 """Sources that one question may have, and sinks."""
@@ -24,6 +25,9 @@ EXAMPLES: dict[str, Any] = {
     "the graph's own terminals": {"value": {}},
     "one pair, with the cut": {"value": {"sources": [0], "sinks": [3], "fields": ["value", "cut"]}},
     "the ten largest paths": {"value": {"fields": ["paths"], "paths": {"top": 10}}},
+    "what limits it, and what the first ten would give": {
+        "value": {"fields": ["bottlenecks"], "bottlenecks": {"up_to": 10}}
+    },
     "many, with caps": {"value": {"sources": ["A", "B"], "sinks": ["T"], "supply": [10, 2.5], "demand": ["inf"]}},
 }
 
@@ -72,10 +76,11 @@ def check_caps(terminals: IdColumn | None, caps: AmountColumn | None, vertices: 
 class MaxFlowBody(TerminalsBody):
     """Terminals default to the graph's own."""
 
-    fields: list[FlowField] | None = Field(default=None, max_length=5)
+    fields: list[FlowField] | None = Field(default=None, max_length=6)
     min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
     flow: FlowOptions = FlowOptions()
     paths: PathOptions = PathOptions()
+    bottlenecks: BottleneckOptions = BottleneckOptions()
     time_limit_s: Seconds | None = None
 
     @model_validator(mode="after")
@@ -98,6 +103,7 @@ class MaxFlowBody(TerminalsBody):
             min_version=self.min_version,
             time_limit_s=self.time_limit_s,
             encoding=encoding,
+            up_to=self.bottlenecks.up_to,
         )
 
 
@@ -112,9 +118,9 @@ class CertificateInfo(BaseModel):
 
 
 class CutInfo(BaseModel):
-    """A minimum cut: `pays`, `source_pays` and `sink_pays` add up to `capacity`."""
+    """A minimum cut: `pays`, `source_pays` and `sink_pays` add up to `value`."""
 
-    capacity: Amount
+    value: Amount
     edges: list[int] | list[str]
     pays: list[Amount]
     """The capacity of each of `edges`."""
@@ -131,7 +137,7 @@ class CutInfo(BaseModel):
 
 class FlowInfo(BaseModel):
     edges: list[int] | list[str]
-    flow: list[Amount]
+    amount: list[Amount]
     """Negative: an undirected edge used from head to tail."""
     acyclic: bool
 
@@ -182,6 +188,7 @@ class MaxFlowInfo(SolvedInfo):
     terminals: TerminalsInfo | None = None
     """Comes with `flow` and `paths` too."""
     paths: PathsInfo | None = None
+    bottlenecks: BottlenecksInfo | None = None
 
 
 class FlowStateChange(BaseModel):
@@ -198,8 +205,9 @@ class FlowStateChange(BaseModel):
     value: Amount | None
     """None while `mode` is pending: the re-solve was cancelled, and the next question does it. None as well if `mode`
     is unbounded: unlimited edges lead from a source to a sink now, the state is not kept, and its question is refused.
+    Or if it is dropped: a matching, of a graph that something was inserted into, which the next question solves anew.
     """
-    mode: Literal["unchanged", "warm", "cold", "pending", "unbounded"]
+    mode: Literal["unchanged", "warm", "cold", "pending", "unbounded", "dropped"]
     certificate: CertificateInfo | None
     timings_ms: dict[str, float] = {}
 

@@ -76,7 +76,7 @@ class CostCertificateInfo(BaseModel):
 
 class CostFlowInfo(BaseModel):
     edges: list[int] | list[str]
-    flow: list[Amount]
+    amount: list[Amount]
     """Negative: an undirected edge used from head to tail."""
 
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from service.errors import ServiceError
 from service.models.amounts import Amount
 from service.models.body import Body
+from service.models.bottlenecks import BottlenecksInfo
 from service.models.capacities import MAX_OPERATIONS, OperationBody
 from service.models.columns import MAX_LABEL_CHARS, Amounts, Ids, refuse_negative
 from service.models.faults import ColumnFault
@@ -91,6 +92,11 @@ class WhatIfBody(MaxFlowBody):
         if most > max_patch_rows:
             detail = f"a scenario has at most {max_patch_rows} rows (HEADRACE_MAX_PATCH_ROWS), not {most}"
             raise ServiceError("too_large", detail)
+        if self.bottlenecks.up_to:
+            detail = (
+                "bottlenecks of scenarios are told without `up_to`: make each change that is of interest a scenario"
+            )
+            raise ServiceError("invalid_body", detail, field="/bottlenecks/up_to")
         asked = self.args(frozenset({"value"}))
         return WhatIfArgs.model_construct(
             **{name: getattr(asked, name) for name in type(asked).model_fields},
@@ -133,6 +139,7 @@ class RowInfo(BaseModel):
     flow: FlowInfo | None = None
     terminals: TerminalsInfo | None = None
     paths: PathsInfo | None = None
+    bottlenecks: BottlenecksInfo | None = None
     error: RowProblem | None = None
 
 

@@ -20,6 +20,7 @@ from service.queue.watch import Watch, away
 from service.settings import Settings
 from service.store.blobs import AsyncBlobs
 from service.store.connection import AWAY, WATCH_CONNECTIONS, connect_async, connect_listeners
+from service.store.feed.reading import FeedReader
 from service.store.jobs.events import FROM_THE_BEGINNING, Events, JobEvent
 from service.store.jobs.listing import JobList, JobPage, Mark, Sees
 from service.store.jobs.reading import Jobs
@@ -47,6 +48,7 @@ class Dispatcher:
         self._jobs = Jobs(self.client, self.keys)
         self._job_list = JobList(self.client, self.keys)
         self._events = Events(self.client, self._listeners, self.keys, settings.job_ttl_s)
+        self.feed = FeedReader(self.client, self._listeners, self.keys)
         self.replies = Replies(self.client, self._listeners, self.keys, self.id, self._jobs)
         self._submission = Submission(self.client, self.keys, Placement(self.keys, self.watch, settings.queue_limit))
         self._submitted = 0

@@ -28,8 +28,9 @@ PATIENCE_S: Final = 1.5
 """How long a submission is tried again, through an absence of Redis or changes of the graph's owner."""
 
 NEEDS: Final = {
-    **dict.fromkeys((Kind.LOAD, Kind.PATCH, Kind.PATCH_COSTS, Kind.RESTORE), Need.GROWTH),
+    **dict.fromkeys((Kind.LOAD, Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_EDGES, Kind.RESTORE, Kind.WATCH), Need.GROWTH),
     Kind.DELETE: Need.RELEASE,
+    Kind.UNWATCH: Need.RELEASE,
 }
 """What the other kinds need is `Need.ANSWER`."""
 

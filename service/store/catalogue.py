@@ -5,7 +5,7 @@ loaded it. All its keys hang on the id, so a new graph of an old name never meet
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from service.errors import ServiceError
 from service.protocol import Wanted
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys, generation_of
-from service.store.log import Fenced
+from service.store.log import Fenced, SizeInfo
 from service.store.rounded import RoundedInfo
 from service.store.snapshots import read_listed
 from service.store.states import TTL_S
@@ -70,6 +70,9 @@ class LoadedInfo(GraphInfo):
         nothing = {name for name in ("rounded", "rounded_costs") if getattr(self, name) is None}
         return self.model_dump_json(exclude=nothing)
 
+
+SIZES: Final = tuple(SizeInfo.model_fields)
+"""Fields of their own once the structure of a graph has changed."""
 
 HELD: Final = ("version", "epoch", "base")
 
@@ -153,9 +156,10 @@ class Registry:
         *,
         rounded: RoundedInfo | None = None,
         rounded_costs: RoundedInfo | None = None,
+        also: Callable[[Any], None] = lambda pipe: None,
     ) -> LoadedInfo:
-        """Put a graph at version 1 under its name, and drop the one that had it, in one MULTI. What was
-        ``rounded`` is a part of the answer.
+        """Put a graph at version 1 under its name, and drop the one that had it, in one MULTI, to which `also` adds.
+        What was ``rounded`` is a part of the answer.
 
         Raises `Cancelled`, `Committed` or `Over` for a command that is decided, version_conflict if `if_match` does not
         hold, worker_unavailable if the blob has expired, `Fenced` if the name is another worker's. A lost race, or a
@@ -178,14 +182,22 @@ class Registry:
                 commit(pipe, self._keys, graph_id, loaded.to_json())
                 if doomed:
                     pipe.unlink(*doomed)
+                also(pipe)
                 pipe.execute()
                 return loaded
         raise Fenced(f"{info.name} keeps changing")
 
-    def remove(self, name: str, job_id: str, worker: str, if_match: IfMatch = None) -> bool:
+    def remove(
+        self,
+        name: str,
+        job_id: str,
+        worker: str,
+        if_match: IfMatch = None,
+        also: Callable[[Any, str, int], None] = lambda pipe, graph_id, version: None,
+    ) -> bool:
         """Take a graph out, in one MULTI with the outcome of the command that does it. False if there is none.
 
-        Raises as `create` does.
+        `also` adds to the MULTI; it is told the graph's id and last version. Raises as `create` does.
         """
         for _ in range(MAX_TRIES):
             with self._redis.pipeline() as pipe, suppress(redis.WatchError):
@@ -193,11 +205,13 @@ class Registry:
                 doomed = self._replaced(pipe, name, old, if_match)
                 if old is None:
                     return False
+                (version,) = watched(pipe, [], ("HGET", self._keys.graph(old), "version"))
                 pipe.multi()
                 pipe.hdel(self._keys.names, name)
                 give(pipe, self._keys, name, None)
                 pipe.unlink(*doomed)
                 commit(pipe, self._keys, job_id, "{}")
+                also(pipe, old, int(version or 0))
                 pipe.execute()
                 return True
         raise Fenced(f"{name} keeps changing")
@@ -319,6 +333,7 @@ def write_info(info: GraphInfo) -> dict[Any, Any]:
 def read_info(name: str, graph_id: str, row: dict[bytes, bytes]) -> GraphInfo:
     moving = {key: row[key.encode()].decode() for key in ("version", "updated_at", "worker", "flow_states", "bytes")}
     moving["device_bytes"] = row.get(b"device_bytes", b"0").decode()
+    moving |= {key: row[key.encode()].decode() for key in SIZES if key.encode() in row}
     info = GraphInfo.model_validate(json.loads(row[b"info"]) | {"name": name} | moving)
     info.generation = generation_of(graph_id)
     return info.model_copy(update={"updated_at": info.updated_at.astimezone(UTC)})

@@ -91,6 +91,44 @@ class Keys:
         """String that expires: the graph's flow states in memory (`service.store.states`)."""
         return f"{self.prefix}states:{graph_id}"
 
+    def feed(self, name: str) -> str:
+        """Stream: the events of a graph's name (`service.store.feed`)."""
+        return f"{self.prefix}feed:{name}"
+
+    def watches(self, name: str) -> str:
+        """Hash: name of a watch -> `WatchArgs` as JSON, of a graph's name."""
+        return f"{self.prefix}watches:{name}"
+
+    def told(self, name: str) -> str:
+        """Hash: what the watches of a graph's name have been told (`service.store.feed.record`)."""
+        return f"{self.prefix}told:{name}"
+
+    @property
+    def webhooks(self) -> str:
+        """Hash: id of a webhook -> `service.store.hooks.record.Webhook` as JSON."""
+        return f"{self.prefix}webhooks"
+
+    @property
+    def courier(self) -> str:
+        """String that expires: the API process that sends to webhooks."""
+        return f"{self.prefix}courier"
+
+    def cursors(self, hook: str) -> str:
+        """Hash: graph name -> the entry of its feed up to which a webhook has read."""
+        return f"{self.prefix}hook-cursors:{hook}"
+
+    def deliveries(self, hook: str) -> str:
+        """Hash: id of an event -> `service.store.hooks.record.Delivery` as JSON, of one webhook."""
+        return f"{self.prefix}hook-deliveries:{hook}"
+
+    def due(self, hook: str) -> str:
+        """Sorted set: id of a pending delivery by the time of its next try."""
+        return f"{self.prefix}hook-due:{hook}"
+
+    def dead(self, hook: str) -> str:
+        """Sorted set: id of a dead delivery by the time when it was given up."""
+        return f"{self.prefix}hook-dead:{hook}"
+
     def blob(self, name: str) -> str:
         """Hash: chunks of one blob, with their count, length and digest."""
         return f"{self.prefix}blob:{name}"

@@ -5,7 +5,7 @@ Appending is the commit of a PATCH; it goes into one MULTI with the version in t
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +16,12 @@ import zstandard
 from pydantic import BaseModel
 
 from gpu_engine.networks.costs import CostChange
+from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys, generation_of
 from service.store.rounded import RoundedInfo
+from service.store.structures import pack_structure, unpack_structure
 from service.store.watched import watched
 
 PAGE = 256
@@ -37,6 +39,30 @@ class BrokenLog(RuntimeError):
     """The log has a gap or an unreadable entry."""
 
 
+class InsertedInfo(BaseModel):
+    """What an update has inserted."""
+
+    vertices: int
+    edges: int
+    first_vertex: int | None = None
+    """The number of the first one, whom the others follow; None where vertices have names, or none was inserted."""
+    first_edge: int | None = None
+
+
+class DeletedInfo(BaseModel):
+    """What an update has deleted."""
+
+    edges: int
+
+
+class SizeInfo(BaseModel):
+    """How large a graph is, which only a change of structure changes."""
+
+    n_vertices: int
+    n_edges: int
+    n_arcs: int
+
+
 class Applied(BaseModel):
     """What a log entry says beside the batch itself: enough to answer the same command once more."""
 
@@ -50,11 +76,15 @@ class Applied(BaseModel):
     unchanged: int
     rounded: RoundedInfo | None = None
     """None: no amount was rounded."""
+    inserted: InsertedInfo | None = None
+    """None: the update was none of structure."""
+    deleted: DeletedInfo | None = None
 
     @property
     def counts(self) -> dict[str, Any]:
         """What the answer to the update says of its rows."""
-        return self.model_dump(include={"applied", "skipped", "unchanged", "rounded"}, exclude_none=True)
+        said = {"applied", "skipped", "unchanged", "rounded", "inserted", "deleted"}
+        return self.model_dump(include=said, exclude_none=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +94,10 @@ class Entry:
     change: Change
     costs: CostChange | None = None
     """Of a graph with costs, where some of them change."""
+    structure: Structure | None = None
+    """What is inserted and deleted, if anything is. The change then has the capacities of inserted edges too."""
+    counts: SizeInfo | None = None
+    """How large the graph is then, if its structure changes."""
 
     def result_json(self, graph_id: str) -> str:
         """The answer to the PATCH, without the flows that it changed."""
@@ -80,16 +114,28 @@ class Log:
         self._redis: Any = client
         self._keys = keys
 
-    def append(self, graph_id: str, epoch: int, entry: Entry, updated_at: float, job_id: str) -> None:
-        """Commit `entry` as the version after the present one, and as the outcome of its command.
+    def append(
+        self,
+        graph_id: str,
+        epoch: int,
+        entry: Entry,
+        updated_at: float,
+        job_id: str,
+        also: Callable[[Any], None] = lambda pipe: None,
+    ) -> None:
+        """Commit `entry` as the version after the present one, and as the outcome of its command; `also` adds to the
+        MULTI.
 
         Raises `Fenced`, `Cancelled`, `Committed` or `Over`, and then nothing is written. After a ConnectionError it is
         not known what was: read the log again. Cost: two round trips.
         """
-        fields: dict[Any, Any] = {
-            "applied": entry.applied.model_dump_json(exclude_none=True),
-            "change": pack_change(entry.change),
-        }
+        fields: dict[Any, Any] = {"applied": entry.applied.model_dump_json(exclude_none=True)}
+        sizes: dict[Any, Any] = {}
+        if entry.structure is None:
+            fields["change"] = pack_change(entry.change)
+        else:  # under another name: a worker that knows nothing of structures must not take it for the whole update
+            fields |= {"values": pack_change(entry.change), "structure": pack_structure(entry.structure)}
+            sizes = {} if entry.counts is None else entry.counts.model_dump()
         if entry.costs is not None:
             fields["costs"] = pack_costs(entry.costs)
         for _ in range(MAX_TRIES):
@@ -98,8 +144,10 @@ class Log:
                     return
                 pipe.multi()
                 pipe.xadd(self._keys.log(graph_id), fields, id=f"{entry.version}-0")
-                pipe.hset(self._keys.graph(graph_id), mapping={"version": entry.version, "updated_at": updated_at})
+                moving = {"version": entry.version, "updated_at": updated_at} | sizes
+                pipe.hset(self._keys.graph(graph_id), mapping=moving)
                 commit(pipe, self._keys, job_id, entry.result_json(graph_id))
+                also(pipe)
                 _execute(pipe)
                 return
         raise Fenced("others keep writing to the graph")
@@ -122,6 +170,17 @@ class Log:
 
     def replay(self, graph_id: str, after: int) -> Iterator[Entry]:
         """Entries after version `after`, in order; raises `BrokenLog` at a gap or an unreadable entry."""
+        for version, fields in self._entries(graph_id, after):
+            yield _read_entry(version, fields)
+
+    def structures(self, graph_id: str, after: int) -> Iterator[Structure]:
+        """The changes of structure after version `after`, in order; raises as `replay`. Nothing else is unpacked."""
+        for version, fields in self._entries(graph_id, after):
+            if b"structure" in fields:
+                yield _read_structure(version, fields[b"structure"])
+
+    def _entries(self, graph_id: str, after: int) -> Iterator[tuple[int, dict[bytes, bytes]]]:
+        """Versions and fields; raises `BrokenLog` at a gap."""
         version = after
         while True:
             page = self._redis.xrange(self._keys.log(graph_id), f"{version + 1}-0", "+", PAGE)
@@ -129,7 +188,7 @@ class Log:
                 if entry_id != b"%d-0" % (version + 1):
                     raise BrokenLog(f"version {version + 1} is missing, {entry_id.decode()} follows")
                 version += 1
-                yield _read_entry(version, fields)
+                yield version, fields
             if len(page) < PAGE:
                 return
 
@@ -147,8 +206,18 @@ def _read_entry(version: int, fields: dict[bytes, bytes]) -> Entry:
     try:
         applied = Applied.model_validate_json(fields[b"applied"])
         costs = unpack_costs(fields[b"costs"]) if b"costs" in fields else None
-        return Entry(version, applied, unpack_change(fields[b"change"], applied.skipped, applied.unchanged), costs)
+        structure = _read_structure(version, fields[b"structure"]) if b"structure" in fields else None
+        packed = fields[b"change"] if structure is None else fields[b"values"]
+        change = unpack_change(packed, applied.skipped, applied.unchanged)
+        return Entry(version, applied, change, costs, structure)
     except (KeyError, ValueError, zstandard.ZstdError) as error:
+        raise BrokenLog(f"version {version} cannot be read: {error}") from error
+
+
+def _read_structure(version: int, data: bytes) -> Structure:
+    try:
+        return unpack_structure(data)
+    except (KeyError, ValueError, OSError, zstandard.ZstdError) as error:
         raise BrokenLog(f"version {version} cannot be read: {error}") from error
 
 

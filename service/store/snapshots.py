@@ -15,11 +15,13 @@ import redis
 import zstandard
 from pydantic import BaseModel, TypeAdapter
 
+from gpu_engine.networks.structure import Structure
 from gpu_engine.types import BoolArray, UnitArray
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.keys import Keys
 from service.store.log import Applied, Fenced
 from service.store.room import Need
+from service.store.structures import pack_structure, unpack_structure
 from service.store.watched import watched
 
 KEEP: Final = 2
@@ -59,6 +61,8 @@ class Capacities(BaseModel):
     closed: BoolArray
     known: list[KnownKey]
     cost: UnitArray | None = None
+    structure: Structure | None = None
+    """All that was inserted and deleted since the graph was loaded; None: nothing."""
 
     @property
     def commit(self) -> str | None:
@@ -169,12 +173,16 @@ def pack_capacities(capacities: Capacities) -> bytes:
     plain = io.BytesIO()
     known = np.frombuffer(KNOWN.dump_json(capacities.known), np.uint8)
     columns: dict[str, Any] = {} if capacities.cost is None else {"cost": capacities.cost}
+    count = "count"
+    if capacities.structure is not None:  # a worker that knows nothing of structures must not read the rest alone
+        columns["structure"] = np.frombuffer(pack_structure(capacities.structure), np.uint8)
+        count = "rows"
+    columns[count] = np.int64(len(capacities.own))
     np.savez(
         plain,
         version=np.int64(capacities.version),
         own=capacities.own,
         closed=np.packbits(capacities.closed),
-        count=np.int64(len(capacities.own)),
         known=known,
         **columns,
     )
@@ -184,7 +192,8 @@ def pack_capacities(capacities: Capacities) -> bytes:
 def unpack_capacities(data: bytes) -> Capacities:
     """The inverse of `pack_capacities`; raises ValueError, KeyError, OSError or ZstdError."""
     with np.load(io.BytesIO(zstandard.ZstdDecompressor().decompress(data)), allow_pickle=False) as arrays:
-        count = int(arrays["count"])
+        changed = "structure" in arrays.files
+        count = int(arrays["rows" if changed else "count"])
         own = arrays["own"]
         closed = np.unpackbits(arrays["closed"], count=count).astype(np.bool_)
         if own.shape != (count,) or own.dtype != np.int64:
@@ -193,4 +202,6 @@ def unpack_capacities(data: bytes) -> Capacities:
         if cost is not None and (cost.shape != (count,) or cost.dtype != np.int64):
             raise ValueError(f"{cost.shape} costs of {cost.dtype} for {count} edges")
         known = KNOWN.validate_json(arrays["known"].tobytes())
-        return Capacities(version=int(arrays["version"]), own=own, closed=closed, known=known, cost=cost)
+        structure = unpack_structure(arrays["structure"].tobytes()) if changed else None
+        version = int(arrays["version"])
+        return Capacities(version=version, own=own, closed=closed, known=known, cost=cost, structure=structure)

@@ -21,8 +21,9 @@ from gpu_engine.networks.units import write_decimal, write_units
 from gpu_engine.paths import Paths
 from gpu_engine.text.names import Names
 from gpu_engine.types import INFINITE, UnitArray
-from service.protocol import CapacitiesArgs, Kind
+from service.protocol import TEXTS, CapacitiesArgs, Kind, WatchArgs
 from service.store.catalogue import GraphInfo
+from service.store.feed.record import Seen
 from service.store.snapshots import SnapshotInfo
 from service.worker.columns import (
     AmountColumn,
@@ -71,13 +72,13 @@ def certificate(network: Network, proof: Certificate) -> dict[str, object]:
 
 
 def cut(network: Network, found: Cut, paid: Terminals, *, packed: bool = False) -> dict[str, object]:
-    """``paid``: the terminals whose caps belong to the cut. All that is paid adds up to the capacity.
+    """``paid``: the terminals whose caps belong to the cut. All that is paid adds up to the value.
 
     ``packed``: the vertices of the source side as bits, and the labels of all, if they have any, in place of two lists.
     """
     edges, vertices = listed(found.edges), network.vertex_labels
     answer: dict[str, object] = {
-        "capacity": amount(network, found.capacity),
+        "value": amount(network, found.value),
         "edges": labels(network.edge_ids, edges),
         "pays": amounts(network, network.capacity, edges),
         "sources": labels(vertices, listed(paid.sources), "sources"),
@@ -101,7 +102,9 @@ def flow(network: Network, units: UnitArray, *, zeros: bool, acyclic: bool) -> d
 
 def flow_by_edge(network: Network, units: UnitArray, *, zeros: bool) -> dict[str, object]:
     rows = each(units) if zeros else where(units, lambda some: some)
-    return {"edges": labels(network.edge_ids, rows), "flow": amounts(network, units, rows)}
+    if zeros and len(network.deleted):
+        rows = listed(network.live(np.arange(network.n_edges)))
+    return {"edges": labels(network.edge_ids, rows), "amount": amounts(network, units, rows)}
 
 
 def paths(network: Network, found: Paths) -> dict[str, object]:
@@ -224,9 +227,11 @@ def solved_state(graph: Graph, solved: Solved, old: SolveReport | None, answer: 
     }
 
 
-def unbounded_state(graph: Graph, solved: Solved) -> dict[str, object]:
-    """A flow state that a PATCH left without a bound: it is not kept, and a question for it is refused."""
-    nothing: dict[str, object] = {"value": None, "mode": "unbounded", "certificate": None, "timings_ms": {}}
+def closed_state(graph: Graph, solved: Solved) -> dict[str, object]:
+    """A flow state that a PATCH left without a bound: it is not kept, and a question for it is refused. A matching is
+    not kept where anything was inserted, and is solved anew when it is asked for."""
+    mode = "dropped" if solved.kind is Kind.MATCHING else "unbounded"
+    nothing: dict[str, object] = {"value": None, "mode": mode, "certificate": None, "timings_ms": {}}
     return _named_state(graph, solved, solved.report) | nothing
 
 
@@ -251,9 +256,10 @@ def _named_state(graph: Graph, solved: Solved, old: SolveReport | None) -> dict[
 def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
     """A page of the edges; in arrays, the names are those by which a load reads them."""
     network = graph.network
-    rows = np.arange(min(page.offset, network.n_edges), min(page.offset + page.limit, network.n_edges))
+    last = min(page.offset + page.limit, network.n_edges)
+    rows = network.live(np.arange(min(page.offset, last), last))
     own, listing = graph.table.own(rows), listed(rows)
-    unlimited = {} if page.encoding == "json" else {"unlimited": FlagColumn(own == INFINITE)}
+    unlimited = {} if page.encoding in TEXTS else {"unlimited": FlagColumn(own == INFINITE)}
     page_of: dict[str, object] = {
         "version": graph.version,
         "edge_ids": labels(network.edge_ids, listing),
@@ -263,11 +269,11 @@ def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
         **unlimited,
         "closed": FlagColumn(graph.table.closed[rows]),
         "undirected": FlagColumn(network.is_undirected(rows)),
-        "next": int(rows[-1]) + 1 if len(rows) and rows[-1] + 1 < network.n_edges else None,
+        "next": last if last < network.n_edges else None,
     }
     if graph.costs is not None:
         page_of["cost"] = decimals(graph.costs.cost[rows], graph.costs.decimals)
-        if page.encoding != "json":
+        if page.encoding not in TEXTS:
             page_of["cost_decimals"] = graph.costs.decimals
     return page_of
 
@@ -283,7 +289,7 @@ def graph_info(graph: Graph, worker: str, created_at: float) -> GraphInfo:
         version=graph.version,
         generation=graph.generation,
         n_vertices=network.n_vertices,
-        n_edges=network.n_edges,
+        n_edges=network.n_live_edges,
         n_arcs=network.n_arcs,
         decimals=network.decimals,
         cost_decimals=None if graph.costs is None else graph.costs.decimals,
@@ -305,3 +311,9 @@ def iso(seconds: float) -> str:
 
 def rounded(timings_ms: Mapping[str, float]) -> dict[str, float]:
     return {name: round(ms, 3) for name, ms in timings_ms.items()}
+
+
+def watch(graph: Graph, args: WatchArgs, seen: Seen) -> dict[str, object]:
+    """A watch, and what it sees now."""
+    told = {"version": graph.version, "generation": graph.generation, "value": Raw(seen.value or "null")}
+    return {"graph": graph.name} | args.model_dump(exclude_none=True) | told | {"error": seen.error}

@@ -13,10 +13,13 @@ from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, EngineError, TimedOut, Unbounded
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, on_cuda
 from gpu_engine.networks.costs import CostTable
+from gpu_engine.networks.growing import grow, growing_bytes
 from gpu_engine.networks.network import Network
+from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable, Change
 from service.protocol import Kind
+from service.store.feed.writing import Feed
 from service.store.keys import generation_of
 from service.store.log import Applied
 from service.store.snapshots import KnownKey
@@ -104,6 +107,10 @@ class Graph:
     """Flow states it had before it was restored and does not have yet, the most recently used last."""
     noted: tuple[bytes, ...] = ()
     """Keys of the flow states that the catalogue has been told of."""
+    pinned: frozenset[bytes] = frozenset()
+    """Keys of the flow states that watches keep: they stand beside those of questions, and give way to none."""
+    feed: Feed | None = None
+    """Its watches, and what they have been told; None: not read yet."""
     sides: Terminals | None = None
     """The terminals of a matching, once one was asked for: they do not depend on capacities."""
 
@@ -116,7 +123,14 @@ class Graph:
     def noteworthy(self) -> list[Noted]:
         """The flow states it has, or had before it was restored, the most recently used last."""
         missing = [noted for noted in self.to_reopen if noted.terminals.key not in self.states]
-        return [*missing, *(Noted(state.kind, state.terminals) for state in list(self.states.values()))][-MAX_STATES:]
+        return [*missing, *(Noted(state.kind, state.terminals) for state in list(self.states.values()))][
+            -self.most_states :
+        ]
+
+    @property
+    def most_states(self) -> int:
+        """Flow states that may be kept: those of questions, and those of watches."""
+        return MAX_STATES + len(self.pinned)
 
     @property
     def footprint(self) -> Footprint:
@@ -130,15 +144,17 @@ class Graph:
         if solved is None:
             solved = Solved(self.engine.open(terminals), terminals)
             self.states[terminals.key] = solved
-            while len(self.states) > MAX_STATES:
+            while sum(key not in self.pinned for key in self.states) > MAX_STATES:
                 self.close_oldest()
         self.states.move_to_end(terminals.key)
         solved.kind = kind
         return solved
 
     def close_oldest(self, but: Solved | None = None) -> bool:
-        """Forget the flow state that was not asked for the longest; False if there is none other than ``but``."""
-        oldest = next((solved for solved in self.states.values() if solved is not but), None)
+        """Forget the flow state that was not asked for the longest, unless a watch keeps it; False if there is none
+        other than ``but``."""
+        loose = (solved for key, solved in self.states.items() if key not in self.pinned)
+        oldest = next((solved for solved in loose if solved is not but), None)
         if oldest is not None:
             self.close(oldest)
         return oldest is not None
@@ -172,6 +188,32 @@ class Graph:
                 unbounded.append(solved)
                 self.close(solved)
         return unbounded
+
+    def restructure(self, structure: Structure, change: Change, room: Room) -> list[Solved]:
+        """Insert and delete what a checked batch says, and give the edges their capacities.
+
+        Flow states stay as for `update`, but for matchings where anything is inserted: their terminals are all
+        vertices with edges. Returns those that were closed. Raises `CapacityOverflow`, `TooLarge` or `OutOfMemory`
+        before anything changes. O(n + m) for each state where anything is inserted.
+        """
+        dropped: list[Solved] = []
+        if structure.grows:
+            room(Footprint(growing_bytes(self.network, structure)))
+            growth = grow(self.network, structure)
+            growth.network.check_update(change.rows, change.effective)
+            self.sides = None
+            dropped = [solved for solved in self.states.values() if solved.kind is Kind.MATCHING]
+            for solved in dropped:
+                self.close(solved)
+            self.engine.grow(growth)
+            self.network = growth.network
+            self.table.grow(self.network)
+            if self.costs is not None and structure.cost is not None:
+                self.costs.grow(self.network, structure.cost)
+        unbounded = self.update(change)
+        self.network.mark(structure.deleted, structure.revived)
+        self.table.forget_ends()
+        return dropped + unbounded
 
     def remember(self, version: int, applied: Applied) -> None:
         self.known[applied.key] = KnownKey(version=version, applied=applied)

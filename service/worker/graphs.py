@@ -4,22 +4,27 @@ A command may be run twice: a load, a PATCH and a delete leave their result as t
 and one that has it is not run again; all others change nothing that counts.
 """
 
+import os
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import redis
 import structlog
 
 from gpu_engine.errors import OutOfMemory
 from gpu_engine.footprint import Footprint
+from gpu_engine.networks.restructure import Limits
 from service.protocol import Envelope, Kind
 from service.settings import Settings
 from service.store.blobs import Blobs
+from service.store.feed.writing import Feeds
 from service.store.jobs.record import Result
 from service.store.keys import Keys
 from service.store.log import Fenced, Log
 from service.store.ownership import Ownership
 from service.store.snapshots import Snapshots
+from service.store.written import wait_written
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.counters import Counters
@@ -30,17 +35,25 @@ from service.worker.metrics import Residency, WorkerMetrics
 from service.worker.past import Past
 from service.worker.patching import Patcher, capacity_change, cost_change
 from service.worker.questions.capacities import CapacitiesPage
+from service.worker.questions.capacity_expansion import CapacityExpansion
+from service.worker.questions.closure_study import ClosureStudy
+from service.worker.questions.cut_trees import CutTrees
 from service.worker.questions.dry_run import DryRun
 from service.worker.questions.export import Export
 from service.worker.questions.matching import Matching
 from service.worker.questions.max_flow import MaxFlow
 from service.worker.questions.min_cost_flow import MinCostFlow
+from service.worker.questions.pairs import Pairs
+from service.worker.questions.parametric import Parametric
+from service.worker.questions.supposed import Supposer
 from service.worker.questions.what_if import WhatIf
 from service.worker.reopening import Reopener
 from service.worker.running.results import Results
+from service.worker.running.rows import RowRunner
 from service.worker.running.task import Rest, Task
 from service.worker.saving import Defer, Saver
 from service.worker.solving import Solver
+from service.worker.watching import Watcher
 from service.worker.written import written
 
 Run = Callable[[Task], Result | Rest]
@@ -72,28 +85,53 @@ class Graphs:
         self._results = Results(client, keys, settings.job_ttl_s)
         self._reopener = Reopener(self._copies, self._counters, defer, is_wanted)
         solver = Solver(self._copies, self._counters, metrics)
-        loader = Loader(client, keys, settings, self._copies)
+        feeds = Feeds(client, keys, settings.event_history)
+        self._watcher = Watcher(
+            feeds,
+            self._copies,
+            solver,
+            self._counters,
+            defer,
+            settings.max_watches,
+            partial(wait_written, client, keys),
+        )
+        loader = Loader(client, keys, settings, self._copies, feeds, self._watcher)
         past = Past(
             self._copies, Blobs(client, keys), Log(client, keys), Snapshots(client, keys), settings.max_patch_rows
         )
-        patcher = Patcher(client, keys, self._copies, solver, self._saver, self._results, self._counters, metrics, past)
+        limits = Limits(settings.max_vertices, settings.max_edges)
+        kept = self._copies, solver, self._saver, self._results, self._counters, metrics
+        patcher = Patcher(client, keys, *kept, past, limits, feeds, self._watcher)
         max_flow = MaxFlow(self._copies, solver, self._results)
+        row_threads = min(settings.row_threads, len(os.sched_getaffinity(0)))
+        supposer = Supposer(self._copies, solver, row_threads)
+        runner = RowRunner(self._results)
+        cut_trees = CutTrees(self._copies, solver, self._results)
         self._runs: Mapping[Kind, Run] = {
             Kind.LOAD: loader.load,
             Kind.DELETE: loader.delete,
             Kind.PATCH: patcher.patch,
             Kind.PATCH_COSTS: patcher.patch_costs,
+            Kind.PATCH_EDGES: patcher.patch_edges,
             Kind.RESTORE: patcher.restore,
             Kind.DRY_RUN: DryRun(self._copies, solver, self._results, capacity_change),
             Kind.DRY_RUN_COSTS: DryRun(self._copies, solver, self._results, cost_change),
             Kind.MAX_FLOW: max_flow,
             Kind.MIN_CUT: max_flow,
-            Kind.WHAT_IF: WhatIf(self._copies, solver, self._results, max_flow),
+            Kind.WHAT_IF: WhatIf(self._copies, solver, supposer, runner, max_flow),
+            Kind.CLOSURE_STUDY: ClosureStudy(self._copies, solver, supposer, runner),
+            Kind.PAIRS: Pairs(self._copies, solver, runner, max_flow, row_threads),
+            Kind.GOMORY_HU_TREE: cut_trees.tree,
+            Kind.GLOBAL_MIN_CUT: cut_trees.global_cut,
+            Kind.PARAMETRIC: Parametric(self._copies, solver, self._results),
+            Kind.CAPACITY_EXPANSION: CapacityExpansion(self._copies, solver, self._results),
             Kind.MATCHING: Matching(self._copies, solver, self._results),
             Kind.MIN_COST_FLOW: MinCostFlow(self._copies, solver, self._results),
             Kind.CAPACITIES: CapacitiesPage(self._copies, self._results),
             Kind.EXPORT: Export(self._copies, self._results, past),
             Kind.SNAPSHOT: self._snapshot,
+            Kind.WATCH: self._watcher.put,
+            Kind.UNWATCH: self._watcher.drop,
         }
 
     def handle(self, task: Task) -> Result | Rest:
@@ -146,7 +184,7 @@ class Graphs:
         """Bring a graph into memory, outside of any command; its flow states follow. Raises as `Copies.ensure`, and
         `OutOfMemory` where it would displace others and is not to."""
         with self.residents.at_work(name, displaces=displaces):
-            self._copies.ensure(name)
+            self._watcher.try_to_catch_up(self._copies.ensure(name))
         self._reopener.begin(name)
 
     def expect(self, name: str) -> None:
@@ -156,6 +194,7 @@ class Graphs:
     def stop(self) -> None:
         """Let go of what is solved in the background, as the worker ends. From any thread."""
         self._reopener.stop()
+        self._watcher.stop()
 
     def hand_back(self, name: str, home: str) -> None:
         """Let the worker that a graph was taken from have it again, unless somebody asks for it just now."""
@@ -184,6 +223,7 @@ class Graphs:
             if graph.name in owned:
                 self._saver.save_soon(graph)
                 self._copies.note_if_changed(graph)
+                self._watcher.look_after(graph)
             else:
                 self.residents.drop(graph.name)
         self._copies.forget_notes(but=owned)

@@ -14,6 +14,7 @@ from service.protocol import Command, DeleteArgs, Envelope, LoadArgs
 from service.settings import Settings
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.catalogue import check_version
+from service.store.feed.writing import Feeds
 from service.store.jobs.outcomes import Committed
 from service.store.jobs.record import Result
 from service.store.keys import Keys, generation_of
@@ -24,6 +25,7 @@ from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.graph import Graph, least_footprint
 from service.worker.running.task import Task
+from service.worker.watching import Watcher
 
 
 class Loader:
@@ -32,13 +34,23 @@ class Loader:
     A command leaves its result as its outcome as it commits, and is not run again then.
     """
 
-    def __init__(self, client: redis.Redis, keys: Keys, settings: Settings, copies: Copies) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        keys: Keys,
+        settings: Settings,
+        copies: Copies,
+        feeds: Feeds,
+        watcher: Watcher,
+    ) -> None:
         self._redis = client
         self._keys = keys
         self._settings = settings
         self._copies = copies
         self._residents = copies.residents
         self._blobs = Blobs(client, keys)
+        self._feeds = feeds
+        self._watcher = watcher
 
     def load(self, task: Task) -> Result:
         """Build the network, then put it under its name."""
@@ -54,6 +66,7 @@ class Loader:
         task.at("storing")
         loaded = self._create(graph, command, args, edges)
         self._residents.keep(graph)
+        self._watcher.try_to_catch_up(graph)
         wait_written(self._redis, self._keys)
         return loaded
 
@@ -68,6 +81,7 @@ class Loader:
                 args.if_match,
                 rounded=RoundedInfo.of(edges.rounded),
                 rounded_costs=RoundedInfo.of(edges.rounded_costs),
+                also=partial(self._feeds.loaded, name=graph.name, graph_id=graph.graph_id),
             )
         except Committed as done:
             return Result.of_commit(done.result)
@@ -98,7 +112,8 @@ class Loader:
         """Forget the graph, its log and its snapshots."""
         command, args = task.command, DeleteArgs.model_validate(task.command.args)
         self._copies.find(command.graph)
-        if not self._copies.registry.remove(command.graph, command.id, self._copies.worker, args.if_match):
+        also = partial(self._feeds.deleted, name=command.graph)
+        if not self._copies.registry.remove(command.graph, command.id, self._copies.worker, args.if_match, also):
             raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")
         self._residents.drop(command.graph)
         wait_written(self._redis, self._keys)

@@ -1,20 +1,22 @@
 """What a graph was at an earlier version, as far as its snapshots and its log reach."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
 import numpy as np
 
 from gpu_engine.footprint import Footprint
 from gpu_engine.formats import unpack
 from gpu_engine.networks.costs import CostChange
+from gpu_engine.networks.growing import with_zeros
+from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
 from gpu_engine.types import BoolArray, UnitArray
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.log import BrokenLog, Entry, Log
-from service.store.snapshots import SnapshotInfo, Snapshots
+from service.store.snapshots import Capacities, SnapshotInfo, Snapshots
 from service.worker.copies import Copies
 from service.worker.graph import Graph
 from service.worker.restore import FIRST_VERSION
@@ -27,18 +29,42 @@ COST_BYTES: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Own capacities int64[m], which edges were closed, bool[m], and costs int64[m] if there were any."""
+    """Own capacities int64[m], which edges were closed, bool[m], and costs int64[m] if there were any.
+
+    All have the rows that the graph has now: an edge that was inserted later was not there, as one that was deleted."""
 
     own: UnitArray
     closed: BoolArray
     cost: UnitArray | None
+    there: BoolArray
+    """bool[m]: edges that there were."""
+    n_vertices: int
+    """How many vertices there were, the first ones of those of now."""
 
-    def follow(self, entry: Entry) -> None:
-        """Do what an update did."""
-        change, costs = entry.change, entry.costs
+    @classmethod
+    def of(cls, n_edges: int, read: Capacities, loaded: tuple[int, int]) -> Self:
+        """Of a snapshot of a graph that was ``loaded`` with so many vertices and edges, and has so many edges now."""
+        more, structure = n_edges - len(read.own), read.structure or Structure()
+        there = with_zeros(np.ones(len(read.own), np.bool_), more)
+        there[structure.deleted] = False
+        cost = None if read.cost is None else with_zeros(read.cost.copy(), more)
+        own, closed = with_zeros(read.own.copy(), more), with_zeros(read.closed.copy(), more)
+        return cls(own, closed, cost, there, loaded[0] + structure.n_vertices)
+
+    def follow(self, entry: Entry) -> Self:
+        """Do what an update did, and be what there was then."""
+        change, costs, structure = entry.change, entry.costs, entry.structure
         self.own[change.rows], self.closed[change.rows] = change.own, change.closed
         if costs is not None and self.cost is not None:
             self.cost[costs.rows] = costs.cost
+        if structure is None:
+            return self
+        rows = change.rows[len(change.rows) - structure.n_edges :]
+        self.there[rows] = self.there[structure.revived] = True
+        self.there[structure.deleted] = False
+        if structure.cost is not None and self.cost is not None:
+            self.cost[rows] = structure.cost
+        return replace(self, n_vertices=self.n_vertices + structure.n_vertices)
 
 
 class Past:
@@ -51,17 +77,23 @@ class Past:
         self._snapshots = snapshots
         self._max_rows = max_rows
 
-    def change_to(self, graph: Graph, version: int) -> tuple[Change, CostChange | None]:
-        """What makes the graph have the capacities, the closed edges and the costs that it had at that version. O(m).
+    def change_to(self, graph: Graph, version: int) -> tuple[Change, CostChange | None, Structure | None]:
+        """What makes the graph have the edges, the capacities, the closed edges and the costs that it had at that
+        version. Vertices that were inserted since stay, without edges. O(m).
 
         Raises version_unavailable, or too_large where more edges differ than one update may change.
         """
         n_edges = graph.network.n_edges
         then = self.values_at(graph, version)
         differs = (then.own != graph.table.own(np.arange(n_edges))) | (then.closed != graph.table.closed)
+        there = np.ones(n_edges, np.bool_)
+        there[np.flatnonzero(graph.network.deleted)] = False
+        deleted, revived = np.flatnonzero(there & ~then.there), np.flatnonzero(then.there & ~there)
+        differs[deleted] = differs[revived] = True
+        then.own[~then.there], then.closed[~then.there] = 0, False
         rows, costs = np.flatnonzero(differs), None
         if graph.costs is not None and then.cost is not None:
-            costly = np.flatnonzero(then.cost != graph.costs.cost)
+            costly = np.flatnonzero((then.cost != graph.costs.cost) & then.there)
             costs = CostChange(costly, then.cost[costly]) if len(costly) else None
             differs[costly] = True
         n_differ = int(differs.sum())
@@ -69,7 +101,9 @@ class Past:
             raise ServiceError(
                 "too_large", f"{n_differ} edges differ; an update changes {self._max_rows} at most (max_patch_rows)"
             )
-        return Change(rows, then.own[rows], then.closed[rows], unchanged=n_edges - n_differ), costs
+        unchanged = int((there | then.there).sum()) - n_differ
+        structure = Structure(deleted=deleted, revived=revived) if len(deleted) or len(revived) else None
+        return Change(rows, then.own[rows], then.closed[rows], unchanged=unchanged), costs, structure
 
     def values_at(self, graph: Graph, version: int) -> Values:
         """The capacities, the closed edges and the costs that the graph had at that version. O(m).
@@ -97,10 +131,12 @@ class Past:
 
     def _replayed(self, graph: Graph, snapshot: SnapshotInfo | None, version: int) -> Values:
         """Raises `BrokenBlob` or `BrokenLog` if this way does not lead there."""
-        values = self._loaded(graph) if snapshot is None else self._read(snapshot)
+        n_edges, loaded = graph.network.n_edges, graph.network.loaded
+        read = self._loaded(graph) if snapshot is None else self._snapshots.read(snapshot)
+        values = Values.of(n_edges, read, loaded)
         at = FIRST_VERSION if snapshot is None else snapshot.version
         for entry in self._entries(graph, at, version):
-            values.follow(entry)
+            values = values.follow(entry)
         return values
 
     def _entries(self, graph: Graph, at: int, version: int) -> Iterator[Entry]:
@@ -114,14 +150,11 @@ class Past:
                 return
         raise BrokenLog(f"the log ends at version {at}")
 
-    def _loaded(self, graph: Graph) -> Values:
+    def _loaded(self, graph: Graph) -> Capacities:
         held = self._copies.find(graph.name).held
         if held is None or held.graph_id != graph.graph_id:
             raise BrokenBlob("the graph has been replaced")
         edges = unpack(self._blobs.get(held.base))
         closed = np.zeros(edges.n_edges, np.bool_) if edges.closed is None else edges.closed.copy()
-        return Values(edges.capacity.copy(), closed, None if edges.cost is None else edges.cost.copy())
-
-    def _read(self, snapshot: SnapshotInfo) -> Values:
-        read = self._snapshots.read(snapshot)
-        return Values(read.own.copy(), read.closed.copy(), None if read.cost is None else read.cost.copy())
+        own = np.array(edges.capacity, np.int64)
+        return Capacities(version=FIRST_VERSION, own=own, closed=closed, known=[], cost=edges.cost)

@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,14 +13,17 @@ import structlog
 from gpu_engine.engine import Control
 from gpu_engine.errors import EngineError
 from gpu_engine.networks.costs import CostChange, costs_of
+from gpu_engine.networks.restructure import Limits
+from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
 from service.errors import ServiceError
 from service.packed import unpacked
-from service.protocol import Command, Envelope, PatchArgs, RestoreArgs
+from service.protocol import Command, EdgesArgs, Envelope, PatchArgs, RestoreArgs
 from service.store.catalogue import check_version
+from service.store.feed.writing import Feeds
 from service.store.jobs.record import Result
 from service.store.keys import Keys
-from service.store.log import Applied, Entry, Fenced, Log
+from service.store.log import Applied, DeletedInfo, Entry, Fenced, Log
 from service.store.rounded import RoundedInfo
 from service.store.written import wait_written
 from service.worker import answers
@@ -32,14 +36,25 @@ from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.saving import Saver
 from service.worker.solving import Solver
+from service.worker.structure import inserted, size, structure_change
+from service.worker.watching import Watcher
 from service.worker.written import written
+
+UpdateArgs: TypeAlias = PatchArgs | RestoreArgs | EdgesArgs
 
 MAX_TRIES: Final = 10
 """How often a commit is tried while others write to the graph."""
 
-Changes: TypeAlias = tuple[Change, CostChange | None]
+
+class Changes(NamedTuple):
+    """What an update changes."""
+
+    change: Change
+    costs: CostChange | None = None
+    structure: Structure | None = None
+
+
 ChangesOf: TypeAlias = Callable[[Graph], Changes]
-"""What an update changes: capacities, and costs."""
 
 NO_ROWS: Final = np.empty(0, np.int64)
 
@@ -54,7 +69,7 @@ class Committed(NamedTuple):
     timings_ms: dict[str, float]
     """By step; empty if it was in the log before."""
     unbounded: list[Solved]
-    """Flow states that it left without a bound, and that were closed."""
+    """Flow states that it left without a bound or a meaning, and that were closed."""
 
 
 class Patcher:
@@ -71,6 +86,9 @@ class Patcher:
         counters: Counters,
         metrics: WorkerMetrics,
         past: Past,
+        limits: Limits,
+        feeds: Feeds,
+        watcher: Watcher,
     ) -> None:
         self._redis = client
         self._keys = keys
@@ -82,6 +100,9 @@ class Patcher:
         self._counters = counters
         self._metrics = metrics
         self._past = past
+        self._limits = limits
+        self._feeds = feeds
+        self._watcher = watcher
         self._log = Log(client, keys)
 
     def patch(self, task: Task) -> Result:
@@ -97,13 +118,19 @@ class Patcher:
     def restore(self, task: Task) -> Result:
         """Commit what leads back to an earlier version; all else is as for `patch`."""
         args = RestoreArgs.model_validate(task.command.args)
-        return self._update(task, args, lambda graph: self._past.change_to(graph, args.version))
+        return self._update(task, args, lambda graph: Changes(*self._past.change_to(graph, args.version)))
 
-    def _update(self, task: Task, args: PatchArgs | RestoreArgs, change_of: ChangesOf) -> Result:
+    def patch_edges(self, task: Task) -> Result:
+        """Commit a batch that inserts and deletes; all else is as for `patch`."""
+        args = EdgesArgs.model_validate(task.command.args)
+        return self._update(task, args, lambda graph: Changes(*structure_change(graph, args, self._limits)))
+
+    def _update(self, task: Task, args: UpdateArgs, change_of: ChangesOf) -> Result:
         began, command = time.perf_counter(), task.command
         for tries_left in reversed(range(MAX_TRIES)):
             graph = self._copies.ensure(command.graph)
             try:
+                self._watcher.catch_up(graph)
                 version, applied, timings_ms, unbounded = self._commit(graph, command, args, change_of)
                 generation = graph.generation
                 break
@@ -113,23 +140,24 @@ class Patcher:
                 if not tries_left:
                     raise
             except (EngineError, ServiceError):
-                raise  # refused before anything changed
+                raise  # refused before anything changed, or cancelled
             except Exception:
                 self._residents.drop(command.graph)  # half of the change may be in it
                 raise
         solving_since = time.perf_counter()
         # An answer given again, after later updates, says nothing of flows: they are at another version.
         wanted = args.solve == "all" and graph.version == version
-        shown = [answers.unbounded_state(graph, solved) for solved in unbounded] if wanted else []
+        shown = [answers.closed_state(graph, solved) for solved in unbounded] if wanted else []
         shown += self._solve_all(graph, task.control) if wanted else []
-        ended = time.perf_counter()
-        timings_ms |= {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
+        timings_ms["solve"] = 1e3 * (time.perf_counter() - solving_since)
+        self._watcher.try_to_catch_up(graph)
+        timings_ms["total"] = 1e3 * (time.perf_counter() - began)
         wait_written(self._redis, self._keys)
         flows = {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
         answer = {"version": version, "generation": generation} | applied.counts | flows
-        return written(self._results, answer, Envelope(version=version, generation=generation))
+        return written(self._results, answer, Envelope(version=version, generation=generation), None, args.encoding)
 
-    def _commit(self, graph: Graph, command: Command, args: PatchArgs | RestoreArgs, change_of: ChangesOf) -> Committed:
+    def _commit(self, graph: Graph, command: Command, args: UpdateArgs, change_of: ChangesOf) -> Committed:
         """See to it that the command is in the log. All or nothing."""
         key = command.idempotency_key or command.id
         known = graph.known.get(key)
@@ -139,30 +167,34 @@ class Patcher:
             return Committed(known.version, known.applied, {}, [])
         check_version(command.graph, graph.version, args.if_match, graph.generation)
         began = time.perf_counter()
-        change, costs = change_of(graph)
+        change, costs, structure = change_of(graph)
         rows = change.rows if costs is None else np.union1d(change.rows, costs.rows)
         applied = Applied(
             key=key,
             commit=uuid.uuid4().hex,
             digest=command.body_digest,
-            applied=len(rows),
+            applied=len(rows) + (0 if structure is None else structure.n_vertices),
             skipped=change.skipped,
             unchanged=change.unchanged,
             rounded=RoundedInfo.of(change.rounded if costs is None else costs.rounded),
+            inserted=None if structure is None else inserted(graph, structure),
+            deleted=None if structure is None else DeletedInfo(edges=len(structure.deleted)),
         )
-        unbounded = graph.update(change)  # refuses before it changes anything
+        unbounded = self._apply(graph, change, structure)  # refuses before it changes anything
         if costs is not None:
             costs_of(graph.costs).apply(costs)
         applied_at = time.perf_counter()
-        entry = Entry(graph.version + 1, applied, change, costs)
+        counts = None if structure is None else size(graph)
+        entry = Entry(graph.version + 1, applied, change, costs, structure, counts)
+        announce = partial(self._feeds.announce, name=graph.name, graph_id=graph.graph_id, version=entry.version)
         try:
-            self._log.append(graph.graph_id, graph.epoch, entry, time.time(), command.id)
+            self._log.append(graph.graph_id, graph.epoch, entry, time.time(), command.id, announce)
         except BaseException:
             self._residents.drop(graph.name)  # it has the change, and whether the log has it is not known
             raise
         logged_at = time.perf_counter()
         self._metrics.appended(logged_at - applied_at)
-        if costs is not None and not len(change.rows):
+        if (costs is not None or structure is not None) and not len(change.rows):
             graph.carry_proofs(entry.version)
         graph.version = entry.version
         graph.remember(entry.version, applied)
@@ -170,6 +202,16 @@ class Patcher:
         self._saver.save_soon(graph)
         timings_ms = {"apply": 1e3 * (applied_at - began), "log": 1e3 * (logged_at - applied_at)}
         return Committed(entry.version, applied, timings_ms, unbounded)
+
+    def _apply(self, graph: Graph, change: Change, structure: Structure | None) -> list[Solved]:
+        """Bring the copy in memory to the next version; returns the flow states that it had to close."""
+        if structure is None:
+            return graph.update(change)
+        try:
+            return graph.restructure(structure, change, partial(self._residents.take, graph.name))
+        except BaseException:
+            self._residents.drop(graph.name)  # it may have grown already
+            raise
 
     def _solve_all(self, graph: Graph, control: Control) -> list[dict[str, object]]:
         """Solve every flow state of the graph again, the most recently used first. Returns what is answered of each."""
@@ -189,11 +231,11 @@ class Patcher:
 def capacity_change(graph: Graph, args: PatchArgs) -> Changes:
     """What a batch of capacities changes. Raises as `CapacityTable.resolve`; nothing changes yet."""
     batch = [unpacked(operation) for operation in args.batch]
-    return graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding), None
+    return Changes(graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding))
 
 
 def cost_change(graph: Graph, args: PatchArgs) -> Changes:
     """What a batch of costs changes. Raises as `CostTable.resolve`; nothing changes yet."""
     batch = [unpacked(operation) for operation in args.batch]
     costs = costs_of(graph.costs).resolve(graph.table, batch, on_missing=args.on_missing, rounding=args.rounding)
-    return Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), costs.skipped, costs.unchanged), costs
+    return Changes(Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), costs.skipped, costs.unchanged), costs)

@@ -19,7 +19,7 @@ from service.protocol import Kind
 from service.store.states import Noted
 from service.worker.copies import Copies
 from service.worker.counters import Counters
-from service.worker.graph import MAX_STATES, Graph
+from service.worker.graph import Graph
 from service.worker.running.costs import PER_ARC_S
 from service.worker.saving import Defer
 
@@ -128,7 +128,7 @@ class Reopener:
     def _reopen(self, graph: Graph, noted: Noted, control: Control) -> None:
         """Open and solve one flow state. It goes before the others in order of use: those were asked for since."""
         key = noted.terminals.key
-        if key in graph.states or len(graph.states) >= MAX_STATES:
+        if key in graph.states or len(graph.states) >= graph.most_states:
             return
         noted.terminals.check(graph.network.n_vertices)
         solved = graph.open(noted.terminals, noted.kind)

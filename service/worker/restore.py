@@ -10,6 +10,7 @@ from gpu_engine.formats import unpack
 from gpu_engine.networks.costs import CostChange, CostTable
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
+from gpu_engine.networks.structure import Structure, with_inserted
 from gpu_engine.networks.updates import CapacityTable, Change
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
@@ -76,18 +77,23 @@ class Restorer:
 
     def _restore_from(self, name: str, held: Held, snapshot: SnapshotInfo | None, noted: list[Noted]) -> Graph:
         capacities = None if snapshot is None else self._snapshots.read(snapshot)
+        version, known = (FIRST_VERSION, []) if capacities is None else (capacities.version, capacities.known)
         edges = unpack(self._blobs.get(held.base))
+        loaded = edges.n_vertices, edges.n_edges
+        edges = with_inserted(edges, self._structures(held.graph_id, capacities, version))
         network = self._build(edges)
+        network.loaded = loaded
         table, costs = CapacityTable(network, edges), CostTable.of(network, edges)
         del edges
-        version = FIRST_VERSION
-        known = []
         if capacities is not None:
             _adopt(network, table, costs, capacities)
-            version, known = capacities.version, capacities.known
         start = version
         graph_known = [(entry.version, entry.applied) for entry in known]
         for entry in self._log.replay(held.graph_id, version):
+            if len(entry.change.rows) and entry.change.rows[-1] >= network.n_edges:
+                raise BrokenLog("the log has gone on meanwhile")
+            if entry.structure is not None:
+                network.mark(entry.structure.deleted, entry.structure.revived)
             _replay(network, table, entry.change)
             _replay_costs(costs, entry.costs)
             graph_known.append((entry.version, entry.applied))
@@ -111,6 +117,12 @@ class Restorer:
             graph.remember(known_version, applied)
         return graph
 
+    def _structures(self, graph_id: str, capacities: Capacities | None, version: int) -> list[Structure]:
+        """What was inserted since the graph was loaded: what the snapshot of this version has of it, and the log after
+        it. All edges have their rows before the first update is replayed."""
+        saved = [] if capacities is None or capacities.structure is None else [capacities.structure]
+        return [*saved, *self._log.structures(graph_id, version)]
+
     def _note(self, name: str, failures: list[str]) -> None:
         self.notes.pop(name, None)
         if failures:
@@ -119,13 +131,17 @@ class Restorer:
 
 def _adopt(network: Network, table: CapacityTable, costs: CostTable | None, capacities: Capacities) -> None:
     """Bring a network as loaded to a snapshot's capacities and costs."""
-    if len(capacities.own) != network.n_edges:
-        raise BrokenSnapshot(f"the snapshot has {len(capacities.own)} edges, the graph {network.n_edges}")
+    n_edges = network.loaded[1] + (0 if capacities.structure is None else capacities.structure.n_edges)
+    if len(capacities.own) != n_edges:
+        raise BrokenSnapshot(f"the snapshot has {len(capacities.own)} edges, the graph {n_edges}")
+    if capacities.structure is not None:
+        network.mark(capacities.structure.deleted, capacities.structure.revived)
     if (costs is None) != (capacities.cost is None):
         raise BrokenSnapshot("either the snapshot has costs or the graph, and not both")
     if costs is not None and capacities.cost is not None:
-        costs.cost[:] = capacities.cost
-    changed = ((capacities.own != network.capacity) | capacities.closed | table.closed).nonzero()[0]
+        costs.cost[:n_edges] = capacities.cost
+    before = capacities.own != network.capacity[:n_edges]
+    changed = (before | capacities.closed | table.closed[:n_edges]).nonzero()[0]
     _replay(network, table, Change(changed, capacities.own[changed], capacities.closed[changed]))
 
 

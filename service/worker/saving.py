@@ -7,6 +7,7 @@ from typing import Final
 import redis
 import structlog
 
+from gpu_engine.networks.structure import since_load
 from service.errors import ServiceError
 from service.protocol import Kind
 from service.settings import Settings
@@ -96,6 +97,7 @@ class Saver:
             closed=graph.table.closed.copy(),
             known=list(graph.known.values()),
             cost=None if graph.costs is None else graph.costs.cost,
+            structure=since_load(graph.network, None if graph.costs is None else graph.costs.cost),
         )
         info = self._snapshots.write(graph.name, graph.graph_id, graph.epoch, capacities)
         graph.unsaved, graph.saved_at = 0, time.monotonic()

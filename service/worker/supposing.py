@@ -1,6 +1,6 @@
 """What a graph would be: changes tried on a fork of one of its flow states, which nobody else sees."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
@@ -9,6 +9,7 @@ from gpu_engine.engine import Fork
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import Change
+from gpu_engine.trials import Trials
 from service.worker.graph import Graph, Solved
 
 
@@ -27,6 +28,10 @@ class Supposition:
         network = fork.engine.network
         table = graph.table.fork(network)
         return cls(Graph(name, graph.graph_id, graph.epoch, graph.version, network, fork.engine, table), fork)
+
+    def trials(self, count: int) -> Sequence[Trials]:
+        """The state for small changes, with working memory for so many threads; none if it cannot be tried on."""
+        return self._fork.trials(count)
 
     @contextmanager
     def under(self, change: Change, terminals: Terminals) -> Iterator[Solved]:

@@ -19,10 +19,16 @@ from gpu_engine.mincost.potentials import potentials
 from gpu_engine.mincost.problem import problem_of
 from gpu_engine.networks.bipartite import one_each
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.growing import grow
 from gpu_engine.networks.network import Network
+from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable
+from gpu_engine.pairs.cut_tree import TreeGrower
+from gpu_engine.pairs.global_cut import global_cut
+from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.paths import decompose
+from gpu_engine.trials import Changes
 from gpu_engine.types import INFINITE
 from service import packed
 from service.packed import Columns
@@ -57,8 +63,10 @@ def warm_up(open_engine: OpenEngine) -> None:
     """Compile every host kernel. Seconds at first, then from the cache."""
     for edges in (EDGES, OPPOSITE):
         _question(Network(unpack(pack(edges))), open_engine)
+    _growth(Network(EDGES), open_engine)
     _matching(Network(PAIRS), open_engine)
     _cheapest(Network(EDGES))
+    _pairs()
 
 
 def _question(network: Network, open_engine: OpenEngine) -> None:
@@ -74,6 +82,8 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
         for state in states:
             engine.solve(state)
             engine.certificate(state, complete=False)
+    for trials in engine.fork(states[0]).trials(1):
+        trials.run(Changes.closing(np.array([0, 1]), np.array([0])), Control())
     named = {"edges": network.edge_ids.of(np.arange(2)), "amounts": ["1", "2"]}
     ends: dict[str, Sequence[str]] = {"tail": ["s"], "head": ["a"]}
     by_name, by_ends = (packed.unpack(packed.pack(OrderedDict(columns))) for columns in (named, ends))
@@ -101,6 +111,16 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
         engine.close(state)
 
 
+def _growth(network: Network, open_engine: OpenEngine) -> None:
+    engine = open_engine(network)
+    state = engine.open(Terminals.of([0], [3]))
+    engine.solve(state)
+    ends = np.array([0, 4], np.int32), np.array([4, 3], np.int32)
+    engine.grow(grow(network, Structure(1, ["new"], *ends, np.zeros(2, np.bool_), ["new", "newer"])))
+    engine.solve(state)
+    engine.close(state)
+
+
 def _cheapest(network: Network) -> None:
     """What is compiled for a cheapest flow, and for its proof; nothing is solved."""
     ends = Terminals.of([0], [3])
@@ -109,6 +129,16 @@ def _cheapest(network: Network) -> None:
     flow = np.zeros(4, np.int64)
     prove_cheapest(network, problem.cost[:4], ends, flow, 0, found[:-2], 0)
     cycles_of(network, flow)
+
+
+def _pairs() -> None:
+    network = Network(replace(EDGES, capacity=np.array([3, 2, INFINITE, 3], np.int64), undirected=True))
+    ends, control = np.array([0, 3], np.int32), Control()
+    seat, grower = PairSolver.of(network, ends).seat(), TreeGrower(network, ends)
+    seat.values(ends[:1], ends[1:], control)
+    grower.add(1, seat, control)
+    grower.finish()
+    global_cut(network, control)
 
 
 def _matching(network: Network, open_engine: OpenEngine) -> None:

@@ -11,10 +11,16 @@ from service.worker.running.results import Results
 
 
 def written(
-    results: Results, answer: Mapping[str, object], envelope: Envelope, control: Control | None = None
+    results: Results,
+    answer: Mapping[str, object],
+    envelope: Envelope,
+    control: Control | None = None,
+    encoding: Encoding = "json",
 ) -> Result:
     """The answer as JSON, stored as it is written. Raises `Cancelled`, unless there is no ``control``."""
-    return results.keep(unless_cancelled(json_writer.pieces(answer), control or Control()), envelope)
+    pieces = json_writer.pieces(answer, strings=encoding == "strings")
+    said = envelope.model_copy(update={"media_type": MEDIA_TYPES[encoding]})
+    return results.keep(unless_cancelled(pieces, control or Control()), said)
 
 
 def written_as(
@@ -26,8 +32,8 @@ def written_as(
     control: Control | None = None,
 ) -> Result:
     """`written` in another form as well; ``decimals`` are those that amounts in columns are units of."""
-    if encoding == "json":
-        return written(results, answer, envelope, control)
+    if encoding == "json" or encoding == "strings":
+        return written(results, answer, envelope, control, encoding)
     pieces = file_writer.pieces(encoding, answer, decimals)
     said = envelope.model_copy(update={"media_type": MEDIA_TYPES[encoding]})
     return results.keep(unless_cancelled(pieces, control or Control()), said)

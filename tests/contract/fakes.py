@@ -221,6 +221,11 @@ class FakeDispatcher:
             raise ServiceError("worker_unavailable", "Redis does not answer", retry_after_s=1)
 
 
+def filled(path: str) -> str:
+    """A path of `service.api.guards.access.NEEDED` with a name in each of its places."""
+    return path.format(name="city", job_id="x", version=1, watch="main", webhook="hook", delivery="1")
+
+
 class FakeCatalogue:
     def __init__(self) -> None:
         self.graphs = {"city": CITY}
@@ -360,7 +365,28 @@ class Fakes:
         async with Parsers() as parsers:
             self.scrapes = Scrapes()
             rest: Any = (metrics, self.budget, self.key_table, self.sessions, self.admission, parsers)
+            rest += (FakeFeed(), FakeHooks())
             yield Backend(settings, *parts, *rest, self.wrong_keys, self.scrapes)
+
+
+class FakeFeed:
+    """Nothing has happened, and nobody watches."""
+
+    async def exists(self, name: str) -> bool:
+        return False
+
+    async def watches(self, name: str) -> list[Any]:
+        return []
+
+
+class FakeHooks:
+    """There are none."""
+
+    async def get(self, hook_id: str) -> None:
+        return None
+
+    async def all(self) -> list[Any]:
+        return []
 
 
 @dataclass

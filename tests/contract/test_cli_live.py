@@ -75,7 +75,7 @@ def test_graphs(shell: Shell, city: Path) -> None:
 def test_questions(shell: Shell, city: Path) -> None:
     answer = shell.json("solve", "city", "--flow")
     assert (answer["value"], answer["certificate"]["valid"]) == (5, True)
-    assert answer["flow"]["flow"] == [3, 2, 3, 2]
+    assert answer["flow"]["amount"] == [3, 2, 3, 2]
     shown = shell("solve", "city", "--source", "s", "--sink", "t", "--flow")
     assert "flow     5\n" in shown
     assert "yes: a cut of 5 proves it" in shown
@@ -86,7 +86,7 @@ def test_questions(shell: Shell, city: Path) -> None:
         ["b-t", "2"],
     ]
     cut = shell.json("cut", "city")["cut"]
-    assert (cut["capacity"], set(cut["edges"]), cut["unique"]) == (5, {"s-a", "b-t"}, True)
+    assert (cut["value"], set(cut["edges"]), cut["unique"]) == (5, {"s-a", "b-t"}, True)
     shown = shell("cut", "city")
     assert "the only minimum cut" in shown
     assert {"s-a", "b-t"} <= set(shown.split())
@@ -171,7 +171,7 @@ def test_the_cheapest_flow(shell: Shell, tmp_path: Path) -> None:
     ends = ("--source", "s", "--sink", "t")
     found = shell.json("min-cost", "priced", *ends, "--value", "4", "--flow")
     assert (found["cost"], found["value"], found["maximum"]) == (Decimal("-0.5"), 4, 5)
-    assert found["flow"] == {"edges": ["dear", "cheap"], "flow": [1, 3], "acyclic": False}
+    assert found["flow"] == {"edges": ["dear", "cheap"], "amount": [1, 3], "acyclic": False}
     shown = shell("min-cost", "priced", *ends, "--paths", "1")
     assert "s     t        3  cheap" in shown
     assert "EDGE OF A CYCLE" not in shown
@@ -184,6 +184,22 @@ def test_the_cheapest_flow(shell: Shell, tmp_path: Path) -> None:
     assert "infeasible" in shell("min-cost", "priced", *ends, "--value", "9", expect=REFUSED)
 
 
+def test_closures(shell: Shell, city: Path) -> None:
+    told = shell("closures", "city", "--top", "2")
+    assert "LOSS" in told
+    study = shell.json("closures", "city", "--top", "0")
+    assert study["candidates"] == len(study["rows"]) == study["solved"] + study["skipped"]
+    assert [row["loss"] for row in study["rows"]] == sorted((row["loss"] for row in study["rows"]), reverse=True)
+    (worst,) = shell.json("closures", "city", "--top", "1")["rows"]
+    assert worst == study["rows"][0]
+    assert worst["certificate"]["valid"]
+    cut = shell.json("closures", "city", "--cut", "--top", "0")["rows"]
+    assert all(row["loss"] > 0 for row in cut)
+    named = [word for row in cut for word in ("--close", str(row["edges"][0]))]
+    assert shell.json("closures", "city", *named)["rows"][0]["loss"] == cut[0]["loss"]
+    shell("closures", "city", "--cut", "--close", "b-t", expect=MISWRITTEN)
+
+
 def test_what_if(shell: Shell, city: Path) -> None:
     told = shell("what-if", "city", "a-t=1", "--close", "b-t", "--close", "zz")
     assert "a-t=1" in told
@@ -194,6 +210,42 @@ def test_what_if(shell: Shell, city: Path) -> None:
     assert row["value"] == 1
     assert shell.json("what-if", "city", "--close", "zz")["rows"][0]["error"]["code"] == "unknown_edge"
     assert "otherwise" in shell("what-if", "city", expect=MISWRITTEN)
+    assert shell.json("info", "city")["version"] == 1
+
+
+def test_pairs_trees_and_global_cuts(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "ring.csv"
+    file.write_text("tail,head,capacity,undirected\nx,y,3,true\ny,z,2,true\nx,z,1,true\n")
+    shell("load", "ring", str(file))
+    rows = shell.json("pairs", "ring", "--among", "x", "--among", "y", "--among", "z")["rows"]
+    assert [(row["source"], row["sink"], row["value"]) for row in rows] == [("x", "y", 4), ("x", "z", 3), ("y", "z", 3)]
+    assert "unknown_vertex" not in shell("pairs", "ring", "--source", "x", "--sink", "z")
+    assert shell.json("pairs", "ring", "--source", "x", "--sink", "x")["rows"][0]["error"]["code"] == "source_is_sink"
+    assert "which pairs" in shell("pairs", "ring", "--source", "x", expect=MISWRITTEN)
+    assert sorted(shell.json("tree", "ring")["tree"]["value"]) == [3, 4]
+    assert "HANGS ON" in shell("tree", "ring", "--terminal", "x", "--terminal", "z")
+    assert shell.json("global-cut", "ring")["value"] == 3
+    assert "2 from 1" in shell("global-cut", "ring") or "1 from 2" in shell("global-cut", "ring")
+
+
+def test_what_limits_a_flow(shell: Shell, city: Path) -> None:
+    told = shell("bottlenecks", "city", "--up-to", "9")
+    assert "UP TO" in told
+    assert "IN EVERY CUT" in told
+    found = shell.json("bottlenecks", "city")["bottlenecks"]
+    assert found["up_to"] is None
+    edge = found["edges"][0]
+    drawn = shell.json("parametric", "city", "--edge", edge, "--from", "1/3", "--to", "7/6")
+    assert (drawn["segments"][0]["from"], drawn["segments"][-1]["to"], drawn["valid"]) == ("1/3", "7/6", True)
+    assert "x factor" in shell("parametric", "city", "--edge", edge, "--to", "2")
+    assert "--supply" in shell("parametric", "city", "--to", "2", expect=MISWRITTEN)
+    assert "no factor" in shell("parametric", "city", "--edge", edge, "--to", "much", expect=REFUSED)
+    every = [f"{each}=1.5" for each in ("s-a", "s-b", "a-t", "b-t")]
+    found = shell.json("expand", "city", "1", *every)
+    assert (found["value"], found["price"], sum(found["add"])) == (6, Decimal("1.5"), 1)
+    assert "potentials prove" in shell("expand", "city", "1", *every)
+    assert "infeasible" in shell("expand", "city", "9", *every, "--max-add", "1", expect=REFUSED)
+    assert "NAME=AMOUNT" in shell("expand", "city", "1", "a-t", expect=MISWRITTEN)
     assert shell.json("info", "city")["version"] == 1
 
 

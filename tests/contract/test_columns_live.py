@@ -278,8 +278,8 @@ def test_what_compresses_well_is_compressed(http: httpx.Client) -> None:
     content = asked(http, "many/max-flow", NPZ, {"fields": ["flow"], "flow": {"zeros": True}})
     arrays = np.load(io.BytesIO(content))
     kinds = {info.filename: info.compress_type for info in arrays.zip.infolist()}
-    assert (kinds["flow.flow.npy"], kinds["flow.edges.npy"]) == (8, 0), "flows of zero and one, and edges by number"
-    assert (arrays["flow.flow"].dtype, arrays["flow.edges"].dtype) == (np.int8, np.int16)
+    assert (kinds["flow.amount.npy"], kinds["flow.edges.npy"]) == (8, 0), "flows of zero and one, and edges by number"
+    assert (arrays["flow.amount"].dtype, arrays["flow.edges"].dtype) == (np.int8, np.int16)
     assert len(content) < 3 * MANY
 
 
@@ -330,9 +330,9 @@ class TestClient:
         assert not mask[3]
         assert answer.cut.source_side == np.flatnonzero(mask).tolist()
         assert answer.cut.sink_side == np.flatnonzero(~mask).tolist()
-        assert sum(answer.cut.pays) == answer.cut.capacity == answer.value
-        assert np.asarray(answer.flow.flow).dtype in (np.float64, np.int64)
-        assert answer.flow.flow.decimals == 1
+        assert sum(answer.cut.pays) == answer.cut.value == answer.value
+        assert np.asarray(answer.flow.amount).dtype in (np.float64, np.int64)
+        assert answer.flow.amount.decimals == 1
         assert sum(path.amount for path in answer.paths) == answer.value
 
     def test_labels(self, client: Client) -> None:
@@ -364,11 +364,11 @@ class TestClient:
             assert found.flow is not None
             assert found.dual is not None
             assert found.terminals is not None
-            assert isinstance(found.flow.flow.units, np.ndarray)
-            assert (found.flow.flow.decimals, found.dual.potential.decimals) == (1, 3)
+            assert isinstance(found.flow.amount.units, np.ndarray)
+            assert (found.flow.amount.decimals, found.dual.potential.decimals) == (1, 3)
             assert sum(found.terminals.delivered) == found.value == Decimal("5.5")
             costs = dict(zip(range(5), map(Decimal, ("-1", "0.25", "2", "1.125", "0")), strict=True))
-            flows = zip(found.flow.edges, found.flow.flow, strict=True)
+            flows = zip(found.flow.edges, found.flow.amount, strict=True)
             assert sum(costs[int(edge)] * abs(amount) for edge, amount in flows) == found.cost
             assert dict(zip(found.dual.vertices, found.dual.potential, strict=True))["s"] <= 0
         plain = client.graph("priced").min_cost_flow(value=1)

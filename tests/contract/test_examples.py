@@ -248,6 +248,10 @@ def test_closures(run: Run) -> None:
     assert [values[street] for street in cut[:3]] == [without(street) for street in cut[:3]]
     worst = variables["worst"]
     assert worst.value == without(*variables["pairs"][worst.row].close)
+    study = variables["study"]
+    assert study.candidates == len(tail)
+    assert [street.loss for street in study] == [base - without(street.edges[0]) for street in study]
+    assert study[0].loss >= max(capacity[cut])
     assert all(row.certificate.valid for row in [*variables["single"], *variables["double"]])
     assert lines[0].startswith(f"{base:,} vehicles/h get through, proven: True; {len(cut)} streets")
     assert lines[-1].endswith("still at version 1.")

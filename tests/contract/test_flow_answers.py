@@ -130,13 +130,13 @@ def check_cut(asked: Asked, answer: Any, at: str) -> None:
     assert column(cut, "sources", "source_pays") == beyond, at
     assert column(cut, "sinks", "sink_pays") == before, at
     paid = sum(cut["pays"]) + sum(cut["source_pays"]) + sum(cut["sink_pays"])
-    assert paid == cut["capacity"] == answer["value"], at
+    assert paid == cut["value"] == answer["value"], at
 
 
 def net_outflow(asked: Asked, flow: Any, at: str) -> Counter[Any]:
     """What leaves each vertex, less what comes in; no edge carries more than it may."""
     net: Counter[Any] = Counter()
-    for edge, amount in column(flow, "edges", "flow").items():
+    for edge, amount in column(flow, "edges", "amount").items():
         row = asked.row[edge]
         capacity = asked.capacity[row]
         assert capacity is None or abs(amount) <= capacity, at
@@ -149,7 +149,7 @@ def net_outflow(asked: Asked, flow: Any, at: str) -> Counter[Any]:
 def carrying(asked: Asked, flow: Any) -> list[tuple[Any, Any]]:
     """From where to where each edge that is listed carries its flow."""
     found = []
-    for edge, amount in column(flow, "edges", "flow").items():
+    for edge, amount in column(flow, "edges", "amount").items():
         ends = asked.tail[asked.row[edge]], asked.head[asked.row[edge]]
         found.append(ends if amount > 0 else ends[::-1])
     return found
@@ -157,7 +157,7 @@ def carrying(asked: Asked, flow: Any) -> list[tuple[Any, Any]]:
 
 def check_paths(asked: Asked, answer: Any, at: str) -> None:
     """All paths are listed: each leads from its source to its sink, and together they are the flow."""
-    paths, carried = answer["paths"], column(answer["flow"], "edges", "flow")
+    paths, carried = answer["paths"], column(answer["flow"], "edges", "amount")
     offsets = list(map(int, paths["offsets"]))
     edges = names(paths["edges"])
     used: Counter[Any] = Counter()

@@ -18,7 +18,7 @@ from service.api.replies.login_page import local_path
 from service.errors import ServiceError
 from service.store.api_keys import Scope
 from service.store.sessions import SESSION_S
-from tests.contract.fakes import Api
+from tests.contract.fakes import Api, filled
 from tests.contract.test_access import forget, make_key, no_keys_left
 from tests.contract.test_codes import check_problem
 
@@ -94,7 +94,7 @@ def test_every_page_that_wants_a_key_offers_the_form(api: Api) -> None:
     """To a browser; programs get the problem they know, and so does a browser that showed a key."""
     make_key(api)
     for method, path in NEEDED:
-        url = path.format(name="city", job_id="x", version=1)
+        url = filled(path)
         if method == "GET":
             form = api.http.get(url, headers=HTML | TYPED)
             assert (form.status_code, 'name="key"' in form.text) == (401, True), path
@@ -122,7 +122,7 @@ def test_the_form_s_page_is_as_closed_as_the_others(api: Api) -> None:
 def test_a_session_has_the_rights_of_its_key_and_no_more(api: Api, scope: Scope) -> None:
     log_in(api, make_key(api, scope, "city"))
     for (method, path), needed in NEEDED.items():
-        url = path.format(name="city", job_id="x", version=1)
+        url = filled(path)
         answer = api.http.request(method, url, headers=origin(api) | {"Sec-Fetch-Mode": "cors"})
         refused = answer.status_code == 403
         assert answer.status_code != 401
@@ -134,7 +134,7 @@ def test_a_session_has_the_rights_of_its_key_and_no_more(api: Api, scope: Scope)
 def test_nothing_is_done_for_who_does_not_say_where_it_comes_from(api: Api, method: str, path: str) -> None:
     """The cookie of an admin is sent along by a browser that knows of no SameSite: it has to say that our page asks."""
     log_in(api, make_key(api))
-    url = path.format(name="city", job_id="x")
+    url = filled(path)
     for headers, code in (
         ({}, "unauthorised"),
         ({"Sec-Fetch-Site": "none"}, "unauthorised"),

@@ -11,27 +11,10 @@ import pyarrow as pa
 import pytest
 from headrace import Client, InvalidBody, NoCosts
 
+from tests.graphs import CITY
 from tests.serving import serving
 
 ARROW = "application/vnd.apache.arrow.stream"
-CITY: dict[str, Any] = {
-    "tail": ["s", "s", "u", "u", "v"],
-    "head": ["u", "v", "v", "t", "t"],
-    "capacity": [4, 3, 2, 2, 4],
-    "cost": [1, 3, 1, 4, 1],
-    "edge_ids": ["a", "b", "c", "d", "e"],
-    "source": "s",
-    "sink": "t",
-}
-"""
-::
-
-       u --d 2 at 4--> t        a: 4 at 1, from s to u
-     / |             /          b: 3 at 3, from s to v
-    s  c 2 at 1     e 4 at 1
-     \\ v          /
-       v --------
-"""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +58,7 @@ def test_the_cheapest_maximum_flow_and_its_proof(http: httpx.Client, city: str) 
     assert (answer["value"], answer["maximum"], answer["cost"], answer["mode"]) == (6, 6, 24, "cold")
     proof = {"value": 6, "flow_across_cut": 6, "cost": 24, "dual_bound": 24}
     assert answer["certificate"] == {"valid": True, "complete": True, **proof}
-    assert answer["flow"] == {"edges": ["a", "b", "c", "d", "e"], "flow": [4, 2, 2, 2, 4]}
+    assert answer["flow"] == {"edges": ["a", "b", "c", "d", "e"], "amount": [4, 2, 2, 2, 4]}
     assert answer["terminals"]["delivered"] == [6]
     potential = dict(zip(answer["dual"]["vertices"], answer["dual"]["potential"], strict=True))
     assert potential == {"s": 0, "u": 1, "v": 3, "t": 5}
@@ -85,7 +68,7 @@ def test_the_cheapest_maximum_flow_and_its_proof(http: httpx.Client, city: str) 
 def test_a_value_that_is_asked_for(http: httpx.Client, city: str) -> None:
     answer = ask(http, city, value=2, fields=["flow"])
     assert (answer["value"], answer["maximum"], answer["cost"]) == (2, 6, 6)
-    assert answer["flow"] == {"edges": ["a", "c", "e"], "flow": [2, 2, 2]}
+    assert answer["flow"] == {"edges": ["a", "c", "e"], "amount": [2, 2, 2]}
     assert "dual" not in answer
     assert ask(http, city, value="0")["cost"] == 0
     assert ask(http, city, supply=[3], sources=["s"])["value"] == 3
@@ -127,7 +110,7 @@ def test_cycles_that_pay(http: httpx.Client) -> None:
     graph = put(http, "cycle", cycle)
     answer = ask(http, graph, sources=[0], sinks=[1], fields=["flow"])
     assert (answer["value"], answer["cost"]) == (2, 2 - 9)
-    assert answer["flow"]["flow"] == [2, 3, 3]
+    assert answer["flow"]["amount"] == [2, 3, 3]
     http.patch(f"{graph}/capacities", json={"edges": [2], "set": ["inf"]})
     status, code, detail, _ = refusal(http.post(f"{graph}/min-cost-flow", json={"sources": [0], "sinks": [1]}))
     assert (status, code) == (422, "unbounded")
@@ -145,7 +128,7 @@ def test_paths_of_the_cheapest_flow(http: httpx.Client, city: str) -> None:
         "of": 3,
         "rest": 0,
     }
-    assert answer["cycles"] == {"edges": [], "flow": []}
+    assert answer["cycles"] == {"edges": [], "amount": []}
     assert answer["terminals"]["delivered"] == [6]
     assert "flow" not in answer
     most = ask(http, city, fields=["paths"], paths={"top": 1}, value=5)["paths"]
@@ -170,8 +153,8 @@ def test_paths_lead_between_each_pair_of_terminals(http: httpx.Client) -> None:
     paths = answer["paths"]
     found = list(zip(paths["source"], paths["sink"], paths["amount"], paths["edges"], strict=True))
     assert found == [("B", "Y", 4, "BY"), ("A", "X", 3, "AX"), ("A", "Y", 2, "AY")]
-    assert answer["cycles"] == {"edges": ["xy", "yx"], "flow": [Decimal("2.5"), Decimal("2.5")]}
-    flow = dict(zip(answer["flow"]["edges"], answer["flow"]["flow"], strict=True))
+    assert answer["cycles"] == {"edges": ["xy", "yx"], "amount": [Decimal("2.5"), Decimal("2.5")]}
+    flow = dict(zip(answer["flow"]["edges"], answer["flow"]["amount"], strict=True))
     assert flow == {"AX": 3, "AY": 2, "BY": 4, "xy": Decimal("2.5"), "yx": Decimal("2.5")}
     with Client(str(http.base_url)) as client:
         told = client.graph("depots").min_cost_flow(**_sdk(ends), fields=["paths"], top=2)
@@ -182,7 +165,7 @@ def test_paths_lead_between_each_pair_of_terminals(http: httpx.Client) -> None:
     ]
     assert (told.paths.of, told.paths.rest) == (3, 2)
     assert told.cycles is not None
-    assert dict(zip(told.cycles.edges, told.cycles.flow, strict=True)) == {"xy": Decimal("2.5"), "yx": Decimal("2.5")}
+    assert dict(zip(told.cycles.edges, told.cycles.amount, strict=True)) == {"xy": Decimal("2.5"), "yx": Decimal("2.5")}
 
 
 def _sdk(ends: dict[str, Any]) -> dict[str, Any]:
@@ -202,7 +185,7 @@ def test_undirected_edges_and_exact_decimals(http: httpx.Client) -> None:
     graph = put(http, "both", content)
     answer = ask(http, graph, sources=[0], sinks=[2], fields=["flow"])
     assert (answer["value"], answer["cost"]) == (Decimal("0.5"), Decimal("1.1775"))
-    assert answer["flow"]["flow"] == [Decimal("-0.5"), Decimal("0.5")]
+    assert answer["flow"]["amount"] == [Decimal("-0.5"), Decimal("0.5")]
     refused = refusal(http.put("/v1/graphs/both", json=content | {"cost": [1, -1]}))
     assert refused[:2] == (422, "invalid_body")
     assert refused[3] == "/cost"
@@ -313,7 +296,7 @@ def test_the_client(http: httpx.Client) -> None:
         found = graph.min_cost_flow(0, 1, value=3, fields=["flow", "dual"])
         assert (found.value, found.maximum, found.cost) == (3, 4, Decimal("2"))
         assert found.flow is not None
-        assert found.flow.flow == (1, 2)
+        assert found.flow.amount == (1, 2)
         assert found.dual is not None
         assert found.certificate.dual_bound == found.certificate.cost == found.cost
         assert graph.patch(edges=[1], set=[7], column="cost").version == 2

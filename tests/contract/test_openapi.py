@@ -53,13 +53,19 @@ def test_every_member_of_a_body_or_an_answer_has_a_type(document: dict[str, Any]
     assert amount in schemas["MinCostFlowBody"]["properties"]["value"]["anyOf"]
 
 
+NEWER = ("/parametric", "/capacity-expansion")
+
+
 def test_bodies_are_strict_and_have_examples(document: dict[str, Any]) -> None:
     for name in (
         *("PatchBody", "OperationBody", "CostsBody", "CostOperation", "EstimateBody", "GraphBody"),
-        *("MaxFlowBody", "MatchingBody", "MinCostFlowBody", "WhatIfBody", "ScenarioBody"),
+        *("MaxFlowBody", "MatchingBody", "MinCostFlowBody", "WhatIfBody", "ScenarioBody", "ClosureStudyBody"),
+        *("PairsBody", "CutTreeBody", "GlobalCutBody", "ParametricBody", "CapacityExpansionBody"),
     ):
         assert document["components"]["schemas"][name]["additionalProperties"] is False
-    for resource in ("", "/capacities", "/costs", "/max-flow", "/matching", "/min-cost-flow", "/what-if"):
+    resources = ("", "/capacities", "/costs", "/max-flow", "/matching", "/min-cost-flow", "/what-if", "/closure-study")
+    pairs = ("/pairs", "/gomory-hu-tree", "/global-min-cut")
+    for resource in (*resources, *pairs, *NEWER):
         path = f"/v1/graphs/{{name}}{resource}"
         for operation in document["paths"][path].values():
             content = operation.get("requestBody", {}).get("content", {})

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from service.api.guards.access import NEEDED, OPEN
-from tests.contract.fakes import Api
+from tests.contract.fakes import Api, filled
 from tests.contract.test_access import make_key, no_keys_left
 from tests.contract.test_codes import check_problem
 
@@ -23,7 +23,7 @@ def key(request: pytest.FixtureRequest, api: Api) -> dict[str, str]:
 
 def ask(api: Api, method: str, path: str, headers: dict[str, str]) -> httpx.Response:
     body: Any = {"tail": [0], "head": [1], "capacity": [3]} if method == "PUT" else None
-    return api.http.request(method, path.format(name="city", job_id="x", version=1), headers=headers, json=body)
+    return api.http.request(method, filled(path), headers=headers, json=body)
 
 
 @pytest.mark.parametrize(("method", "path"), NEEDED)

@@ -19,10 +19,15 @@ BODIES = {
     "{name}": {"tail": [0], "head": [1], "capacity": [3]},
     "capacities": {"edges": [0], "set": [1]},
     "costs": {"edges": [0], "set": [1]},
+    "edges": {"op": "delete", "edges": [0]},
     "graphs:estimate": {"n_vertices": 2, "n_edges": 1},
     "{name}:copy": {"to": "h"},
     "what-if": {"scenarios": [{}]},
+    "pairs": {"source": [0], "sink": [1]},
+    "parametric": {"edges": [0], "to": 2},
+    "capacity-expansion": {"raise_by": 1, "edges": [0], "price": [1]},
     "{name}:restore": {"version": 1},
+    "{webhook}": {"url": "https://example.com/", "graphs": ["g"]},
 }
 TELLING = ("sock", "headrace:", "connect", "Error", "errno", "Command #", "pipeline", "closed")
 
@@ -33,14 +38,14 @@ def test_a_redis_that_has_gone_is_not_described(tmp_path: Path) -> None:
 
     def ask(route: tuple[str, str]) -> httpx.Response:
         method, path = route
-        address = url + path.format(name="g", job_id="j", version=1)
+        address = url + path.format(name="g", job_id="j", version=1, watch="w", webhook="w", delivery="d")
         return httpx.request(method, address, json=BODIES.get(path.rpartition("/")[2]), trust_env=False, timeout=60)
 
     with redis_server.running(settings) as server, api_process(settings.redis_location) as api:
         url = f"http://127.0.0.1:{api.address[1]}"
         assert ask(("GET", "/v1/graphs")).status_code == 200
         server.kill()
-        with ThreadPoolExecutor(32) as pool:
+        with ThreadPoolExecutor(len(NEEDED)) as pool:
             answers = dict(zip(NEEDED, pool.map(ask, NEEDED), strict=True))
     metrics = answers.pop(("GET", "/metrics"))
     assert metrics.status_code == 200

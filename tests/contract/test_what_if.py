@@ -11,27 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.graphs import CITY
 from tests.serving import serving
 
 LINES = {"Accept": "application/x-ndjson"}
-CITY: dict[str, Any] = {
-    "tail": ["s", "s", "u", "u", "v"],
-    "head": ["u", "v", "v", "t", "t"],
-    "capacity": [4, 3, 2, 2, 4],
-    "cost": [1, 3, 1, 4, 1],
-    "edge_ids": ["a", "b", "c", "d", "e"],
-    "source": "s",
-    "sink": "t",
-}
-"""
-::
-
-       u --d 2--> t        a: 4, from s to u
-     / |        /          b: 3, from s to v
-    s  c 2    e 4
-     \\ v     /
-       v ----
-"""
 CLOSED = {"id": "no e", "batch": [{"edges": ["e"], "op": "close"}]}
 
 
@@ -97,7 +80,7 @@ def test_a_row_has_the_fields_that_are_asked_for(http: httpx.Client, city: str) 
     row = ask(http, city, CLOSED, fields=["cut", "flow", "paths"])["answers"][0]
     assert row["cut"]["edges"] == ["d"]
     assert row["cut"]["pays"] == [2]
-    assert row["flow"] == {"edges": ["a", "d"], "flow": [2, 2], "acyclic": True}
+    assert row["flow"] == {"edges": ["a", "d"], "amount": [2, 2], "acyclic": True}
     assert row["terminals"]["delivered"] == [2]
     assert row["paths"]["edges"] == ["a", "d"]
 

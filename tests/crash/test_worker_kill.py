@@ -23,7 +23,7 @@ from gpu_engine.generators import grid
 from gpu_engine.networks.terminals import Terminals
 from service.errors import ServiceError
 from service.host import redis_server
-from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, Operation, PatchArgs, Status
+from service.protocol import CapacitiesArgs, EdgesArgs, Kind, MaxFlowArgs, Operation, PatchArgs, RestoreArgs, Status
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
@@ -108,7 +108,9 @@ def keeper_caller(keeper: Keeper) -> Iterator[Caller]:
     caller.close()
 
 
-def patch_until_acknowledged(caller: Caller, args: PatchArgs, key: str, kind: Kind = Kind.PATCH) -> dict[str, Any]:
+def patch_until_acknowledged(
+    caller: Caller, args: PatchArgs | EdgesArgs | RestoreArgs, key: str, kind: Kind = Kind.PATCH
+) -> dict[str, Any]:
     """Send the same PATCH under one key until it is answered."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:

@@ -39,7 +39,7 @@ def cheapest_faults(body: dict[str, Any], wanted: int | None, state: State) -> l
 
 def _by_edge(column: dict[str, Any], state: State) -> Units:
     flow = np.zeros(len(state.own), np.int64)
-    flow[np.array(column["edges"], np.int64)] = column["flow"]
+    flow[np.array(column["edges"], np.int64)] = column["amount"]
     return flow
 
 

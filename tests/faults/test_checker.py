@@ -1,118 +1,14 @@
 """The checker itself: a clean history passes, and each kind of harm is seen."""
 
 import ast
-import copy
-import hashlib
-import io
-import json
-import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
-import zstandard
 
-from tests.faults.aof import Commit, Committed, Load, read_commands, read_committed
-from tests.faults.checker import check
-from tests.faults.history import BATCH_UNIT, LOAD_UNIT, Cut, Edges, History, Look, Op
-
-
-@dataclass
-class Story:
-    """One graph, loaded (1), changed twice (2, 3), asked, changed by a cancelled job, deleted; a second apart.
-
-    0 ==marks==> 3
-    0 --5--> 1 <--5-- 2 --5--> 3
-    """
-
-    history: History = field(default_factory=lambda: History(0))
-    load: Load = field(default_factory=lambda: Load("g", "id", 1))
-    committed: Committed = field(default_factory=Committed)
-
-    def __post_init__(self) -> None:
-        edges = Edges(4, [0, 0, 0, 2, 2], [3, 3, 1, 1, 3], [LOAD_UNIT, 0, 5, 5, 5])
-        self.load.edges = copy.deepcopy(edges)
-        self.committed.loads.append(self.load)
-        self.put = self._op("put", {"version": 1}, number=1, edges=edges)
-        self.first = self._patch(2, 4)
-        self.second = self._patch(3, 3)
-        self.answer = self._op("max-flow", self.flow(3, 3, 0), key="flow", jobs=["job-flow"])
-        self.committed.endings["job-flow"] = ["succeeded"]
-        self.matching = self._op("matching", matching(3), key="matching")
-        self.scenarios = self._op("what-if", self.rows(3, 3, 0))
-        for op in (self.second, self.answer, self.matching):
-            op.again.append(Look(200, copy.deepcopy(op.body), op.answered_at))
-        self.answer.views = [Look(200, job("job-flow", "succeeded", self.answer.body), 3.1) for _ in range(2)]
-        self.limited = self._op("max-flow", {"code": "timeout"}, limit_s=0.1)
-        self.limited.status = 504
-        self.stopped = self._stopped()
-        self.delete = self._op("delete", None)
-        self.load.deleted = True
-        self.committed.removals.append(("g", "job-delete"))
-
-    def _stopped(self) -> Op:
-        """A PATCH whose cancel was accepted."""
-        op = self._op("patch", {"code": "cancelled"}, number=4, batch=[], key="key-4", jobs=["job-4"])
-        op.status = 409
-        op.cancels.append(Look(200, job("job-4", "queued", cancelling=True), op.invoked_at))
-        op.views = [Look(200, job("job-4", "cancelled", None, {"code": "cancelled"}), op.invoked_at)]
-        self.committed.cancelled.add("job-4")
-        self.committed.endings["job-4"] = ["cancelled"]
-        return op
-
-    def _op(self, kind: str, body: Any, **fields: Any) -> Op:
-        at = float(len(self.history.ops))
-        op = Op(0, kind, "g", at, answered_at=at + 0.5, **({"status": 200, "body": body} | fields))
-        self.history.ops.append(op)
-        return op
-
-    def _patch(self, number: int, capacity: int) -> Op:
-        batch = [{"edges": [1], "set": [number * BATCH_UNIT]}, {"edges": [2], "set": [capacity]}]
-        own = [number * BATCH_UNIT, capacity]
-        self.load.commits.append(Commit(number, f"key-{number}", [1, 2], own, [False] * 2, f"job-{number}"))
-        return self._op(
-            "patch", {"version": number, "flow_states": []}, number=number, batch=batch, key=f"key-{number}"
-        )
-
-    def flow(self, version: int, batch: int, through: int) -> dict[str, Any]:
-        value = LOAD_UNIT + batch * BATCH_UNIT + through
-        proof = {"valid": True}
-        return {"version": version, "value": value, "cut": {"edges": [0, 1]}, "certificate": proof}
-
-    def rows(self, version: int, batch: int, through: int) -> dict[str, Any]:
-        """Closing edge 2, or edges 3 and 4, stops what goes through."""
-        value, proof = LOAD_UNIT + batch * BATCH_UNIT + through, {"valid": True}
-        losses = (through, through, 0)
-        rows = [
-            {"row": i, "id": i, "value": value - loss, "change": -loss, "certificate": proof}
-            for i, loss in enumerate(losses)
-        ]
-        return {"version": version, "base": {"value": value}, "answers": rows}
-
-    def do_what_was_cancelled(self) -> None:
-        self.stopped.batch = [{"edges": [1], "set": [4 * BATCH_UNIT]}]
-        self.load.commits.append(Commit(4, "key-4", [1], [4 * BATCH_UNIT], [False], "job-4"))
-
-
-def matching(version: int) -> dict[str, Any]:
-    cover = {"left": [0, 2], "right": []}
-    proof = {"valid": True}
-    rows = {"edges": [2, 4], "left": [0, 2], "right": [1, 3]}
-    return {"version": version, "size": 2, "cover": cover, "certificate": proof} | rows
-
-
-def job(name: str, status: str, result: Any = None, error: Any = None, *, cancelling: bool = False) -> dict[str, Any]:
-    times = {"finished_at": "then"}
-    return {"id": name, "status": status, "result": result, "error": error, "cancelling": cancelling} | times
-
-
-def verdict(harm: Callable[[Story], object]) -> list[str]:
-    story = Story()
-    harm(story)
-    return check(story.history, story.committed).faults
+from tests.faults.aof import Commit, Load
+from tests.faults.history import BATCH_UNIT, Cut
+from tests.faults.stories import Later, Story, change, job, see
 
 
 def lose_a_batch(story: Story) -> None:
@@ -268,60 +164,6 @@ HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
 }
 
 
-class Later(Story):
-    """The graph is not deleted: it is exported, taken back to version 2 (4), copied to h, and h is asked for."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.history.ops.remove(self.delete)
-        self.load.deleted = False
-        self.committed.removals.clear()
-        self.export = self._op("export", self.file(3, 3, 3), format="npz")
-        self.restore = self._op("restore", RESTORED | {}, number=5, key="key-5", target=2, request="r5", jobs=["job-5"])
-        rows, own = [1, 2], [2 * BATCH_UNIT, 4]
-        self.load.commits.append(Commit(4, "key-5", rows, own, [False, False], "job-5", order=4))
-        self.copy = self._op("copy", {"version": 1}, number=6, key="key-6", source="g", request="r6", jobs=["job-6"])
-        self.copy.graph = "h"
-        assert self.load.edges is not None
-        edges = copy.deepcopy(self.load.edges)
-        edges.capacity[1:3] = own
-        self.copied = Load("h", "job-6", 1, edges, order=5)
-        self.committed.loads.append(self.copied)
-        self.committed.requests |= {"job-5": "r5", "job-6": "r6"}
-        for op, status in ((self.restore, "job-5"), (self.copy, "job-6")):
-            op.again = [Look(200, copy.deepcopy(op.body), op.answered_at)]
-            self.committed.endings[status] = ["succeeded"]
-        self.page = self._op("capacities", {"version": 1, "capacity": list(edges.capacity), "closed": [False] * 5})
-        self.page.graph = "h"
-
-    def file(self, version: int, batch: int, capacity: int) -> dict[str, Any]:
-        assert self.put.edges is not None
-        ends = {"tail": list(self.put.edges.tail), "head": list(self.put.edges.head), "closed": [False] * 5}
-        own = [LOAD_UNIT, batch * BATCH_UNIT, capacity, 5, 5]
-        return ends | {"version": version, "n_vertices": 4, "source": 0, "sink": 3, "capacity": own}
-
-    def restore_again(self) -> None:
-        commit = copy.deepcopy(self.load.commits[-1])
-        self.load.commits.append(commit)
-        change(commit, version=5, rows=[], own=[], closed=[], order=6)
-
-    def copy_again(self) -> None:
-        self.committed.loads.append(copy.deepcopy(self.copied))
-
-    def refuse(self, op: Op, code: str, *, keep: bool = False) -> None:
-        """Nothing was done, and nothing is known of what would have been."""
-        change(op, status=409, body={"code": code}, jobs=[], again=[])
-        if op is self.restore and not keep:
-            self.load.commits.pop()
-            self.refuse(self.copy, "cancelled")
-        if op is self.copy and not keep:
-            self.committed.loads.pop()
-            self.history.ops.remove(self.page)
-            change(op, cancels=[Look(200, job("job-9", "queued", cancelling=True), 0.0)])
-
-
-RESTORED: dict[str, Any] = {"version": 4, "applied": 2, "flow_states": []}
-
 HARMS_LATER: dict[str, tuple[Callable[[Later], object], str | None]] = {
     "clean": (lambda story: None, None),
     "a file is old": (lambda story: change(story.export, body=story.file(2, 2, 4)), "wrong: export"),
@@ -403,29 +245,14 @@ HARMS_LATER: dict[str, tuple[Callable[[Later], object], str | None]] = {
 }
 
 
-def change(thing: object, **values: object) -> None:
-    for name, value in values.items():
-        object.__setattr__(thing, name, value)
-
-
 @pytest.mark.parametrize(("harm", "kind"), HARMS.values(), ids=HARMS.keys())
 def test_harm_is_seen(harm: Callable[[Story], object], kind: str | None) -> None:
-    faults = verdict(harm)
-    if kind is None:
-        assert faults == []
-    else:
-        assert any(text.startswith(kind) for text in faults), faults
+    see(Story(), harm, kind)
 
 
 @pytest.mark.parametrize(("harm", "kind"), HARMS_LATER.values(), ids=HARMS_LATER.keys())
 def test_harm_to_files_copies_and_restores_is_seen(harm: Callable[[Later], object], kind: str | None) -> None:
-    story = Later()
-    harm(story)
-    faults = check(story.history, story.committed).faults
-    if kind is None:
-        assert faults == []
-    else:
-        assert any(text.startswith(kind) for text in faults), faults
+    see(Later(), harm, kind)
 
 
 def test_what_judges_shares_no_code_with_the_service() -> None:
@@ -442,96 +269,3 @@ def test_what_judges_shares_no_code_with_the_service() -> None:
             assert not [module for module in modules if module.startswith(("service", "gpu_engine", "headrace"))]
             open_ += [module.removeprefix("tests.faults.") for module in modules if module.startswith("tests.faults.")]
     assert {"model", "history", "job_checks", "matchings", "windows", "exports", "scenarios", "cheapest"} <= seen
-
-
-def test_an_incomplete_command_is_left_out() -> None:
-    whole = b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n"
-    assert list(read_commands(whole + whole[:-3])) == [[b"GET", b"a"]]
-    assert list(read_commands(whole + bytes(9) + whole + bytes(9))) == [[b"GET", b"a"]] * 2
-    with pytest.raises(ValueError, match="no command"):
-        list(read_commands(b"garbage"))
-
-
-def command(*words: bytes) -> bytes:
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
-
-
-def test_a_transaction_within_another_is_seen() -> None:
-    """Redis would do the first one's part at its next start."""
-    multi, set_, execute = command(b"MULTI"), command(b"SET", b"a", b"1"), command(b"EXEC")
-    read_committed(multi + set_ + execute + multi + set_, "")
-    with pytest.raises(ValueError, match="never came to its end"):
-        read_committed(multi + set_ + multi + set_ + execute, "")
-
-
-def transaction(*commands: tuple[bytes, ...]) -> bytes:
-    return command(b"MULTI") + b"".join(command(*words) for words in commands) + command(b"EXEC")
-
-
-def packed_edges() -> bytes:
-    columns = pa.table({"tail": [0, 0], "head": [1, 1], "capacity": [7 * LOAD_UNIT, 0]})
-    table = columns.replace_schema_metadata({"n_vertices": "2", "decimals": "0", "source": "0", "sink": "1"})
-    out = io.BytesIO()
-    with pa.ipc.new_stream(out, table.schema) as writer:
-        writer.write_table(table)
-    return out.getvalue()
-
-
-def load_commands(data: bytes, digest: bytes | None = None) -> bytes:
-    digest = digest or hashlib.sha256(data).hexdigest().encode()
-    header = (b"chunks", b"1", b"bytes", b"%d" % len(data), b"sha256", digest)
-    return command(b"HSET", b"p:blob:b", b"0", data, *header) + transaction(
-        (b"HSET", b"p:names", b"g", b"job-1"),
-        (b"HSET", b"p:graph:job-1", b"version", b"1", b"base", b"b"),
-        (b"SET", b"p:outcome:job-1", b"{}", b"PXAT", b"1"),
-    )
-
-
-def patch_commands(outcome: bytes = b"{}", applied: int = 1) -> bytes:
-    change = zstandard.ZstdCompressor().compress(struct.pack("<qq?", 1, 30, True))
-    fields = (b"applied", json.dumps({"key": "k", "applied": applied}).encode(), b"change", change)
-    return transaction(
-        (b"XADD", b"p:log:job-1", b"2-0", *fields),
-        (b"HSET", b"p:graph:job-1", b"version", b"2"),
-        (b"SET", b"p:outcome:job-2", outcome),
-    )
-
-
-SNAPSHOTS = [[{"version": 4}], [{"version": 7}, {"version": 4}], [{"version": 7}]]
-"""How the list of a graph's snapshots grows, and shrinks when one is broken."""
-
-
-def test_what_the_service_writes_is_read() -> None:
-    remove = transaction((b"HDEL", b"p:names", b"g"), (b"SET", b"p:outcome:job-3", b"{}"))
-    cancel = command(b"SET", b"p:outcome:job-4", b"cancelled")
-    end = command(b"HSET", b"p:job:job-4", b"status", b"cancelled")
-    late = command(b"SET", b"p:outcome:job-2", b"cancelled")
-    ended = command(b"HSET", b"p:job:job-2", b"status", b"succeeded")
-    asked = command(b"XADD", b"p:commands:w0", b"1-0", b"command", b'{"id":"job-2","request_id":"request"}')
-    listed = [command(b"SET", b"p:snapshots:job-1", json.dumps(rows).encode()) for rows in SNAPSHOTS]
-    parts = (asked, load_commands(packed_edges()), patch_commands(), *listed, ended, late, cancel, end, remove)
-    found = read_committed(b"".join(parts), "p:")
-    assert found.requests == {"job-2": "request"}
-    (load,) = found.loads
-    assert (load.graph, load.graph_id, load.number, load.deleted) == ("g", "job-1", 7, True)
-    assert load.edges == Edges(2, [0, 0], [1, 1], [7 * LOAD_UNIT, 0])
-    assert load.commits == [Commit(2, "k", [1], [30], [True], "job-2", order=4)]
-    assert (load.order, load.reach) == (3, 4)
-    assert found.removals == [("g", "job-3")]
-    assert found.cancelled == {"job-4"}
-    assert found.endings == {"job-2": ["succeeded"], "job-4": ["cancelled"]}
-
-
-@pytest.mark.parametrize(
-    ("data", "match"),
-    [
-        (load_commands(packed_edges(), b"0" * 64), "its header says"),
-        (load_commands(packed_edges()) + patch_commands(applied=2), "are not the 2 rows"),
-        (load_commands(packed_edges()) + patch_commands(outcome=b"cancelled"), "has 0 outcomes"),
-        (transaction((b"SET", b"p:outcome:job-3", b"{}")), "makes 0 changes"),
-    ],
-    ids=["another blob", "another count", "a change of a cancelled job", "an outcome of nothing"],
-)
-def test_what_the_service_must_not_write_is_seen(data: bytes, match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        read_committed(data, "p:")

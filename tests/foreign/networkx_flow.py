@@ -47,7 +47,7 @@ class NetworkXFlow:
         as_number = float if _has_floats(G, capacity) else _same
         net: dict[tuple[Node, Node], Exact] = {}
         edges = list(G.edges)
-        for row, amount in zip(answer.flow.edges, answer.flow.flow, strict=True):
+        for row, amount in zip(answer.flow.edges, answer.flow.amount, strict=True):
             tail, head = edges[int(row)]
             net[tail, head] = net.get((tail, head), 0) + amount
             net[head, tail] = net.get((head, tail), 0) - amount

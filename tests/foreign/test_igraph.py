@@ -6,7 +6,8 @@ from typing import NamedTuple
 import igraph
 import numpy as np
 import pytest
-from headrace import Client
+from headrace import Client, InvalidInput
+from headrace.igraph import as_flow, maxflow
 
 from service.host.sandbox import serving
 
@@ -35,9 +36,15 @@ MATCHING = Example([*LEFT, *[9] * 4, *range(4, 9)], [*RIGHT, *range(4), *[10] * 
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("igraph")
-    with serving(folder, folder / "serve.log") as url, Client(url) as client:
+    with serving(folder, folder / "serve.log") as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def client(service_url: str) -> Iterator[Client]:
+    with Client(service_url) as client:
         yield client
 
 
@@ -52,7 +59,7 @@ def test_flow_and_cut(client: Client, example: Example, directed: bool) -> None:
     assert ours.value == value or not directed
 
     assert ours.flow is not None
-    flow = np.array(ours.flow.flow)
+    flow = np.array(ours.flow.amount)
     assert (abs(flow) <= capacity).all()
     assert not directed or (flow >= 0).all()
     n_vertices = theirs.graph.vcount()
@@ -72,3 +79,33 @@ def test_matching(client: Client) -> None:
     graph = client.put_graph("igraph-matching", tail=LEFT, head=RIGHT, capacity=[1] * len(LEFT))
     theirs = igraph.Graph(list(zip(LEFT, RIGHT, strict=True))).maximum_bipartite_matching([*[0] * 4, *[1] * 5])
     assert graph.matching().size == len(theirs) == MATCHING.value
+
+
+@pytest.mark.parametrize("directed", [True, False], ids=["directed", "undirected"])
+def test_maxflow_as_igraph_answers(service_url: str, directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same object with the same value; partition and cut agree with each other."""
+    monkeypatch.setenv("HEADRACE_URL", service_url)
+    tail, head, capacity, source, sink, _ = TUTORIAL
+    network = igraph.Graph(list(zip(tail, head, strict=True)), directed=directed, edge_attrs={"width": capacity})
+    ours, theirs = maxflow(network, source, sink, "width"), network.maxflow(source, sink, "width")
+    assert type(ours) is type(theirs)
+    assert ours.value == theirs.value
+    assert sum(capacity[edge] for edge in ours.cut) == ours.value
+    assert source in ours.partition[0]
+    assert sink in ours.partition[1]
+    ends = np.array(network.get_edgelist())
+    excess = np.bincount(ends[:, 1], ours.flow, 6) - np.bincount(ends[:, 0], ours.flow, 6)
+    assert excess[[source, sink]].tolist() == [-ours.value, ours.value]
+    assert maxflow(network, source, sink).value == network.maxflow(source, sink).value
+
+
+def test_answers_about_a_resident_graph_as_igraph_has_them(client: Client) -> None:
+    network = igraph.Graph([(0, 1), (1, 2)], directed=True, edge_attrs={"capacity": [2.5, 4]})
+    resident = client.put_graph("igraph-resident", network)
+    resident.patch(edges=[0], set=[3])
+    flow = as_flow(network, resident.max_flow(0, 2, fields=["flow", "cut"]))
+    assert (flow.value, flow.flow, flow.cut, flow.partition) == (3.0, [3.0, 3.0], [0], [[0], [1, 2]])
+    with pytest.raises(InvalidInput, match="no cut"):
+        as_flow(network, resident.max_flow(0, 2, fields=["flow"]))
+    with pytest.raises(InvalidInput, match="another graph"):
+        as_flow(igraph.Graph(2), resident.max_flow(0, 2, fields=["flow", "cut"]))

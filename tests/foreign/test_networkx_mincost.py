@@ -1,14 +1,15 @@
-"""NetworkX's own tests of cheapest flows, with the service in place of its algorithms.
+"""NetworkX's own tests of cheapest flows, with the functions of the client's backend in place of its algorithms.
 
 pytest finds those that are imported here: that is all of them, as each applies. `min_cost_flow` and
 `min_cost_flow_cost` are NetworkX's own, and ask `network_simplex`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import networkx as nx
 import pytest
-from headrace import Client
+from headrace import _nx as backend
 from networkx.algorithms.flow.tests import test_mincost, test_networksimplex
 from networkx.algorithms.flow.tests.test_mincost import TestMinCostFlow
 from networkx.algorithms.flow.tests.test_networksimplex import (
@@ -42,7 +43,6 @@ from networkx.algorithms.flow.tests.test_networksimplex import (
 )
 
 from service.host.sandbox import serving
-from tests.foreign.networkx_mincost import NetworkXMinCost
 
 THEIRS = (
     TestMinCostFlow,
@@ -76,17 +76,26 @@ GRAPHS = (faux_inf_example, simple_flow_graph, simple_no_flow_graph)
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("networkx-mincost")
-    with serving(folder, folder / "serve.log") as url, Client(url) as client:
-        yield client
+    with serving(folder, folder / "serve.log") as url:
+        yield url
 
 
 @pytest.fixture(autouse=True)
-def ours_in_place_of_theirs(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = NetworkXMinCost(client, "networkx")
+def ours_in_place_of_theirs(service_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_URL", service_url)
     for name in ("network_simplex", "capacity_scaling", "max_flow_min_cost"):
-        monkeypatch.setattr(nx, name, getattr(ours, name))
+        monkeypatch.setattr(nx, name, as_dispatched(getattr(backend, name)))
+
+
+def as_dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What NetworkX makes of a function of a backend."""
+
+    def dispatched(G: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(backend.convert_from_nx(G), *args, **kwargs)
+
+    return dispatched
 
 
 def test_none_is_forgotten() -> None:

@@ -8,10 +8,12 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
 from gpu_engine.cuda.engine import CudaEngine  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
+from gpu_engine.errors import Unbounded  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402
 from gpu_engine.networks.network import Network  # noqa: E402
 from gpu_engine.networks.terminals import Terminals  # noqa: E402
 from tests.congruence import check_forks, check_sequence  # noqa: E402
+from tests.random_networks import random_edges, random_terminals  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,
@@ -77,3 +79,21 @@ def test_overlays_on_forks_agree_with_the_judge(first: int) -> None:
     pytest.importorskip("ortools")
     for seed in range(first, first + 50):
         check_forks(CudaEngine, seed, overlays=6)
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_bottlenecks_are_those_of_the_cpu_engine(first: int) -> None:
+    for seed in range(first, first + 50):
+        rng = np.random.default_rng(seed)
+        edges = random_edges(rng)
+        terminals = random_terminals(rng, edges.n_vertices)
+        found = []
+        for engine in (CpuEngine(Network(edges)), CudaEngine(Network(edges))):
+            try:
+                state = engine.open(terminals)
+            except Unbounded:
+                break
+            engine.solve(state)
+            found.append([column.tolist() for column in engine.bottlenecks(state).columns])
+        assert len(found) != 1, seed
+        assert found[:1] == found[1:], seed

@@ -7,7 +7,8 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.cpu.state import CpuFlowState
 from gpu_engine.errors import Unbounded
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network

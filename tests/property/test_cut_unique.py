@@ -74,7 +74,7 @@ def check(edges: EdgeList, terminals: Terminals, at: str) -> bool | None:
         return None
     engine.solve(state)
     cut = engine.cut(state)
-    assert cut.capacity == value, at
+    assert cut.value == value, at
     assert cut.unique is (len(cuts) == 1), f"{at}: the minimum cuts pay {sorted(map(sorted, cuts))}"
     return cut.unique
 

@@ -1,4 +1,4 @@
-"""Flows as routes on random networks: acyclic, as short as OR-tools finds on the same links, and made of paths."""
+"""Flows as routes on random networks: acyclic, as short as OR-tools finds them, and made of paths."""
 
 from collections import Counter
 from types import SimpleNamespace
@@ -10,7 +10,8 @@ from ortools.graph.python import min_cost_flow
 
 from gpu_engine.checks.flows import prove_flow, prove_paths
 from gpu_engine.cpu.cycles import cancel_cycles
-from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.cpu.state import CpuFlowState
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, Unbounded
 from gpu_engine.networks.edgelist import EdgeList
@@ -51,19 +52,25 @@ def is_acyclic(edges: EdgeList, flow: UnitArray) -> bool:
     return bool(nx.is_directed_acyclic_graph(nx.DiGraph([(a, b) for a, b, _ in carried(edges, flow)])))
 
 
-def least_length(network: Network, edges: EdgeList, terminals: Terminals, raw: UnitArray, value: int) -> int:
-    """Of all flows of the value on the vertex pairs that ``raw`` uses on balance, by OR-tools."""
+def used_pairs(edges: EdgeList, flow: UnitArray) -> set[tuple[int, int]]:
+    """The pairs of vertices between which the flow uses links on balance."""
     net: Counter[tuple[int, int]] = Counter()
-    for tail, head, amount in carried(edges, raw):
+    for tail, head, amount in carried(edges, flow):
         net[tail, head] += amount
         net[head, tail] -= amount
-    used = {pair for pair, amount in net.items() if amount}
+    return {pair for pair, amount in net.items() if amount}
+
+
+def least_length(
+    network: Network, edges: EdgeList, terminals: Terminals, value: int, used: set[tuple[int, int]] | None = None
+) -> int:
+    """Of all flows of the value, or of those on the pairs of vertices that may be ``used``, by OR-tools."""
     solver = min_cost_flow.SimpleMinCostFlow()
     both = np.broadcast_to(edges.undirected, (edges.n_edges,)).tolist()
     rows = zip(edges.tail.tolist(), edges.head.tolist(), network.capacity.tolist(), both, strict=True)
     for tail, head, capacity, either in rows:
         for a, b in ((tail, head), (head, tail))[: 1 + either]:
-            if (a, b) in used:
+            if used is None or (a, b) in used:
                 solver.add_arc_with_capacity_and_unit_cost(a, b, min(capacity, value), 1)
     source, sink = edges.n_vertices, edges.n_vertices + 1
     for v, cap in zip(terminals.sources.tolist(), terminals.supply.tolist(), strict=True):
@@ -76,23 +83,49 @@ def least_length(network: Network, edges: EdgeList, terminals: Terminals, raw: U
     return int(solver.optimal_cost())
 
 
+def checked(seed: int, found: tuple[CpuEngine, CpuFlowState, EdgeList]) -> UnitArray:
+    """The flow, proven, acyclic, and no longer than as it was found."""
+    engine, state, edges = found
+    flow = engine.flow(state)
+    proof = prove_flow(engine.network, state.terminals, flow)
+    assert (proof.failures, proof.value) == ((), state.value), seed
+    assert is_acyclic(edges, flow), seed
+    assert np.abs(flow).sum() <= np.abs(engine.flow(state, acyclic=False)).sum(), seed
+    assert engine.certificate(state).valid, seed  # undisturbed
+    return flow
+
+
 @pytest.mark.parametrize("first", range(0, 1000, SEEDS_A_CASE))
-def test_flows_are_acyclic_and_the_shortest_on_their_links(first: int) -> None:
-    shorter = 0
+def test_flows_are_acyclic_and_the_shortest_there_are(first: int) -> None:
     for seed in range(first, first + SEEDS_A_CASE):
-        found = solved(seed)
-        if found is None:
-            continue
-        engine, state, edges = found
-        raw, flow = engine.flow(state, acyclic=False), engine.flow(state)
-        proof = prove_flow(engine.network, state.terminals, flow)
-        assert (proof.failures, proof.value) == ((), state.value), seed
-        assert is_acyclic(edges, flow), seed
-        least = least_length(engine.network, edges, state.terminals, raw, state.value)
-        assert int(np.abs(flow).sum()) == least, seed
-        shorter += least < np.abs(raw).sum()
-        assert engine.certificate(state).valid, seed  # undisturbed
-    assert shorter, "some flow gets shorter"
+        if found := solved(seed):
+            engine, state, edges = found
+            least = least_length(engine.network, edges, state.terminals, state.value)
+            assert int(np.abs(checked(seed, found)).sum()) == least, seed
+
+
+@pytest.mark.parametrize("first", range(1000, 1500, SEEDS_A_CASE))
+def test_where_not_all_roads_fit_flows_are_the_shortest_on_their_links(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpu_engine.cpu.routes.open_links", lambda offsets, head, *_: np.zeros(len(head), np.bool_))
+    for seed in range(first, first + SEEDS_A_CASE):
+        if found := solved(seed):
+            engine, state, edges = found
+            used = used_pairs(edges, engine.flow(state, acyclic=False))
+            least = least_length(engine.network, edges, state.terminals, state.value, used)
+            assert int(np.abs(checked(seed, found)).sum()) == least, seed
+
+
+@pytest.mark.parametrize("steps", [0, 10, 40, 100, 200, 400])
+def test_a_search_that_is_given_up_leaves_a_flow(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the first part or the second, on all roads or on those in use."""
+    for some in ("ALL_STEPS", "USED_STEPS"):
+        monkeypatch.setattr(f"gpu_engine.cpu.routes.{some}", 0)
+    monkeypatch.setattr("gpu_engine.cpu.routes.FEW_STEPS", steps)
+    for seed in range(2000, 2050):
+        if found := solved(seed):
+            checked(seed, found)
 
 
 @pytest.mark.parametrize("first", range(5000, 5500, SEEDS_A_CASE))

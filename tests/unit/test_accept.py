@@ -7,6 +7,7 @@ from service.api.accept import MAX_RANGES, encoding_of, preferred
 from service.errors import ServiceError
 
 NPZ, ARROW, JSON = "application/x-npz", "application/vnd.apache.arrow.stream", "application/json"
+STRINGS = "application/json; numbers=string"
 
 
 def accept(*values: str) -> Headers:
@@ -37,6 +38,12 @@ def accept(*values: str) -> Headers:
         ([f"{NPZ};q=nan, {JSON};q=0.1"], "json"),
         ([f"{NPZ};q=2, {JSON};q=0.001"], "json"),
         ([", ,"], "json"),
+        ([STRINGS], "strings"),
+        (['application/json ; Numbers="string";q=0.5'], "strings"),
+        ([f"{JSON}, {STRINGS}"], "strings"),
+        ([f"{STRINGS};q=0.2, {JSON}"], "json"),
+        ([f"{JSON};numbers=text, */*;q=0.1"], "json"),
+        ([f"{NPZ};q=0.1, {STRINGS};q=0"], "npz"),
     ],
 )
 def test_the_form_that_is_preferred(values: list[str], encoding: str) -> None:
@@ -49,6 +56,8 @@ def test_the_form_that_is_preferred(values: list[str], encoding: str) -> None:
         ("text/html", ""),
         ("json", ""),
         (f"{JSON};q=0", ""),
+        (f"{JSON};numbers=strings", "did you mean 'application/json; numbers=string'?"),
+        (f"{NPZ};numbers=string", ""),
         ("*/*;q=0", ""),
         (f"{NPZ};q=0, {ARROW};q=0.000, {JSON};q=0.0", ""),
         ("application/npz", f"did you mean {NPZ}?"),

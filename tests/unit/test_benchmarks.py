@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import batches, cold, instances, memory, pairs, tables, warm
+from benchmarks import batches, cold, instances, limits, memory, pairs, tables, warm
 from benchmarks.__main__ import main
 from benchmarks.answers import WrongAnswer
 from benchmarks.batches import Change, Drawn
@@ -16,12 +16,14 @@ from benchmarks.report import report
 from benchmarks.results import Results, read
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE
+from tests import graphs
 
 TINY = (
     Instance("grid", "grid", {"rows": 5, "columns": 6}),
     Instance("vision", "vision", {"rows": 5, "columns": 5}),
     Instance("rlg-long", "rlg-long", {"rows": 4}),
 )
+CITY = [(0, 1, 4), (0, 2, 3), (1, 2, 2), (1, 3, 2), (2, 3, 4)]
 EFFORT = cold.Effort(repeats=2, limit_s=1)
 DESCRIPTION = {"instance", "family", "parameters", "seed", "n", "m"}
 
@@ -160,7 +162,16 @@ def test_commands_write_results_and_print_tables(tmp_path: Path, capsys: pytest.
     assert "| ac | 300 | 44850 |" in capsys.readouterr().out
 
 
+def test_what_limits_a_flow_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "within", lambda limit_s, work, *given: work(*given))
+    rows = list(limits.measure("city", graphs.drawn(4, CITY), 1, 1.0))
+    assert [row["work"] for row in rows] == ["bottlenecks", "parametric", "expansion"]
+    assert (rows[0]["bottlenecks"], rows[1]["segments"], rows[2]["price"]) == (2, 2, 1)
+    assert all(row[peer] > 0 for row, peer in zip(rows, ("scipy_ms", "ortools_ms", "networkx_ms"), strict=True))
+
+
 def test_every_kind_has_a_table(tmp_path: Path) -> None:
+    of_limits = {"network": "a", "n_edges": 5, "work": "bottlenecks", "bottlenecks": 2}
     latency = {"instance": "a", "request": "b", "clients": 1, "requests": 2}
     latency |= {"p50_ms": 1.0, "p90_ms": 2.0, "p99_ms": 3.0, "per_s": 4.0}
     edges = drawn(TINY[0])
@@ -171,6 +182,11 @@ def test_every_kind_has_a_table(tmp_path: Path) -> None:
         "warm": list(warm.measure(TINY[0], edges, warm.Plan(batches=1, cold_batches=1))),
         "drift": [warm.measure_drift(TINY[0], edges, warm.Plan(), batches=10, size=2)],
         "memory": [memory_row],
+        "limits": [of_limits | {"headrace_ms": 1.0, "scipy_ms": 2.0}],
+        "closures": [
+            {"instance": "a", "question": "what-if", "closures": 9, "call_ms": 1.0, "cpu_ms": 2.0, "cpu_speedup": 50.0},
+            {"instance": "a", "question": "closure-study", "top": None, "closures": 9, "solved": 3, "call_ms": 1.0},
+        ],
         "http": [latency],
         "fleet": [latency],
     }

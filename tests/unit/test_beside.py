@@ -1,7 +1,8 @@
 """Questions of scenarios beside the lane of their graph: what goes on meanwhile, and how they end."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
 
@@ -10,12 +11,15 @@ import redis
 
 from gpu_engine.checks.certificate import Certificate
 from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.cpu.state import CpuFlowState
 from gpu_engine.engine import Control, FlowState, SolveReport
 from gpu_engine.footprint import Room
 from gpu_engine.networks.network import Network
-from service.protocol import Kind, Operation, Scenario, Status, WhatIfArgs
-from service.worker.questions import what_if
+from gpu_engine.trials import Trials
+from service.protocol import ClosureStudyArgs, Kind, Operation, Scenario, Status, WhatIfArgs
+from service.worker.memory import Residents
 from service.worker.questions.what_if import SCENARIO_BYTES
+from service.worker.running import rows
 from service.worker.running.endings import Endings
 from tests.graphs import diamond
 from tests.service_fixtures import PATIENCE_S, Caller, StartWorker, result
@@ -38,6 +42,10 @@ class Gated(CpuEngine):
         fork = super()._alike(network, room)
         fork.is_fork = True
         return fork
+
+    def _open_trials(self, pinned: CpuFlowState, count: int) -> Sequence[Trials]:
+        """None: every row is solved by a fork."""
+        return []
 
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
         if self.is_fork:
@@ -100,6 +108,40 @@ def test_updates_and_questions_go_on_while_rows_are_solved(asked: Caller, gate: 
     closed, as_it_is = told["answers"]
     assert (as_it_is["value"], as_it_is["mode"]) == (base, "unchanged")
     assert closed["change"] == closed["value"] - base < 0
+
+
+def test_a_study_without_trials_is_right_and_obeys_a_cancel(asked: Caller, gate: threading.Event) -> None:
+    edges = diamond().edges
+    job = asked.submit(Kind.CLOSURE_STUDY, "g", ClosureStudyArgs(most=None))
+    assert Gated.reached.wait(PATIENCE_S)
+    asked.run(asked.dispatcher.cancel(job))
+    gate.set()
+    eventually(lambda: status(asked, job) is Status.CANCELLED)
+    told = asked.ask(Kind.CLOSURE_STUDY, "g", ClosureStudyArgs(most=None))
+    assert (told["version"], told["candidates"]) == (1, edges.n_edges)
+    base = told["base"]["value"]
+    closed = {row["row"]: row["value"] for row in told["answers"]}
+    scenarios = [Scenario(batch=[Operation(op="close", edges=[row])]) for row in range(edges.n_edges)]
+    rows = answer(asked, submit(asked, *scenarios))["answers"]
+    assert [closed[row["row"]] for row in rows] == [row["value"] for row in rows]
+    assert [row["loss"] for row in told["answers"]] == sorted((base - row["value"] for row in rows), reverse=True)
+
+
+def test_a_study_begins_again_when_its_worker_is_left(
+    caller: Caller, start_worker: StartWorker, gate: threading.Event
+) -> None:
+    worker = start_worker(open_engine=Gated)
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    job = caller.submit(Kind.CLOSURE_STUDY, "g", ClosureStudyArgs(candidates=[0]))
+    assert Gated.reached.wait(PATIENCE_S)
+    caller.set("g", [0], ["0"])
+    worker.stop()
+    gate.set()
+    eventually(lambda: not caller.run(caller.dispatcher.watch.workers())[0].alive)
+    start_worker(open_engine=Gated)
+    told = answer(caller, job)
+    assert (told["version"], told["answers"][0]["loss"]) == (2, 0)
 
 
 def test_one_that_waits_for_its_turn_is_cancelled_at_once(asked: Caller) -> None:
@@ -186,11 +228,32 @@ def test_memory_that_is_short_refuses_the_question_and_nothing_else(
         assert answer(caller, submit(caller, AS_IT_IS, CLOSED))["answers"][0]["change"] == 0
 
 
+def test_what_fails_as_it_gives_back_is_forgotten_all_the_same(
+    caller: Caller, start_worker: StartWorker, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate.set()
+    start_worker(open_engine=Gated, queue_limit=2)
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    at_work = Residents.at_work
+
+    @contextmanager
+    def fails(residents: Residents, name: str, *about: Any, **more: Any) -> Iterator[None]:
+        with at_work(residents, name, *about, **more):
+            yield
+        if " " in name:
+            raise RuntimeError("it cannot be given back")
+
+    monkeypatch.setattr(Residents, "at_work", fails)
+    for _ in range(4):  # more than the worker takes at a time
+        assert answer(caller, submit(caller, CLOSED))["answers"][0]["change"] < 0
+
+
 def test_an_answer_that_grows_too_long_is_refused(
     asked: Caller, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate.set()
-    monkeypatch.setattr(what_if, "MOST_BYTES", 1000)
+    monkeypatch.setattr(rows, "MOST_BYTES", 1000)
     reply = asked.reply(Kind.WHAT_IF, "g", WhatIfArgs(scenarios=[CLOSED] * 50))
     assert reply.problem is not None
     assert (reply.problem.code, reply.problem.field) == ("too_large", "/fields")

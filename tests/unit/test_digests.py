@@ -11,10 +11,16 @@ from service.api.replies.answers import digest, digest_of_args
 from service.protocol import (
     ARGS,
     CapacitiesArgs,
+    CapacityExpansionArgs,
+    ClosureStudyArgs,
     Command,
+    CutTreeArgs,
     DeleteArgs,
+    EdgesArgs,
+    EdgesOperation,
     EmptyArgs,
     ExportArgs,
+    GlobalCutArgs,
     Kind,
     LoadArgs,
     MatchingArgs,
@@ -22,9 +28,13 @@ from service.protocol import (
     Message,
     MinCostFlowArgs,
     Operation,
+    PairsArgs,
+    ParametricArgs,
     PatchArgs,
     RestoreArgs,
     Scenario,
+    UnwatchArgs,
+    WatchArgs,
     WhatIfArgs,
 )
 
@@ -38,14 +48,23 @@ EXAMPLES: dict[Kind, Message] = {
     Kind.WHAT_IF: WhatIfArgs(
         sources=["s"], scenarios=[Scenario(id="a", sources=["u"])], fields=frozenset({"value", "cut"})
     ),
+    Kind.CLOSURE_STUDY: ClosureStudyArgs(sources=["s"], candidates=[["a"], ["b", "c"]], most=None),
+    Kind.PAIRS: PairsArgs(among=["s", "t"], fields=frozenset({"value", "cut", "flow"}), most=9),
+    Kind.GOMORY_HU_TREE: CutTreeArgs(terminals=[1, 2], fields=frozenset({"tree", "groups"}), most=9),
+    Kind.GLOBAL_MIN_CUT: GlobalCutArgs(time_limit_s=1.5),
     Kind.DRY_RUN: PatchArgs(batch=[Operation(op="close", edges=["a", "b"])], on_missing="skip"),
     Kind.DRY_RUN_COSTS: PatchArgs(batch=[Operation(op="set", edges=[1], amounts=["2"])], if_match=4),
     Kind.RESTORE: RestoreArgs(version=7, if_match=9),
     Kind.PATCH_COSTS: PatchArgs(batch=[Operation(op="add", edges=[1, 2], amounts=["-1", "2.5"])], solve="none"),
+    Kind.PATCH_EDGES: EdgesArgs(batch=[EdgesOperation(op="delete", edges=["a", "b"])], if_match=4),
     Kind.MIN_COST_FLOW: MinCostFlowArgs(sources=["s"], value="6", fields=frozenset({"value", "cost", "flow"})),
+    Kind.PARAMETRIC: ParametricArgs(edges=["d", "e"], first="0", last="7/6"),
+    Kind.CAPACITY_EXPANSION: CapacityExpansionArgs(raise_by="2", edges=["a"], price=["1.5"]),
     Kind.CAPACITIES: CapacitiesArgs(offset=3),
     Kind.EXPORT: ExportArgs(format="arrow"),
     Kind.SNAPSHOT: EmptyArgs(),
+    Kind.WATCH: WatchArgs(watch="main", sources=["s"], supply=["2.5"]),
+    Kind.UNWATCH: UnwatchArgs(watch="main"),
 }
 SEEDS = ("0", "1", "2", "3")
 """Of three strings: two of these seeds at least keep them in another order."""

@@ -34,4 +34,4 @@ def test_one_that_does_not_hold_is_never_answered(
         assert code_of(lambda: caller.reply(Kind.MAX_FLOW, "g", FLOW)) == "engine_error"
     assert worker.graphs.counters["certificate_failures"] == 1
     answer = caller.ask(Kind.MAX_FLOW, "g", FLOW)
-    assert (answer["mode"], answer["flow"]["flow"]) == ("cold", [3, 2, 1, 2, 3])
+    assert (answer["mode"], answer["flow"]["amount"]) == ("cold", [3, 2, 1, 2, 3])

@@ -44,6 +44,7 @@ FORBIDDEN: Mapping[str, tuple[str, ...]] = {
     "service.models": (*RUNNING, *STARTING, "service.queue", "redis", *SOLVING),
     "service.store": (*RUNNING, *STARTING, "service.models", "service.queue", *SOLVING, *WEB),
     "service.queue": (*RUNNING, *STARTING, "service.models", *SOLVING, *WEB),
+    "service.webhooks": (*RUNNING, *STARTING, "service.models", "service.queue", "gpu_engine", *WEB),
     "service.api": (*STARTING, "service.worker", "redis", *SOLVING),
     "service.api.http": ("service.store", "service.queue", "service.models", "gpu_engine"),
     "service.worker": (*STARTING, "service.api", "service.models", "headrace", *ENGINES, *WEB),
@@ -57,6 +58,9 @@ NEVER_REACHED: Mapping[str, tuple[str, ...]] = {
     "gpu_engine.checks.certificate": ENGINES,
     "gpu_engine.checks.flows": ENGINES,
     "gpu_engine.checks.costs": (*ENGINES, "gpu_engine.mincost"),
+    "gpu_engine.checks.pairs": (*ENGINES, "gpu_engine.pairs"),
+    "gpu_engine.checks.cut_trees": (*ENGINES, "gpu_engine.pairs"),
+    "gpu_engine.checks.global_cuts": (*ENGINES, "gpu_engine.pairs"),
 }
 """Not even through other modules of ours."""
 

@@ -127,9 +127,9 @@ def test_an_answer_counts_while_it_is_written(
     in_use: list[int] = []
     pieces = json_writer.pieces
 
-    def watched(value: object) -> Iterator[bytes]:
+    def watched(value: object, **options: bool) -> Iterator[bytes]:
         in_use.append(worker.graphs.residents._in_use.host)
-        yield from pieces(value)
+        yield from pieces(value, **options)
 
     monkeypatch.setattr(json_writer, "pieces", watched)
     for fields in (["value"], ["flow"]):
@@ -149,8 +149,8 @@ def test_an_answer_that_is_cancelled_while_it_is_written_leaves_nothing(
     blobs = set(client.scan_iter(f"{settings.redis_prefix}blob:*"))
     pieces = json_writer.pieces
 
-    def slowly(value: object) -> Iterator[bytes]:
-        for i, piece in enumerate(pieces(value)):
+    def slowly(value: object, **options: bool) -> Iterator[bytes]:
+        for i, piece in enumerate(pieces(value, **options)):
             if i == 3:
                 caller_cancels.set()
                 cancelled.wait(30)

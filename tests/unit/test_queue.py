@@ -43,7 +43,7 @@ def test_load_patch_and_solve(caller: Caller, start_worker: StartWorker) -> None
     first = caller.ask(Kind.MAX_FLOW, "g", MaxFlowArgs(fields=frozenset({"value", "cut", "flow"})))
     assert (first["value"], first["mode"], first["version"]) == (5, "cold", 1)
     assert first["certificate"] == {"valid": True, "complete": True, "value": 5, "flow_across_cut": 5}
-    assert sum(first["flow"]["flow"][:2]) == first["cut"]["capacity"] == 5
+    assert sum(first["flow"]["amount"][:2]) == first["cut"]["value"] == 5
     assert caller.ask(Kind.MAX_FLOW, "g", MaxFlowArgs())["mode"] == "unchanged"
     patched = caller.set("g", [0, 3], ["1", "9"])
     assert (patched["version"], patched["applied"]) == (2, 2)
@@ -59,7 +59,9 @@ def test_amounts_are_exact_and_named_as_the_caller_does(caller: Caller, start_wo
     reply = caller.reply(Kind.MAX_FLOW, "g", MaxFlowArgs(fields=frozenset({"value", "cut", "flow"})))
     exact = json.loads(reply.result_json or "", parse_float=Decimal)
     assert exact["value"] == Decimal("300000002.500000001")
-    assert dict(zip(exact["flow"]["edges"], exact["flow"]["flow"], strict=True))["sa"] == Decimal("300000000.000000001")
+    assert dict(zip(exact["flow"]["edges"], exact["flow"]["amount"], strict=True))["sa"] == Decimal(
+        "300000000.000000001"
+    )
     assert (exact["cut"]["source_side"], exact["cut"]["edges"]) == (["s"], ["sa", "sb"])
     capped = {"sources": ["s"], "sinks": ["t"], "supply": ["0.5"], "demand": ["inf"]}
     assert caller.value("g", **capped) == 0.5
@@ -265,7 +267,7 @@ def test_a_long_result_travels_as_a_blob(caller: Caller, start_worker: StartWork
     caller.load("g", edges)
     args = MaxFlowArgs(fields=frozenset({"cut", "flow"}), zeros=True)
     answer = caller.ask(Kind.MAX_FLOW, "g", args)
-    assert len(answer["flow"]["flow"]) == edges.n_edges
+    assert len(answer["flow"]["amount"]) == edges.n_edges
     assert len(answer["cut"]["source_side"]) + len(answer["cut"]["sink_side"]) == edges.n_vertices
 
 

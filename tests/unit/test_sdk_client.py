@@ -35,12 +35,12 @@ CERTIFICATE = {"valid": True, "value": 5.5, "flow_across_cut": 5.5}
 FLOW = """{"graph": "city", "version": 2, "value": 5.5, "mode": "warm", "engine": "cpu", "reason": null,
  "certificate": {"valid": true, "value": 5.5, "flow_across_cut": 5.5},
  "counters": {"pushes": 12}, "timings_ms": {"solve": 0.4, "total": 1},
- "cut": {"capacity": 5.5, "edges": ["a"], "pays": [1.5], "sources": ["w"], "source_pays": [4], "sinks": [],
+ "cut": {"value": 5.5, "edges": ["a"], "pays": [1.5], "sources": ["w"], "source_pays": [4], "sinks": [],
  "sink_pays": [], "source_side": [0], "sink_side": [1, 2], "unique": true},
  "paths": {"source": ["w", "x"], "sink": ["t", "t"], "amount": [4, 0.5], "offsets": [0, 2, 3], "edges": ["a", "b", "c"],
  "of": 3, "rest": 1},
  "terminals": {"sources": ["w", "x"], "supplied": [4, 1.5], "sinks": ["t"], "delivered": [5.5]},
- "flow": {"edges": ["a", "b"], "flow": [4, 1.5]}}"""
+ "flow": {"edges": ["a", "b"], "amount": [4, 1.5]}}"""
 PATCH = {
     "version": 2,
     "applied": 1,
@@ -121,7 +121,7 @@ def test_put_graph_and_solve() -> None:
     assert result.certificate.valid
     assert result.cut is not None
     assert result.cut.edges == ("a",)
-    assert sum((*result.cut.pays, *result.cut.source_pays, *result.cut.sink_pays)) == result.cut.capacity
+    assert sum((*result.cut.pays, *result.cut.source_pays, *result.cut.sink_pays)) == result.cut.value
     assert (result.cut.sources, result.cut.sinks) == (("w",), ())
     assert result.terminals is not None
     assert str(result.terminals.supplied[1]) == "1.5"
@@ -134,7 +134,11 @@ def test_put_graph_and_solve() -> None:
     assert (result.paths[-1], result.paths[:1]) == (result.paths[1], [result.paths[0]])
     assert (result.paths.of, result.paths.rest) == (3, 1)
     assert result.flow is not None
-    assert list(map(str, result.flow.flow)) == ["4", "1.5"]
+    assert list(map(str, result.flow.amount)) == ["4", "1.5"]
+    for part, old, new in ((result.cut, "capacity", "value"), (result.flow, "flow", "amount")):
+        with pytest.raises(AttributeError, match=f"what was '{old}' is called '{new}'"):
+            getattr(part, old)
+        assert not hasattr(part, "volume")
     assert result.timings_ms == {"solve": 0.4, "total": 1.0}
 
 

@@ -56,5 +56,6 @@ def test_every_request_error_of_httpx_is_translated(kind: type[httpx.RequestErro
 
 
 def test_public_names() -> None:
-    public = {name for name in vars(headrace) if not name.startswith("_")}
+    modules = {"csgraph", "igraph", "maxflow"}  # are there once somebody has imported them
+    public = {name for name in vars(headrace) if not name.startswith("_")} - modules
     assert public == set(headrace.__all__)

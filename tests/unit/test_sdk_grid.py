@@ -87,7 +87,7 @@ def answered(grid: Grid) -> tuple[int, MaxFlowResult]:
         "engine": "scipy",
         "decimals": 0,
         "certificate": {"valid": True, "value": 0, "flow_across_cut": 0},
-        "cut": {"capacity": 0, "edges": [], "n_vertices": n, "source_side": np.packbits(reached, bitorder="little")},
+        "cut": {"value": 0, "edges": [], "n_vertices": n, "source_side": np.packbits(reached, bitorder="little")},
     }
     return int(found.flow_value), MaxFlowResult.from_json(body)
 

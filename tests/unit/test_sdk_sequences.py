@@ -93,7 +93,7 @@ def test_amounts_of_json_are_exact() -> None:
 
 
 def test_a_cut_in_json_has_no_mask() -> None:
-    cut = Cut.from_json({"capacity": 1, "edges": [0], "pays": [1], "source_side": [0], "sink_side": [1]})
+    cut = Cut.from_json({"value": 1, "edges": [0], "pays": [1], "source_side": [0], "sink_side": [1]})
     assert (cut.source_side, cut.sink_side) == ((0,), (1,))
     with pytest.raises(UnexpectedAnswer, match="lists of names"):
         _ = cut.mask

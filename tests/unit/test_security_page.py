@@ -20,7 +20,7 @@ from service.api.http import connections as http_connections
 from service.api.http import protocol as http_protocol
 from service.api.replies import sending
 from service.api.routes import graphs, sessions, status_page
-from service.models import columns, numbers
+from service.models import bottlenecks, closure_study, columns, numbers, parametric, webhooks
 from service.models import flows as models
 from service.queue import dispatcher, replies
 from service.settings import Settings
@@ -28,23 +28,39 @@ from service.store import graphs as listed
 from service.store import room
 from service.store.api_keys import MAX_KEYS
 from service.store.blobs import READ_AT_ONCE, RESULT_CHUNK_BYTES
+from service.store.feed import record as feed_record
+from service.store.feed import writing as feed_writing
+from service.store.hooks import hooks
 from service.store.jobs import listing, transitions
 from service.store.sessions import SESSION_S, SESSIONS_OF_A_KEY
-from service.worker import answers
+from service.webhooks import courier, posting
+from service.worker import answers, watch_events
 from service.worker.graph import MAX_KNOWN, MAX_STATES
 from service.worker.membership import heartbeat
-from service.worker.questions import what_if
-from service.worker.running import consumer, lanes, results
+from service.worker.running import consumer, lanes, results, rows
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
 
 FIXED = {
-    "body of `max-flow`, `min-cut`, `matching`, `min-cost-flow`, `what-if`": questions.MAX_QUESTION_BYTES,
-    "bytes of the rows of one answer of `what-if`": what_if.MOST_BYTES,
+    "body of a question about a graph": questions.MAX_QUESTION_BYTES,
+    "bytes of the rows of one answer of `what-if`, `closure-study` or `pairs`": rows.MOST_BYTES,
+    "candidates that an answer of `closure-study` lists, unless it lists all": closure_study.MAX_TOP,
+    "segments of one `parametric`": parametric.MAX_SEGMENTS,
+    "bottlenecks that are solved without a limit, `up_to`": bottlenecks.MAX_UP_TO,
     "forms named in `Accept` that are looked at": accept.MAX_RANGES,
     "body of `:estimate`": graphs.MAX_SMALL_BODY_BYTES,
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
+    "body of a watch, or of a webhook": graphs.MAX_SMALL_BODY_BYTES,
+    "memory of the events of one graph": feed_writing.FEED_BYTES,
+    "edges in each list of an event": watch_events.IDS_TOLD,
+    "edges of a cut that are compared one by one": feed_record.MAX_CUT_KEPT,
+    "how long the watches and events of a deleted graph are kept": feed_writing.ORPHANED_TTL_S,
+    "graphs of one webhook": webhooks.MAX_GRAPHS,
+    "deliveries to one webhook that wait": hooks.MOST_PENDING,
+    "deliveries to one webhook that were given up and are kept": hooks.MOST_DEAD,
+    "webhooks that are sent to at a time": courier.AT_ONCE,
+    "time for one try to deliver": posting.TRY_S,
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
     "sources, sinks, left vertices of one question": models.MAX_TERMINALS,
     "sources, and sinks, of each flow state that the answer of an update lists": answers.TERMINALS_SHOWN,

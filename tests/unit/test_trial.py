@@ -5,7 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from gpu_engine.cpu.engine import CpuEngine, CpuFlowState
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.cpu.state import CpuFlowState
 from gpu_engine.engine import Control, Engine, FlowState, SolveReport
 from gpu_engine.errors import Cancelled, OutOfMemory
 from gpu_engine.footprint import Footprint

@@ -14,6 +14,9 @@ from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.cpu.cycles import cancel_cycles
 from gpu_engine.paths import decompose
+from gpu_engine.pairs.cut_tree import TreeGrower
+from gpu_engine.pairs.global_cut import global_cut
+from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.checks.costs import prove_cheapest
 from gpu_engine.engine import Control
 from gpu_engine.mincost.cheapest import cheapest_flow
@@ -23,6 +26,7 @@ from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.trials import Changes
 from gpu_engine.types import INFINITE
 from gpu_engine.networks.updates import CapacityTable
 from service.worker import answers, file_writer, json_writer
@@ -74,6 +78,8 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
                 for state in states:
                     engine.solve(state)
                     engine.certificate(state)
+            for trials in engine.fork(states[0]).trials(1):
+                trials.run(Changes.of([(np.array([0]), np.array([0]))]), Control())
             for state in states:
                 flow, cut = engine.flow(state), engine.cut(state)
                 json_writer.dumps(answers.flow(network, flow, zeros=False, acyclic=True))
@@ -90,6 +96,14 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
                 for encoding in ("npz", "arrow"):
                     list(file_writer.pieces(encoding, {"version": 1, "cut": packed_cut}, 1))
             json_writer.dumps(answers.capacities(graph, CapacitiesArgs()))
+            every = np.arange(4, dtype=np.int32)
+            PairSolver.of(network, every).seat().values(every[:3], every[1:], Control())
+            global_cut(network, Control())
+            if undirected is True:
+                seat, grower = PairSolver.of(network, every[1:]).seat(), TreeGrower(network, every[1:])
+                grower.add(1, seat, Control())
+                grower.add(2, seat, Control())
+                grower.finish()
             list(file_writer.pieces("npz", answers.capacities(graph, CapacitiesArgs(encoding="npz")), 1))
 pairs = replace(edges, tail=np.array([0, 0, 1, 1, 0], np.int32), head=np.array([2, 3, 2, 3, 2], np.int32),
                 capacity=np.full(5, 10), undirected=False)

@@ -29,6 +29,7 @@ SAME_PLACE(DrainProgress, cluster_steps);
 struct GridMemory {  // device only, zeroed by the host
     Word barrier_words[2];
     int search_tails[9], active_tails[9];
+    int n_hubs;
     int dropped;          // some excess was found to be cut off
     int broadcast[2][8];  // the leading cluster's state, for the other blocks
 };
@@ -42,6 +43,7 @@ struct DrainArguments {
     bool* source_side;
     Vertex* vertices;
     Entry *search_even, *search_odd, *active_even, *active_odd, *long_even, *long_odd;  // lists of frontiers
+    int* hubs;  // space for the vertices with rows of more than HUB_ROW arcs
     GridMemory* memory;
     DrainProgress* progress;
     int n;
@@ -62,6 +64,7 @@ SAME_PLACE(DrainArguments, active_even);
 SAME_PLACE(DrainArguments, active_odd);
 SAME_PLACE(DrainArguments, long_even);
 SAME_PLACE(DrainArguments, long_odd);
+SAME_PLACE(DrainArguments, hubs);
 SAME_PLACE(DrainArguments, memory);
 SAME_PLACE(DrainArguments, progress);
 SAME_PLACE(DrainArguments, n);

@@ -38,6 +38,9 @@
 // a block has no space for (early entries) are late; the search then goes on until nothing is left to visit, by when
 // all labels are exact too.
 //
+// Looking back. While the frontier of a search is a large part of the network, the vertices that have no label look along
+// their own rows for one that has (`look_back`): that takes a few arcs of each, where the frontier has most of all arcs.
+//
 // Tiers. A step whose frontier is small runs on one cluster of blocks (a cheaper barrier); the other blocks wait at the
 // grid barrier until a step outgrows it.
 
@@ -59,6 +62,8 @@ struct Shared {
     Entry long_rows[SORTED];
     int sorted[3];  // of these: how many are for warps, how many for the block, whose turn it is
     int found;
+    int mean_row;  // the mean length of a row
+    int* hubs;     // the vertices with rows of more than HUB_ROW arcs
     int hot_sink;  // the sink whose excess threads add up for themselves, or NO_VERTEX
 };
 
@@ -73,9 +78,8 @@ struct Drain {
     int cluster_phase;  // barriers of the leading cluster so far
     ThreadGroup grid, cluster;
     bool leads;
-    int small;        // frontiers up to this size go to the leading cluster
-    bool short_rows;  // in the mean; one thread a row would take long for the others
-    int reached;      // active vertices that the search has labelled
+    int small;    // frontiers up to this size go to the leading cluster
+    int reached;  // active vertices that the search has labelled
     bool stop, exhausted;
     int single, penalty;  // searches to come that take one stride a step, the last such number
     bool early;           // a search met early entries: its labels are exact only when it is exhausted
@@ -134,6 +138,27 @@ struct Drain {
         end_step(grid, searched, true, false);
     }
 
+    // One level of a search, or STRIDES of them; returns how many.
+    template <bool MIRROR> __device__ __forceinline__ int search_step(const ThreadGroup& threads, int depth) {
+        searched.clear_spare(threads);
+        auto visit = [&] {
+            searched.each_row(threads, threadIdx.x / TILE, THREADS / TILE, [&](const Entry* at, bool near) {
+                search_row<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
+            });
+        };
+        bool strides = single == 0 && !early && depth >= DEEP && searched.rows == 0;
+        if (strides)
+            for (int i = 0; i < STRIDES / 2; i++) searched.two_strides(visit);
+        if (searched.wide(threads) && shared.mean_row <= SHORT_ROWS)
+            searched.each_row(threads, threadIdx.x, THREADS, [&](const Entry* at, bool near) {
+                search_row_alone<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
+            });
+        else visit();
+        end_step(threads, searched, false, false);
+        early = early || searched.long_rows > 0;
+        return strides ? STRIDES : 1;
+    }
+
     // Exact labels up to the deepest of `wanted` active vertices; returns what an unseen label means.
     template <bool MIRROR> __device__ __forceinline__ int search(int wanted, int& depth) {
         clear_labels<MIRROR>();
@@ -141,28 +166,19 @@ struct Drain {
         if (early) single = penalty = 2 * penalty + 1;
         else if (single > 0) single--;
         early = false;
-        run(
-            searched, depth, UNSEEN,
-            [&](const ThreadGroup& threads) {
-                searched.clear_spare(threads);
-                auto visit = [&] {
-                    searched.each_row(threads, threadIdx.x / TILE, THREADS / TILE, [&](const Entry* at, bool near) {
-                        search_row<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
-                    });
-                };
-                bool strides = single == 0 && !early && depth >= DEEP && searched.rows == 0;
-                if (strides)
-                    for (int i = 0; i < STRIDES / 2; i++) searched.two_strides(visit);
-                if (short_rows && searched.wide(threads))
-                    searched.each_row(threads, threadIdx.x, THREADS, [&](const Entry* at, bool near) {
-                        search_row_alone<MIRROR>(g, near ? *at : load(at), searched, &shared.found);
-                    });
-                else visit();
-                end_step(threads, searched, false, false);
-                early = early || searched.long_rows > 0;
-                return strides ? STRIDES : 1;
-            },
-            [&] { return reached < wanted || early; });
+        // Frontiers with more entries than this are left alone, and the others look back. Not those of dense networks:
+        // their vertices are too few to keep all threads busy.
+        int wide = shared.mean_row <= PIECE ? max(g.n / BACK, 2 * small) : UNSEEN;
+        while (true) {
+            run(
+                searched, depth, UNSEEN, [&](const ThreadGroup& threads) { return search_step<MIRROR>(threads, depth); },
+                [&] { return early || (reached < wanted && searched.total <= wide); });
+            if (early || reached >= wanted || searched.total <= wide) break;
+            searched.clear_spare(grid);
+            look_back<MIRROR>(g, grid, shared.hubs, load(&memory->n_hubs), depth, searched, &shared.found);
+            end_step(grid, searched, false, false);
+            depth++;
+        }
         levels += depth;
         exhausted = reached < wanted;
         return exhausted ? CUT_OFF : depth + 1;
@@ -280,6 +296,7 @@ struct Drain {
             bool sink = given.role[v] != ORDINARY, outside = given.source_side[v] != MIRROR;
             store(g.vertices + v,
                   {settled(outside ? OUTSIDE : UNSEEN), e.begin, (unsigned)(e.end - e.begin) | (unsigned)sink << 31});
+            if (e.end - e.begin > HUB_ROW) store(shared.hubs + atomicAdd(&memory->n_hubs, 1), v);
             if (sink || outside || excess_of<MIRROR>(g, v) <= 0) continue;
             if (e.end - e.begin < LONG_ROW) active.append(e);
             else active.append_long(e);
@@ -318,7 +335,11 @@ template <bool MIRROR> __device__ __forceinline__ void drain(const DrainArgument
     __shared__ Shared shared;
     for (int i = threadIdx.x; i < sizeof(Shared) / 4; i += THREADS) ((int*)&shared)[i] = 0;
     __syncthreads();
-    if (threadIdx.x == 0) shared.hot_sink = NO_VERTEX;
+    if (threadIdx.x == 0) {
+        shared.hot_sink = NO_VERTEX;
+        shared.mean_row = (given.row_offsets[given.n] + given.n - 1LL) / given.n;
+        shared.hubs = given.hubs;
+    }
     init_cluster_barrier(shared.barrier_memory);
     int rank = blockIdx.x * THREADS + threadIdx.x;
     GridMemory* memory = given.memory;
@@ -333,8 +354,7 @@ template <bool MIRROR> __device__ __forceinline__ void drain(const DrainArgument
             {rank, (int)gridDim.x * THREADS, (int)blockIdx.x, (int)gridDim.x, true},
             {rank, CLUSTER * THREADS, (int)blockIdx.x, CLUSTER, false},
             blockIdx.x / CLUSTER == 0,
-            given.small,
-            given.row_offsets[given.n] <= SHORT_ROWS * (long long)given.n};
+            given.small};
     s.run_to_end<MIRROR>(given);
 #if CLUSTER > 1
     cg::this_cluster().sync();  // no block leaves while a neighbour may still read its shared memory

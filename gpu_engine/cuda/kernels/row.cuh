@@ -164,6 +164,68 @@ __device__ __forceinline__ void search_row(const Graph& g, Entry row, const Sear
     }
 }
 
+// Whether one of COUNT arcs, `stride` apart from `a` on, leads from its tail to a vertex labelled `level` at most.
+template <bool MIRROR, int COUNT>
+__device__ __forceinline__ bool leads_on(const Graph& g, int a, int stride, int end, int level) {
+    Arc arc[COUNT];
+    bool found = false;
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) arc[i] = a + i * stride < end ? load_now(g.arcs + a + i * stride) : NO_ARC;
+    Label label[COUNT];
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        label[i] = forward<MIRROR>(arc[i]) > 0 ? load_now(&g.vertices[arc[i].head].label) : settled(OUTSIDE);
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) found |= (unsigned)label_of(label[i]) <= (unsigned)level;
+    return found;
+}
+
+// What a vertex does that found the search along its own row. Nobody else writes its label.
+template <bool MIRROR>
+__device__ __forceinline__ void follow(const Graph& g, int v, const Vertex& own, int level, const Searched& frontier,
+                                       int* found) {
+    store(&g.vertices[v].label, settled(level + 1));
+    frontier.append_pieces(v, own.begin, own.end(), level + 1);
+    if ((own.label & 3) == ACTIVE) atomicAdd(found, 1);
+}
+
+// A step of a wide search the other way round (Beamer, Asanovic, Patterson, "Direction-Optimizing Breadth-First Search",
+// SC 2012): each vertex without a label looks along its own row for one that the search has reached, and stops there.
+// Few are left in such a step, and most find one among their first arcs.
+//
+// Each thread looks at the first arcs of its own vertex, then its warp at what is left of longer rows; blocks look along
+// the rows of hubs. Not inlined, so that the other steps keep their registers.
+template <bool MIRROR>
+__device__ __noinline__ void look_back(Graph g, ThreadGroup threads, const int* hubs, int n_hubs, int level,
+                                       Searched frontier, int* found) {
+    auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+    int lane = warp.thread_rank();
+    for (int base = threads.rank - lane; base < g.n; base += threads.size) {
+        int v = base + lane;
+        Vertex own = v < g.n ? load_now(g.vertices + v) : Vertex{0, 0, 0};
+        bool open = label_of(own.label) == UNSEEN && own.length() <= HUB_ROW, seen = false;
+        int at = own.begin, end = open ? own.end() : at;
+        for (int i = 0; i < ROWS_ALONE && at < end && !seen; i += SHORT_ROW, at += SHORT_ROW)
+            seen = leads_on<MIRROR, SHORT_ROW>(g, at, 1, end, level);
+        for (unsigned others = warp.ballot(!seen && at < end); others != 0; others &= others - 1) {
+            int whose = __ffs(others) - 1, from = warp.shfl(at, whose), to = warp.shfl(end, whose);
+            bool any = false;
+            for (; from < to && !any; from += 32 * 4) any = warp.any(leads_on<MIRROR, 4>(g, from + lane, 32, to, level));
+            if (lane == whose) seen = any;
+        }
+        if (seen) follow<MIRROR>(g, v, own, level, frontier, found);
+    }
+    for (int i = threads.block; i < n_hubs; i += threads.blocks) {
+        int v = load(hubs + i);
+        Vertex own = load_now(g.vertices + v);
+        bool any = false, open = label_of(own.label) == UNSEEN;
+        for (int at = own.begin; open && at < own.end() && !any; at += THREADS * 4)
+            any = __syncthreads_or(leads_on<MIRROR, 4>(g, at + threadIdx.x, THREADS, own.end(), level));
+        if (any && threadIdx.x == 0) follow<MIRROR>(g, v, own, level, frontier, found);
+    }
+    __threadfence();  // the labels were written plainly
+}
+
 // Up to ITEMS arcs of a row for each thread of a group, as a round sees them. Neighbours in the row stay neighbours: the
 // order in which a row's arcs are filled matters (interleaved, acyclic dense networks take eight times the rounds).
 template <class Group> struct Slice {

@@ -19,7 +19,7 @@ from gpu_engine.cuda.layout import (
 )
 from gpu_engine.cuda.module import cluster_size, kernel
 from gpu_engine.engine import WORK_DONE
-from gpu_engine.footprint import LONG_ROW
+from gpu_engine.footprint import HUB_ROW, LONG_ROW
 
 ARCS_OF_A_CLUSTER: Final = 1 << 17
 """A drain takes a cluster more for so many arcs: small ones run side by side, and have cheaper barriers."""
@@ -57,12 +57,14 @@ class Drains:
         counts = {"search_even": n + pieces, "search_odd": n + pieces, "active_even": n, "active_odd": n}
         counts |= {"long_even": min(n, pieces), "long_odd": min(n, pieces)}
         zeroed = self.MOST * (PROGRESS_BYTES + GRID_MEMORY_BYTES)
-        buffer = cupy.empty(zeroed + (n + sum(counts.values())) * 16 + 16 * 256, np.uint8)
+        hubs = n_arcs // HUB_ROW + 1
+        buffer = cupy.empty(zeroed + (n + sum(counts.values())) * 16 + hubs * 4 + 16 * 256, np.uint8)
         carver = Carver(buffer)
         self.progress_records = carver.take(self.MOST * PROGRESS_BYTES, np.uint8).reshape(self.MOST, PROGRESS_BYTES)
         self._memory = carver.take(self.MOST * GRID_MEMORY_BYTES, np.uint8).reshape(self.MOST, GRID_MEMORY_BYTES)
         self._vertices = carver.take(n, np.int64, 2)
         self._frontiers = {name: carver.take(count, np.int32, 4) for name, count in counts.items()}
+        self._hubs = carver.take(hubs, np.int32)
         buffer[:zeroed].fill(0)
         self._started = 0
 
@@ -79,6 +81,7 @@ class Drains:
             "source_side": state.source_side,
             "vertices": self._vertices,
             **self._frontiers,
+            "hubs": self._hubs,
             "memory": self._memory[i],
             "progress": self.progress_records[i],
         }

@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import Final
 
 from gpu_engine.cuda.arrange import Arrangement, as_given
-from gpu_engine.cuda.engine import COUNTERS, CudaEngine, CudaFlowState
+from gpu_engine.cuda.engine import COUNTERS, CudaEngine
 from gpu_engine.cuda.launch.drain import Drains
 from gpu_engine.cuda.presets.drain import PresetDrain
+from gpu_engine.cuda.state import CudaFlowState
 from gpu_engine.cuda.waiting import WORK, wait
 from gpu_engine.engine import WORK_DONE, Control, FlowState, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Room, unlimited
+from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 
 LEFT: Final = "left_pushes"
@@ -29,6 +31,10 @@ class PresetEngine(CudaEngine):
         super().__init__(network, room)
         self.name = f"cuda:{preset}"
         self._preset = PresetDrain(preset, self._topology)
+
+    def grow(self, growth: Growth) -> None:
+        super().grow(growth)
+        self._preset = PresetDrain(self.name.partition(":")[2], self._topology)
 
     def _arranged(self, state: CudaFlowState) -> Arrangement:
         """The network's own order, as published codes have it."""

@@ -13,25 +13,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine import formats
-from gpu_engine.formats.reading import count_objects, json_bytes
+from gpu_engine.formats.reading import count_arrays, count_objects, json_bytes
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision, Rounding
 from gpu_engine.networks.validate import check
 from service.api.bodies.arrow import PatchLimits, patch_bytes, patch_from_arrow
 from service.errors import ServiceError
 from service.models.body import parse_body
 from service.models.capacities import COLUMNS, Batch, PatchBody
+from service.models.capacity_expansion import CapacityExpansionBody
+from service.models.closure_study import ClosureStudyBody
 from service.models.columns import MAX_LABEL_CHARS
+from service.models.edges import EdgesBody
 from service.models.flows import FlowField, MaxFlowBody
 from service.models.matching import MatchingBody
 from service.models.min_cost_flow import MinCostFlowBody
+from service.models.parametric import ParametricBody
 from service.models.what_if import WhatIfBody
 from service.protocol import (
     ARROW_TYPE,
+    CapacityExpansionArgs,
+    ClosureStudyArgs,
+    EdgesArgs,
     Encoding,
     MatchingArgs,
     MaxFlowArgs,
     Message,
     MinCostFlowArgs,
+    ParametricArgs,
     PatchArgs,
     Wanted,
     WhatIfArgs,
@@ -40,6 +48,8 @@ from service.protocol import (
 JSON: Final = "application/json"
 OBJECT_BYTES: Final = 2_500
 """What each object in a list of scenarios takes as a model, and as what the worker gets of it."""
+LIST_BYTES: Final = 200
+"""What each list of edges takes as Python has it."""
 JOB_LENGTH: Final = struct.Struct("<I")
 """The number that goes before a pickled `Job` on its way: how many bytes it has."""
 
@@ -114,9 +124,27 @@ def min_cost_task(encoding: Encoding) -> ArgsTask:
     return ArgsTask(partial(_min_cost_args, encoding), _json_bytes, may_be_read_here=True)
 
 
-def what_if_task(max_rows: int, max_patch_rows: int, *, lines: bool) -> ArgsTask:
+def what_if_task(max_rows: int, max_patch_rows: int, *, lines: bool, encoding: Encoding) -> ArgsTask:
     """A question with so many scenarios at most, answered in ``lines`` or as one object."""
-    return ArgsTask(partial(_what_if_args, max_rows, max_patch_rows, lines), _scenario_bytes, may_be_read_here=True)
+    return ArgsTask(
+        partial(_what_if_args, max_rows, max_patch_rows, lines, encoding), _scenario_bytes, may_be_read_here=True
+    )
+
+
+def closure_task(max_rows: int, max_patch_rows: int, *, lines: bool, encoding: Encoding) -> ArgsTask:
+    """A closure study of so many candidates and edges at most, where they are named."""
+    read = partial(_closure_args, max_rows, max_patch_rows, lines, encoding)
+    return ArgsTask(read, _candidate_bytes, may_be_read_here=True)
+
+
+def parametric_task(max_rows: int, encoding: Encoding) -> ArgsTask:
+    """A question about so many edges at most."""
+    return ArgsTask(partial(_parametric_args, max_rows, encoding), _json_bytes, may_be_read_here=True)
+
+
+def expansion_task(max_rows: int, encoding: Encoding) -> ArgsTask:
+    """A question about so many edges at most."""
+    return ArgsTask(partial(_expansion_args, max_rows, encoding), _json_bytes, may_be_read_here=True)
 
 
 def patch_task(
@@ -126,12 +154,25 @@ def patch_task(
     solve: Literal["all", "none"],
     rounding: Rounding | None = None,
     model: type[Batch] = PatchBody,
+    encoding: Encoding = "json",
 ) -> ArgsTask:
     """A batch of changes; what it refuses with more than `limits` is counted where it is read."""
     is_arrow = media_type == ARROW_TYPE
     read = partial(patch_from_arrow, model, limits) if is_arrow else partial(_patch_from_json, model)
-    args = partial(_patch_args, read, limits.max_rows, if_match, solve, rounding)
+    args = partial(_patch_args, read, limits.max_rows, if_match, solve, rounding, encoding)
     return ArgsTask(args, partial(patch_bytes, limits) if is_arrow else _json_bytes, may_be_read_here=not is_arrow)
+
+
+def edges_task(
+    max_rows: int,
+    if_match: Wanted | None,
+    solve: Literal["all", "none"],
+    rounding: Rounding | None,
+    encoding: Encoding,
+) -> ArgsTask:
+    """A batch of at most so many insertions and deletions."""
+    read = partial(_edges_args, max_rows, if_match, solve, rounding, encoding)
+    return ArgsTask(read, _scenario_bytes, may_be_read_here=True)
 
 
 def _patch_from_json(model: type[Batch], body: memoryview) -> Batch:
@@ -150,8 +191,37 @@ def _min_cost_args(encoding: Encoding, body: memoryview) -> MinCostFlowArgs:
     return parse_body(MinCostFlowBody, body or b"{}").args(encoding)
 
 
-def _what_if_args(max_rows: int, max_patch_rows: int, lines: bool, body: memoryview) -> WhatIfArgs:
-    return parse_body(WhatIfBody, body or b"{}").what_if_args(max_rows, max_patch_rows, lines=lines)
+def _what_if_args(max_rows: int, max_patch_rows: int, lines: bool, encoding: Encoding, body: memoryview) -> WhatIfArgs:
+    asked = parse_body(WhatIfBody, body or b"{}").what_if_args(max_rows, max_patch_rows, lines=lines)
+    return asked.model_copy(update={"encoding": encoding})
+
+
+def _closure_args(
+    max_rows: int, max_patch_rows: int, lines: bool, encoding: Encoding, body: memoryview
+) -> ClosureStudyArgs:
+    asked = parse_body(ClosureStudyBody, body or b"{}").study_args(max_rows, max_patch_rows, lines=lines)
+    return asked.model_copy(update={"encoding": encoding})
+
+
+def _parametric_args(max_rows: int, encoding: Encoding, body: memoryview) -> ParametricArgs:
+    asked = parse_body(ParametricBody, body or b"{}").parametric_args(max_rows)
+    return asked.model_copy(update={"encoding": encoding})
+
+
+def _expansion_args(max_rows: int, encoding: Encoding, body: memoryview) -> CapacityExpansionArgs:
+    return parse_body(CapacityExpansionBody, body or b"{}").expansion_args(max_rows, encoding)
+
+
+def _edges_args(
+    max_rows: int,
+    if_match: Wanted | None,
+    solve: Literal["all", "none"],
+    rounding: Rounding | None,
+    encoding: Encoding,
+    body: memoryview,
+) -> EdgesArgs:
+    args = parse_body(EdgesBody, body).args(if_match=if_match, solve=solve, max_rows=max_rows, rounding=rounding)
+    return args.model_copy(update={"encoding": encoding})
 
 
 def _patch_args(
@@ -160,9 +230,11 @@ def _patch_args(
     if_match: Wanted | None,
     solve: Literal["all", "none"],
     rounding: Rounding | None,
+    encoding: Encoding,
     body: memoryview,
 ) -> PatchArgs:
-    return read(body).args(if_match=if_match, solve=solve, max_rows=max_rows, rounding=rounding)
+    args = read(body).args(if_match=if_match, solve=solve, max_rows=max_rows, rounding=rounding)
+    return args.model_copy(update={"encoding": encoding})
 
 
 def _json_bytes(body: memoryview) -> int:
@@ -171,8 +243,13 @@ def _json_bytes(body: memoryview) -> int:
 
 
 def _scenario_bytes(body: memoryview) -> int:
-    """Scenarios are many small objects, which take more than columns do."""
+    """Scenarios and short operations are many small objects, which take more than columns do."""
     return _json_bytes(body) + OBJECT_BYTES * count_objects(body)
+
+
+def _candidate_bytes(body: memoryview) -> int:
+    """Candidates may be many short lists."""
+    return _json_bytes(body) + LIST_BYTES * count_arrays(body)
 
 
 def _check_names(names: Sequence[str] | NDArray[np.int64] | None) -> None:

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from service.api.accept import VARY
 from service.api.backend import Backend
 from service.api.headers import Waiting, idempotency_key, waiting
-from service.api.replies.results import Result, open_result, result_response
+from service.api.replies.results import Result, lines_response, open_result, result_response
 from service.errors import RETRY_AFTER_S, STATUS, ServiceError
-from service.protocol import ARGS, Arguments, Envelope, Kind, Message, Problem, QuestionArgs, Reply, Status
+from service.protocol import ARGS, LINES_TYPE, Arguments, Envelope, Kind, Message, Problem, QuestionArgs, Reply, Status
 from service.store.jobs.events import LOST
 
 KEYLESS: Final = frozenset({Kind.DRY_RUN, Kind.DRY_RUN_COSTS})
@@ -116,6 +116,17 @@ async def success(backend: Backend, reply: Reply, status: int = 200) -> Response
         return result_response(await long_result(backend, reply.id, blob), media_type, headers)
     body = reply.result_json or "{}" if reply.file is None else reply.file
     return Response(body, status, headers, media_type)
+
+
+async def rows_behind(backend: Backend, reply: Reply, after: int) -> Response:
+    """The rows behind one of an answer in lines, and its last line. Raises not_acceptable for other answers."""
+    headers, media_type = version_of(reply.envelope), reply.envelope.media_type
+    if media_type != LINES_TYPE:
+        raise ServiceError("not_acceptable", f"`after` is for answers in lines, as {LINES_TYPE}; this one has none")
+    if blob := reply.file_blob:
+        return lines_response(await long_result(backend, reply.id, blob), after, media_type, headers)
+    lines = (reply.file or b"").splitlines(keepends=True)
+    return Response(b"".join(lines[after + 2 :]), 200, headers, media_type)
 
 
 async def long_result(backend: Backend, job_id: str, blob: str) -> Result:

@@ -50,7 +50,7 @@ async def open_result(blobs: AsyncBlobs, blob: str) -> Result:
 
 
 class HeldResponse(StreamingResponse):
-    """An answer sent in pieces, which says how long it is: one that is broken off is known to be.
+    """An answer sent in pieces, which says how long it is, if it is known: one that is broken off is known to be.
 
     `held_bytes` is what it has in memory while it is sent; `release` is called when it has been sent, or is not sent
     after all.
@@ -59,13 +59,14 @@ class HeldResponse(StreamingResponse):
     def __init__(
         self,
         pieces: AsyncIterator[bytes],
-        n_bytes: int,
+        n_bytes: int | None,
         media_type: str,
         headers: Mapping[str, str] | None,
         held_bytes: int,
         release: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(pieces, 200, {"Content-Length": str(n_bytes)} | dict(headers or {}), media_type)
+        length = {} if n_bytes is None else {"Content-Length": str(n_bytes)}
+        super().__init__(pieces, 200, length | dict(headers or {}), media_type)
         self._held_bytes = held_bytes
         self._release = weakref.finalize(self, release)
 
@@ -83,6 +84,26 @@ def result_response(
     """A long result, alone or as a member of other JSON."""
     n_bytes = len(before) + result.n_bytes + len(after)
     return HeldResponse(_joined(result, before, after), n_bytes, media_type, headers, result.held_bytes)
+
+
+def lines_response(result: Result, after: int, media_type: str, headers: Mapping[str, str] | None = None) -> Response:
+    """A long result of lines without the first one and the ``after + 1`` rows behind it. The last line ends it."""
+    return HeldResponse(lines_behind(result.pieces(), after + 2), None, media_type, headers, result.held_bytes)
+
+
+async def lines_behind(pieces: AsyncIterator[bytes], count: int) -> AsyncIterator[bytes]:
+    """What comes after so many lines, in the same pieces; the rest of one line at least, however many there are."""
+    async for piece in pieces:
+        ends = piece.count(b"\n") if count else 0
+        if ends < count:
+            count -= ends
+            continue
+        at = 0
+        for _ in range(count):
+            at = piece.index(b"\n", at) + 1
+        count = 0
+        if at < len(piece):
+            yield piece[at:]
 
 
 async def _joined(result: Result, before: bytes, after: bytes) -> AsyncIterator[bytes]:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from gpu_engine.networks.rounding import Rounding
-from service.api.accept import encoding_of
+from service.api.accept import encoding_of, texts_of
 from service.api.backend import Context, GraphName
 from service.api.bodies.arrow import PatchLimits
 from service.api.bodies.parsing import advice_of, limit_of
@@ -21,6 +21,7 @@ from service.api.openapi import (
     IF_MATCH,
     PREFER,
     PROBLEMS,
+    TEXT_FORMS,
     request_body,
 )
 from service.api.questions import answer_body, body_for
@@ -54,7 +55,7 @@ async def get_capacities(
 @router.patch(
     "",
     response_model=PatchInfo,
-    responses=ACCEPTED,
+    responses={**TEXT_FORMS, **ACCEPTED},
     openapi_extra=request_body(PatchBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, IF_MATCH, media={ARROW_TYPE: BINARY}),
 )
 async def patch_capacities(
@@ -72,7 +73,7 @@ async def patch_capacities(
     kind = require_media_type(request.headers, MEDIA)
     settings, version = backend.settings, if_match(request.headers)
     limits = PatchLimits(settings.max_patch_rows, limit_of(JSON, settings))
-    task = patch_task(kind, limits, version, solve, rounding)
+    task = patch_task(kind, limits, version, solve, rounding, encoding=texts_of(request.headers))
     advice = advice_of(JSON, settings, "send several batches, or an Arrow stream")
     async with body_for(request, backend, name, limits.max_bytes, advice) as body:
         command = Kind.DRY_RUN if dry_run else Kind.PATCH

@@ -6,11 +6,12 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from service.api.accept import texts_of
 from service.api.backend import Context, GraphName, known_graph
 from service.api.bodies.receive import read_body
 from service.api.guards.access import CallerOf
 from service.api.headers import idempotency_key, if_match, require_json
-from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
+from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, TEXT_FORMS, request_body
 from service.api.replies.answers import answer, ask, digest, success
 from service.api.routes.export import read_export
 from service.api.routes.graphs import MAX_SMALL_BODY_BYTES
@@ -64,7 +65,7 @@ async def copy_graph(name: GraphName, request: Request, backend: Context, caller
 @router.post(
     "/graphs/{name}:restore",
     response_model=PatchInfo,
-    responses=ACCEPTED,
+    responses={**TEXT_FORMS, **ACCEPTED},
     openapi_extra=request_body(
         RestoreBody, {"a version": {"value": {"version": 7}}}, PREFER, IDEMPOTENCY_KEY, IF_MATCH
     ),
@@ -77,8 +78,8 @@ async def restore_graph(
 ) -> Response:
     """A new version with the capacities and closed edges of an earlier one; an update like any other."""
     require_json(request)
-    wanted = if_match(request.headers)
+    wanted, encoding = if_match(request.headers), texts_of(request.headers)
     async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget, backend.parsers.threads) as raw:
         version = parse_body(RestoreBody, raw.view()).version
-    args = RestoreArgs(version=version, if_match=wanted, solve=solve)
+    args = RestoreArgs(version=version, if_match=wanted, solve=solve, encoding=encoding)
     return await answer(request, backend, Kind.RESTORE, name, args)

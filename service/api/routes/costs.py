@@ -6,12 +6,23 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from gpu_engine.networks.rounding import Rounding
+from service.api.accept import texts_of
 from service.api.backend import Context, GraphName
 from service.api.bodies.arrow import PatchLimits
 from service.api.bodies.parsing import advice_of, limit_of
 from service.api.bodies.tasks import JSON, patch_task
 from service.api.headers import if_match, refuse_if_none_match, require_media_type
-from service.api.openapi import ACCEPTED, BINARY, DRY_RUN, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, request_body
+from service.api.openapi import (
+    ACCEPTED,
+    BINARY,
+    DRY_RUN,
+    IDEMPOTENCY_KEY,
+    IF_MATCH,
+    PREFER,
+    PROBLEMS,
+    TEXT_FORMS,
+    request_body,
+)
 from service.api.questions import answer_body, body_for
 from service.models.costs import EXAMPLES, CostsBody
 from service.models.flows import PatchInfo
@@ -23,7 +34,7 @@ router = APIRouter(prefix="/v1/graphs/{name}/costs", tags=["capacities"], respon
 @router.patch(
     "",
     response_model=PatchInfo,
-    responses=ACCEPTED,
+    responses={**TEXT_FORMS, **ACCEPTED},
     openapi_extra=request_body(CostsBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, IF_MATCH, media={ARROW_TYPE: BINARY}),
 )
 async def patch_costs(
@@ -40,7 +51,7 @@ async def patch_costs(
     kind = require_media_type(request.headers, (JSON, ARROW_TYPE))
     settings, version = backend.settings, if_match(request.headers)
     limits = PatchLimits(settings.max_patch_rows, limit_of(JSON, settings))
-    task = patch_task(kind, limits, version, "none", rounding, CostsBody)
+    task = patch_task(kind, limits, version, "none", rounding, CostsBody, texts_of(request.headers))
     advice = advice_of(JSON, settings, "send several batches, or an Arrow stream")
     async with body_for(request, backend, name, limits.max_bytes, advice) as body:
         command = Kind.DRY_RUN_COSTS if dry_run else Kind.PATCH_COSTS

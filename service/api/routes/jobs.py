@@ -16,7 +16,7 @@ from service.api.guards.access import CallerOf, authorise
 from service.api.guards.admission import stream_room
 from service.api.headers import waiting
 from service.api.openapi import ACCEPTED, FORMS, PREFER, PROBLEMS
-from service.api.replies.answers import accepted, json_response, long_result, refusal, success
+from service.api.replies.answers import accepted, json_response, long_result, refusal, rows_behind, success
 from service.api.replies.problems import problem_content
 from service.api.replies.results import result_response
 from service.api.replies.streams import while_allowed
@@ -31,6 +31,9 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=PROBLEMS)
 JobId: TypeAlias = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 MARK: Final = r"^[0-9]{1,12}(\.[0-9]{1,9})?_[A-Za-z0-9_-]{1,64}$"
 """How the mark of a job in the list is written: see `service.store.jobs.listing.Mark`."""
+
+MOST_ROWS: Final = 2**31
+"""No answer has as many rows."""
 
 EVENT_ID: Final = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
 
@@ -106,7 +109,12 @@ async def get_job(job: KnownJob, request: Request, backend: Context) -> Response
     responses={200: {"content": {JSON_TYPE: {"schema": {}}, **FORMS[200]["content"]}}, **ACCEPTED},
     openapi_extra={"parameters": [PREFER]},
 )
-async def get_job_result(job: KnownJob, request: Request, backend: Context) -> Response:
+async def get_job_result(
+    job: KnownJob,
+    request: Request,
+    backend: Context,
+    after: Annotated[int | None, Query(ge=0, le=MOST_ROWS, description="Of lines, those behind this row.")] = None,
+) -> Response:
     """What the waiting call would have answered, in the form that it asked for; 202 while there is nothing yet."""
     patience = waiting(request.headers, backend.settings, default_s=0)
     reply = await backend.dispatcher.wait(job.id, patience.wait_s)
@@ -116,7 +124,7 @@ async def get_job_result(job: KnownJob, request: Request, backend: Context) -> R
     if reply.status is not Status.SUCCEEDED:
         raise refusal(reply.id, reply.status, reply.problem)
     preferred(request.headers, (reply.envelope.media_type,))
-    response = await success(backend, reply)
+    response = await (success(backend, reply) if after is None else rows_behind(backend, reply, after))
     response.headers.update(VARY)
     return response
 

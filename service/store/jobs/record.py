@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel
 
-from service.protocol import JSON_TYPE, TERMINAL_STATUSES, Envelope, Kind, Problem, Reply, Status
+from service.protocol import JSON_TYPE, STRINGS_TYPE, TERMINAL_STATUSES, Envelope, Kind, Problem, Reply, Status
 from service.store.jobs.outcomes import CANCELLED
 from service.store.keys import Keys
 from service.store.watched import Read
@@ -77,7 +77,7 @@ def reply_fields(header: Reply, result: Result | None) -> Fields:
     if result is None:
         return fields
     found: Fields
-    if result.envelope.media_type == JSON_TYPE:
+    if result.envelope.media_type in (JSON_TYPE, STRINGS_TYPE):
         found = {"result": result.text} if result.blob is None else {"result_blob": result.blob}
     else:
         found = {"file": result.text} if result.blob is None else {"file_blob": result.blob}

@@ -39,7 +39,7 @@ class DryRun:
         args, began = PatchArgs.model_validate(task.command.args), time.perf_counter()
         graph = self._copies.ensure(task.command.graph)
         check_version(graph.name, graph.version, args.if_match, graph.generation)
-        change, costs = self._change_of(graph, args)
+        change, costs, _ = self._change_of(graph, args)
         graph.network.check_update(change.rows, change.effective)
         rows = change.rows if costs is None else np.union1d(change.rows, costs.rows)
         solving_since = time.perf_counter()
@@ -58,7 +58,7 @@ class DryRun:
         answer |= {} if rounded is None else {"rounded": rounded.model_dump()}
         answer |= {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
         envelope = Envelope(version=graph.version, generation=graph.generation)
-        return written(self._results, answer, envelope, task.control)
+        return written(self._results, answer, envelope, task.control, args.encoding)
 
     def _tried(self, graph: Graph, solved: Solved, change: Change, control: Control) -> dict[str, object]:
         """What would become of one flow state. Raises `Cancelled`."""
@@ -73,7 +73,7 @@ class DryRun:
         except Cancelled:
             raise
         except Unbounded:
-            return answers.unbounded_state(graph, solved)
+            return answers.closed_state(graph, solved)
         except (EngineError, MemoryError):
             return answers.solved_state(graph, solved, old, None)
         finally:

@@ -11,6 +11,7 @@ import numpy as np
 from gpu_engine import formats
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.structure import only
 from service.protocol import Envelope, ExportArgs
 from service.store.jobs.record import Result
 from service.worker.copies import Copies
@@ -66,7 +67,8 @@ class Export:
         then, edges = self._past.values_at(graph, version), graph.network.edge_list()
         if graph.costs is not None:
             edges = replace(edges, cost=then.cost, cost_decimals=graph.costs.decimals)
-        return replace(edges, capacity=then.own, closed=then.closed if then.closed.any() else None)
+        edges = replace(edges, capacity=then.own, closed=then.closed if then.closed.any() else None)
+        return only(edges, then.there, then.n_vertices)
 
 
 def present(graph: Graph) -> EdgeList:
@@ -74,6 +76,6 @@ def present(graph: Graph) -> EdgeList:
     edges, closed = graph.network.edge_list(), graph.table.closed
     if graph.costs is not None:
         edges = replace(edges, cost=graph.costs.cost, cost_decimals=graph.costs.decimals)
-    if not closed.any():
-        return edges
-    return replace(edges, capacity=graph.table.own(np.arange(edges.n_edges)), closed=closed)
+    if closed.any():
+        edges = replace(edges, capacity=graph.table.own(np.arange(edges.n_edges)), closed=closed)
+    return only(edges, ~graph.network.deleted, edges.n_vertices) if len(graph.network.deleted) else edges

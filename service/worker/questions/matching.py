@@ -34,7 +34,7 @@ class Matching:
         envelope = Envelope(version=graph.version, generation=graph.generation)
         network = matchings.left_to_right(graph, args.left)
         write = partial(written_as, args.encoding, network.decimals, self._results)
-        if not network.n_edges:
+        if not network.n_live_edges:
             return write(matchings.without_edges(graph, args.fields), envelope, task.control)
         terminals = matchings.sides(graph, network)
 

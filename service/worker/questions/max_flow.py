@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.engine import Control
-from service.protocol import Envelope, Kind, MaxFlowArgs
+from service.protocol import TEXTS, Envelope, Kind, MaxFlowArgs
 from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.graph import Graph, Solved, time_limit
-from service.worker.questions import flows
+from service.worker.questions import bottlenecks, flows
 from service.worker.questions.terminals import read_terminals
 from service.worker.running.results import Results
 from service.worker.running.task import Task
@@ -27,6 +27,7 @@ class MaxFlow:
         self._copies = copies
         self._solver = solver
         self._results = results
+        self._bottlenecks = bottlenecks.Gains(copies, solver)
 
     def __call__(self, task: Task) -> Result:
         args = MaxFlowArgs.model_validate(task.command.args)
@@ -59,7 +60,7 @@ class MaxFlow:
             cut = self._solver.giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
             paid = solved.terminals.paid_by(cut.source_side)
             columns += [cut.source_side, cut.edges, paid.sources, paid.supply, paid.sinks, paid.demand]
-            parts["cut"] = answers.cut(graph.network, cut, paid, packed=args.encoding != "json")
+            parts["cut"] = answers.cut(graph.network, cut, paid, packed=args.encoding not in TEXTS)
         if args.fields & {"flow", "terminals", "paths"}:
             flow, proof = self._solver.giving_way(
                 graph,
@@ -78,5 +79,10 @@ class MaxFlow:
                 )
                 columns += [paths.sources, paths.sinks, paths.amounts, paths.offsets, paths.edges]
                 parts["paths"] = answers.paths(graph.network, paths)
+        if "bottlenecks" in args.fields:
+            found = self._solver.giving_way(graph, lambda: graph.engine.bottlenecks(solved.state, control), but=solved)
+            gains = self._bottlenecks.gains(graph, solved, found, args.up_to, control) if args.up_to else None
+            columns += found.columns
+            parts["bottlenecks"] = bottlenecks.shown(graph.network, found, gains, packed=args.encoding != "json")
         self._solver.hold(graph, sum(column.nbytes for column in columns))
         return parts

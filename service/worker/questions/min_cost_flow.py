@@ -12,7 +12,7 @@ from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.units import read_amounts, write_units
 from gpu_engine.paths import Paths
 from gpu_engine.types import INFINITE, UnitArray
-from service.protocol import Envelope, Kind, MinCostFlowArgs
+from service.protocol import TEXTS, Envelope, Kind, MinCostFlowArgs
 from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.copies import Copies
@@ -66,7 +66,7 @@ class MinCostFlow:
         timings_ms |= {"min_cost": 1e3 * (ended - solving_since)} | ({"fields": 1e3 * (read - ended)} if parts else {})
         timings_ms["total"] = timings_ms.get("queue", 0.0) + 1e3 * (read - began)
         whole = answers.min_cost_flow(graph, proof, maximum, timings_ms) | parts
-        if args.encoding != "json":
+        if args.encoding not in TEXTS:
             whole["cost_decimals"] = costs_of(graph.costs).decimals
         envelope = Envelope(version=graph.version, generation=graph.generation)
         return written_as(args.encoding, graph.network.decimals, self._results, whole, envelope, task.control)

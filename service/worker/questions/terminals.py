@@ -14,10 +14,10 @@ from gpu_engine.networks.units import read_amounts
 from gpu_engine.networks.updates import rows_of
 from gpu_engine.text.literals import read_literals
 from gpu_engine.types import UnitArray, VertexArray
-from service.protocol import MaxFlowArgs, MinCostFlowArgs
+from service.protocol import MaxFlowArgs, MinCostFlowArgs, TerminalArgs
 
 
-def read_terminals(network: Network, args: MaxFlowArgs | MinCostFlowArgs) -> Terminals:
+def read_terminals(network: Network, args: MaxFlowArgs | MinCostFlowArgs | TerminalArgs) -> Terminals:
     """The terminals that a question names.
 
     Raises `InvalidTerminals`, `SourceIsSink` or InvalidNetwork, naming vertices as the caller does.

@@ -1,37 +1,35 @@
 """What the maximum flow would be in each of many scenarios. The graph itself changes in none of them."""
 
 import time
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from gpu_engine.engine import Control
-from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
-from gpu_engine.footprint import Footprint
+from gpu_engine.errors import Cancelled, EngineError
+from gpu_engine.footprint import COMPONENT_BYTES, Footprint
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from service.errors import STATUS, ServiceError
+from service.errors import ServiceError
 from service.packed import unpacked
-from service.protocol import JSON_TYPE, LINES_TYPE, Envelope, Kind, Scenario, WhatIfArgs
+from service.protocol import Kind, Scenario, WhatIfArgs
 from service.store.jobs.record import Result
 from service.worker import answers, json_writer
 from service.worker.copies import Copies
 from service.worker.graph import Answer, Graph, Solved, time_limit
 from service.worker.questions.max_flow import MaxFlow
+from service.worker.questions.supposed import Supposed, Supposer
 from service.worker.questions.terminals import read_terminals
-from service.worker.running.results import Results
+from service.worker.questions.tried_rows import TriedRows
+from service.worker.running.rows import BLOCK_ROWS, RowRunner, Sheet, refused
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
-from service.worker.supposing import Supposition, needs
-from service.worker.written import unless_cancelled
+from service.worker.supposing import Supposition
 
 SCENARIO_BYTES: Final = 4_000
 """What a scenario of one edge takes while the command is in memory."""
-
-MOST_BYTES: Final = 256 << 20
-"""What all rows of one answer may take: Redis holds it."""
 
 TERMINALS: Final = ("sources", "sinks", "supply", "demand")
 
@@ -43,11 +41,13 @@ class WhatIf:
     updates do not wait for them, and all are about one version.
     """
 
-    def __init__(self, copies: Copies, solver: Solver, results: Results, max_flow: MaxFlow) -> None:
+    def __init__(
+        self, copies: Copies, solver: Solver, supposer: Supposer, runner: RowRunner, max_flow: MaxFlow
+    ) -> None:
         self._copies = copies
-        self._residents = copies.residents
         self._solver = solver
-        self._results = results
+        self._supposer = supposer
+        self._runner = runner
         self._max_flow = max_flow
 
     def __call__(self, task: Task) -> Rest:
@@ -58,48 +58,34 @@ class WhatIf:
             base, _, _ = self._solver.ask(
                 task, graph, terminals, lambda _: {}, began, complete=True, kind=Kind.MAX_FLOW
             )
-            solved, name = graph.states[terminals.key], f"{graph.name} {task.command.id}"
-            promised = needs(graph) + self._of_fields(graph, args)
-            self._solver.make_room(graph, promised, but=solved)
-            stack.enter_context(self._residents.at_work(name, task.control, displaces=False))
-            self._residents.promise(name, promised)
-            supposed = Supposition.of(graph, solved, name)
-            self._residents.measure(graph)
-            rows = Rows(self._solver, self._max_flow, args, supposed, terminals, base, graph.name)
+            solved, more, short = graph.states[terminals.key], self._of_fields(graph, args), args.fields <= {"value"}
+            supposed = self._supposer.suppose(stack, task, graph, solved, more, trials=short)
+            rows = Rows(self._solver, self._max_flow, args, supposed.supposition, terminals, base, graph.name)
             used_s = time.perf_counter() - began
-            return Rest(partial(self._tried, task, rows, promised, used_s), stack.pop_all().close)
+            return Rest(partial(self._tried, task, rows, supposed, used_s), stack.pop_all().close)
 
     def _of_fields(self, graph: Graph, args: WhatIfArgs) -> Footprint:
         """What reading the fields takes beside a solve."""
         of_engine, found = graph.engine.needs, Footprint(SCENARIO_BYTES * len(args.scenarios))
-        if "cut" in args.fields:
-            found += of_engine.cut
+        if args.fields & {"cut", "bottlenecks"}:
+            found += of_engine.cut + Footprint(COMPONENT_BYTES * graph.network.n_vertices)
         return found + of_engine.flow if args.fields & {"flow", "terminals", "paths"} else found
 
-    def _tried(self, task: Task, rows: "Rows", promised: Footprint, used_s: float) -> Result:
-        args = rows.args
-
-        def pieces() -> Generator[bytes, None, None]:
-            count, n_bytes = len(args.scenarios), 0
-            yield rows.head()
-            for number in range(count):
-                task.row(number, count)
-                if number and not args.lines:
-                    yield b","
-                for piece in rows.pieces(number, task.control):
-                    n_bytes += len(piece)
-                    if n_bytes > MOST_BYTES:
-                        detail = f"more than {MOST_BYTES} bytes after {number} rows: ask for fewer fields or scenarios"
-                        raise ServiceError("too_large", detail, field="/fields")
-                    yield piece
-                self._residents.promise(rows.supposed.graph.name, promised)
-            yield rows.tail()
-
-        media_type = LINES_TYPE if args.lines else JSON_TYPE
-        graph = rows.supposed.graph
-        envelope = Envelope(version=graph.version, generation=graph.generation, media_type=media_type)
-        with time_limit(task.control, args.time_limit_s, used_s), closing(pieces()) as written:
-            return self._results.keep(unless_cancelled(written, task.control), envelope)
+    def _tried(self, task: Task, rows: "Rows", supposed: Supposed, used_s: float) -> Result:
+        graph, args = supposed.graph, rows.args
+        sheet = Sheet(
+            rows.head(),
+            len(args.scenarios),
+            args.lines,
+            graph.version,
+            graph.generation,
+            block_rows=BLOCK_ROWS if supposed.trials else 1,
+            between=supposed.settle,
+            strings=args.strings,
+        )
+        tried = [TriedRows(args, rows.base, rows, supposed, trials) for trials in supposed.trials]
+        with time_limit(task.control, args.time_limit_s, used_s):
+            return self._runner.run(task, sheet, tried or [rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +102,10 @@ class Rows:
     graph: str
     """The name that the caller knows it by."""
 
-    def head(self) -> bytes:
+    def head(self) -> dict[str, object]:
         """What stands before the answers."""
         answer, network = self.base, self._network
-        said: dict[str, object] = {
+        return {
             "graph": self.graph,
             "version": self.supposed.graph.version,
             "base": {
@@ -130,15 +116,14 @@ class Rows:
             },
             "rows": len(self.args.scenarios),
         }
-        text = json_writer.dumps(said)
-        return f"{text}\n".encode() if self.args.lines else f'{text[:-1]},"answers":['.encode()
 
-    def tail(self) -> bytes:
-        """What ends them: without it, an answer was cut off."""
-        return b'{"done":true,"rows":%d}\n' % len(self.args.scenarios) if self.args.lines else b"]}"
+    def __call__(self, block: range, control: Control) -> Iterator[bytes]:
+        """These rows. What is wrong with a scenario is the answer of its row, and no other's. Raises `Cancelled`."""
+        for number in block:
+            yield from self._row(number, control)
+            yield b"\n"
 
-    def pieces(self, number: int, control: Control) -> Iterator[bytes]:
-        """One row. What is wrong with a scenario is the answer of its row, and no other's. Raises `Cancelled`."""
+    def _row(self, number: int, control: Control) -> Iterator[bytes]:
         scenario = self.args.scenarios[number]
         row: dict[str, object] = {"row": number} if scenario.id is None else {"row": number, "id": scenario.id}
         try:
@@ -148,11 +133,11 @@ class Rows:
                 batch, on_missing=self.args.on_missing, rounding=self.args.rounding
             )
             with self.supposed.under(change, terminals) as solved:
-                yield from self._written(row | self._answer(solved, control))
+                yield from json_writer.pieces(row | self._answer(solved, control), strings=self.args.strings)
         except Cancelled:
             raise
         except (EngineError, ServiceError, MemoryError) as error:
-            yield from self._written(row | {"error": _problem(error)})
+            yield from json_writer.pieces(row | {"error": refused(error)})
 
     def _answer(self, solved: Solved, control: Control) -> dict[str, object]:
         graph = self.supposed.graph
@@ -179,20 +164,6 @@ class Rows:
                 uncapped[caps] = None
         return read_terminals(self._network, self.args.model_copy(update=uncapped | given))
 
-    def _written(self, row: dict[str, object]) -> Iterator[bytes]:
-        yield from json_writer.pieces(row)
-        if self.args.lines:
-            yield b"\n"
-
     @property
     def _network(self) -> Network:
         return self.supposed.graph.network
-
-
-def _problem(error: EngineError | ServiceError | MemoryError) -> dict[str, object]:
-    """The refusal of a row: its code, what is wrong, and where."""
-    if isinstance(error, MemoryError):
-        error = OutOfMemory("the machine has no more memory, whatever the budget says")
-    if error.code not in STATUS:
-        return {"code": "internal_error", "status": 500, "detail": "the worker failed; see its log"}
-    return {"code": error.code, "status": STATUS[error.code], "detail": str(error), **error.where.members()}

@@ -203,18 +203,26 @@ class Consumer:
         try:
             self._beside.put(task.command.id, lambda: self._run_beside(task), lambda: float("inf"))
         except RuntimeError:  # no thread can be started: it is found pending, and begins again
-            task.rest.close()
-            self._forget(task)
+            self._close_rest(task)
             raise
 
     def _run_beside(self, task: Task) -> None:
         assert task.rest is not None
-        with self._observer.observed(task):
-            with task.lock:
-                task.is_beside = True
-            self._run(task)
-        task.rest.close()
-        self._forget(task)
+        try:
+            with self._observer.observed(task):
+                with task.lock:
+                    task.is_beside = True
+                self._run(task)
+        finally:
+            self._close_rest(task)
+
+    def _close_rest(self, task: Task) -> None:
+        """Give back what the rest of a task holds, and forget the task whatever that comes to."""
+        assert task.rest is not None
+        try:
+            task.rest.close()
+        finally:
+            self._forget(task)
 
     def _forget(self, task: Task) -> None:
         with self._tasks_lock:

@@ -23,10 +23,17 @@ PER_ARC_S: Final = {
     Kind.MIN_CUT: 1e-7,
     Kind.MATCHING: 1e-7,
     Kind.WHAT_IF: 1e-7,
+    Kind.CLOSURE_STUDY: 1e-7,
+    Kind.PAIRS: 1e-7,
+    Kind.GOMORY_HU_TREE: 1e-7,
+    Kind.GLOBAL_MIN_CUT: 1e-7,
+    Kind.PARAMETRIC: 1e-7,
+    Kind.CAPACITY_EXPANSION: 5e-6,
     Kind.SNAPSHOT: 2e-8,
     Kind.EXPORT: 1e-7,
     Kind.MIN_COST_FLOW: 5e-6,
     Kind.RESTORE: 1e-7,
+    Kind.WATCH: 1e-7,
 }
 """What a command that was never timed is expected to take for each arc: a question is solved from zero."""
 
@@ -43,7 +50,7 @@ KEPT: Final = 20_000
 """Commands whose durations are remembered; the one that was looked up the longest ago goes first."""
 
 QUESTIONS: Final = (Kind.MAX_FLOW, Kind.MIN_CUT, Kind.MATCHING)
-UPDATES: Final = (Kind.PATCH, Kind.PATCH_COSTS, Kind.DRY_RUN, Kind.DRY_RUN_COSTS)
+UPDATES: Final = (Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_EDGES, Kind.DRY_RUN, Kind.DRY_RUN_COSTS)
 Arcs = Callable[[str], int | None]
 """How many arcs a graph has in memory; None if it is not there."""
 
@@ -72,7 +79,7 @@ class Costs:
         if command.kind is Kind.LOAD:
             return LOAD_S_PER_BYTE * float(command.args.get("n_bytes", 0))
         per_arc_s = PER_ARC_S.get(command.kind, 0.0)
-        least_s = PROCESS_S if command.kind is Kind.MIN_COST_FLOW else 0.0
+        least_s = PROCESS_S if command.kind in (Kind.MIN_COST_FLOW, Kind.CAPACITY_EXPANSION) else 0.0
         return least_s + per_arc_s * (self._arcs(command.graph) or 0) if per_arc_s else 0.0
 
     def took(self, command: Command, seconds: float) -> None:

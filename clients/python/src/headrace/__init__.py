@@ -11,7 +11,10 @@ with Client("http://127.0.0.1:8080") as hr:
 
 from headrace._amounts import Amount, Amounts, Exact
 from headrace._async_client import AsyncClient
-from headrace._async_graph import AsyncGraph, AsyncJob
+from headrace._async_graph import AsyncGraph
+from headrace._async_job import AsyncJob
+from headrace._async_watching import AsyncEvents
+from headrace._bottlenecks import Bottlenecks
 from headrace._calls import (
     Caps,
     FlowField,
@@ -27,6 +30,7 @@ from headrace._calls import (
     Update,
 )
 from headrace._client import Client
+from headrace._closures import Closure, ClosureOptions, ClosureStudy
 from headrace._columns import GraphColumns
 from headrace._errors import (
     AlreadyExists,
@@ -44,11 +48,13 @@ from headrace._errors import (
     InvalidBody,
     InvalidInput,
     InvalidRequest,
+    InvalidSignature,
     MethodNotAllowed,
     NoCosts,
     NotAcceptable,
     NotBipartite,
     NotFound,
+    NotUndirected,
     OutOfMemory,
     RateLimited,
     SourceIsSink,
@@ -62,6 +68,8 @@ from headrace._errors import (
     UnknownGraph,
     UnknownJob,
     UnknownVertex,
+    UnknownWatch,
+    UnknownWebhook,
     UnsupportedMediaType,
     VersionConflict,
     VersionUnavailable,
@@ -69,14 +77,31 @@ from headrace._errors import (
     WorkerUnavailable,
 )
 from headrace._exchange import Retry
+from headrace._feed import Delivery, Event, EventType, Watch, Watched, WatchOptions, Webhook
 from headrace._flows import Cut, Flow, MaxFlowResult, Path, Paths, TerminalAmounts
-from headrace._graph import Graph, Job
+from headrace._graph import Graph
 from headrace._grid import Grid
+from headrace._job import Job
+from headrace._limits import ExpansionOptions, ExpansionResult, Factor, ParametricOptions, ParametricResult, Segment
 from headrace._matchings import Cover, MatchingResult
 from headrace._min_cost import CostCertificate, CostField, Dual, MinCostFlowResult, MinCostOptions
+from headrace._pairs import (
+    CutTree,
+    CutTreeOptions,
+    GlobalCut,
+    GlobalCutOptions,
+    Pair,
+    PairsOptions,
+    PairsResult,
+)
+from headrace._power import from_pandapower
 from headrace._records import Estimate, JobEvent, JobInfo, ServiceStatus, Snapshot
 from headrace._results import Capacities, Certificate, EdgeId, FlowState, GraphInfo, PatchResult, Rounded, Vertex
+from headrace._roads import from_osmnx, lanes
 from headrace._sequences import AmountColumn, Column, Names, Side
+from headrace._signed import verify_webhook
+from headrace._structures import NewEdges, StructureResult
+from headrace._watching import Events
 from headrace._what_if import Scenario, WhatIfOptions, WhatIfResult, WhatIfRow
 
 __all__ = [
@@ -87,14 +112,19 @@ __all__ = [
     "Amounts",
     "ApiError",
     "AsyncClient",
+    "AsyncEvents",
     "AsyncGraph",
     "AsyncJob",
+    "Bottlenecks",
     "Cancelled",
     "Capacities",
     "CapacityOverflow",
     "Caps",
     "Certificate",
     "Client",
+    "Closure",
+    "ClosureOptions",
+    "ClosureStudy",
     "Column",
     "ConnectionFailed",
     "CostCertificate",
@@ -102,14 +132,25 @@ __all__ = [
     "CostOverflow",
     "Cover",
     "Cut",
+    "CutTree",
+    "CutTreeOptions",
+    "Delivery",
     "Dual",
     "EdgeId",
     "Estimate",
+    "Event",
+    "EventType",
+    "Events",
     "Exact",
+    "ExpansionOptions",
+    "ExpansionResult",
+    "Factor",
     "Flow",
     "FlowField",
     "FlowState",
     "Forbidden",
+    "GlobalCut",
+    "GlobalCutOptions",
     "Graph",
     "GraphColumns",
     "GraphFormat",
@@ -123,6 +164,7 @@ __all__ = [
     "InvalidBody",
     "InvalidInput",
     "InvalidRequest",
+    "InvalidSignature",
     "Job",
     "JobEvent",
     "JobInfo",
@@ -134,11 +176,18 @@ __all__ = [
     "MinCostFlowResult",
     "MinCostOptions",
     "Names",
+    "NewEdges",
     "NoCosts",
     "NotAcceptable",
     "NotBipartite",
     "NotFound",
+    "NotUndirected",
     "OutOfMemory",
+    "Pair",
+    "PairsOptions",
+    "PairsResult",
+    "ParametricOptions",
+    "ParametricResult",
     "PatchOptions",
     "PatchResult",
     "Path",
@@ -149,11 +198,13 @@ __all__ = [
     "Rounded",
     "Rounding",
     "Scenario",
+    "Segment",
     "ServiceStatus",
     "Side",
     "Snapshot",
     "SolveOptions",
     "SourceIsSink",
+    "StructureResult",
     "TerminalAmounts",
     "Terminals",
     "TimedOut",
@@ -166,14 +217,24 @@ __all__ = [
     "UnknownGraph",
     "UnknownJob",
     "UnknownVertex",
+    "UnknownWatch",
+    "UnknownWebhook",
     "UnsupportedMediaType",
     "Update",
     "VersionConflict",
     "VersionUnavailable",
     "Vertex",
     "WaitTimeout",
+    "Watch",
+    "WatchOptions",
+    "Watched",
+    "Webhook",
     "WhatIfOptions",
     "WhatIfResult",
     "WhatIfRow",
     "WorkerUnavailable",
+    "from_osmnx",
+    "from_pandapower",
+    "lanes",
+    "verify_webhook",
 ]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from types import MappingProxyType
 from typing import TypeVar
 
 import httpx
@@ -16,6 +17,8 @@ from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Step
 from headrace._files import rewind
 
 T = TypeVar("T")
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class AsyncCaller:
@@ -98,10 +101,12 @@ class AsyncCaller:
             return error
 
     @asynccontextmanager
-    async def lines(self, path: str, deadline: Deadline) -> AsyncIterator[AsyncIterator[str]]:
+    async def lines(
+        self, path: str, deadline: Deadline, others: Mapping[str, str] = NO_HEADERS
+    ) -> AsyncIterator[AsyncIterator[str]]:
         """The lines of an event stream."""
         timeout_s = min(self._timeout_s, max(deadline.remaining_s, exchange.SHORT_HOLD_S))
-        headers = {"Accept": "text/event-stream"}
+        headers = {"Accept": "text/event-stream"} | dict(others)
         with translated():
             async with self._http.stream("GET", path, headers=headers, timeout=timeout_s) as response:
                 if not response.is_success:

@@ -11,7 +11,9 @@ from headrace import _exchange as exchange
 from headrace import _records as records
 from headrace import _results as results
 from headrace._async_caller import AsyncCaller
-from headrace._async_graph import AsyncGraph, AsyncJob
+from headrace._async_graph import AsyncGraph
+from headrace._async_job import AsyncJob
+from headrace._async_webhooks import AsyncWebhooks
 from headrace._columns import GraphColumns
 from headrace._connecting import Verify
 from headrace._exchange import Deadline, Retry
@@ -19,7 +21,7 @@ from headrace._parsers import parser_of
 from headrace._progress import upload_bar
 
 
-class AsyncClient:
+class AsyncClient(AsyncWebhooks):
     """A connection to a Headrace service; a context manager. Safe to share between tasks.
 
     Args:

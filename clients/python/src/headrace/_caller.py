@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from types import MappingProxyType
 from typing import TypeVar
 
 import httpx
@@ -16,6 +17,8 @@ from headrace._exchange import Deadline, Outcome, Pause, Retry, Send, Step, Step
 from headrace._files import rewind
 
 T = TypeVar("T")
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Caller:
@@ -98,10 +101,10 @@ class Caller:
             return error
 
     @contextmanager
-    def lines(self, path: str, deadline: Deadline) -> Iterator[Iterator[str]]:
+    def lines(self, path: str, deadline: Deadline, others: Mapping[str, str] = NO_HEADERS) -> Iterator[Iterator[str]]:
         """The lines of an event stream."""
         timeout_s = min(self._timeout_s, max(deadline.remaining_s, exchange.SHORT_HOLD_S))
-        headers = {"Accept": "text/event-stream"}
+        headers = {"Accept": "text/event-stream"} | dict(others)
         with translated(), self._http.stream("GET", path, headers=headers, timeout=timeout_s) as response:
             if not response.is_success:
                 response.read()

@@ -14,6 +14,7 @@ from headrace import _records as records
 from headrace import _results as results
 from headrace._amounts import Amount, Amounts, amount_column
 from headrace._bodies import Body, graph_body, graph_params, json_body
+from headrace._bottlenecks import Bottlenecks
 from headrace._columns import GraphColumns, as_column
 from headrace._errors import InvalidInput
 from headrace._files_of_columns import ACCEPT
@@ -25,7 +26,7 @@ from headrace._results import EdgeId, Vertex
 
 T = TypeVar("T")
 
-FlowField: TypeAlias = Literal["value", "cut", "flow", "terminals", "paths"]
+FlowField: TypeAlias = Literal["value", "cut", "flow", "terminals", "paths", "bottlenecks"]
 GraphFormat: TypeAlias = Literal["npz", "arrow", "dimacs", "dimacs-min"]
 """Files that hold a whole graph; DIMACS has neither names nor decimals, undirected or closed edges, and costs only as
 `dimacs-min`."""
@@ -71,13 +72,15 @@ class SolveOptions(TypedDict, total=False):
     rounding: Rounding
     """What becomes of supply and demand with more decimals than the graph's: refused by default."""
     fields: FlowField | Sequence[FlowField]
-    """What to answer beside the certificate: "value", "cut", "flow", "terminals", "paths"."""
+    """What to answer beside the certificate: "value", "cut", "flow", "terminals", "paths", "bottlenecks"."""
     zeros: bool
     """List edges without flow too."""
     acyclic: bool
     """False: the flow as it was found, with its cycles and detours, a little sooner."""
     top: int
     """How many paths are listed at most, those that carry most first; 100 by default."""
+    up_to: int
+    """Of so many bottlenecks what the flow would gain without that limit; 0 by default."""
     min_version: int
     """Refuse to answer for an older version of the graph."""
     time_limit_s: float
@@ -233,9 +236,22 @@ def solve(
         body["flow"] = how
     if "top" in options:
         body["paths"] = {"top": options["top"]}
+    if "up_to" in options:
+        body["bottlenecks"] = {"up_to": options["up_to"]}
     wanted = one_or_many(options.get("fields", ("value", "cut") if kind == "min-cut" else ("value",)))
     headers = ACCEPT if set(wanted) - {"value"} else {}
     return Call("POST", f"{graph_path(name)}/{kind}", MaxFlowResult.from_json, json_body(body), headers=headers)
+
+
+def bottlenecks(
+    name: str, source: Terminals | None, sink: Terminals | None, options: SolveOptions
+) -> Call[Bottlenecks]:
+    call = solve("max-flow", name, source, sink, options | {"fields": ["bottlenecks"]})
+    return Call(call.method, call.path, _bottlenecks_of, call.body, headers=call.headers)
+
+
+def _bottlenecks_of(body: Any) -> Bottlenecks:
+    return Bottlenecks.from_json(body["bottlenecks"], body.get("decimals", 0))
 
 
 def matching(name: str, left: Ids | None, options: MatchingOptions) -> Call[MatchingResult]:

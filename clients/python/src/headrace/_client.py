@@ -14,12 +14,14 @@ from headrace._caller import Caller
 from headrace._columns import GraphColumns
 from headrace._connecting import Verify
 from headrace._exchange import Deadline, Retry
-from headrace._graph import Graph, Job
+from headrace._graph import Graph
+from headrace._job import Job
 from headrace._parsers import parser_of
 from headrace._progress import upload_bar
+from headrace._webhooks import Webhooks
 
 
-class Client:
+class Client(Webhooks):
     """A connection to a Headrace service; a context manager. Safe to share between threads.
 
     Args:

@@ -2,6 +2,7 @@
 
 HeadraceError
  +-- InvalidInput               an argument cannot be sent (also a ValueError)
+ +-- InvalidSignature           a delivery to a webhook is not of the service, or old (also a ValueError)
  +-- WaitTimeout                your `timeout_s` passed; the job goes on, `job_id` names it (also a TimeoutError)
  +-- TransportError             no usable answer came back
  |    +-- ConnectionFailed      refused, lost, or silent for too long (also a ConnectionError)
@@ -12,11 +13,14 @@ HeadraceError
       +-- TooLarge              too_large
       +-- UnknownGraph          unknown_graph
       +-- UnknownJob            unknown_job
+      +-- UnknownWatch          unknown_watch
+      +-- UnknownWebhook        unknown_webhook
       +-- UnknownEdge           unknown_edge
       +-- UnknownVertex         unknown_vertex
       +-- AmbiguousEdge         ambiguous_edge
       +-- SourceIsSink          source_is_sink
       +-- NotBipartite          not_bipartite
+      +-- NotUndirected         not_undirected
       +-- Unbounded             unbounded
       +-- CapacityOverflow      capacity_overflow
       +-- CostOverflow          cost_overflow
@@ -55,6 +59,10 @@ class HeadraceError(Exception):
 
 class InvalidInput(HeadraceError, ValueError):
     """An argument cannot be sent: nothing left this process."""
+
+
+class InvalidSignature(HeadraceError, ValueError):
+    """A delivery to a webhook is not of the service, was changed on its way, or is too old."""
 
 
 class WaitTimeout(HeadraceError, TimeoutError):
@@ -145,6 +153,18 @@ class UnknownJob(ApiError):
     code = "unknown_job"
 
 
+class UnknownWatch(ApiError):
+    """The graph has no watch of this name."""
+
+    code = "unknown_watch"
+
+
+class UnknownWebhook(ApiError):
+    """There is no webhook of this name, or it has no such delivery."""
+
+    code = "unknown_webhook"
+
+
 class UnknownEdge(ApiError):
     """The update names an edge the graph does not have; `edges` holds the ids."""
 
@@ -173,6 +193,12 @@ class NotBipartite(ApiError):
     """An edge does not lead from one side of a matching to the other; `vertices` holds ends of such edges."""
 
     code = "not_bipartite"
+
+
+class NotUndirected(ApiError):
+    """The question is of undirected graphs only; `edges` holds directed ones."""
+
+    code = "not_undirected"
 
 
 class Unbounded(ApiError):

@@ -2,22 +2,30 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self, overload
+from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headrace._amounts import Exact, exact
+from headrace._bottlenecks import Bottlenecks
 from headrace._errors import UnexpectedAnswer
 from headrace._results import Certificate, EdgeId, Json, Vertex, timings
 from headrace._sequences import AmountColumn, Column, Names, Side
+
+
+def _no_member(result: object, name: str, old: str, new: str) -> AttributeError:
+    """What a name says that a result does not have; ``old`` is one it had before version 1, ``new`` its name now."""
+    hint = f"; what was {old!r} is called {new!r}" if name == old else ""
+    return AttributeError(f"{type(result).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=result)
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
     """A minimum cut: its edges lead from the source side to the sink side."""
 
-    capacity: Exact
+    value: Exact
+    """All that is paid; it is the value of the flow."""
     edges: Names[EdgeId]
     source_side: Side[Vertex]
     """The vertices on this side; `mask` has them as an array."""
@@ -25,7 +33,7 @@ class Cut:
     unique: bool | None
     """Whether no other minimum cut exists; None if not examined."""
     pays: AmountColumn
-    """The capacity of each of `edges`; with `source_pays` and `sink_pays` they add up to `capacity`."""
+    """The capacity of each of `edges`; with `source_pays` and `sink_pays` they add up to `value`."""
     sources: Names[Vertex]
     """Capped sources beyond the cut, which pays their whole supply."""
     source_pays: AmountColumn
@@ -43,11 +51,16 @@ class Cut:
             raise UnexpectedAnswer("the answer came as lists of names, which say nothing of the order of vertices")
         return self.source_side.mask
 
+    if not TYPE_CHECKING:  # so that type checkers refuse unknown names
+
+        def __getattr__(self, name):
+            raise _no_member(self, name, "capacity", "value")
+
     @classmethod
     def from_json(cls, body: Json, decimals: int = 0) -> Self:
         source_side, sink_side = _sides(body)
         return cls(
-            capacity=exact(body["capacity"]),
+            value=exact(body["value"]),
             edges=Names.of(body["edges"]),
             source_side=source_side,
             sink_side=sink_side,
@@ -69,14 +82,19 @@ class Flow:
     """
 
     edges: Names[EdgeId]
-    flow: AmountColumn
+    amount: AmountColumn
     """Negative: an undirected edge used from head to tail."""
     acyclic: bool = False
     """Nothing of it goes round in a cycle."""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            raise _no_member(self, name, "flow", "amount")
+
     @classmethod
     def from_json(cls, body: Json, decimals: int = 0) -> Self:
-        return cls(Names.of(body["edges"]), AmountColumn.of(body["flow"], decimals), body.get("acyclic", False))
+        return cls(Names.of(body["edges"]), AmountColumn.of(body["amount"], decimals), body.get("acyclic", False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +187,12 @@ class MaxFlowResult:
     terminals: TerminalAmounts | None = None
     """Comes with `flow` and `paths` too."""
     paths: Paths | None = None
+    bottlenecks: Bottlenecks | None = None
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
         cut, flow, terminals, paths = (body.get(name) for name in ("cut", "flow", "terminals", "paths"))
-        decimals = body.get("decimals", 0)
+        decimals, limits = body.get("decimals", 0), body.get("bottlenecks")
         return cls(
             graph=body["graph"],
             version=body["version"],
@@ -188,6 +207,7 @@ class MaxFlowResult:
             flow=Flow.from_json(flow, decimals) if flow else None,
             terminals=TerminalAmounts.from_json(terminals, decimals) if terminals else None,
             paths=Paths.from_json(paths, decimals) if paths else None,
+            bottlenecks=Bottlenecks.from_json(limits, decimals) if limits else None,
         )
 
 

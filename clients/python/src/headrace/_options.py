@@ -7,6 +7,8 @@ ELSEWHERE: Mapping[str, str] = {
     "sources": "use source=, for one vertex or many",
     "sinks": "use sink=, for one vertex or many",
     "flow": "use zeros=True to list edges without flow, and fields=['flow'] for the flow itself",
+    "bottlenecks": "use up_to=10, and fields=['bottlenecks']",
+    "from_": "use start=",
     "if_match": "use if_version=7",
     "op": "use close() and reopen()",
     "batch": "use apply() with one Update for each operation",

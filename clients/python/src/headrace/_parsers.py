@@ -8,11 +8,13 @@ from headrace import _results as results
 from headrace._flows import MaxFlowResult
 from headrace._matchings import MatchingResult
 from headrace._min_cost import MinCostFlowResult
+from headrace._structures import StructureResult
 
 RESULTS: Mapping[str, Callable[[Any], Any]] = {
     "load": results.GraphInfo.from_json,
     "patch": results.PatchResult.from_json,
     "patch-costs": results.PatchResult.from_json,
+    "patch-edges": StructureResult.from_json,
     "restore": results.PatchResult.from_json,
     "max-flow": MaxFlowResult.from_json,
     "min-cut": MaxFlowResult.from_json,

@@ -6,6 +6,7 @@ from typing import Literal, Self, TypedDict, overload
 
 from headrace._amounts import Exact, exact
 from headrace._bodies import json_body
+from headrace._bottlenecks import Bottlenecks
 from headrace._calls import WAITING, Call, Caps, FlowField, Ids, Rounding, Terminals, Update, ends, graph_path
 from headrace._errors import ApiError, api_error
 from headrace._flows import Cut, Flow, Paths, TerminalAmounts
@@ -25,7 +26,7 @@ class WhatIfOptions(TypedDict, total=False):
     on_missing: Literal["error", "skip"]
     """"skip": an unknown edge is left out of its scenario, else ("error") that has no answer."""
     fields: Sequence[FlowField]
-    """What each row has beside its value: "cut", "flow", "terminals", "paths"."""
+    """What each row has beside its value: "cut", "flow", "terminals", "paths", "bottlenecks"."""
     top: int
     """How many paths are listed at most, those that carry most first; 100 by default."""
     min_version: int
@@ -80,6 +81,7 @@ class WhatIfRow:
     terminals: TerminalAmounts | None = None
     paths: Paths | None = None
     error: ApiError | None = None
+    bottlenecks: Bottlenecks | None = None
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -89,6 +91,7 @@ class WhatIfRow:
             )
             return cls(body["row"], body.get("id"), error=told)
         cut, flow, terminals, paths = (body.get(name) for name in ("cut", "flow", "terminals", "paths"))
+        limits = body.get("bottlenecks")
         return cls(
             row=body["row"],
             id=body.get("id"),
@@ -100,6 +103,7 @@ class WhatIfRow:
             flow=Flow.from_json(flow) if flow else None,
             terminals=TerminalAmounts.from_json(terminals) if terminals else None,
             paths=Paths.from_json(paths) if paths else None,
+            bottlenecks=Bottlenecks.from_json(limits) if limits else None,
         )
 
 

@@ -1,0 +1,170 @@
+"""Questions about one graph: they change nothing."""
+
+from collections.abc import Sequence
+from typing import Literal, Unpack, overload
+
+from headrace import _calls as calls
+from headrace import _min_cost as min_cost
+from headrace import _what_if as what_if
+from headrace._async_handle import AsyncHandle
+from headrace._async_job import AsyncJob
+from headrace._calls import (
+    Ids,
+    MatchingOptions,
+    SolveOptions,
+    Terminals,
+)
+from headrace._flows import MaxFlowResult
+from headrace._matchings import MatchingResult
+
+
+class AsyncQuestions(AsyncHandle):
+    """The questions that a graph is asked."""
+
+    @overload
+    async def max_flow(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: Literal[True] = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[SolveOptions],
+    ) -> MaxFlowResult: ...
+
+    @overload
+    async def max_flow(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: Literal[False],
+        **options: Unpack[SolveOptions],
+    ) -> AsyncJob[MaxFlowResult]: ...
+
+    async def max_flow(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[SolveOptions],
+    ) -> MaxFlowResult | AsyncJob[MaxFlowResult]:
+        """Max flow between one or many sources and sinks; those of the graph by default.
+
+        `wait=False` gives an `AsyncJob` at once. See `SolveOptions` for the options. Disconnected terminals are no
+        error, the value is 0. Raises `Unbounded`, `SourceIsSink`, `WaitTimeout`, ...
+        """
+        call = calls.solve("max-flow", self.name, source, sink, options)
+        if not wait:
+            return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
+        return await self._solve(call, timeout_s, progress)
+
+    async def min_cut(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[SolveOptions],
+    ) -> MaxFlowResult:
+        """As `max_flow`, with the value and the cut by default."""
+        return await self._solve(calls.solve("min-cut", self.name, source, sink, options), timeout_s, progress)
+
+    @overload
+    async def min_cost_flow(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: Literal[True] = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[min_cost.MinCostOptions],
+    ) -> min_cost.MinCostFlowResult: ...
+
+    @overload
+    async def min_cost_flow(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: Literal[False],
+        **options: Unpack[min_cost.MinCostOptions],
+    ) -> AsyncJob[min_cost.MinCostFlowResult]: ...
+
+    async def min_cost_flow(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[min_cost.MinCostOptions],
+    ) -> min_cost.MinCostFlowResult | AsyncJob[min_cost.MinCostFlowResult]:
+        """The cheapest flow of `value`, or of as much as can flow, with potentials that prove it.
+
+        The graph needs costs: `put_graph(cost=...)`, else `NoCosts`. `wait=False` gives a `AsyncJob` at once. Raises
+        `Infeasible` for more than can flow, `Unbounded` for a cycle of unlimited edges that costs less than nothing.
+        """
+        call = min_cost.question(self.name, source, sink, options)
+        if not wait:
+            return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
+        return await self._solve(call, timeout_s, progress)
+
+    @overload
+    async def matching(
+        self,
+        left: Ids | None = None,
+        *,
+        wait: Literal[True] = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[MatchingOptions],
+    ) -> MatchingResult: ...
+
+    @overload
+    async def matching(
+        self, left: Ids | None = None, *, wait: Literal[False], **options: Unpack[MatchingOptions]
+    ) -> AsyncJob[MatchingResult]: ...
+
+    async def matching(
+        self,
+        left: Ids | None = None,
+        *,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[MatchingOptions],
+    ) -> MatchingResult | AsyncJob[MatchingResult]:
+        """A maximum matching, and a vertex cover of the same size that proves it.
+
+        Tails of edges are left and heads are right. `left` names the left vertices where edges are undirected or drawn
+        the other way; such a graph is solved from zero each time. Edges of capacity 0 are closed, others have 1 or
+        more. `wait=False` gives an `AsyncJob` at once. Raises `NotBipartite`, `InvalidBody`, `WaitTimeout`, ...
+        """
+        call = calls.matching(self.name, left, options)
+        if not wait:
+            return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
+        return await self._solve(call, timeout_s, progress)
+
+    async def what_if(
+        self,
+        scenarios: Sequence[what_if.Scenario],
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[what_if.WhatIfOptions],
+    ) -> what_if.WhatIfResult:
+        """The max flow in each scenario, row by row; the graph changes in none, and updates do not wait for it.
+
+        What is wrong with a scenario is the `error` of its row. Raises as `max_flow` for the question itself.
+        """
+        return await self._solve(what_if.question(self.name, scenarios, source, sink, options), timeout_s, progress)

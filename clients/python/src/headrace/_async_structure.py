@@ -1,0 +1,58 @@
+"""Changes of structure of one graph: edges and vertices come, and edges go."""
+
+from collections.abc import Sequence
+from typing import Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace._amounts import Amounts
+from headrace._async_handle import AsyncHandle
+from headrace._calls import Ids
+from headrace._structures import NewEdges, StructureOptions, StructureResult, restructure
+
+
+class AsyncStructure(AsyncHandle):
+    """What inserts and deletes. The flows that the service keeps solved are carried over, and repaired."""
+
+    async def insert_edges(
+        self,
+        tail: Ids,
+        head: Ids,
+        capacity: Amounts,
+        *,
+        edge_ids: Ids | None = None,
+        cost: Amounts | None = None,
+        undirected: bool | Sequence[bool] | NDArray[np.bool_] = False,
+        timeout_s: float | None = None,
+        **options: Unpack[StructureOptions],
+    ) -> StructureResult:
+        """Insert edges between vertices that are there. A graph whose edges have ids wants new ones in `edge_ids`;
+        else they get the next numbers, `edges` of the result. Raises `AlreadyExists`, `UnknownVertex`."""
+        edges = NewEdges(tail=tail, head=head, capacity=capacity, edge_ids=edge_ids, cost=cost, undirected=undirected)
+        return await self.restructure(edges=edges, timeout_s=timeout_s, **options)
+
+    async def insert_vertices(
+        self, vertices: Ids | int, *, timeout_s: float | None = None, **options: Unpack[StructureOptions]
+    ) -> StructureResult:
+        """Insert vertices by their names; where vertices are numbered, so many. Raises `AlreadyExists`."""
+        return await self.restructure(vertices=vertices, timeout_s=timeout_s, **options)
+
+    async def delete_edges(
+        self, edges: Ids, *, timeout_s: float | None = None, **options: Unpack[StructureOptions]
+    ) -> StructureResult:
+        """Delete edges by id. Their ids are never given again. Raises `UnknownEdge`."""
+        return await self.restructure(delete=edges, timeout_s=timeout_s, **options)
+
+    async def restructure(
+        self,
+        *,
+        vertices: Ids | int | None = None,
+        edges: NewEdges | None = None,
+        delete: Ids | None = None,
+        timeout_s: float | None = None,
+        **options: Unpack[StructureOptions],
+    ) -> StructureResult:
+        """Insert vertices, insert edges and delete edges as one version: all or nothing."""
+        call = restructure(self.name, vertices, edges, delete, options, self.info.generation)
+        return await self._caller.command(call, timeout_s)

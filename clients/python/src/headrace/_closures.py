@@ -1,0 +1,136 @@
+"""Closure studies: which edges cost most if they are closed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeAlias, TypedDict, overload
+
+import numpy as np
+
+from headrace._amounts import Exact, exact
+from headrace._bodies import json_body
+from headrace._calls import WAITING, Call, Caps, Ids, Rounding, Terminals, ends, graph_path
+from headrace._options import check_options
+from headrace._results import Certificate, EdgeId, Json
+
+Candidates: TypeAlias = Literal["cut", "all"] | Ids | Sequence[Ids]
+"""Edges, one by one or in lists of those that are closed together."""
+
+
+class ClosureOptions(TypedDict, total=False):
+    """Keyword arguments of `closure_study`."""
+
+    top: int | None
+    """How many are answered, those that cost most, 10 by default; None: all."""
+    supply: Caps
+    """At most this much out of each source; as a mapping, of the sources it names, which need not be named again."""
+    demand: Caps
+    """At most this much into each sink; or a mapping, as for `supply`."""
+    rounding: Rounding
+    """What becomes of supply and demand with more decimals than the graph's: refused by default."""
+    min_version: int
+    """Refuse to answer for an older version of the graph."""
+    time_limit_s: float
+    """Stop after so many seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """A candidate, and what is left of the flow without it."""
+
+    row: int
+    """Which candidate, from 0."""
+    edges: list[EdgeId]
+    value: Exact
+    loss: Exact
+    """How much less that is."""
+    mode: str | None
+    """None, as `certificate`: the flow does not use it, which the certificate of the study proves."""
+    certificate: Certificate | None
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        proof = body.get("certificate")
+        return cls(
+            row=body["row"],
+            edges=body["edges"],
+            value=exact(body["value"]),
+            loss=exact(body["loss"]),
+            mode=body.get("mode"),
+            certificate=None if proof is None else Certificate.from_json(proof),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClosureStudy(Sequence[Closure]):
+    """The candidates that cost most, the worst first; the graph has changed for none."""
+
+    graph: str
+    version: int
+    value: Exact
+    """With nothing closed."""
+    certificate: Certificate
+    candidates: int
+    solved: int
+    skipped: int
+    """Candidates that need not be solved, as the flow shows that they do not matter."""
+    skipped_at_most: Exact
+    """The most that any of those can cost which are not known."""
+    rows: tuple[Closure, ...]
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        return cls(
+            graph=body["graph"],
+            version=body["version"],
+            value=exact(body["base"]["value"]),
+            certificate=Certificate.from_json(body["base"]["certificate"]),
+            candidates=body["candidates"],
+            solved=body["solved"],
+            skipped=body["skipped"],
+            skipped_at_most=exact(body["skipped_at_most"]),
+            rows=tuple(map(Closure.from_json, body["answers"])),
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Closure]:
+        return iter(self.rows)
+
+    @overload
+    def __getitem__(self, at: int) -> Closure: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Closure, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> Closure | tuple[Closure, ...]:
+        return self.rows[at]
+
+
+def question(
+    name: str, candidates: Candidates, source: Terminals | None, sink: Terminals | None, options: ClosureOptions
+) -> Call[ClosureStudy]:
+    check_options("closure_study()", options, ClosureOptions.__annotations__, ("candidates", *WAITING))
+    body = ends(source, sink, options.get("supply"), options.get("demand"))
+    body["candidates"] = _named(candidates)
+    if "top" in options:
+        body["top"] = options["top"]
+    for key in ("rounding", "min_version", "time_limit_s"):
+        if options.get(key) is not None:
+            body[key] = options[key]
+    return Call("POST", graph_path(name) + "/closure-study", ClosureStudy.from_json, json_body(body))
+
+
+def _named(candidates: Any) -> object:
+    if isinstance(candidates, str):
+        return candidates
+    return [_plain(each) for each in candidates]
+
+
+def _plain(name: Any) -> object:
+    """One edge, or a list of them, as JSON has it."""
+    if isinstance(name, str):
+        return name
+    if isinstance(name, np.generic | np.ndarray):
+        return name.tolist()
+    return [_plain(each) for each in name] if isinstance(name, Sequence) else name

@@ -1,0 +1,75 @@
+"""`Job`: the handle to work that goes on in the service."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+from headrace import _calls as calls
+from headrace import _exchange as exchange
+from headrace import _records as records
+from headrace import _results as results
+from headrace._caller import Caller
+from headrace._errors import ConnectionFailed, HeadraceError
+from headrace._exchange import Deadline
+from headrace._progress import job_bar
+from headrace._sse import EventReader
+
+T = TypeVar("T")
+
+
+class Job(Generic[T]):
+    """Work that goes on in the service. `wait` gives what the waiting call would have returned."""
+
+    def __init__(self, caller: Caller, info: records.JobInfo, parse: Callable[[Any], T]) -> None:
+        self._caller = caller
+        self._parse = parse
+        self.info = info
+        """The job as last heard of; `refresh` asks again."""
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id} {self.info.kind} of {self.info.graph}: {self.info.status}>"
+
+    @property
+    def id(self) -> str:
+        return self.info.id
+
+    @property
+    def progress(self) -> results.Json:
+        """The solver's counters as last heard of."""
+        return self.info.progress
+
+    def refresh(self) -> records.JobInfo:
+        """Ask how the job stands."""
+        self.info = self._caller.ask(calls.job(self.id))
+        return self.info
+
+    def wait(self, timeout_s: float | None = None) -> T:
+        """The result as soon as it is there. Raises the job's error, or `WaitTimeout`; the job then goes on."""
+        steps = exchange.follow(self.id, self._parse, self._caller.retry, Deadline.after(timeout_s))
+        return self._caller.drive(steps)
+
+    def cancel(self) -> bool:
+        """Stop it. True: in time, nothing of it is or will be applied, and `wait` raises `Cancelled`; a question that
+        was answered just then keeps its answer. False: it has committed, or is over, and goes on to its result."""
+        self.info = self._caller.ask(calls.cancel_job(self.id))
+        return self.info.cancelling or self.info.status == "cancelled"
+
+    def events(self, timeout_s: float | None = None) -> Iterator[records.JobEvent]:
+        """Its events as they happen; the last one is named `done`. Raises `ConnectionFailed` when cut off."""
+        reader = EventReader()
+        deadline = Deadline.after(timeout_s)
+        with self._caller.lines(calls.job_path(self.id) + "/events", deadline) as lines:
+            for line in lines:
+                event = reader.feed(line)
+                if event is not None:
+                    yield event
+                if event is not None and event.name == "done":
+                    return
+        raise ConnectionFailed(f"the events of job {self.id} broke off")
+
+    def _shown(self, title: str, deadline: Deadline) -> T:
+        """`wait`, with a line on the terminal of how far it is."""
+        with job_bar(title) as show, suppress(HeadraceError):  # `wait` has the last word
+            for event in self.events(deadline.remaining_s):
+                show(event.data if event.name == "progress" else {})
+        return self.wait(deadline.remaining_s)

@@ -1,0 +1,51 @@
+"""Questions about many pairs of vertices of one graph: they change nothing."""
+
+from typing import Unpack
+
+from headrace import _pairs as many
+from headrace._calls import Ids
+from headrace._handle import Handle
+
+
+class PairQuestions(Handle):
+    """The questions about all or many pairs of vertices."""
+
+    def pairs(
+        self,
+        source: Ids | None = None,
+        sink: Ids | None = None,
+        *,
+        sources: Ids | None = None,
+        sinks: Ids | None = None,
+        among: Ids | None = None,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[many.PairsOptions],
+    ) -> many.PairsResult:
+        """The max flow of each pair: of `source` and `sink` row by row, from each of `sources` to each of `sinks`, or
+        of all pairs `among` some vertices, which are both ways if the graph has directed edges.
+
+        What is wrong with a pair is the `error` of its row. No flow is kept, and updates do not wait.
+        """
+        ends = {"source": source, "sink": sink, "sources": sources, "sinks": sinks, "among": among}
+        return self._solve(many.pairs(self.name, ends, options), timeout_s, progress)
+
+    def gomory_hu_tree(
+        self,
+        terminals: Ids | None = None,
+        *,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[many.CutTreeOptions],
+    ) -> many.CutTree:
+        """A tree that holds a minimum cut of every two of the `terminals`, of all vertices by default.
+
+        Raises `NotUndirected` if the graph has a directed edge.
+        """
+        return self._solve(many.gomory_hu_tree(self.name, terminals, options), timeout_s, progress)
+
+    def global_min_cut(
+        self, *, timeout_s: float | None = None, progress: bool = False, **options: Unpack[many.GlobalCutOptions]
+    ) -> many.GlobalCut:
+        """The cheapest cut that divides the graph at all. Raises `Unbounded` if every cut has an edge without limit."""
+        return self._solve(many.global_min_cut(self.name, options), timeout_s, progress)

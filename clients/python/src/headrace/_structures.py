@@ -1,0 +1,120 @@
+"""Changes of structure as requests, and what they answer. Nothing here does network I/O."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace._amounts import Amounts, amount_column
+from headrace._bodies import json_body
+from headrace._calls import Call, Ids, Rounding, _if_match, graph_path
+from headrace._columns import as_column
+from headrace._errors import InvalidInput
+from headrace._mistakes import refuse_set
+from headrace._options import check_options
+from headrace._results import PatchResult
+
+OWN = ("tail", "head", "capacity", "edge_ids", "cost", "undirected", "edges", "vertices", "delete", "timeout_s")
+
+
+class StructureOptions(TypedDict, total=False):
+    """Keyword arguments of all changes of structure."""
+
+    on_missing: Literal["error", "skip"]
+    """Whether an unknown edge to delete refuses the whole change (default) or is left out."""
+    rounding: Rounding
+    """What becomes of an amount with more decimals than the graph's: refused ("error", the default), or rounded."""
+    if_version: int | str
+    """Refuse unless the graph is at this version, of the load that the handle knows; or the text of an ETag."""
+    solve: Literal["all", "none"]
+    """Whether flows kept solved are re-solved before the answer (default) or at their next question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NewEdges:
+    """Edges to insert: a column with one row for each, or one amount for all."""
+
+    tail: Ids
+    head: Ids
+    capacity: Amounts
+    edge_ids: Ids | None = None
+    """Where the edges of the graph have ids; else they get the next numbers."""
+    cost: Amounts | None = None
+    """Where the edges of the graph have costs."""
+    undirected: bool | Sequence[bool] | NDArray[np.bool_] = False
+
+    def as_json(self) -> dict[str, object]:
+        for name in ("tail", "head", "edge_ids"):
+            refuse_set(getattr(self, name), name)
+        named = {"edge_ids": self.edge_ids, "tail": self.tail, "head": self.head}
+        members: dict[str, Any] = {name: as_column(ids) for name, ids in named.items() if ids is not None}
+        for name, amounts in (("capacity", self.capacity), ("cost", self.cost)):
+            if amounts is not None:
+                refuse_set(amounts, name)
+                members[name] = amount_column(as_column(amounts), len(members["tail"]), name)
+        flags = self.undirected if isinstance(self.undirected, bool) else np.asarray(self.undirected, np.bool_).tolist()
+        return {"op": "insert", **members} | ({} if flags is False else {"undirected": flags})
+
+
+@dataclass(frozen=True, slots=True)
+class StructureResult(PatchResult):
+    """An accepted change of structure."""
+
+    inserted_vertices: int = 0
+    inserted_edges: int = 0
+    deleted_edges: int = 0
+    vertices: range | None = None
+    """The numbers of the inserted vertices; None where vertices have names."""
+    edges: range | None = None
+    """The numbers of the inserted edges; None where edges have ids of their own."""
+
+    @classmethod
+    def from_json(cls, body: Any) -> Self:
+        patched, inserted = PatchResult.from_json(body), body["inserted"]
+        return cls(
+            **{field.name: getattr(patched, field.name) for field in fields(PatchResult)},
+            inserted_vertices=inserted["vertices"],
+            inserted_edges=inserted["edges"],
+            deleted_edges=body["deleted"]["edges"],
+            vertices=_numbers(inserted, "first_vertex", "vertices"),
+            edges=_numbers(inserted, "first_edge", "edges"),
+        )
+
+
+def _numbers(inserted: Mapping[str, int], first: str, count: str) -> range | None:
+    at = inserted.get(first)
+    return None if at is None else range(at, at + inserted[count])
+
+
+def restructure(
+    name: str,
+    vertices: Ids | int | None,
+    edges: NewEdges | None,
+    delete: Ids | None,
+    options: StructureOptions,
+    generation: str | None,
+) -> Call[StructureResult]:
+    check_options("a change of structure", options, StructureOptions.__annotations__, OWN)
+    operations: list[dict[str, object]] = []
+    if vertices is not None:
+        refuse_set(vertices, "vertices")
+        said = {"count": vertices} if isinstance(vertices, int) else {"vertices": as_column(vertices)}
+        operations.append({"op": "insert", **said})
+    if edges is not None:
+        if not isinstance(edges, NewEdges):
+            raise InvalidInput("edges= are NewEdges(tail=..., head=..., capacity=...)")
+        operations.append(edges.as_json())
+    if delete is not None:
+        operations.append({"op": "delete", "edges": as_column(delete)})
+    body: dict[str, object] = {"batch": operations}
+    body |= {key: options[key] for key in ("on_missing", "rounding") if key in options}
+    return Call(
+        "PATCH",
+        graph_path(name) + "/edges",
+        StructureResult.from_json,
+        json_body(body),
+        params={"solve": options["solve"]} if "solve" in options else {},
+        headers=_if_match(options.get("if_version"), generation),
+    )

@@ -1,0 +1,111 @@
+"""What a graph's handle has for the change feed."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self, Unpack
+
+from headrace import _feed as feed
+from headrace._caller import Caller
+from headrace._calls import Terminals
+from headrace._connecting import translated
+from headrace._errors import ConnectionFailed, RateLimited, TransportError, WorkerUnavailable
+from headrace._exchange import Deadline
+from headrace._handle import Handle
+from headrace._sse import EventReader
+
+
+class Events:
+    """The events of a graph from a moment on, without end: an iterator. It comes back by itself after a lost
+    connection, and goes on where it was. Close it, or use it as a context manager."""
+
+    def __init__(self, caller: Caller, path: str, after: str | None) -> None:
+        self._caller = caller
+        self._path = path
+        self.last_id = after
+        """Where another reader would go on."""
+        self._open()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> feed.Event:
+        failures = 0
+        while True:
+            try:
+                if failures:
+                    self._open()
+                return self._read()
+            except (TransportError, RateLimited, WorkerUnavailable) as error:
+                failures += 1
+                self.close()
+                pause_s = self._caller.retry.pause_s(failures, getattr(error, "retry_after_s", None))
+                if pause_s is None or failures > self._caller.retry.attempts:
+                    raise
+                time.sleep(pause_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._stack.close()
+
+    def _open(self) -> None:
+        self._stack, self._reader = ExitStack(), EventReader(self.last_id)
+        headers = {} if self.last_id is None else {"Last-Event-ID": self.last_id}
+        lines = self._caller.lines(self._path, Deadline.after(None), headers)
+        self._lines: Iterator[str] = self._stack.enter_context(lines)
+
+    def _read(self) -> feed.Event:
+        with translated():
+            for line in self._lines:
+                event = self._reader.feed(line)
+                if not line:  # the event is whole: what is cut off before that comes again
+                    self.last_id = self._reader.last_id
+                if event is not None:
+                    return feed.Event.of(event)
+        self._stack.close()
+        raise ConnectionFailed("the events broke off")
+
+
+class Watching(Handle):
+    """Watches and events of a graph."""
+
+    def watch(
+        self,
+        name: str,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        timeout_s: float | None = None,
+        **options: Unpack[feed.WatchOptions],
+    ) -> feed.Watch:
+        """Have this flow solved at each version, and told of in `events` when its value or its cut changes.
+
+        Terminals default to the graph's own. A watch of this name is replaced. It outlives restarts, and loads of the
+        graph's name. Raises `TooLarge` beyond 16 a graph.
+        """
+        return self._caller.command(feed.watch(self.name, name, source, sink, options), timeout_s)
+
+    def unwatch(self, name: str, timeout_s: float | None = None) -> None:
+        """End a watch. Raises `UnknownWatch`."""
+        self._caller.command(feed.unwatch(self.name, name), timeout_s)
+
+    def watches(self) -> tuple[feed.Watch, ...]:
+        """The watches of the graph, by name."""
+        return self._caller.ask(feed.watches(self.name))
+
+    def events(self, after: str | None = None) -> Events:
+        """What happens to the graph from now on, or after the event of this id; "0": all that is kept.
+
+        The connection is open when this returns, so nothing that is changed afterwards is missed. Each event comes at
+        least once, in the order of the versions. An event `reset` says that some before it are not kept any more.
+        """
+        return Events(self._caller, feed.events_path(self.name), after)

@@ -1,0 +1,71 @@
+"""Proof of a global minimum cut: the vertices join a set one by one, and no cut of less can leave any of them out.
+
+The set begins with one vertex. A vertex may join if at least c units flow to it from those that have joined: straight
+over arcs from them, or by a flow written out arc by arc. Take any cut with the first vertex on its source side and not
+all vertices: let v be the first to join of those on the other side. All who joined before it are on the source side, so
+the cut is as large as the flow to v. The least c of all that joined is then at most every such cut. Where edges are
+directed the other half, cuts with the first vertex on the sink side, is shown in the network with all arcs turned.
+"""
+
+from numba import njit
+
+from gpu_engine.checks.pairs import WRONG, Ledger
+from gpu_engine.types import INFINITE_RESIDUAL, ArcArray, BoolArray, UnitArray, VertexArray
+
+
+@njit(cache=True, nogil=True)
+def flows_straight(
+    row_offsets: ArcArray, head: VertexArray, reverse_arc: ArcArray, capacity: UnitArray, joined: BoolArray, v: int
+) -> int:
+    """What arcs from vertices that have ``joined`` carry to v, at most `INFINITE_RESIDUAL`."""
+    arrives = 0
+    for a in range(row_offsets[v], row_offsets[v + 1]):
+        if joined[head[a]]:
+            arrives = min(arrives + min(capacity[reverse_arc[a]], INFINITE_RESIDUAL), INFINITE_RESIDUAL)
+    return arrives
+
+
+@njit(cache=True, nogil=True)
+def flows_to(
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    capacity: UnitArray,
+    joined: BoolArray,
+    v: int,
+    arcs: ArcArray,
+    units: UnitArray,
+    ledger: Ledger,
+) -> int:
+    """What arrives at v from vertices that have ``joined``, by a feasible flow of ``units`` on ``arcs``; or `WRONG`."""
+    good = not joined[v]
+    for i in range(len(arcs)):
+        a = arcs[i]
+        good = good and 0 <= units[i] <= capacity[a] and not ledger.used[a]
+        ledger.used[a] = True
+        ledger.net[head[a]] += units[i]
+        ledger.net[head[reverse_arc[a]]] -= units[i]
+    arrives = ledger.net[v]
+    for i in range(len(arcs)):
+        for w in (head[arcs[i]], head[reverse_arc[arcs[i]]]):
+            good = good and (w == v or ledger.net[w] == 0 or joined[w])
+    for i in range(len(arcs)):
+        a = arcs[i]
+        ledger.used[a] = False
+        ledger.net[head[a]] = 0
+        ledger.net[head[reverse_arc[a]]] = 0
+    return arrives if good else WRONG
+
+
+@njit(cache=True, nogil=True)
+def cut_capacity(row_offsets: ArcArray, head: VertexArray, capacity: UnitArray, source_side: BoolArray) -> int:
+    """What leaves ``source_side`` bool[n], or `WRONG` if that is all, nothing, or without limit. O(n + arcs)."""
+    paid, n_inside = 0, 0
+    for v in range(len(source_side)):
+        if not source_side[v]:
+            continue
+        n_inside += 1
+        for a in range(row_offsets[v], row_offsets[v + 1]):
+            if not source_side[head[a]]:
+                paid = min(paid + min(capacity[a], INFINITE_RESIDUAL), INFINITE_RESIDUAL)
+    good = 0 < n_inside < len(source_side) and paid < INFINITE_RESIDUAL
+    return paid if good else WRONG

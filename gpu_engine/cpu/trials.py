@@ -1,0 +1,181 @@
+"""Many small changes of capacity, each tried on the same solved flow, proven and undone, in one call.
+
+A trial is what an update, a solve and a proof are (`gpu_engine.cpu.repair`, `gpu_engine.cpu.audit`), but for the time
+that Python takes between them, which for a change of one edge is longer than all three. What was changed is put back
+vertex by vertex from the flow that all trials begin with. A change that takes more than a few searches is left to the
+engine.
+"""
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gpu_engine.cpu.audit import _change_across, _check
+from gpu_engine.cpu.pseudoflow import CANCEL
+from gpu_engine.cpu.repair import apply, broken, search
+from gpu_engine.networks.free import ORDINARY
+from gpu_engine.networks.links import shift_arc_capacity
+from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, ArcArray, BoolArray, EdgeArray, UnitArray, VertexArray
+
+LEFT: Final = 0
+"""Not done: it takes more than it may, or could not be proven."""
+UNCHANGED: Final = 1
+WARM: Final = 2
+
+
+@njit(cache=True, nogil=True)
+def try_all(
+    offsets: UnitArray,
+    rows: EdgeArray,
+    new: UnitArray,
+    old: UnitArray,
+    edge_arc: ArcArray,
+    undirected: BoolArray,
+    row_offsets: ArcArray,
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    role: NDArray[np.int8],
+    supplies: tuple[VertexArray, UnitArray],
+    demands: tuple[VertexArray, UnitArray],
+    base: tuple[UnitArray, UnitArray, UnitArray, BoolArray],
+    work: tuple[UnitArray, UnitArray, UnitArray, BoolArray],
+    seen: tuple[UnitArray, BoolArray],
+    memory: tuple[NDArray[np.int32], ArcArray, VertexArray, VertexArray],
+    epoch: int,
+    slots: NDArray[np.int64],
+    reaches: tuple[int, int],
+    base_value: int,
+    value: UnitArray,
+    outcome: NDArray[np.int8],
+) -> int:
+    """Try each change ``rows[offsets[i] : offsets[i + 1]]``, distinct edges with capacities ``new`` in place of the
+    ``old`` int64[m] ones; one that comes from or to `INFINITE` is LEFT. Returns the last epoch.
+
+    ``base`` is the solved flow: capacity and residual int64[arcs], excess int64[n], source side bool[n]; ``work`` and
+    ``seen``, which are equal to it, are so again afterwards. ``value`` and ``outcome`` take what each comes to. After a
+    cancel the rest is LEFT.
+    """
+    stamp, via, queue, changed = memory
+    arc_capacity, residual, excess, side = work
+    seen_excess, seen_side = seen
+    first = np.empty(5, np.int64)
+    for i in range(len(offsets) - 1):
+        outcome[i] = LEFT
+        if slots[CANCEL] != 0 or _is_infinite(rows, new, old, offsets[i], offsets[i + 1]):
+            continue
+        own, capacity = rows[offsets[i] : offsets[i + 1]], new[offsets[i] : offsets[i + 1]]
+        paid = base_value + _change_across(own, capacity, old, edge_arc, undirected, head, reverse_arc, side)
+        reached = base_value + apply(
+            own, capacity, old, edge_arc, undirected, arc_capacity, head, reverse_arc, residual, excess, side
+        )
+        shift_arc_capacity(own, capacity, old, edge_arc, undirected, reverse_arc, arc_capacity, INFINITE_RESIDUAL)
+        n_changed, left, was_broken = 0, 0, False
+        for deficits in (True, False):
+            start = broken(own, edge_arc, head, reverse_arc, excess, role, side, deficits)
+            left = len(start)
+            was_broken |= left > 0
+            for reach in reaches:
+                if left == 0 or n_changed >= len(changed):
+                    break
+                left, epoch, gained, n_more = search(
+                    row_offsets,
+                    head,
+                    reverse_arc,
+                    residual,
+                    excess,
+                    role,
+                    side,
+                    start[:left],
+                    deficits,
+                    epoch,
+                    stamp,
+                    via,
+                    queue,
+                    changed[n_changed:],
+                    slots,
+                    reach,
+                    reaches[1],
+                )
+                reached += gained
+                n_changed += n_more
+            if left > 0:
+                break
+        if n_changed > len(changed):
+            _refill(base, work, seen)
+            continue
+        if left == 0:
+            first[:] = -1
+            more, drift = _check(
+                own,
+                changed[:n_changed],
+                edge_arc,
+                row_offsets,
+                head,
+                reverse_arc,
+                arc_capacity,
+                residual,
+                excess,
+                side,
+                supplies,
+                demands,
+                role,
+                seen_excess,
+                seen_side,
+                first,
+            )
+            if drift == 0 and first.max() < 0 and paid + more == reached:
+                value[i] = reached
+                outcome[i] = WARM if was_broken or reached != base_value else UNCHANGED
+        for k in range(len(own)):
+            a = edge_arc[own[k]]
+            if a >= 0:
+                r = reverse_arc[a]
+                for arc in (a, r):
+                    arc_capacity[arc], residual[arc] = base[0][arc], base[1][arc]
+                _put_back(head[a], base, work, seen)
+                _put_back(head[r], base, work, seen)
+        for k in range(n_changed):
+            v = changed[k]
+            _put_back(v, base, work, seen)
+            if role[v] == ORDINARY:
+                for a in range(row_offsets[v], row_offsets[v + 1]):
+                    residual[a], residual[reverse_arc[a]] = base[1][a], base[1][reverse_arc[a]]
+    return epoch
+
+
+@njit(cache=True, nogil=True)
+def _is_infinite(rows: EdgeArray, new: UnitArray, old: UnitArray, begin: int, end: int) -> bool:
+    """Whether some edge has no limit, or is to have none: the free vertices may be others."""
+    for k in range(begin, end):  # noqa: SIM110 - a generator cannot be compiled
+        if new[k] == INFINITE or old[rows[k]] == INFINITE:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _put_back(
+    v: int,
+    base: tuple[UnitArray, UnitArray, UnitArray, BoolArray],
+    work: tuple[UnitArray, UnitArray, UnitArray, BoolArray],
+    seen: tuple[UnitArray, BoolArray],
+) -> None:
+    """Excess and side of a vertex as they were."""
+    work[2][v] = seen[0][v] = base[2][v]
+    work[3][v] = seen[1][v] = base[3][v]
+
+
+@njit(cache=True, nogil=True)
+def _refill(
+    base: tuple[UnitArray, UnitArray, UnitArray, BoolArray],
+    work: tuple[UnitArray, UnitArray, UnitArray, BoolArray],
+    seen: tuple[UnitArray, BoolArray],
+) -> None:
+    """All as it was."""
+    work[0][:] = base[0]
+    work[1][:] = base[1]
+    work[2][:] = base[2]
+    work[3][:] = base[3]
+    seen[0][:] = base[2]
+    seen[1][:] = base[3]

@@ -1,0 +1,282 @@
+"""Batches of changes of structure, resolved against a network before anything changes.
+
+The order within a batch does not matter: vertices are inserted first, then edges, which may join them, and what is
+deleted are edges that were there before the batch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, Final, Literal, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.errors import (
+    ROWS_SHOWN,
+    AlreadyExists,
+    CapacityOverflow,
+    CostOverflow,
+    EngineError,
+    InvalidNetwork,
+    NoCosts,
+    TooLarge,
+)
+from gpu_engine.networks.costs import CostTable
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.refused import Ids, complete, unknown_vertices
+from gpu_engine.networks.rounding import Rounding
+from gpu_engine.networks.structure import NO_ROWS, Structure
+from gpu_engine.networks.tally import Tally
+from gpu_engine.networks.units import WIDE, read_amount, read_amounts, to_units
+from gpu_engine.networks.updates import CapacityTable, Change, rows_of
+from gpu_engine.networks.validate import largest_cost
+from gpu_engine.text.names import Names, joined
+from gpu_engine.types import INFINITE, BoolArray, UnitArray, VertexArray
+
+
+class StructureOperation(Protocol):
+    """One operation: ``insert`` of vertices, or of edges by their ends, or ``delete`` of edges."""
+
+    @property
+    def op(self) -> Literal["insert", "delete"]: ...
+    @property
+    def vertices(self) -> Ids | None: ...
+    @property
+    def count(self) -> int | None: ...
+    @property
+    def edge_ids(self) -> Ids | None: ...
+    @property
+    def edges(self) -> Ids | None: ...
+    @property
+    def tail(self) -> Ids | None: ...
+    @property
+    def head(self) -> Ids | None: ...
+    @property
+    def capacity(self) -> Sequence[str] | None: ...
+    @property
+    def cost(self) -> Sequence[str] | None: ...
+    @property
+    def undirected(self) -> bool | Sequence[bool] | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """A deletion as `CapacityTable.locate` knows operations."""
+
+    edges: Ids | None
+    tail: Ids | None
+    head: Ids | None
+    op: Literal["close"] = "close"
+    amounts: None = None
+
+
+NOTHING: Final = Close(NO_ROWS, None, None)
+"""In place of an insertion, so that a deletion that is refused has its place in the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most that a graph may have."""
+
+    vertices: int
+    edges: int
+    """Those that were deleted count, as their rows stay."""
+
+
+def resolve(
+    table: CapacityTable,
+    costs: CostTable | None,
+    batch: Sequence[StructureOperation],
+    limits: Limits,
+    *,
+    on_missing: Literal["error", "skip"] = "error",
+    rounding: Rounding = "error",
+) -> tuple[Structure, Change]:
+    """What the operations insert and delete, and the capacities that come and go with that. Nothing changes yet.
+
+    Raises `AlreadyExists`, `UnknownEdge`, `UnknownVertex`, `AmbiguousEdge`, `TooLarge`, `NoCosts`, `CostOverflow`,
+    `CapacityOverflow` (of one amount) or `InvalidNetwork`. Cost: O(k log k), O(m) where vertices come to a graph with
+    costs, and O(m log m) where edges are deleted by their ends.
+    """
+    reader = _Reader(table.network, costs, limits, Tally(rounding))
+    place = 0
+    try:
+        for wanted in (reader.insert_vertices, reader.insert_edges):
+            for place in range(len(batch)):
+                wanted(batch[place])
+    except EngineError as error:
+        if len(batch) > 1:
+            field = error.where.field and f"/batch/{place}{error.where.field}"
+            error.where = replace(error.where, operation=place, field=field)
+        raise
+    deletions = [Close(o.edges, o.tail, o.head) if o.op == "delete" else NOTHING for o in batch]
+    located = table.locate(deletions, on_missing)
+    try:
+        for place in range(len(batch)):
+            located.places(table, place)
+    except EngineError as error:
+        error.where = complete(table.network, deletions, place, located.found, error.where)
+        raise
+    structure = replace(reader.structure, deleted=located.touched)
+    gained = reader.capacity
+    rows = np.concatenate([located.touched, table.network.n_edges + np.arange(len(gained))])
+    own = np.concatenate([np.zeros(len(located.touched), np.int64), gained])
+    change = Change(rows, own, np.zeros(len(rows), np.bool_), located.missing, rounded=reader.tally.rounded)
+    return structure, change
+
+
+class _Reader:
+    """Reads what is inserted, one operation after the other."""
+
+    def __init__(self, network: Network, costs: CostTable | None, limits: Limits, tally: Tally) -> None:
+        self._network = network
+        self._costs = costs
+        self._limits = limits
+        self.tally = tally
+        self.structure = Structure(cost=None if costs is None else NO_ROWS)
+        self.capacity: UnitArray = NO_ROWS
+
+    def insert_vertices(self, operation: StructureOperation) -> None:
+        if operation.op != "insert" or (operation.vertices is None and operation.count is None):
+            return
+        labels, so_far = self._network.vertex_labels, self.structure
+        if labels.column is None and operation.vertices is not None:
+            raise InvalidNetwork("the vertices of this graph are numbered: insert them by `count`", field="/vertices")
+        if labels.column is not None and operation.vertices is None:
+            raise InvalidNetwork("the vertices of this graph have names: give new ones in `vertices`", field="/count")
+        count = len(operation.vertices) if operation.vertices is not None else int(operation.count or 0)
+        self._fits("vertices", self._network.n_vertices + so_far.n_vertices + count, self._limits.vertices)
+        column = self._new_names(labels, so_far.vertex_labels, operation.vertices, "/vertices")
+        n_vertices = so_far.n_vertices + count
+        self.structure = replace(so_far, n_vertices=n_vertices, vertex_labels=column)
+        if self._costs is not None and len(self._costs.cost):
+            limit = largest_cost(self._network.n_vertices + n_vertices)
+            if max(int(self._costs.cost.max()), -int(self._costs.cost.min())) > limit:
+                raise CostOverflow(f"with so many vertices no edge may cost more than {limit} units either way")
+
+    def insert_edges(self, operation: StructureOperation) -> None:
+        if operation.op != "insert" or operation.tail is None or operation.head is None:
+            return
+        network, so_far, n_more = self._network, self.structure, len(operation.tail)
+        self._fits("edges", network.n_edges + so_far.n_edges + n_more, self._limits.edges)
+        if network.edge_ids.column is None and operation.edge_ids is not None:
+            raise InvalidNetwork("the edges of this graph are numbered: leave `edge_ids` out", field="/edge_ids")
+        if network.edge_ids.column is not None and operation.edge_ids is None:
+            raise InvalidNetwork("the edges of this graph have ids: give new ones in `edge_ids`", field="/edge_ids")
+        tail, head = self._vertices(operation.tail, "/tail"), self._vertices(operation.head, "/head")
+        undirected = np.broadcast_to(np.asarray(operation.undirected or False, np.bool_), n_more)
+        ids = self._new_names(network.edge_ids, so_far.edge_ids, operation.edge_ids, "/edge_ids")
+        cost = self._read_costs(operation.cost, undirected)
+        self.capacity = np.concatenate([self.capacity, self._read_capacities(operation.capacity or [])])
+        self.structure = replace(
+            so_far,
+            tail=np.concatenate([so_far.tail, tail]),
+            head=np.concatenate([so_far.head, head]),
+            undirected=np.concatenate([so_far.undirected, undirected]),
+            edge_ids=ids,
+            cost=None if cost is None or so_far.cost is None else np.concatenate([so_far.cost, cost]),
+        )
+
+    def _fits(self, what: str, count: int, limit: int) -> None:
+        if count > limit:
+            raise TooLarge(f"the graph would have {count} {what}; the limit is {limit} (max_{what})")
+
+    def _new_names(self, names: Names, before: Any, given: Ids | None, field: str) -> Any:
+        """The names given so far and these. Raises `AlreadyExists` for one that is taken, or was."""
+        if given is None:
+            return before
+        if len(given) and isinstance(given[0], str) != names.is_text:
+            kind = "text" if names.is_text else "integers"
+            raise InvalidNetwork(f"the {names.kind}s of this graph are {kind}", field=field)
+        column: Any = given if names.is_text else np.asarray(given, np.int64)
+        taken = np.flatnonzero(rows_of(names, column) >= 0)
+        if len(taken):
+            self._refuse_taken(names, "is taken, or was by one that is deleted", taken, column, field)
+        try:
+            every = column if before is None else joined(before, [column])
+            Names(every, len(every), names.kind)
+        except InvalidNetwork as error:
+            at = len(every) - len(column)
+            rows = np.array([int(str(row)) - at for row in error.rows if int(str(row)) >= at], np.int64)
+            self._refuse_taken(names, "is inserted twice", rows, column, field)
+        return every
+
+    def _refuse_taken(self, names: Names, why: str, rows: NDArray[np.int64], column: Any, field: str) -> NoReturn:
+        first = [column[row] for row in rows[:ROWS_SHOWN].tolist()]
+        plain = [name if isinstance(name, str) else int(name) for name in first]
+        where: dict[str, Any] = {"vertices" if field == "/vertices" else "edges": plain}
+        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+        raise AlreadyExists(f"the {names.kind} {plain[0]!r}{more} {why}", rows.tolist(), field=field, **where)
+
+    def _vertices(self, given: Ids, field: str) -> VertexArray:
+        """int32[k]: the vertices of these names, inserted ones too. Raises `UnknownVertex`."""
+        network, more = self._network, self.structure
+        rows = rows_of(network.vertex_labels, given)
+        missing = np.flatnonzero(rows < 0)
+        if len(missing) and more.n_vertices:
+            wanted: Any = [given[i] for i in missing.tolist()]
+            if network.vertex_labels.column is None:
+                here = np.array([w if isinstance(w, int | np.integer) else -1 for w in wanted], object)
+                first, last = network.n_vertices, network.n_vertices + more.n_vertices
+                rows[missing] = [w if first <= w < last else -1 for w in here]
+            else:
+                found = rows_of(Names(more.vertex_labels, more.n_vertices, "vertex label"), wanted)
+                rows[missing] = np.where(found >= 0, network.n_vertices + found, -1)
+            missing = missing[rows[missing] < 0]
+        if len(missing):
+            shown = missing[:ROWS_SHOWN].tolist()
+            names = [given[i] if isinstance(given[i], str) else int(given[i]) for i in shown]
+            raise unknown_vertices(network, names, shown, count=len(missing), field=field)
+        return rows.astype(np.int32)
+
+    def _read_capacities(self, literals: Sequence[str]) -> UnitArray:
+        decimals, tally = self._network.decimals, self.tally
+
+        def one(i: int) -> int:
+            (units,) = read_amounts([literals[i]], decimals, [i], tally.rounding)
+            if units != INFINITE:
+                tally.note(Decimal(literals[i]).scaleb(decimals, WIDE), units, decimals)
+            return units
+
+        return _at(tally.set, "/capacity", literals, decimals, one)
+
+    def _read_costs(self, literals: Sequence[str] | None, undirected: BoolArray) -> UnitArray | None:
+        if self._costs is None:
+            if literals is not None:
+                raise NoCosts("the edges of this graph have no costs: leave `cost` out", field="/cost")
+            return None
+        if literals is None:
+            raise InvalidNetwork("the edges of this graph have costs: give those of new ones in `cost`", field="/cost")
+        given, decimals, tally = literals, self._costs.decimals, self.tally
+
+        def one(i: int) -> int:
+            number = read_amount(given[i], tally.rounding, i)
+            units = to_units(number, decimals, i, tally.rounding)
+            tally.note(number.scaleb(decimals, WIDE), units, decimals)
+            return units
+
+        try:
+            cost = _at(tally.set, "/cost", given, decimals, one, signed=True)
+        except CapacityOverflow as error:
+            refused = CostOverflow(error.message)
+            refused.where = error.where
+            raise refused from None
+        limit = largest_cost(self._network.n_vertices + self.structure.n_vertices)
+        beyond = np.flatnonzero(np.abs(cost) > limit)
+        if len(beyond):
+            raise CostOverflow(f"a cost is beyond {limit} units either way", beyond.tolist(), field="/cost")
+        below = np.flatnonzero((cost < 0) & undirected)
+        if len(below):
+            raise InvalidNetwork("an undirected edge cannot cost less than nothing", below.tolist(), field="/cost")
+        return cost
+
+
+def _at(read: Any, field: str, *arguments: Any, **options: Any) -> UnitArray:
+    """What ``read`` returns. What it raises is about this member."""
+    try:
+        units: UnitArray = read(*arguments, **options)
+    except EngineError as error:
+        error.where = replace(error.where, field=field)
+        raise
+    return units

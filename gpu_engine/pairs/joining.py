@@ -1,0 +1,205 @@
+"""A set of vertices that no cut of less than the best one known divides, and how it grows: see
+`gpu_engine.pairs.global_cut`."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gpu_engine.checks.global_cuts import flows_straight, flows_to
+from gpu_engine.checks.pairs import Ledger
+from gpu_engine.cpu.pseudoflow import ARCS_SCANNED, CANCEL, POLL_MASK, PUSHES
+from gpu_engine.pairs.values import Whole
+from gpu_engine.types import INFINITE_RESIDUAL, ArcArray, BoolArray, UnitArray, VertexArray
+
+
+class Joining(NamedTuple):
+    """The set that grows, and the memory of its searches."""
+
+    joined: BoolArray
+    bound: UnitArray
+    """int64[n]: what arcs from the set carry to each vertex outside."""
+    listed: BoolArray
+    """Vertices that stand in ``edge``."""
+    edge: VertexArray
+    """Vertices beside the set, in the order found."""
+    ready: VertexArray
+    """Those of them that are bound as tightly as the best cut is large."""
+    counts: UnitArray
+    """int64[6]: joined, end and next of ``edge``, end of ``ready``, epoch, the best cut."""
+    best_side: BoolArray
+    """The side of the best cut that does not hold the first vertex, if this pass found it."""
+    residual: UnitArray
+    mark: NDArray[np.int32]
+    found_by: ArcArray
+    queue: VertexArray
+    log: ArcArray
+    units: UnitArray
+    ledger: Ledger
+
+
+JOINED, END, NEXT, READY, EPOCH, BEST = range(6)
+BROKEN: Final = -2
+"""A proof has failed."""
+
+
+@njit(cache=True, nogil=True)
+def join(whole: Whole, joining: Joining, v: int) -> None:
+    """Put v into the set; its neighbours are bound more tightly."""
+    joining.joined[v] = True
+    counts, bound = joining.counts, joining.bound
+    counts[JOINED] += 1
+    for a in range(whole.row_offsets[v], whole.row_offsets[v + 1]):
+        w = whole.head[a]
+        if joining.joined[w] or whole.capacity[a] == 0:
+            continue
+        was = bound[w]
+        bound[w] = min(was + min(whole.capacity[a], INFINITE_RESIDUAL), INFINITE_RESIDUAL)
+        if not joining.listed[w]:
+            joining.listed[w] = True
+            joining.edge[counts[END]] = w
+            counts[END] += 1
+        if was < counts[BEST] <= bound[w]:
+            joining.ready[counts[READY]] = w
+            counts[READY] += 1
+
+
+@njit(cache=True, nogil=True)
+def join_some(whole: Whole, joining: Joining, steps: int, slots: NDArray[np.int64]) -> int:
+    """Let up to so many vertices join; returns how many have in all, or `BROKEN`."""
+    counts, n = joining.counts, len(whole.row_offsets) - 1
+    for _ in range(steps):
+        if counts[JOINED] == n or slots[CANCEL] != 0:
+            break
+        v = next_to_join(joining)
+        if v < 0:  # nothing leads on
+            counts[BEST] = 0
+            joining.best_side[:] = ~joining.joined
+            counts[JOINED] = n
+            break
+        if joining.bound[v] < counts[BEST]:
+            reached, noted = flow_to(whole, joining, v, slots)
+            if slots[CANCEL] != 0:
+                list_flow(whole, joining, noted)  # takes it back
+                counts[NEXT] -= 1
+                joining.edge[counts[NEXT]] = v
+                break
+            k = list_flow(whole, joining, noted)
+            if reached >= 0:  # fewer units arrived than the best cut has: what was reached is a better one
+                joining.best_side[:] = False
+                joining.best_side[joining.queue[:reached]] = True
+            arrives = flows_to(
+                whole.head,
+                whole.reverse_arc,
+                whole.capacity,
+                joining.joined,
+                v,
+                joining.log[:k],
+                joining.units[:k],
+                joining.ledger,
+            )
+        else:
+            arrives = flows_straight(
+                whole.row_offsets, whole.head, whole.reverse_arc, whole.capacity, joining.joined, v
+            )
+        if arrives < counts[BEST]:
+            return BROKEN
+        join(whole, joining, v)
+    return int(counts[JOINED])
+
+
+@njit(cache=True, nogil=True)
+def next_to_join(joining: Joining) -> int:
+    """One that is bound tightly, else one beside the set, or -1."""
+    counts = joining.counts
+    while counts[READY] > 0:
+        counts[READY] -= 1
+        v = joining.ready[counts[READY]]
+        if not joining.joined[v]:
+            return int(v)
+    while counts[NEXT] < counts[END]:
+        v = joining.edge[counts[NEXT]]
+        counts[NEXT] += 1
+        if not joining.joined[v]:
+            return int(v)
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def flow_to(whole: Whole, joining: Joining, v: int, slots: NDArray[np.int64]) -> tuple[int, int]:
+    """Let flow come to v from the set until it is as much as the best cut, along shortest paths found backward.
+
+    Returns how many vertices of ``queue`` are cut off from the set, or -1, and how many arcs are noted; with a cut,
+    the best cut becomes it. Noted arcs are distinct only by path; on more than there are, the rest is found by a look
+    at all (`list_flow`).
+    """
+    counts, residual, reverse = joining.counts, joining.residual, whole.reverse_arc
+    arrives, noted = 0, 0
+    while arrives < counts[BEST]:
+        counts[EPOCH] += 1
+        epoch = counts[EPOCH]
+        joining.mark[v] = epoch
+        joining.queue[0] = v
+        end, k, start = 1, 0, -1
+        while k < end and start < 0:
+            x = joining.queue[k]
+            k += 1
+            if k & POLL_MASK == 0 and slots[CANCEL] != 0:
+                return -1, noted
+            for a in range(whole.row_offsets[x], whole.row_offsets[x + 1]):
+                w = whole.head[a]
+                if joining.mark[w] == epoch or residual[reverse[a]] == 0:
+                    continue
+                joining.mark[w] = epoch
+                joining.found_by[w] = reverse[a]
+                if joining.joined[w]:
+                    start = w
+                    break
+                joining.queue[end] = w
+                end += 1
+            slots[ARCS_SCANNED] += whole.row_offsets[x + 1] - whole.row_offsets[x]
+        if slots[CANCEL] != 0:
+            return -1, noted
+        if start < 0:
+            counts[BEST] = arrives
+            return end, noted
+        amount = counts[BEST] - arrives
+        x = start
+        while x != v:
+            amount = min(amount, residual[joining.found_by[x]])
+            x = whole.head[joining.found_by[x]]
+        x = start
+        while x != v:
+            a = joining.found_by[x]
+            residual[a] -= amount
+            residual[reverse[a]] += amount
+            if noted < len(joining.log):
+                joining.log[noted] = a
+            noted += 1
+            x = whole.head[a]
+        arrives += amount
+        slots[PUSHES] += 1
+    return -1, noted
+
+
+@njit(cache=True, nogil=True)
+def list_flow(whole: Whole, joining: Joining, noted: int) -> int:
+    """Put the arcs that carry flow into ``log``, what they carry into ``units``, and take the flow back; returns how
+    many there are."""
+    residual, capacity = joining.residual, whole.capacity
+    everything = noted > len(joining.log)
+    k = 0
+    for i in range(len(residual) if everything else noted):
+        a = i if everything else joining.log[i]
+        r = whole.reverse_arc[a]
+        units = capacity[a] - residual[a]
+        if units == 0 or (everything and units < 0):
+            continue
+        residual[a], residual[r] = capacity[a], capacity[r]
+        if units < 0:
+            a, units = r, -units
+        joining.log[k] = a
+        joining.units[k] = units
+        k += 1
+    return k

@@ -1,0 +1,140 @@
+"""Many terminal pairs on one network as it is now, by as many threads as ask."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from gpu_engine.checks.certificate import Certificate
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.engine import Control
+from gpu_engine.errors import Cancelled, EngineError, SourceIsSink, Unbounded, UnknownVertex
+from gpu_engine.footprint import Footprint, Room, on_cpu, unlimited
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.pairs.reduced import Reduced, reduced
+from gpu_engine.pairs.values import (
+    NO_LIMIT,
+    OPEN,
+    Desk,
+    Whole,
+    desk,
+    desk_nbytes,
+    reduced_nbytes,
+    solve_pair,
+    solve_pairs,
+)
+from gpu_engine.types import INFINITE, UnitArray, VertexArray
+
+
+@dataclass(eq=False, slots=True)
+class PairSolver:
+    """Answers pairs of the vertices that it was made for. It reads the network, which must not change meanwhile.
+
+    What a search from both ends does not find soon is solved from zero by an engine. Every value is proven: by a flow
+    and a cut written out (`gpu_engine.checks.pairs`), or by a complete certificate.
+    """
+
+    network: Network
+    whole: Whole
+    small: Reduced
+    _room: Room
+
+    @classmethod
+    def of(cls, network: Network, kept: VertexArray, room: Room = unlimited) -> Self:
+        """For pairs of the vertices ``kept``. O(n + m)."""
+        wrong = kept[(kept < 0) | (kept >= network.n_vertices)]
+        if len(wrong):
+            raise UnknownVertex(f"{len(wrong)} unknown vertices", vertices=wrong.tolist())
+        room(Footprint(reduced_nbytes(network.n_vertices, network.n_arcs)))
+        whole = Whole(network.row_offsets, network.head, network.reverse_arc, network.arc_capacity())
+        return cls(network, whole, reduced(*whole, kept.astype(np.int32)), room)
+
+    def seat(self) -> "Seat":
+        """A place for one thread. Takes `desk_nbytes`."""
+        self._room(Footprint(desk_nbytes(self.network.n_vertices, self.network.n_arcs)))
+        return Seat(self, desk(self.whole, self.small), self._room)
+
+
+@dataclass(eq=False, slots=True)
+class Seat:
+    """One thread's memory, and the pairs that are solved there one after the other."""
+
+    solver: PairSolver
+    desk: Desk
+    _room: Room
+    _engine: CpuEngine | None = None
+
+    def values(self, sources: VertexArray, sinks: VertexArray, control: Control) -> UnitArray:
+        """int64[k]: the value of each pair, `INFINITE` if no cut of it is finite. The GIL is released meanwhile.
+
+        Raises `SourceIsSink` and `Cancelled`.
+        """
+        same = np.flatnonzero(sources == sinks)
+        if len(same):
+            raise SourceIsSink("a vertex is both source and sink", vertices=sources[same].tolist())
+        whole, small = self.solver.whole, self.solver.small
+        found = np.full(len(sources), OPEN, np.int64)
+        done = solve_pairs(whole, small, self.desk, sources, sinks, found, control.slots)
+        if done < len(sources) or control.cancelled:
+            raise Cancelled("cancelled between two pairs")
+        for i in np.flatnonzero(found == OPEN):
+            found[i], _ = self._from_zero(int(sources[i]), int(sinks[i]), control)
+        found[found == NO_LIMIT] = INFINITE
+        return found
+
+    def cut(self, source: int, sink: int, control: Control) -> tuple[int, VertexArray, bool]:
+        """The value of one pair, the vertices on one side of a minimum cut, and whether the sink is one of them.
+
+        If no cut is finite then no vertex is listed. Raises `Cancelled`.
+        """
+        found = solve_pair(self.solver.whole, self.solver.small, self.desk, source, sink, control.slots)
+        value, count, holds_sink = found
+        if control.cancelled:
+            raise Cancelled("cancelled between two pairs")
+        if value == OPEN:
+            value, side = self._from_zero(source, sink, control)
+            return value, side, False
+        if value == NO_LIMIT:
+            return INFINITE, self.desk.side[:0], False
+        return value, self.desk.side[:count], holds_sink
+
+    @property
+    def engine(self) -> CpuEngine:
+        """Solves on the same network from zero, for whatever else is to be known of a pair."""
+        if self._engine is None:
+            self._engine = CpuEngine(self.solver.network, self._room)
+        return self._engine
+
+    def _from_zero(self, source: int, sink: int, control: Control) -> tuple[int, VertexArray]:
+        """The value and the source side of a pair that took too long."""
+        engine = self.engine
+        try:
+            state = engine.open(Terminals.of([source], [sink]))
+        except Unbounded:
+            return INFINITE, self.desk.side[:0]
+        try:
+            report = engine.solve(state, control, cold=True)
+            certificate = engine.certificate(state)
+            _refuse_unproven(certificate, report.value)
+            side = engine.cut(state, control).source_side
+            return report.value, np.flatnonzero(side).astype(np.int32)
+        finally:
+            engine.close(state)
+
+
+def _refuse_unproven(certificate: Certificate, value: int) -> None:
+    if not certificate.valid or certificate.value != value:
+        raise EngineError(f"a pair could not be proven: {'; '.join(certificate.failures)}")
+
+
+def solver_nbytes(network: Network) -> int:
+    """At most what a `PairSolver` takes."""
+    return reduced_nbytes(network.n_vertices, network.n_arcs)
+
+
+def seat_nbytes(network: Network) -> int:
+    """At most what a thread takes, an engine for long solves included."""
+    needs = on_cpu(network.counts)
+    engine = needs.state.host + needs.scratch.host + needs.cut.host + 8 * network.n_arcs
+    return desk_nbytes(network.n_vertices, network.n_arcs) + engine

@@ -1,0 +1,140 @@
+"""The maximum flow at one factor, solved in whole numbers: at ``p/q`` every capacity is multiplied by q, and those that
+are scaled by p.
+
+A maximum flow stays one if it and all capacities are multiplied alike. So each solve begins from the flow at factor 1
+times q, on an engine of its own on the host, and repairs it for what is scaled. What has no limit has none at any
+factor.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.cpu.lines import crossing_sums
+from gpu_engine.engine import Engine, FlowState
+from gpu_engine.errors import CapacityOverflow
+from gpu_engine.footprint import Footprint, Needs, Room, on_cpu, unlimited
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.parametric.curve import Line, Point
+from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray
+
+Solve = Callable[[Engine, FlowState, Terminals], int]
+"""Brings a state to a maximum flow, proves it, and gives its value."""
+
+NO_ROWS: EdgeArray = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """What a factor multiplies: distinct edge rows, or the caps of all sources, or those of all sinks."""
+
+    rows: EdgeArray = field(default_factory=lambda: NO_ROWS)
+    supply: bool = False
+    demand: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Prober:
+    """A flow state as it was once, asked at one factor after the other. One thread at a time."""
+
+    network: Network
+    """Nobody else changes it."""
+    terminals: Terminals
+    scaled: Scaled
+    solve: Solve
+    room: Room = unlimited
+    _flow: UnitArray = field(init=False)
+    _excess: UnitArray = field(init=False)
+    _source_side: BoolArray = field(init=False)
+    _rows: EdgeArray = field(init=False)
+    _is_scaled: BoolArray = field(init=False)
+
+    @classmethod
+    def of(
+        cls,
+        engine: Engine,
+        state: FlowState,
+        terminals: Terminals,
+        scaled: Scaled,
+        solve: Solve,
+        room: Room = unlimited,
+    ) -> "Prober":
+        """From a state that is solved, which is left alone. O(n + m). All of it takes `probing`."""
+        made = cls(engine.network.fork(), terminals, scaled, solve, room)
+        arrays = engine.export(state)
+        made._flow, made._excess = arrays["flow"].astype(np.int64), arrays["excess"].astype(np.int64)
+        made._source_side = arrays["source_side"].astype(np.bool_)
+        made._rows = scaled.rows[made.network.capacity[scaled.rows] != INFINITE]
+        made._is_scaled = np.zeros(made.network.n_edges if len(made._rows) else 1, np.bool_)
+        made._is_scaled[made._rows] = True
+        return made
+
+    def __call__(self, factor: Fraction) -> Point:
+        """The value at a factor, and the line of a minimum cut there.
+
+        Raises `CapacityOverflow` where whole numbers have no room for it, `Cancelled`, and what ``solve`` raises.
+        """
+        p, q = factor.numerator, factor.denominator
+        if max(p, q) > MAX_TOTAL:
+            raise _overflow(factor)
+        try:
+            network = self.network.multiplied(q)
+            engine: Engine = CpuEngine(network, self.room)
+            arrays = {"flow": self._flow * q, "excess": self._excess * q, "source_side": self._source_side}
+            state: FlowState = engine.restore(self._times(q, q), arrays)
+            del arrays
+            terminals = self._times(p if self.scaled.supply else q, p if self.scaled.demand else q)
+            if terminals.key != state.terminals.key:
+                fork = engine.fork(state, self.room)
+                engine.close(state)
+                engine, state = fork.engine, fork.overlay(NO_ROWS, NO_ROWS, terminals)
+            elif len(self._rows):
+                engine.update(self._rows, _product(self.network.capacity[self._rows], p))
+        except CapacityOverflow:
+            raise _overflow(factor) from None
+        value = Fraction(self.solve(engine, state, terminals), q)
+        line = self._line(engine.cut(state).source_side)
+        if line.at(factor) != value:
+            raise RuntimeError(f"the cut at factor {factor} is {line.at(factor)}, and the flow {value}")
+        return Point(factor, value, line)
+
+    def _times(self, supply: int, demand: int) -> Terminals:
+        """The terminals with caps multiplied. Raises `CapacityOverflow`."""
+        ends = self.terminals
+        return Terminals.of(ends.sources, ends.sinks, _product(ends.supply, supply), _product(ends.demand, demand))
+
+    def _line(self, source_side: BoolArray) -> Line:
+        """The capacity of a cut."""
+        network, ends = self.network, self.terminals.paid_by(source_side)
+        edges = network.edge_arc, network.head, network.reverse_arc, network.capacity, network.undirected
+        constant, rate = map(int, crossing_sums(*edges, self._is_scaled, source_side))
+        for caps, is_scaled in ((ends.supply, self.scaled.supply), (ends.demand, self.scaled.demand)):
+            paid = int(caps.sum())
+            constant, rate = (constant, rate + paid) if is_scaled else (constant + paid, rate)
+        return Line(constant, rate)
+
+
+def probing(network: Network) -> Footprint:
+    """What a `Prober` takes while it is asked: its own copy, and the engine of a factor with the copy that is changed.
+    The network counts, which it shares with the graph."""
+    needs: Needs = on_cpu(network.counts)
+    return needs.fork + needs.fork + needs.state + needs.cut + Footprint(network.n_edges)
+
+
+def _product(amounts: UnitArray, by: int) -> UnitArray:
+    """The amounts multiplied, those without limit as they are. Raises `CapacityOverflow`."""
+    finite = amounts != INFINITE
+    if int(amounts.max(where=finite, initial=0)) * by > MAX_TOTAL:
+        raise CapacityOverflow("multiplied, an amount is over every limit")
+    return np.multiply(amounts, by, out=amounts.copy(), where=finite)
+
+
+def _overflow(factor: Fraction) -> CapacityOverflow:
+    return CapacityOverflow(
+        f"the flow at the factor {factor} takes amounts multiplied by {max(factor.numerator, factor.denominator)}, "
+        f"and then they add up to more than {MAX_TOTAL} units: use fewer decimals, or smaller amounts"
+    )

@@ -1,0 +1,166 @@
+"""/v1/webhooks: addresses that the events of graphs are sent to."""
+
+import asyncio
+import time
+from typing import Annotated, Final, Literal, TypeAlias
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from starlette.responses import Response
+
+from service.api.backend import Backend, Context
+from service.api.bodies.receive import read_body
+from service.api.guards.access import Caller, CallerOf
+from service.api.headers import require_json
+from service.api.openapi import PROBLEMS, request_body
+from service.api.replies.answers import json_response
+from service.api.routes.graphs import MAX_SMALL_BODY_BYTES
+from service.errors import ServiceError
+from service.models.body import parse_body
+from service.models.webhooks import (
+    EXAMPLES,
+    WEBHOOK_NAME,
+    DeliveryInfo,
+    DeliveryList,
+    SecretInfo,
+    WebhookBody,
+    WebhookInfo,
+    WebhookList,
+)
+from service.store.feed.record import TYPES
+from service.store.hooks.record import Delivery, Webhook, new_secret
+from service.webhooks.targets import Forbidden, address_of, checked_url, hosts_of
+
+router = APIRouter(prefix="/v1/webhooks", tags=["feed"], responses=PROBLEMS)
+
+RESOLVE_S: Final = 2.0
+"""Time to resolve the host when a webhook is made. It is resolved again at each try, whatever comes of that."""
+
+HookId: TypeAlias = Annotated[str, Path(pattern=WEBHOOK_NAME, examples=["pager"])]
+DeliveryId: TypeAlias = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,160}$")]
+
+
+async def _known(webhook: HookId, backend: Context, caller: CallerOf) -> Webhook:
+    found = await backend.hooks.get(webhook)
+    if found is None or not _sees(caller, found):
+        raise ServiceError("unknown_webhook", f"there is no webhook {webhook!r}")
+    return found
+
+
+def _sees(caller: Caller, hook: Webhook) -> bool:
+    return all(caller.sees(graph) for graph in hook.graphs)
+
+
+Known: TypeAlias = Annotated[Webhook, Depends(_known)]
+
+
+@router.put(
+    "/{webhook}",
+    response_model=WebhookInfo,
+    responses={201: {"description": "Created, with its `secret`", "model": WebhookInfo}},
+    openapi_extra=request_body(WebhookBody, EXAMPLES),
+)
+async def put_webhook(webhook: HookId, request: Request, backend: Context, caller: CallerOf) -> Response:
+    """Send the events of these graphs there, from now on. One that was there keeps its secret, and is enabled."""
+    require_json(request)
+    async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget, backend.parsers.threads) as raw:
+        body = parse_body(WebhookBody, raw.view())
+    hidden = [graph for graph in body.graphs if not caller.sees(graph)]
+    if hidden:
+        raise ServiceError("forbidden", f"the key is good for graphs named {caller.prefix}...")
+    await _check_target(backend, body.url)
+    before = await backend.hooks.get(webhook)
+    if before is not None and not _sees(caller, before):
+        raise ServiceError("already_exists", f"there is a webhook {webhook!r}: choose another name")
+    types: list[str] = [kind for kind in TYPES if body.types is None or kind in body.types]
+    hook = Webhook(
+        id=webhook, url=body.url, graphs=body.graphs, types=types, secret=new_secret(), created_at=time.time()
+    )
+    if before is not None:
+        kept = {"secret", "old_secret", "rotated_at", "created_at"}
+        hook = hook.model_copy(update=before.model_dump(include=kept))
+    cursors = {graph: (await backend.feed.place(graph, None)).after for graph in body.graphs}
+    most = backend.settings.max_webhooks
+    if not await backend.hooks.put(hook, before, most, cursors):
+        if before is None and await backend.hooks.count() >= most:
+            raise ServiceError("too_large", f"there are {most} webhooks, the most there may be (max_webhooks)")
+        raise ServiceError("worker_unavailable", "others changed the webhook just now", retry_after_s=1)
+    await backend.dispatcher.until_written()
+    shown = await _shown(backend, hook)
+    if before is None:
+        return json_response(shown.model_copy(update={"secret": hook.secret}), 201)
+    return json_response(shown.model_dump(exclude={"secret"}))
+
+
+@router.get("", response_model=WebhookList, response_model_exclude_none=True)
+async def list_webhooks(backend: Context, caller: CallerOf) -> Response:
+    """The webhooks all of whose graphs the key is good for, by id."""
+    hooks = [await _shown(backend, hook) for hook in await backend.hooks.all() if _sees(caller, hook)]
+    return json_response({"webhooks": [hook.model_dump(exclude={"secret"}) for hook in hooks]})
+
+
+@router.get("/{webhook}", response_model=WebhookInfo)
+async def get_webhook(hook: Known, backend: Context) -> Response:
+    """One webhook, and how many deliveries wait."""
+    return json_response((await _shown(backend, hook)).model_dump(exclude={"secret"}))
+
+
+@router.delete("/{webhook}", status_code=204)
+async def delete_webhook(hook: Known, backend: Context) -> Response:
+    """Send nothing there any more; what waits is dropped."""
+    await backend.hooks.remove(hook.id)
+    await backend.dispatcher.until_written()
+    return Response(status_code=204)
+
+
+@router.post("/{webhook}:rotate", response_model=SecretInfo)
+async def rotate_webhook(hook: Known, backend: Context) -> Response:
+    """A new secret. For a day the one before signs as well, so that receivers can be changed meanwhile."""
+    rotated = hook.rotated(time.time())
+    if not await backend.hooks.put(rotated, hook, backend.settings.max_webhooks, {}):
+        raise ServiceError("worker_unavailable", "others changed the webhook just now", retry_after_s=1)
+    await backend.dispatcher.until_written()
+    return json_response(SecretInfo(secret=rotated.secret))
+
+
+@router.get("/{webhook}/deliveries", response_model=DeliveryList)
+async def list_deliveries(
+    hook: Known, backend: Context, status: Annotated[Literal["pending", "dead"], Query()] = "pending"
+) -> Response:
+    """What waits, in the order of the next tries, or what was given up, the newest first. What arrived is not kept."""
+    found = await backend.hooks.deliveries(hook.id, status)
+    return json_response(DeliveryList(deliveries=[_delivery(one) for one in found]))
+
+
+@router.post("/{webhook}/deliveries/{delivery}:redeliver", response_model=DeliveryInfo)
+async def redeliver(hook: Known, delivery: DeliveryId, backend: Context) -> Response:
+    """Try a delivery now, and give it all its time again."""
+    found = await backend.hooks.delivery(hook.id, delivery)
+    if found is None:
+        raise ServiceError("unknown_webhook", f"webhook {hook.id!r} has no delivery {delivery!r} that waits or is dead")
+    now = time.time()
+    again = found.model_copy(update={"status": "pending", "created_at": now, "next_at": now, "attempts": 0})
+    await backend.hooks.redeliver(hook.id, again)
+    return json_response(_delivery(again))
+
+
+async def _check_target(backend: Backend, text: str) -> None:
+    """Raises invalid_body for a URL that nothing would be sent to. A name that is not known yet is let pass."""
+    trusted = hosts_of(backend.settings.webhook_hosts)
+    try:
+        url = checked_url(text, trusted)
+        async with asyncio.timeout(RESOLVE_S):
+            await address_of(url, trusted)
+    except Forbidden as error:
+        raise ServiceError("invalid_body", f"url: {error}", field="/url") from None
+    except (OSError, UnicodeError):  # which TimeoutError is as well
+        return
+
+
+async def _shown(backend: Backend, hook: Webhook) -> WebhookInfo:
+    pending, dead = await backend.hooks.counts(hook.id)
+    said = hook.model_dump(exclude={"secret", "old_secret", "rotated_at"})
+    return WebhookInfo(**said, pending=pending, dead=dead)
+
+
+def _delivery(found: Delivery) -> DeliveryInfo:
+    return DeliveryInfo.model_validate(found.model_dump(exclude={"body"}))

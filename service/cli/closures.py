@@ -1,0 +1,61 @@
+"""`headrace closures`: which closure costs most."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, Vertices, connected, fail, names
+from service.cli.show import say_facts, say_json, say_table
+
+if TYPE_CHECKING:
+    from headrace import Closure, ClosureStudy
+
+app = typer.Typer()
+
+
+@app.command("closures")
+def closures(
+    name: Name,
+    close: Annotated[list[str] | None, typer.Option(help="Try this edge; repeat for each. Else all edges.")] = None,
+    cut: Annotated[bool, typer.Option("--cut", help="Try the edges of the minimum cut.")] = False,
+    top: Annotated[int, typer.Option(min=0, help="How many are shown, the worst first; 0: all.")] = 10,
+    source: Vertices = None,
+    sink: Vertices = None,
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Which closed edge costs most; nothing is changed."""
+    if close and cut:
+        fail("either --close or --cut", MISWRITTEN)
+    candidates = "cut" if cut else names(close) or "all"
+    with connected(url, key) as client:
+        graph = client.graph(name)
+        found = graph.closure_study(names(source), names(sink), candidates=candidates, top=top or None)
+    if json:
+        say_json({**_facts(found), "certificate": found.certificate, "rows": [_row(row) for row in found]})
+        return
+    say_facts({"flow": found.value, "proven": found.certificate.valid, **_counts(found)})
+    typer.echo()
+    say_table(
+        {
+            "closed": [" ".join(map(str, row.edges)) for row in found],
+            "flow": [row.value for row in found],
+            "loss": [row.loss for row in found],
+        }
+    )
+
+
+def _counts(found: "ClosureStudy") -> dict[str, object]:
+    return {"candidates": found.candidates, "solved": found.solved, "skipped": found.skipped}
+
+
+def _facts(found: "ClosureStudy") -> dict[str, object]:
+    facts: dict[str, object] = {"graph": found.graph, "version": found.version, "value": found.value}
+    return facts | _counts(found) | {"skipped_at_most": found.skipped_at_most}
+
+
+def _row(row: "Closure") -> dict[str, object]:
+    """One row for programs."""
+    told: dict[str, object] = {"row": row.row, "edges": row.edges, "value": row.value, "loss": row.loss}
+    return told | {"mode": row.mode, "certificate": row.certificate}

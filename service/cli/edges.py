@@ -1,0 +1,68 @@
+"""`headrace edges insert|delete`: what a graph consists of."""
+
+from typing import Annotated
+
+import typer
+
+from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, amount, connected, fail, name
+from service.cli.graphs import say_patch
+
+app = typer.Typer(help="Insert and delete edges, insert vertices.", no_args_is_help=True)
+
+EDGES = "TAIL,HEAD=CAPACITY, or ID:TAIL,HEAD=CAPACITY where edges have ids."
+
+
+@app.command()
+def insert(
+    graph: Name,
+    edges: Annotated[list[str], typer.Argument(help=EDGES)],
+    undirected: Annotated[bool, typer.Option("--undirected", help="They carry flow either way.")] = False,
+    cost: Annotated[str | None, typer.Option(help="What a unit of flow costs on each, where edges have costs.")] = None,
+    vertex: Annotated[list[str] | None, typer.Option(help="A vertex to insert before; repeat for each.")] = None,
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Insert edges, and the flows that are kept solved are repaired: all of them or none."""
+    from headrace import NewEdges
+
+    rows = [_edge(edge) for edge in edges]
+    ids = [row[0] for row in rows]
+    if any(given is None for given in ids) and any(given is not None for given in ids):
+        fail("either all edges have an ID or none", MISWRITTEN)
+    new = NewEdges(
+        tail=[name(row[1]) for row in rows],
+        head=[name(row[2]) for row in rows],
+        capacity=[amount(row[3]) for row in rows],
+        edge_ids=None if ids[0] is None else [name(row) for row in ids if row is not None],
+        cost=None if cost is None else amount(cost),
+        undirected=undirected,
+    )
+    vertices = [name(one) for one in vertex] if vertex else None
+    with connected(url, key) as client:
+        done = client.graph(graph).restructure(vertices=vertices, edges=new)
+    say_patch(done, json)
+
+
+@app.command()
+def delete(
+    graph: Name,
+    edges: Annotated[list[str], typer.Argument(help="Edges by id.")],
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Delete edges for good: all of them or none. `headrace patch EDGE=close` closes one for a while."""
+    with connected(url, key) as client:
+        done = client.graph(graph).delete_edges([name(edge) for edge in edges])
+    say_patch(done, json)
+
+
+def _edge(written: str) -> tuple[str | None, str, str, str]:
+    """Id, tail, head and capacity."""
+    ends, equals, value = written.rpartition("=")
+    given, colon, ends = ends.rpartition(":")
+    tail, comma, head = ends.partition(",")
+    if not (equals and comma and tail and head):
+        fail(f"{written!r} is not {EDGES}", MISWRITTEN)
+    return given if colon else None, tail, head, value

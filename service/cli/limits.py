@@ -1,0 +1,170 @@
+"""`headrace bottlenecks | parametric | expand`: what limits a flow, and what it takes to let more flow."""
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from service.cli.connection import (
+    DEFAULT_URL,
+    MISWRITTEN,
+    Json,
+    Key,
+    Name,
+    Url,
+    Vertices,
+    amount,
+    connected,
+    fail,
+    names,
+)
+from service.cli.connection import name as one_name
+from service.cli.show import Columns, say_facts, say_json, say_table, solved, text
+
+if TYPE_CHECKING:
+    from headrace import Bottlenecks, ParametricOptions, ParametricResult
+
+app = typer.Typer()
+
+
+@app.command()
+def bottlenecks(
+    name: Name,
+    source: Vertices = None,
+    sink: Vertices = None,
+    up_to: Annotated[
+        int, typer.Option(min=0, help="Say of so many what the flow would gain if that one had no limit.")
+    ] = 0,
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """The edges and caps that limit the maximum flow: those that some minimum cut pays."""
+    with connected(url, key) as client:
+        answer = client.graph(name).max_flow(names(source), names(sink), fields=["bottlenecks"], up_to=up_to)
+    if json:
+        say_json(answer)
+        return
+    say_facts({"flow": answer.value, **solved(answer)})
+    found = answer.bottlenecks
+    assert found is not None
+    typer.echo()
+    say_table(_columns(found), "nothing limits it: no source reaches a sink")
+
+
+@app.command()
+def parametric(
+    name: Name,
+    to: Annotated[str, typer.Option(help="The largest factor: a number, or a fraction such as 7/6.")],
+    edge: Annotated[list[str] | None, typer.Option(help="An edge that the factor scales; repeat for each.")] = None,
+    supply: Annotated[
+        list[str] | None, typer.Option(help="VERTEX=AMOUNT: the cap of a source, which the factor scales.")
+    ] = None,
+    start: Annotated[str, typer.Option("--from", help="The least factor.")] = "0",
+    source: Vertices = None,
+    sink: Vertices = None,
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """The maximum flow as a function of a factor that scales some edges, or the supply of the sources."""
+    if bool(edge) is bool(supply):
+        fail("say what the factor scales: --edge EDGE or --supply VERTEX=AMOUNT, repeated for each", MISWRITTEN)
+    options: ParametricOptions = {"start": start, "to": to}
+    if edge:
+        options["edges"] = [one_name(each) for each in edge]
+    else:
+        options["scale"] = "supply"
+        options["supply"] = dict(map(_pair, supply or ()))
+    with connected(url, key) as client:
+        found = client.graph(name).parametric(names(source), names(sink), **options)
+    if json:
+        say_json(_curve(found))
+        return
+    proven = f"yes: {found.flows} flows prove it" if found.valid else "NO"
+    say_facts({"flow": found.value, "proven": proven, "complete": found.complete, "version": found.version})
+    typer.echo()
+    columns: Columns = {
+        "from": [str(one.start) for one in found.segments],
+        "to": [str(one.to) for one in found.segments],
+        "flow": [f"{text(one.constant)} + {text(one.rate)} x factor" for one in found.segments],
+    }
+    say_table(columns)
+
+
+@app.command()
+def expand(
+    name: Name,
+    raise_by: Annotated[str, typer.Argument(help="How much more is to flow.")],
+    prices: Annotated[list[str], typer.Argument(metavar="EDGE=PRICE...", help="What a unit more costs on each edge.")],
+    max_add: Annotated[
+        str | None, typer.Option(help="How much may be added to an edge; any amount by default.")
+    ] = None,
+    source: Vertices = None,
+    sink: Vertices = None,
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """What to add to which edges so that more can flow, at the least price; nothing is changed."""
+    pairs = list(map(_pair, prices))
+    most = amount("inf" if max_add is None else max_add)
+    with connected(url, key) as client:
+        found = client.graph(name).capacity_expansion(
+            amount(raise_by),
+            names(source),
+            names(sink),
+            edges=[edge for edge, _ in pairs],
+            price=[price for _, price in pairs],
+            max_add=most,
+        )
+    if json:
+        say_json(found)
+        return
+    proof = found.certificate
+    proven = f"yes: potentials prove {text(proof.dual_bound)}" if proof.valid else "NO"
+    say_facts({"price": found.price, "flow": found.value, "today": found.maximum, "proven": proven})
+    typer.echo()
+    say_table({"edge": found.edges, "add": found.add}, "nothing has to be added")
+
+
+def _pair(written: str) -> tuple[int | str, Decimal | float]:
+    """A name and an amount."""
+    what, equals, value = written.rpartition("=")
+    if not equals or not what:
+        fail(f"{written!r} is not NAME=AMOUNT", MISWRITTEN)
+    return one_name(what), amount(value)
+
+
+def _columns(found: "Bottlenecks") -> Columns:
+    """A row for each edge, then for each source and each sink."""
+    parts = (
+        ("edge", found.edges, found.in_every, found.up_to),
+        ("source", found.sources, found.source_in_every, found.source_up_to),
+        ("sink", found.sinks, found.sink_in_every, found.sink_up_to),
+    )
+    columns: dict[str, list[object]] = {"what": [], "name": [], "in every cut": [], "gain": []}
+    gains: list[object] = []
+    for kind, rows, in_every, up_to in parts:
+        columns["what"] += [kind] * len(rows)
+        columns["name"] += [*rows]
+        columns["in every cut"] += [*in_every]
+        columns["gain"] += [int(every) for every in in_every]
+        known: list[object] = [*(up_to or ())]
+        gains += known + [None] * (len(rows) - len(known))
+    return columns if found.up_to is None else {**columns, "up to": gains}
+
+
+def _curve(found: "ParametricResult") -> dict[str, object]:
+    """For programs: ends of segments as text, since they are fractions."""
+    return {
+        "graph": found.graph,
+        "version": found.version,
+        "value": found.value,
+        "segments": [
+            {"from": str(one.start), "to": str(one.to), "constant": one.constant, "rate": one.rate}
+            for one in found.segments
+        ],
+        "complete": found.complete,
+        "valid": found.valid,
+    }

@@ -1,0 +1,91 @@
+"""`headrace pairs | tree | global-cut`: the cuts between all or many pairs of vertices."""
+
+from typing import Annotated
+
+import typer
+
+from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, Vertices, connected, fail, names
+from service.cli.show import Columns, say_facts, say_json, say_table
+
+app = typer.Typer()
+
+
+@app.command()
+def pairs(
+    name: Name,
+    among: Annotated[list[str] | None, typer.Option(help="All pairs among these; repeat for each.")] = None,
+    source: Vertices = None,
+    sink: Vertices = None,
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """The maximum flow from each source to each sink, or of all pairs among some vertices."""
+    if bool(among) == bool(source and sink) or bool(source) != bool(sink):
+        fail("say which pairs: --source and --sink, each repeated at will, or --among", MISWRITTEN)
+    with connected(url, key) as client:
+        graph = client.graph(name)
+        found = (
+            graph.pairs(among=_listed(among)) if among else graph.pairs(sources=_listed(source), sinks=_listed(sink))
+        )
+    if json:
+        rows = [{"source": row.source, "sink": row.sink} | _outcome(row.value, row.error) for row in found]
+        say_json({"graph": found.graph, "version": found.version, "rows": rows})
+        return
+    columns: Columns = {
+        "source": [row.source for row in found],
+        "sink": [row.sink for row in found],
+        "flow": [row.value for row in found],
+        "error": [None if row.error is None else str(row.error) for row in found],
+    }
+    if all(row.error is None for row in found):
+        columns = {heading: column for heading, column in columns.items() if heading != "error"}
+    say_table(columns, "no pairs")
+
+
+@app.command()
+def tree(
+    name: Name,
+    terminal: Annotated[list[str] | None, typer.Option(help="A vertex of the tree; repeat for each [all].")] = None,
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """The Gomory-Hu tree of an undirected graph: a minimum cut of every two vertices."""
+    with connected(url, key) as client:
+        found = client.graph(name).gomory_hu_tree(_listed(terminal) if terminal else None)
+    if json:
+        tails, heads = list(found.tail), list(found.head)
+        rows = {"tail": tails, "head": heads, "value": list(found.value)}
+        say_json({"graph": found.graph, "version": found.version, "proven": found.proven, "tree": rows})
+        return
+    say_facts({"rows": len(found), "proven": found.proven, "version": found.version})
+    typer.echo()
+    say_table({"vertex": list(found.tail), "hangs on": list(found.head), "cut": list(found.value)}, "no rows")
+
+
+@app.command("global-cut")
+def global_cut(name: Name, json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
+    """The cheapest cut that divides the graph at all."""
+    with connected(url, key) as client:
+        found = client.graph(name).global_min_cut()
+    edges, pays, side = list(found.edges or ()), list(found.pays or ()), list(found.source_side or ())
+    if json:
+        facts = {"graph": found.graph, "version": found.version, "value": found.value, "proven": found.proven}
+        say_json({**facts, "edges": edges, "pays": pays, "source_side": side})
+        return
+    others = len(found.sink_side or ())
+    say_facts({"cut": found.value, "divides": f"{len(side)} from {others}", "proven": found.proven})
+    typer.echo()
+    say_table({"edge": edges, "pays": pays}, "it has no edges: the graph is divided as it is")
+
+
+def _listed(given: list[str] | None) -> list[int] | list[str]:
+    found = names(given)
+    return found if isinstance(found, list) else [found]
+
+
+def _outcome(value: object, error: object) -> dict[str, object]:
+    if error is None:
+        return {"value": value}
+    return {"error": {"code": getattr(error, "code", ""), "detail": str(error)}}

@@ -1,0 +1,103 @@
+"""What API processes and workers say to each other, through Redis.
+
+A `Command` goes to the stream of the worker that owns the graph; it is also a job, under the same id. The worker
+answers with a `Reply` on the stream the command names, and leaves the same reply in the job's record.
+Headers are JSON; bulk bytes (a packed edge list, a long result) travel beside them, or as a blob in chunks. What the
+API has to know about a result is said in its `Envelope`.
+"""
+
+from service.protocol.commands import ARGS, TERMINAL_STATUSES, Command, Envelope, Kind, Problem, Reply, Status
+from service.protocol.media import (
+    ARROW_TYPE,
+    ENCODINGS,
+    JSON_TYPE,
+    LINES_TYPE,
+    MEDIA_TYPES,
+    NPZ_TYPE,
+    STRING_LINES_TYPE,
+    STRINGS_TYPE,
+    TEXTS,
+    Encoding,
+)
+from service.protocol.message import AnswerArgs, Arguments, InOrder, Message, Rounding, Wanted
+from service.protocol.questions import (
+    CapacitiesArgs,
+    CapacityExpansionArgs,
+    ClosureStudyArgs,
+    CutTreeArgs,
+    ExportArgs,
+    GlobalCutArgs,
+    MatchingArgs,
+    MaxFlowArgs,
+    MinCostFlowArgs,
+    PairsArgs,
+    ParametricArgs,
+    QuestionArgs,
+    Scenario,
+    TerminalArgs,
+    WhatIfArgs,
+)
+from service.protocol.updates import (
+    DeleteArgs,
+    EdgesArgs,
+    EdgesOperation,
+    EmptyArgs,
+    LoadArgs,
+    Operation,
+    PatchArgs,
+    RestoreArgs,
+    UnwatchArgs,
+    WatchArgs,
+)
+
+__all__ = [
+    "ARGS",
+    "ARROW_TYPE",
+    "ENCODINGS",
+    "JSON_TYPE",
+    "LINES_TYPE",
+    "MEDIA_TYPES",
+    "NPZ_TYPE",
+    "STRINGS_TYPE",
+    "STRING_LINES_TYPE",
+    "TERMINAL_STATUSES",
+    "TEXTS",
+    "AnswerArgs",
+    "Arguments",
+    "CapacitiesArgs",
+    "CapacityExpansionArgs",
+    "ClosureStudyArgs",
+    "Command",
+    "CutTreeArgs",
+    "DeleteArgs",
+    "EdgesArgs",
+    "EdgesOperation",
+    "EmptyArgs",
+    "Encoding",
+    "Envelope",
+    "ExportArgs",
+    "GlobalCutArgs",
+    "InOrder",
+    "Kind",
+    "LoadArgs",
+    "MatchingArgs",
+    "MaxFlowArgs",
+    "Message",
+    "MinCostFlowArgs",
+    "Operation",
+    "PairsArgs",
+    "ParametricArgs",
+    "PatchArgs",
+    "Problem",
+    "QuestionArgs",
+    "Reply",
+    "RestoreArgs",
+    "Rounding",
+    "Scenario",
+    "Status",
+    "TerminalArgs",
+    "UnwatchArgs",
+    "Wanted",
+    "WatchArgs",
+    "WhatIfArgs",
+]

@@ -1,0 +1,173 @@
+"""The arguments of commands that ask, and change nothing."""
+
+from typing import Annotated, Literal
+
+from service.protocol.message import AnswerArgs, InOrder, Message, Rounding, Wanted
+from service.protocol.updates import Operation
+
+
+class QuestionArgs(AnswerArgs):
+    """Of a question whose answer has columns."""
+
+
+class MaxFlowArgs(QuestionArgs):
+    sources: list[int] | list[str] | None = None
+    sinks: list[int] | list[str] | None = None
+    supply: list[str] | None = None
+    demand: list[str] | None = None
+    rounding: Rounding = "error"
+    """What becomes of caps that have more decimals than the graph keeps."""
+    fields: Annotated[frozenset[Literal["value", "cut", "flow", "terminals", "paths", "bottlenecks"]], InOrder] = (
+        frozenset({"value"})
+    )
+    zeros: bool = False
+    acyclic: bool = True
+    top: int = 100
+    """Paths that are listed at most."""
+    min_version: int | None = None
+    time_limit_s: float | None = None
+    up_to: int = 0
+    """Bottlenecks of which is asked at most what they would gain without a limit."""
+
+    def to_json(self) -> bytes:
+        """Without what is not asked for, so that workers of the release before can read it."""
+        left_out = {name for name, usual in (("encoding", "json"), ("up_to", 0)) if getattr(self, name) == usual}
+        return self.model_dump_json(exclude=left_out or None).encode()
+
+
+class MatchingArgs(QuestionArgs):
+    left: list[int] | list[str] | None = None
+    fields: Annotated[frozenset[Literal["size", "edges", "cover"]], InOrder] = frozenset({"size", "edges", "cover"})
+    min_version: int | None = None
+    time_limit_s: float | None = None
+
+
+class MinCostFlowArgs(QuestionArgs):
+    sources: list[int] | list[str] | None = None
+    sinks: list[int] | list[str] | None = None
+    supply: list[str] | None = None
+    demand: list[str] | None = None
+    value: str | None = None
+    """Decimal literal; None: as much as can flow."""
+    rounding: Rounding = "error"
+    """What becomes of caps and of a value with more decimals than the graph keeps."""
+    fields: Annotated[frozenset[Literal["value", "cost", "flow", "terminals", "dual", "paths"]], InOrder] = frozenset(
+        {"value"}
+    )
+    zeros: bool = False
+    top: int = 100
+    """Paths that are listed at most."""
+    min_version: int | None = None
+    time_limit_s: float | None = None
+
+
+class Scenario(Message):
+    """What is otherwise than it is. Members that are None are as the question has them."""
+
+    id: int | str | None = None
+    """The caller's name for it."""
+    batch: list[Operation] | None = None
+    sources: list[int] | list[str] | None = None
+    sinks: list[int] | list[str] | None = None
+    supply: list[str] | None = None
+    demand: list[str] | None = None
+
+
+class WhatIfArgs(MaxFlowArgs):
+    """A maximum flow, and what it would be in each of some scenarios."""
+
+    scenarios: list[Scenario]
+    on_missing: Literal["error", "skip"] = "error"
+    lines: bool = False
+    """Answer as `LINES_TYPE`."""
+
+
+class ClosureStudyArgs(MaxFlowArgs):
+    """A maximum flow, and what it would be with each of some candidates closed."""
+
+    candidates: Literal["all", "cut"] | list[int] | list[str] | list[list[int] | list[str]] = "all"
+    """Edges, or lists of edges that are closed together."""
+    most: int | None = 10
+    """How many candidates are answered, those that cost most; None: all."""
+    lines: bool = False
+    """Answer as `LINES_TYPE`."""
+
+
+class PairsArgs(MaxFlowArgs):
+    """Maximum flows of many pairs: `source` and `sink` row by row, each of `sources` to each of `sinks`, or `among`."""
+
+    source: list[int] | list[str] | None = None
+    sink: list[int] | list[str] | None = None
+    among: list[int] | list[str] | None = None
+    most: int
+    """Rows that the answer has at most."""
+    lines: bool = False
+    """Answer as `LINES_TYPE`."""
+
+
+class CutTreeArgs(QuestionArgs):
+    terminals: list[int] | list[str] | None = None
+    """None: all vertices."""
+    fields: Annotated[frozenset[Literal["tree", "groups"]], InOrder] = frozenset({"tree"})
+    most: int
+    """Terminals that the tree has at most."""
+    min_version: int | None = None
+    time_limit_s: float | None = None
+
+
+class GlobalCutArgs(QuestionArgs):
+    fields: Annotated[frozenset[Literal["value", "cut"]], InOrder] = frozenset({"value", "cut"})
+    min_version: int | None = None
+    time_limit_s: float | None = None
+
+
+class TerminalArgs(QuestionArgs):
+    """From where to where, and how much at most."""
+
+    sources: list[int] | list[str] | None = None
+    sinks: list[int] | list[str] | None = None
+    supply: list[str] | None = None
+    demand: list[str] | None = None
+    rounding: Rounding = "error"
+    min_version: int | None = None
+    time_limit_s: float | None = None
+
+
+class ParametricArgs(TerminalArgs):
+    """A maximum flow at every factor from one to another."""
+
+    edges: list[int] | list[str] | None = None
+    """What the factor multiplies: the capacities of these, or what `scale` names."""
+    scale: Literal["supply", "demand"] | None = None
+    first: str = "0"
+    """A fraction such as "7/6", as `last`."""
+    last: str
+    max_segments: int = 10_000
+
+
+class CapacityExpansionArgs(TerminalArgs):
+    """What to add to edges so that more can flow."""
+
+    raise_by: str
+    edges: list[int] | list[str]
+    price: list[str]
+    max_add: list[str] | None = None
+
+
+class CapacitiesArgs(QuestionArgs):
+    offset: int = 0
+    limit: int = 10_000
+    if_match: Wanted | None = None
+    """The version that the page is to be of; None: whatever there is."""
+
+    def to_json(self) -> bytes:
+        """Without what is not asked for, so that workers of the release before can read it."""
+        left_out = set() if self.encoding != "json" else {"encoding"}
+        return self.model_dump_json(exclude_none=True, exclude=left_out).encode()
+
+
+class ExportArgs(Message):
+    format: Literal["npz", "arrow", "dimacs", "dimacs-min", "packed"] = "npz"
+    """``packed`` is the form in which a load has its edges (gpu_engine.formats.pack)."""
+    version: int | None = None
+    """The version whose capacities and closed edges the file is to hold; None: the present one."""

@@ -1,0 +1,106 @@
+"""The reading side of the change feed, for API processes."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import redis.asyncio
+
+from service.protocol import WatchArgs
+from service.store.feed.record import Event, Seen, reset_event
+from service.store.keys import Keys
+
+BLOCK_MS: Final = 2000
+PAGE: Final = 100
+"""Events that are read at a time."""
+
+OLDEST: Final = "0"
+"""What a reader names to get all that is kept."""
+
+BEFORE_ALL: Final = "0-0"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a reader goes on."""
+
+    after: str
+    """An entry of the stream."""
+    event_id: str = OLDEST
+    """The event that the entry is."""
+    reset: bool = False
+    """What the reader had last is not kept any more, so it may have missed events."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSeen:
+    """A watch, and what it was told last."""
+
+    args: WatchArgs
+    at: str | None
+    """``9f3c02aa-7``."""
+    seen: Seen | None
+
+
+class FeedReader:
+    """Reads feeds by the name of their graph. Raises RedisError."""
+
+    def __init__(self, client: redis.asyncio.Redis, listeners: redis.asyncio.Redis, keys: Keys) -> None:
+        """`listeners`: for reads that block."""
+        self._redis: Any = client
+        self._listeners: Any = listeners
+        self._keys = keys
+
+    async def exists(self, name: str) -> bool:
+        """Whether there are events of this name, of a graph that may be gone."""
+        return bool(await self._redis.exists(self._keys.feed(name)))
+
+    async def watches(self, name: str) -> list[WatchSeen]:
+        """All watches of a graph, by name."""
+        async with self._redis.pipeline() as pipe:
+            pipe.hgetall(self._keys.watches(name))
+            pipe.hgetall(self._keys.told(name))
+            watches, told = await pipe.execute()
+        at = told[b"at"].decode() if b"at" in told else None
+        found = [WatchArgs.model_validate_json(row) for _, row in sorted(watches.items())]
+        return [WatchSeen(args, at, Seen.of_fields(args.watch, told)) for args in found]
+
+    async def place(self, name: str, last: str | None) -> Placed:
+        """Where a reader goes on that had the event `last`; None: with what comes from now on.
+
+        Looked for from the newest event backwards: who comes back has mostly missed little.
+        """
+        feed = self._keys.feed(name)
+        if last == OLDEST:
+            return Placed(BEFORE_ALL)
+        upto, newest = "+", True
+        while page := await self._redis.xrevrange(feed, upto, "-", PAGE):
+            if newest and last is None:
+                return Placed(page[0][0].decode(), page[0][1][b"id"].decode())
+            newest = False
+            for entry, fields in page:
+                if last is not None and fields[b"id"].decode() == last:
+                    return Placed(entry.decode(), last)
+            upto = f"({page[-1][0].decode()}"
+        return Placed(BEFORE_ALL, reset=last is not None)
+
+    async def after(self, name: str, entry: str, count: int = PAGE) -> list[tuple[str, Event]]:
+        """The events behind an entry, as far as they are there."""
+        page = await self._redis.xrange(self._keys.feed(name), f"({entry}", "+", count)
+        return [(found.decode(), Event.of_fields(fields)) for found, fields in page]
+
+    async def has(self, name: str, entry: str) -> bool:
+        """Whether this entry is still kept."""
+        return bool(await self._redis.xrange(self._keys.feed(name), entry, entry, 1))
+
+    async def follow(self, name: str, entry: str) -> AsyncIterator[Event]:
+        """The events behind an entry, without end. A `reset` says that the reader was so slow that some are gone."""
+        feed = self._keys.feed(name)
+        while True:
+            answer = await self._listeners.xread({feed: entry}, count=PAGE, block=BLOCK_MS)
+            page = answer[0][1] if answer else []
+            if len(page) == PAGE and entry != BEFORE_ALL and not await self.has(name, entry):
+                yield reset_event(name)
+            for found, fields in page:
+                entry = found.decode()
+                yield Event.of_fields(fields)

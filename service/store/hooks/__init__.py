@@ -1,0 +1,1 @@
+"""Webhooks: where events are sent to, and what is still to be sent."""

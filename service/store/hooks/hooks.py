@@ -1,0 +1,184 @@
+"""Webhooks and their deliveries, as API processes read and write them."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import redis
+import redis.asyncio
+
+from service.store.hooks.record import Delivery, Webhook
+from service.store.keys import Keys
+from service.store.watched import watched_async
+
+MAX_TRIES: Final = 20
+MOST_PENDING: Final = 200
+"""Deliveries of one webhook that wait. Further events wait in the feeds of their graphs."""
+
+MOST_DEAD: Final = 200
+"""Deliveries of one webhook that were given up, and can be sent again; the oldest go first."""
+
+
+class Hooks:
+    """Raises RedisError."""
+
+    def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
+        self._redis: Any = client
+        self._keys = keys
+
+    async def count(self) -> int:
+        found: int = await self._redis.hlen(self._keys.webhooks)
+        return found
+
+    async def all(self) -> list[Webhook]:
+        """By id."""
+        rows = await self._redis.hgetall(self._keys.webhooks)
+        return [Webhook.model_validate_json(row) for _, row in sorted(rows.items())]
+
+    async def get(self, hook_id: str) -> Webhook | None:
+        row = await self._redis.hget(self._keys.webhooks, hook_id)
+        return None if row is None else Webhook.model_validate_json(row)
+
+    async def put(self, hook: Webhook, before: Webhook | None, most: int, cursors: Mapping[str, str]) -> bool:
+        """Write a webhook unless it has changed since it was `before`; False then, and where there are `most` others.
+
+        `cursors` say where graphs begin that it has not read yet.
+        """
+        for _ in range(MAX_TRIES):
+            async with self._redis.pipeline() as pipe:
+                with suppress(redis.WatchError):
+                    row, count, read = await watched_async(
+                        pipe,
+                        [self._keys.webhooks, self._keys.cursors(hook.id)],
+                        ("HGET", self._keys.webhooks, hook.id),
+                        ("HLEN", self._keys.webhooks),
+                        ("HKEYS", self._keys.cursors(hook.id)),
+                    )
+                    found = None if row is None else Webhook.model_validate_json(row)
+                    if found != before or (found is None and count >= most):
+                        return False
+                    known = {name.decode() for name in read}
+                    gone, new = known - set(hook.graphs), [name for name in hook.graphs if name not in known]
+                    pipe.multi()
+                    pipe.hset(self._keys.webhooks, hook.id, hook.model_dump_json())
+                    if gone:
+                        pipe.hdel(self._keys.cursors(hook.id), *gone)
+                    if new:
+                        pipe.hset(self._keys.cursors(hook.id), mapping={name: cursors[name] for name in new})
+                    await pipe.execute()
+                    return True
+        return False
+
+    async def remove(self, hook_id: str) -> None:
+        """Forget a webhook, and all that was to be sent to it."""
+        async with self._redis.pipeline() as pipe:
+            pipe.hdel(self._keys.webhooks, hook_id)
+            pipe.unlink(*self._own(hook_id))
+            await pipe.execute()
+
+    async def cursors(self, hook_id: str) -> dict[str, str]:
+        rows = await self._redis.hgetall(self._keys.cursors(hook_id))
+        return {name.decode(): entry.decode() for name, entry in rows.items()}
+
+    async def counts(self, hook_id: str) -> tuple[int, int]:
+        """How many deliveries are pending, and how many are dead."""
+        async with self._redis.pipeline(transaction=False) as pipe:
+            pipe.zcard(self._keys.due(hook_id))
+            pipe.zcard(self._keys.dead(hook_id))
+            pending, dead = await pipe.execute()
+        return pending, dead
+
+    async def queue(self, hook: Webhook, graph: str, before: str, after: str, deliveries: Sequence[Delivery]) -> bool:
+        """Move on in the feed of a graph, from one entry to another, with what is to be sent of what is between them.
+
+        False if the webhook has changed meanwhile, or another process was faster.
+        """
+        async with self._redis.pipeline() as pipe:
+            with suppress(redis.WatchError):
+                row, cursor = await watched_async(
+                    pipe,
+                    [self._keys.webhooks, self._keys.cursors(hook.id)],
+                    ("HGET", self._keys.webhooks, hook.id),
+                    ("HGET", self._keys.cursors(hook.id), graph),
+                )
+                if row is None or Webhook.model_validate_json(row) != hook or cursor != before.encode():
+                    return False
+                pipe.multi()
+                pipe.hset(self._keys.cursors(hook.id), graph, after)
+                for place, delivery in enumerate(deliveries):
+                    due_at = delivery.created_at + 1e-5 * place  # they are tried in the order of the feed
+                    pipe.hset(self._keys.deliveries(hook.id), delivery.id, delivery.model_dump_json())
+                    pipe.zadd(self._keys.due(hook.id), {delivery.id: due_at})
+                    pipe.zrem(self._keys.dead(hook.id), delivery.id)
+                await pipe.execute()
+                return True
+        return False
+
+    async def next_due(self, hook_id: str, now: float) -> Delivery | None:
+        """What is to be tried next, if it is time."""
+        found = await self._redis.zrangebyscore(self._keys.due(hook_id), "-inf", now, start=0, num=1)
+        if not found:
+            return None
+        delivery = await self.delivery(hook_id, found[0].decode())
+        if delivery is None:
+            await self._redis.zrem(self._keys.due(hook_id), found[0])
+        return delivery
+
+    async def delivery(self, hook_id: str, delivery_id: str) -> Delivery | None:
+        row = await self._redis.hget(self._keys.deliveries(hook_id), delivery_id)
+        return None if row is None else Delivery.model_validate_json(row)
+
+    async def deliveries(self, hook_id: str, status: str) -> list[Delivery]:
+        """Those of this status: pending ones in the order of their next tries, dead ones the newest first."""
+        listed = self._keys.due(hook_id) if status == "pending" else self._keys.dead(hook_id)
+        found = await self._redis.zrange(listed, 0, -1, desc=status != "pending")
+        rows = await self._redis.hmget(self._keys.deliveries(hook_id), found) if found else []
+        return [Delivery.model_validate_json(row) for row in rows if row is not None]
+
+    async def delivered(self, hook_id: str, delivery_id: str) -> None:
+        """Forget what has arrived."""
+        async with self._redis.pipeline() as pipe:
+            pipe.hdel(self._keys.deliveries(hook_id), delivery_id)
+            pipe.zrem(self._keys.due(hook_id), delivery_id)
+            await pipe.execute()
+
+    async def failed(self, hook_id: str, delivery: Delivery) -> None:
+        """Write what became of a try: it is tried again at `next_at`, or is dead if there is none."""
+        async with self._redis.pipeline() as pipe:
+            with suppress(redis.WatchError):  # the webhook was removed, or the delivery: then there is nothing to write
+                (there,) = await watched_async(
+                    pipe,
+                    [self._keys.deliveries(hook_id)],
+                    ("HEXISTS", self._keys.deliveries(hook_id), delivery.id),
+                )
+                if not there:
+                    return
+                over = await self._oldest_dead(pipe, hook_id) if delivery.next_at is None else []
+                pipe.multi()
+                pipe.hset(self._keys.deliveries(hook_id), delivery.id, delivery.model_dump_json())
+                if delivery.next_at is not None:
+                    pipe.zadd(self._keys.due(hook_id), {delivery.id: delivery.next_at})
+                else:
+                    pipe.zrem(self._keys.due(hook_id), delivery.id)
+                    pipe.zadd(self._keys.dead(hook_id), {delivery.id: delivery.tried_at or delivery.created_at})
+                if over:
+                    pipe.zrem(self._keys.dead(hook_id), *over)
+                    pipe.hdel(self._keys.deliveries(hook_id), *over)
+                await pipe.execute()
+
+    async def redeliver(self, hook_id: str, delivery: Delivery) -> None:
+        """Send what is dead once more, from now on."""
+        async with self._redis.pipeline() as pipe:
+            pipe.hset(self._keys.deliveries(hook_id), delivery.id, delivery.model_dump_json())
+            pipe.zrem(self._keys.dead(hook_id), delivery.id)
+            pipe.zadd(self._keys.due(hook_id), {delivery.id: delivery.next_at})
+            await pipe.execute()
+
+    async def _oldest_dead(self, pipe: Any, hook_id: str) -> list[bytes]:
+        """Those that go when one more comes."""
+        (found,) = await watched_async(pipe, [], ("ZREVRANGE", self._keys.dead(hook_id), str(MOST_DEAD - 1), "-1"))
+        return list(found)
+
+    def _own(self, hook_id: str) -> list[str]:
+        keys = self._keys
+        return [keys.cursors(hook_id), keys.deliveries(hook_id), keys.due(hook_id), keys.dead(hook_id)]

@@ -1,0 +1,94 @@
+"""Where events may be sent to: public addresses, by https. Others only to hosts that the operator has named.
+
+A name is resolved at each try, all of its addresses are checked, and the connection goes to one that was checked. So
+a name that stands for another address a moment later leads nowhere.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Collection
+from typing import Final
+
+import httpx
+
+MAX_URL_CHARS: Final = 2048
+
+IPV6_GLOBAL: Final = ipaddress.ip_network("2000::/3")
+IPV6_OTHERS: Final = tuple(
+    ipaddress.ip_network(network)
+    for network in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")  # tunnels to IPv4, protocols, documents
+)
+
+
+class Forbidden(ValueError):
+    """Nothing is sent to this URL; the text says why."""
+
+
+def hosts_of(setting: str) -> frozenset[str]:
+    """The hosts of the setting `webhook_hosts`."""
+    return frozenset(host.strip().lower().rstrip(".") for host in setting.split(",") if host.strip())
+
+
+def checked_url(text: str, trusted: Collection[str]) -> httpx.URL:
+    """The URL, if it may be sent to as far as it says itself. Raises `Forbidden`."""
+    if len(text) > MAX_URL_CHARS:
+        raise Forbidden(f"a URL has at most {MAX_URL_CHARS} characters")
+    if not text.isascii() or any(char.isspace() or not char.isprintable() for char in text):
+        raise Forbidden("a URL has printable ASCII characters only")
+    try:
+        url = httpx.URL(text)
+        port = url.port
+    except (httpx.InvalidURL, ValueError) as error:
+        raise Forbidden(f"this is no URL: {error}") from None
+    host = host_of(url)
+    if not host:
+        raise Forbidden("a URL names a host, as in https://example.com/hook")
+    if url.userinfo:
+        raise Forbidden("a URL holds no user and no password: the signature says who sends")
+    if url.fragment:
+        raise Forbidden("a URL that is sent to has no fragment")
+    if port is not None and not 0 < port < 1 << 16:
+        raise Forbidden(f"{port} is no port")
+    if url.scheme != "https" and not (url.scheme == "http" and host in trusted):
+        raise Forbidden("events are sent by https; by http only to hosts that webhook_hosts names")
+    if host not in trusted:
+        _refuse_private([host])
+    return url
+
+
+def host_of(url: httpx.URL) -> str:
+    """As hosts are compared."""
+    return url.host.lower().rstrip(".")
+
+
+async def address_of(url: httpx.URL, trusted: Collection[str]) -> str:
+    """An address of the host, after all that it has were looked at. Raises `Forbidden`, or OSError."""
+    host = host_of(url)
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, url.port or (443 if url.scheme == "https" else 80), type=socket.SOCK_STREAM)
+    addresses = [str(address[0]) for *_, address in found]
+    if not addresses:
+        raise OSError(f"{host} has no address")
+    if host not in trusted:
+        _refuse_private(addresses, must_be_addresses=True)
+    return addresses[0]
+
+
+def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Whether an address belongs to the internet, and to no network of its own, this machine, or a tunnel to one."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address.is_global and not address.is_multicast and not address.is_reserved
+    return address in IPV6_GLOBAL and address.is_global and not any(address in network for network in IPV6_OTHERS)
+
+
+def _refuse_private(hosts: Collection[str], *, must_be_addresses: bool = False) -> None:
+    for host in hosts:
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            if must_be_addresses:
+                raise Forbidden("the host does not resolve to an address") from None
+            continue
+        if not is_public(address):
+            raise Forbidden("its address is not public: an operator can allow the host by webhook_hosts")

@@ -1,0 +1,34 @@
+"""The network of a graph as it is now, for a question that goes on beside the graph's lane."""
+
+from contextlib import ExitStack
+
+from gpu_engine.footprint import Footprint
+from gpu_engine.networks.network import Network
+from service.worker.graph import Graph
+from service.worker.memory import Residents
+from service.worker.running.task import Task
+from service.worker.solving import Solver
+
+
+def pin(graph: Graph, task: Task, residents: Residents, solver: Solver, needed: Footprint, stack: ExitStack) -> Network:
+    """The network with capacities of its own; ``needed`` is what the question takes beside. Both are promised to
+    `pinned_name` until ``stack`` is closed. Older flow states of the graph give way, and other graphs.
+
+    The network counts in full, although most of it is shared: the graph may give way, or be replaced, before the
+    question is done with it. Raises `OutOfMemory`.
+    """
+    network, name = graph.network, pinned_name(graph, task)
+    promised = needed + Footprint(network.nbytes)
+
+    def admit() -> None:
+        residents.take(graph.name, promised)
+        stack.enter_context(residents.at_work(name, task.control, displaces=False))
+        residents.promise(name, promised)
+
+    solver.giving_way(graph, admit)
+    return network.fork()
+
+
+def pinned_name(graph: Graph, task: Task) -> str:
+    """What the memory of the question is promised to."""
+    return f"{graph.name} {task.command.id}"

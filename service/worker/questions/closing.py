@@ -1,0 +1,146 @@
+"""Which of many closures costs most: candidates in the order of what each can cost at most, until none can matter."""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.networks.updates import CapacityTable
+from gpu_engine.trials import Changes
+from gpu_engine.types import EdgeArray, UnitArray
+from service.protocol import Operation
+
+Indices = NDArray[np.int64]
+Found = tuple[Indices, UnitArray, NDArray[np.int8], NDArray[np.bool_]]
+"""Candidates, their values, what was done for them, and whether everything was looked at to prove it."""
+
+SKIPPED, CARRIES_NOTHING, UNCHANGED, WARM, COLD = range(5)
+"""What was done for a candidate; of the first two nothing is solved."""
+
+MANY: Final = 2.0**61
+"""Sums beyond this are no bounds: no flow has as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Candidate i closes ``rows[offsets[i] : offsets[i + 1]]``, distinct edges."""
+
+    offsets: Indices
+    rows: EdgeArray
+
+    @classmethod
+    def single(cls, rows: EdgeArray) -> Self:
+        return cls(np.arange(len(rows) + 1), rows.astype(np.int64))
+
+    @classmethod
+    def named(cls, table: CapacityTable, given: Sequence[int | str] | Sequence[Sequence[int | str]]) -> Self:
+        """Edges one by one, or lists of them that are closed together. Raises `UnknownEdge`."""
+        sets = [each if isinstance(each, list) else [each] for each in given]
+        names = [name for each in sets for name in each]
+        if not names:
+            return cls(np.zeros(len(sets) + 1, np.int64), np.empty(0, np.int64))
+        (found,) = table.locate([Operation(op="close", edges=cast(list[int], names))], "error").found
+        if len(names) == len(sets) and all(len(each) == 1 for each in sets):
+            return cls.single(found)
+        ends = np.cumsum([0, *map(len, sets)])
+        distinct = [np.unique(found[begin:end]) for begin, end in pairwise(ends.tolist())]
+        return cls(np.cumsum([0, *map(len, distinct)]), np.concatenate(distinct))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def nbytes(self) -> int:
+        return self.offsets.nbytes + self.rows.nbytes
+
+    def edges(self, i: int) -> EdgeArray:
+        """The edges of one candidate."""
+        return self.rows[self.offsets[i] : self.offsets[i + 1]]
+
+    def closing(self, chosen: Indices) -> Changes:
+        """These candidates as changes."""
+        lengths = self.offsets[chosen + 1] - self.offsets[chosen]
+        offsets = np.zeros(len(chosen) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        places = np.repeat(self.offsets[chosen] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Changes.closing(offsets, self.rows[places])
+
+    def carried(self, flow: UnitArray, value: int) -> UnitArray:
+        """int64[k]: what the flow int64[m] of this value carries on each candidate, which is the most it can cost."""
+        on_edges = np.minimum(np.abs(flow[self.rows]), value)
+        sums, about = (np.concatenate([[0], np.cumsum(on_edges, dtype=kind)]) for kind in (np.int64, np.float64))
+        most, roughly = np.diff(sums[self.offsets]), np.diff(about[self.offsets])
+        return np.where(roughly > MANY, value, np.minimum(most, value))
+
+
+@dataclass(eq=False, slots=True)
+class Ranking:
+    """What is known of the candidates. One thread notes, any may ask what still matters."""
+
+    base: int
+    """The value with nothing closed."""
+    most: UnitArray
+    """int64[k]: what each costs at most."""
+    top: int | None
+    """How many are wanted; None: all."""
+    value: UnitArray = field(init=False)
+    """int64[k]: with the candidate closed."""
+    done: NDArray[np.int8] = field(init=False)
+    complete: NDArray[np.bool_] = field(init=False)
+    """Whether everything was looked at to prove it."""
+    _best: list[tuple[int, int]] = field(default_factory=list)
+    """The losses of the best so far with their rows, negative: a heap, the least first."""
+
+    def __post_init__(self) -> None:
+        self.value = np.full(len(self.most), self.base, np.int64)
+        self.done = np.where(self.most > 0, SKIPPED, CARRIES_NOTHING).astype(np.int8)
+        self.complete = np.zeros(len(self.most), np.bool_)
+
+    @property
+    def order(self) -> Indices:
+        """The candidates that can cost something, those that can cost most first."""
+        some = np.flatnonzero(self.most > 0)
+        return some[np.argsort(-self.most[some], kind="stable")]
+
+    def mattering(self, chosen: Indices) -> Indices:
+        """Those of the candidates that may still be among the best, or tie with them in a lower row."""
+        if self.top is None or len(self._best) < self.top:
+            return chosen
+        if not self.top:
+            return chosen[:0]
+        loss, row = self._best[0]
+        most = self.most[chosen]
+        kept: Indices = chosen[(most > loss) | ((most == loss) & (-chosen > row))]
+        return kept
+
+    def note(self, chosen: Indices, value: UnitArray, done: NDArray[np.int8], complete: NDArray[np.bool_]) -> None:
+        """What these candidates have come to."""
+        self.value[chosen], self.done[chosen], self.complete[chosen] = value, done, complete
+        if self.top is None:
+            return
+        for row, now in zip(chosen.tolist(), value.tolist(), strict=True):
+            if len(self._best) < self.top:
+                heapq.heappush(self._best, (self.base - now, -row))
+            elif self._best:
+                heapq.heappushpop(self._best, (self.base - now, -row))
+
+    @property
+    def ranked(self) -> Indices:
+        """The best candidates, which cost most, ties by row."""
+        known = np.flatnonzero(self.done != SKIPPED)
+        order = known[np.argsort(self.value[known], kind="stable")]
+        return order if self.top is None else order[: self.top]
+
+    @property
+    def skipped(self) -> int:
+        """How many candidates were not solved."""
+        return int((self.done <= CARRIES_NOTHING).sum())
+
+    @property
+    def skipped_at_most(self) -> int:
+        """What any of those costs at most that are not known."""
+        return int(self.most[self.done == SKIPPED].max(initial=0))

@@ -1,0 +1,206 @@
+"""Which closure costs most: every candidate is closed by itself, unless the flow shows that it cannot matter."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from gpu_engine.engine import Control
+from gpu_engine.errors import Cancelled, EngineError
+from gpu_engine.footprint import Footprint
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.networks.updates import Change
+from gpu_engine.trials import Trials
+from gpu_engine.types import UnitArray
+from service.protocol import ClosureStudyArgs, Kind
+from service.store.jobs.record import Result
+from service.worker import answers, json_writer
+from service.worker.copies import Copies
+from service.worker.graph import Answer, Graph, Solved, time_limit
+from service.worker.questions import flows
+from service.worker.questions.closing import CARRIES_NOTHING, COLD, UNCHANGED, WARM, Candidates, Found, Indices, Ranking
+from service.worker.questions.supposed import Supposed, Supposer
+from service.worker.questions.terminals import read_terminals
+from service.worker.running.rows import RowRunner, Sheet, side_by_side
+from service.worker.running.task import Rest, Task
+from service.worker.solving import Solver
+
+BLOCK: Final = 64
+"""Candidates that are tried at once: what they show decides which of the next are."""
+
+CANDIDATE_BYTES: Final = 100
+"""What is known of a candidate, and how it is named."""
+
+MODES: Final = {UNCHANGED: "unchanged", WARM: "warm", COLD: "cold"}
+
+
+class ClosureStudy:
+    """Answers the command CLOSURE_STUDY: in the lane of the graph as far as the flow, which says in what order the
+    candidates are tried, and beside the lane from there on."""
+
+    def __init__(self, copies: Copies, solver: Solver, supposer: Supposer, runner: RowRunner) -> None:
+        self._copies = copies
+        self._solver = solver
+        self._supposer = supposer
+        self._runner = runner
+
+    def __call__(self, task: Task) -> Rest:
+        args, began = ClosureStudyArgs.model_validate(task.command.args), time.perf_counter()
+        with time_limit(task.control, args.time_limit_s), ExitStack() as stack:
+            graph = self._copies.at_least(task.command.graph, args.min_version)
+            terminals = read_terminals(graph.network, args)
+            base, _, _ = self._solver.ask(
+                task, graph, terminals, lambda _: {}, began, complete=True, kind=Kind.MAX_FLOW
+            )
+            solved = graph.states[terminals.key]
+            candidates = self._candidates(graph, solved, args, task.control)
+            more = Footprint(candidates.nbytes + CANDIDATE_BYTES * len(candidates))
+            self._solver.make_room(graph, more, but=solved)
+            flow = self._flow(graph, solved, task.control)
+            ranking = Ranking(base.report.value, candidates.carried(flow, base.report.value), args.most)
+            supposed = self._supposer.suppose(stack, task, graph, solved, more, trials=True)
+            study = Study(self._solver, supposed, terminals, base, candidates, ranking, args.strings)
+            used_s = time.perf_counter() - began
+            return Rest(partial(self._studied, task, study, args, graph.name, used_s), stack.pop_all().close)
+
+    def _candidates(self, graph: Graph, solved: Solved, args: ClosureStudyArgs, control: Control) -> Candidates:
+        if args.candidates == "all":
+            return Candidates.single(np.arange(graph.network.n_edges))
+        if args.candidates == "cut":
+            cut = self._solver.giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
+            return Candidates.single(cut.edges)
+        try:
+            return Candidates.named(graph.table, args.candidates)
+        except EngineError as error:
+            error.where = type(error.where)(edges=error.where.edges, field="/candidates")
+            raise
+
+    def _flow(self, graph: Graph, solved: Solved, control: Control) -> UnitArray:
+        read = partial(flows.read_proven, graph, solved, control, self._solver.count_failure, acyclic=True)
+        flow, _ = self._solver.giving_way(graph, read, but=solved)
+        return flow
+
+    def _studied(self, task: Task, study: "Study", args: ClosureStudyArgs, name: str, used_s: float) -> Result:
+        graph = study.supposed.graph
+        with time_limit(task.control, args.time_limit_s, used_s):
+            study.run(task)
+            ranked = study.ranking.ranked
+            sheet = Sheet(
+                study.head(name),
+                len(ranked),
+                args.lines,
+                graph.version,
+                graph.generation,
+                block_rows=1000,
+                tells=False,
+                strings=study.strings,
+            )
+            return self._runner.run(task, sheet, [partial(study.rows, ranked)])
+
+
+@dataclass(eq=False, slots=True)
+class Study:
+    """One question, from the order of its candidates to the text of its answer."""
+
+    solver: Solver
+    supposed: Supposed
+    terminals: Terminals
+    base: Answer
+    candidates: Candidates
+    ranking: Ranking
+    strings: bool
+    """Whether amounts are decimal strings."""
+    _done: bool = False
+    _texts: dict[tuple[int, int, bool], str] = field(default_factory=dict)
+    """What a row says beside which edges it is about; most say the same."""
+
+    def run(self, task: Task) -> None:
+        """Try candidates until no other can be among the best. Raises `Cancelled`."""
+        if self._done:  # the answer could not be kept, and is written again
+            return
+        order = self.ranking.order
+        blocks = [range(at, min(at + BLOCK, len(order))) for at in range(0, len(order), BLOCK)]
+        makers = [partial(self._block, order, trials) for trials in self.supposed.trials or (None,)]
+        task.row(0, len(order))
+        with closing(side_by_side(task.control, blocks, makers)) as found:
+            for block, made in zip(blocks, found, strict=True):
+                if made is None:
+                    break
+                self.ranking.note(*made)
+                self.supposed.settle()
+                task.row(block.stop, len(order))
+        task.row(len(order), len(order))
+        self._done = True
+
+    def _block(self, order: Indices, trials: Trials | None, block: range, control: Control) -> Found | None:
+        """What the candidates of a block come to; None if neither they nor any behind them matter."""
+        chosen = self.ranking.mattering(order[block.start : block.stop])
+        if not len(chosen):
+            return None
+        value, done = np.zeros(len(chosen), np.int64), np.zeros(len(chosen), np.int8)
+        complete, left = np.zeros(len(chosen), np.bool_), np.ones(len(chosen), np.bool_)
+        if trials is not None:
+            tried = trials.run(self.candidates.closing(chosen), control)
+            value, done, left = tried.value, np.where(tried.warm, WARM, UNCHANGED).astype(np.int8), ~tried.done
+        for i in np.flatnonzero(left).tolist():
+            answer = self._closed(int(chosen[i]), control)
+            value[i], complete[i] = answer.report.value, answer.certificate.complete
+            done[i] = next(mark for mark, mode in MODES.items() if mode == answer.report.mode.value)
+        return chosen, value, done, complete
+
+    def _closed(self, candidate: int, control: Control) -> Answer:
+        """One candidate as an overlay, which may take long."""
+        if control.cancelled:
+            raise Cancelled("cancelled between two closures")
+        with self.supposed.lock:
+            graph, rows = self.supposed.graph, self.candidates.edges(candidate)
+            change = Change(rows, np.zeros(len(rows), np.int64), np.ones(len(rows), np.bool_))
+            with self.supposed.supposition.under(change, self.terminals) as solved:
+                return self.solver.solve(graph, solved, control)
+
+    def head(self, name: str) -> dict[str, object]:
+        """What is answered beside the rows."""
+        network, base = self.supposed.graph.network, self.base
+        return {
+            "graph": name,
+            "version": self.supposed.graph.version,
+            "base": {
+                "value": answers.amount(network, base.report.value),
+                "mode": base.report.mode.value,
+                "engine": base.report.engine,
+                "certificate": answers.certificate(network, base.certificate),
+            },
+            "candidates": len(self.candidates),
+            "solved": len(self.candidates) - self.ranking.skipped,
+            "skipped": self.ranking.skipped,
+            "skipped_at_most": answers.amount(network, self.ranking.skipped_at_most),
+        }
+
+    def rows(self, ranked: Indices, block: range, control: Control) -> Iterator[bytes]:
+        """These rows of the answer."""
+        names, ranking = self.supposed.graph.network.edge_ids, self.ranking
+        lines: list[str] = []
+        for i in ranked[block.start : block.stop].tolist():
+            edges = json.dumps(names.of(self.candidates.edges(i)), separators=(",", ":"))
+            said = self._text(int(ranking.value[i]), int(ranking.done[i]), bool(ranking.complete[i]))
+            lines.append(f'{{"row":{i},"edges":{edges},{said}')
+        yield "".join(lines).encode()
+
+    def _text(self, value: int, done: int, complete: bool) -> str:
+        if (value, done, complete) not in self._texts:
+            self._texts[value, done, complete] = self._written(value, done, complete)
+        return self._texts[value, done, complete]
+
+    def _written(self, value: int, done: int, complete: bool) -> str:
+        network = self.supposed.graph.network
+        amount = answers.amount(network, value)
+        said: dict[str, object] = {"value": amount, "loss": answers.amount(network, self.base.report.value - value)}
+        if done != CARRIES_NOTHING:
+            proof = {"valid": True, "complete": complete, "value": amount, "flow_across_cut": amount}
+            said |= {"mode": MODES[done], "certificate": proof}
+        return json_writer.dumps(said, strings=self.strings)[1:] + "\n"

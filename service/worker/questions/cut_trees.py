@@ -1,0 +1,168 @@
+"""The Gomory-Hu tree of an undirected graph, and the least cut of any graph."""
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from gpu_engine.errors import Cancelled, InvalidTerminals, NotUndirected
+from gpu_engine.footprint import Footprint
+from gpu_engine.networks.network import Network
+from gpu_engine.pairs.cut_tree import CutTree, TreeGrower
+from gpu_engine.pairs.global_cut import GlobalCut, global_cut, global_cut_nbytes
+from gpu_engine.pairs.solver import PairSolver, seat_nbytes, solver_nbytes
+from gpu_engine.types import INFINITE, VertexArray
+from service.errors import ServiceError
+from service.protocol import CutTreeArgs, Envelope, GlobalCutArgs
+from service.store.jobs.record import Result
+from service.worker import answers
+from service.worker.columns import FlagColumn, each, listed, marked, unmarked
+from service.worker.copies import Copies
+from service.worker.graph import Graph, time_limit
+from service.worker.pinned import pin
+from service.worker.questions.terminals import read_vertices
+from service.worker.running.results import Results
+from service.worker.running.task import Rest, Task
+from service.worker.solving import Solver
+from service.worker.written import written_as
+
+TREE_BYTES: Final = 128
+"""What a tree takes for each vertex while it is made, proven and written, beside what its rows take."""
+EDGE_BYTES: Final = 48
+"""What its proof takes for each edge, and the answer of a cut."""
+
+
+class CutTrees:
+    """Answers the commands GOMORY_HU_TREE and GLOBAL_MIN_CUT beside the graph's lane, about the version of then."""
+
+    def __init__(self, copies: Copies, solver: Solver, results: Results) -> None:
+        self._copies = copies
+        self._solver = solver
+        self._results = results
+
+    def tree(self, task: Task) -> Rest:
+        args, began = CutTreeArgs.model_validate(task.command.args), time.perf_counter()
+        graph = self._copies.at_least(task.command.graph, args.min_version)
+        terminals = _terminals(graph.network, args)
+        network = graph.network
+        own = solver_nbytes(network) + seat_nbytes(network) + TREE_BYTES * network.n_vertices
+
+        def work(network: Network) -> dict[str, object]:
+            found = _grown(task, network, terminals)
+            return _tree_parts(network, found, args)
+
+        return self._beside(task, graph, args, began, Footprint(own + EDGE_BYTES * network.n_edges), work)
+
+    def global_cut(self, task: Task) -> Rest:
+        args, began = GlobalCutArgs.model_validate(task.command.args), time.perf_counter()
+        graph = self._copies.at_least(task.command.graph, args.min_version)
+        own = global_cut_nbytes(graph.network.n_vertices, graph.network.n_arcs) + EDGE_BYTES * graph.network.n_edges
+
+        def work(network: Network) -> dict[str, object]:
+            return _cut_parts(network, global_cut(network, task.control, task.row), args)
+
+        return self._beside(task, graph, args, began, Footprint(own), work)
+
+    def _beside(
+        self,
+        task: Task,
+        graph: Graph,
+        args: CutTreeArgs | GlobalCutArgs,
+        began: float,
+        needed: Footprint,
+        work: Callable[[Network], dict[str, object]],
+    ) -> Rest:
+        with ExitStack() as stack:
+            network = pin(graph, task, self._copies.residents, self._solver, needed, stack)
+            head: dict[str, object] = {"graph": graph.name, "version": graph.version}
+            envelope = Envelope(version=graph.version, generation=graph.generation)
+            used_s = time.perf_counter() - began
+            done = partial(self._answered, task, args, network, head, envelope, work, used_s)
+            return Rest(done, stack.pop_all().close)
+
+    def _answered(
+        self,
+        task: Task,
+        args: CutTreeArgs | GlobalCutArgs,
+        network: Network,
+        head: dict[str, object],
+        envelope: Envelope,
+        work: Callable[[Network], dict[str, object]],
+        used_s: float,
+    ) -> Result:
+        with time_limit(task.control, args.time_limit_s, used_s):
+            began = time.perf_counter()
+            parts = work(network)
+            solve_ms = 1e3 * (time.perf_counter() - began)
+            timings_ms = {"solve": solve_ms, "total": 1e3 * used_s + solve_ms}
+            answer = head | parts | {"timings_ms": answers.rounded(timings_ms)}
+            return written_as(args.encoding, network.decimals, self._results, answer, envelope, task.control)
+
+
+def _terminals(network: Network, args: CutTreeArgs) -> VertexArray:
+    """Raises `NotUndirected`, `UnknownVertex`, `InvalidTerminals`, and too_large."""
+    directed = np.flatnonzero(~network.is_undirected(np.arange(network.n_edges)))
+    if len(directed):
+        ids = network.edge_ids.of(directed[:10])
+        raise NotUndirected(f"{len(directed)} edges are directed: a Gomory-Hu tree is of undirected ones", edges=ids)
+    if args.terminals is None:
+        terminals = np.arange(network.n_vertices, dtype=np.int32)
+    else:
+        terminals = read_vertices(network, args.terminals, "terminal", "/terminals")
+    if len(terminals) > args.most:
+        limit = f"a tree has at most {args.most} terminals (HEADRACE_MAX_QUESTION_ROWS)"
+        raise ServiceError("too_large", f"{limit}, not {len(terminals)}: name some", field="/terminals")
+    if not len(terminals) or len(np.unique(terminals)) < len(terminals):
+        raise InvalidTerminals("a tree has one vertex or more, and each is named once", field="/terminals")
+    return terminals
+
+
+def _grown(task: Task, network: Network, terminals: VertexArray) -> CutTree:
+    """Row by row; a cancel stops it between two, and within a long one."""
+    seat, grower = PairSolver.of(network, terminals).seat(), TreeGrower(network, terminals)
+    for row in range(1, len(terminals)):
+        if task.control.cancelled:
+            raise Cancelled("cancelled between two rows")
+        grower.add(row, seat, task.control)
+        task.row(row, len(terminals) - 1)
+    return grower.finish()
+
+
+def _tree_parts(network: Network, found: CutTree, args: CutTreeArgs) -> dict[str, object]:
+    names = network.vertex_labels
+    parts: dict[str, object] = {"certificate": {"valid": True, "rows": len(found.tail)}}
+    if "tree" in args.fields:
+        parts["tree"] = {
+            "tail": answers.labels(names, listed(found.tail), "tree"),
+            "head": answers.labels(names, listed(found.head), "tree"),
+            "value": answers.amounts(network, found.value, each(found.value), "tree"),
+        } | ({} if args.encoding == "json" else {"unlimited": FlagColumn(found.value == INFINITE, "tree")})
+    if "groups" in args.fields:
+        others = np.flatnonzero(found.group != np.arange(network.n_vertices))
+        parts["groups"] = {
+            "vertices": answers.labels(names, listed(others), "groups"),
+            "terminal": answers.labels(names, listed(found.group[others]), "groups"),
+        }
+    return parts
+
+
+def _cut_parts(network: Network, found: GlobalCut, args: GlobalCutArgs) -> dict[str, object]:
+    value = answers.amount(network, found.value)
+    proven = {"valid": True, "rows": network.n_vertices - 1}
+    parts: dict[str, object] = {"certificate": proven, "value": value}
+    if "cut" in args.fields:
+        rows, names = np.arange(network.n_edges), network.vertex_labels
+        leaves, enters = found.source_side[network.edge_tail(rows)], found.source_side[network.edge_head(rows)]
+        crosses = (leaves & ~enters) | (network.is_undirected(rows) & enters & ~leaves)
+        edges = listed(np.flatnonzero(crosses & (network.capacity > 0)))
+        parts["cut"] = {
+            "value": value,
+            "edges": answers.labels(network.edge_ids, edges),
+            "pays": answers.amounts(network, network.capacity, edges),
+            "source_side": answers.labels(names, marked(found.source_side), "source_side"),
+            "sink_side": answers.labels(names, unmarked(found.source_side), "sink_side"),
+        }
+    return parts

@@ -1,0 +1,68 @@
+"""Changes of structure of a resident graph: what a batch asks for, and what is said of it."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from gpu_engine.networks.restructure import Limits, resolve
+from gpu_engine.networks.structure import Structure
+from gpu_engine.networks.updates import Change
+from gpu_engine.text.texts import Texts
+from service.packed import unpack
+from service.protocol import EdgesArgs, EdgesOperation
+from service.store.log import InsertedInfo, SizeInfo
+from service.worker.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """An `EdgesOperation` with columns in place of lists."""
+
+    op: Literal["insert", "delete"]
+    vertices: Any = None
+    count: int | None = None
+    edge_ids: Any = None
+    edges: Any = None
+    tail: Any = None
+    head: Any = None
+    capacity: Any = None
+    cost: Any = None
+    undirected: Any = None
+
+    @classmethod
+    def of(cls, operation: EdgesOperation) -> "Columns":
+        """The operation as the engine reads it."""
+        if operation.packed is None:
+            return cls(**operation.model_dump(exclude={"packed"}))
+        columns = cast(dict[str, Any], unpack(operation.packed))
+        if operation.undirected is not None:
+            columns["undirected"] = operation.undirected
+        for name in ("capacity", "cost"):
+            assert isinstance(columns.get(name), Texts | None)
+        return cls(op=operation.op, **columns)
+
+
+def structure_change(graph: Graph, args: EdgesArgs, limits: Limits) -> tuple[Change, None, Structure]:
+    """What a batch inserts and deletes. Raises as `gpu_engine.networks.restructure.resolve`; nothing changes yet."""
+    batch = [Columns.of(operation) for operation in args.batch]
+    options: dict[str, Any] = {"on_missing": args.on_missing, "rounding": args.rounding}
+    structure, change = resolve(graph.table, graph.costs, batch, limits, **options)
+    return change, None, structure
+
+
+def inserted(graph: Graph, structure: Structure) -> InsertedInfo:
+    """What the answer says of the vertices and edges that are about to be inserted."""
+    network = graph.network
+    numbered_vertices = structure.n_vertices and network.vertex_labels.column is None
+    numbered_edges = structure.n_edges and network.edge_ids.column is None
+    return InsertedInfo(
+        vertices=structure.n_vertices,
+        edges=structure.n_edges,
+        first_vertex=network.n_vertices if numbered_vertices else None,
+        first_edge=network.n_edges if numbered_edges else None,
+    )
+
+
+def size(graph: Graph) -> SizeInfo:
+    """How large the graph is, for the catalogue."""
+    network = graph.network
+    return SizeInfo(n_vertices=network.n_vertices, n_edges=network.n_live_edges, n_arcs=network.n_arcs)

@@ -1,0 +1,190 @@
+"""Closure studies through all real parts: API, Redis, worker."""
+
+import json
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.terminals import Terminals
+from tests.graphs import CITY
+from tests.oracle import maximum_flow
+from tests.serving import serving
+
+LINES = {"Accept": "application/x-ndjson"}
+
+
+@pytest.fixture(scope="module")
+def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    directory: Path = tmp_path_factory.mktemp("service")
+    limits = {"HEADRACE_MAX_QUESTION_ROWS": "1000", "HEADRACE_MAX_PATCH_ROWS": "1500"}
+    with serving(directory, directory / "log", limits) as service:
+        yield service.http
+
+
+@pytest.fixture
+def city(http: httpx.Client) -> str:
+    response = http.put("/v1/graphs/city", json=CITY)
+    assert response.status_code in (200, 201), response.text
+    return "/v1/graphs/city"
+
+
+def ask(http: httpx.Client, graph: str, **body: Any) -> dict[str, Any]:
+    response = http.post(f"{graph}/closure-study", json=body)
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def refusal(response: httpx.Response) -> tuple[int, str, Any]:
+    problem = response.json()
+    return response.status_code, problem["code"], problem.get("field")
+
+
+def shown(answer: dict[str, Any]) -> list[tuple[int, list[Any], Any, Any]]:
+    return [(row["row"], row["edges"], row["value"], row["loss"]) for row in answer["answers"]]
+
+
+def test_the_worst_are_ranked_and_proven(http: httpx.Client, city: str) -> None:
+    answer = ask(http, city, candidates="all", top=3)
+    assert (answer["graph"], answer["version"], answer["base"]["value"], answer["candidates"]) == ("city", 1, 6, 5)
+    assert shown(answer) == [(4, ["e"], 2, 4), (0, ["a"], 3, 3), (1, ["b"], 4, 2)]
+    assert answer["solved"] + answer["skipped"] == 5
+    assert answer["skipped_at_most"] <= 2
+    for row in answer["answers"]:
+        assert row["certificate"]["valid"]
+        assert row["certificate"]["value"] == row["certificate"]["flow_across_cut"] == row["value"]
+    assert http.get(city).json()["version"] == 1
+    assert http.get(f"{city}/capacities").json()["closed"] == [False] * 5
+
+
+def test_candidates_are_a_cut_edges_or_lists_of_them(http: httpx.Client, city: str) -> None:
+    assert shown(ask(http, city, candidates="cut", top=None)) == [(1, ["e"], 2, 4), (0, ["d"], 4, 2)]
+    assert shown(ask(http, city, candidates=["d", "a"])) == [(1, ["a"], 3, 3), (0, ["d"], 4, 2)]
+    together = ask(http, city, candidates=[["d", "e", "d"], [], ["b"]])
+    assert shown(together) == [(0, ["d", "e"], 0, 6), (2, ["b"], 4, 2), (1, [], 6, 0)]
+    assert shown(ask(http, city, candidates=[])) == []
+    assert shown(ask(http, city, candidates=["a"], supply=[1], sources=["s"])) == [(0, ["a"], 1, 0)]
+
+
+def test_it_agrees_with_brute_force(http: httpx.Client) -> None:
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        n, m = int(rng.integers(3, 12)), int(rng.integers(3, 40))
+        tail, head = rng.integers(0, n, (2, m)).astype(np.int32)
+        capacity, undirected = rng.integers(0, 6, m), rng.random(m) < 0.4
+        edges = EdgeList(n, tail, head, capacity.astype(np.int64), undirected)
+        ends = Terminals.of([0], [1])
+
+        def value(*closed: int, edges: EdgeList = edges, ends: Terminals = ends) -> int:
+            under = np.array(edges.capacity)
+            under[list(closed)] = 0
+            return maximum_flow(edges, under, ends)
+
+        body = {"n_vertices": n, "tail": tail.tolist(), "head": head.tolist(), "capacity": capacity.tolist()}
+        response = http.put(f"/v1/graphs/random-{seed}", json=body | {"undirected": undirected.tolist()})
+        assert response.status_code == 201, response.text
+        graph, base = f"/v1/graphs/random-{seed}", value()
+        single = sorted(((row, [row], value(row), base - value(row)) for row in range(m)), key=lambda r: (-r[3], r[0]))
+        pairs = [list(pair) for pair in combinations(range(0, m, 3), 2)]
+        double = sorted(
+            ((row, pair, value(*pair), base - value(*pair)) for row, pair in enumerate(pairs)),
+            key=lambda r: (-r[3], r[0]),
+        )
+        asked = {"sources": [0], "sinks": [1]}
+        assert shown(ask(http, graph, **asked, top=None)) == single, seed
+        for top in (1, 2, 5):
+            assert shown(ask(http, graph, **asked, top=top)) == single[:top], (seed, top)
+            assert shown(ask(http, graph, **asked, candidates=pairs, top=top)) == double[:top], (seed, top)
+
+
+def test_unlimited_closed_and_decimal_edges(http: httpx.Client) -> None:
+    body = {
+        "n_vertices": 3,
+        "tail": [0, 0, 1, 1, 0],
+        "head": [1, 1, 2, 2, 0],
+        "capacity": ["inf", 1.5, "1100000000000000.975", 0.25, 3],
+        "closed": [False, True, False, False, False],
+        "decimals": 3,
+    }
+    assert http.put("/v1/graphs/odd", json=body).status_code == 201
+    response = http.post("/v1/graphs/odd/closure-study", json={"sources": [0], "sinks": [2], "top": None})
+    found = json.loads(response.text, parse_float=str, parse_int=str)["answers"]
+    assert [(row["row"], row["value"], row["loss"]) for row in found] == [
+        ("0", "0", "1100000000000001.225"),
+        ("2", "0.25", "1100000000000000.975"),
+        ("3", "1100000000000000.975", "0.25"),
+        ("1", "1100000000000001.225", "0"),
+        ("4", "1100000000000001.225", "0"),
+    ]
+
+
+def test_lines_of_json(http: httpx.Client, city: str) -> None:
+    response = http.post(f"{city}/closure-study", json={"top": 2}, headers=LINES)
+    assert response.headers["content-type"] == "application/x-ndjson"
+    head, *rows, last = map(json.loads, response.text.splitlines())
+    assert head["candidates"] == 5
+    assert [row["edges"] for row in rows] == [["e"], ["a"]]
+    assert last == {"done": True, "rows": 2}
+
+
+@pytest.mark.parametrize("count", [3, 900])
+def test_lines_are_read_on_behind_a_row(http: httpx.Client, city: str, count: int) -> None:
+    """Of a short answer, and of one that lies in pieces."""
+    asked = {
+        "scenarios": [{"id": row, "batch": [{"edges": ["abcde"[row % 5]], "op": "close"}]} for row in range(count)]
+    }
+    started = http.post(f"{city}/what-if", json=asked, headers=LINES | {"Prefer": "respond-async"})
+    result = started.headers["Location"] + "/result"
+    whole = http.get(result, headers={"Prefer": "wait=60"}).text.splitlines(keepends=True)
+    assert len(whole) == count + 2
+    for after in (0, 1, count - 2, count - 1):
+        rest = http.get(result, params={"after": after})
+        assert rest.text == "".join(whole[after + 2 :])
+        assert rest.headers["etag"]
+    assert http.get(result, params={"after": count}).text == ""
+    assert http.get(result, params={"after": -1}).status_code == 400
+    in_json = http.post(f"{city}/what-if", json=asked, headers={"Prefer": "respond-async"})
+    http.get(in_json.headers["Location"], headers={"Prefer": "wait=60"})
+    refused = http.get(in_json.headers["Location"] + "/result", params={"after": 1})
+    assert refusal(refused)[:2] == (406, "not_acceptable")
+
+
+def test_what_is_wrong_is_refused_before_anything_is_solved(http: httpx.Client, city: str) -> None:
+    def refused(**body: Any) -> tuple[int, str, Any]:
+        return refusal(http.post(f"{city}/closure-study", json=body))
+
+    assert refused(candidates=["a", "nowhere"]) == (422, "unknown_edge", "/candidates")
+    assert refused(candidates=[["a"], ["zz"]]) == (422, "unknown_edge", "/candidates")
+    for wrong in ("some", 3, [1, "a"], [["a"], "b"], [["a"], [1]], [[["a"]]], [None], {"a": 1}):
+        assert refused(candidates=wrong) == (422, "invalid_body", "/candidates"), wrong
+    assert refused(top=0)[:2] == (422, "invalid_body")
+    assert refused(top=1_000_001)[:2] == (422, "invalid_body")
+    assert refused(sources=["nobody"])[1] == "unknown_vertex"
+    assert refused(sources=["s"], sinks=["s"])[1] == "source_is_sink"
+    assert refused(candidates=["a"] * 1001) == (413, "too_large", "/candidates")
+    assert refused(candidates=[["a"] * 1501]) == (413, "too_large", "/candidates")
+    assert refusal(http.post("/v1/graphs/nowhere/closure-study", json={}))[1] == "unknown_graph"
+    assert refused(min_version=9)[0] == 409 or refused(min_version=9)[1] == "version_unavailable"
+
+
+def test_a_study_ends_by_its_time_limit_or_a_cancel(http: httpx.Client) -> None:
+    rng = np.random.default_rng(1)
+    n, m = 3000, 30_000
+    tail, head = rng.integers(0, n, (2, m))
+    body = {"n_vertices": n, "tail": tail.tolist(), "head": head.tolist(), "capacity": rng.integers(1, 9, m).tolist()}
+    assert http.put("/v1/graphs/large", json=body).status_code == 201
+    asked = {"sources": list(range(300)), "sinks": list(range(2700, 3000)), "top": None}
+    assert refusal(http.post("/v1/graphs/large/closure-study", json=asked | {"time_limit_s": 0.05}))[1] == "timeout"
+    response = http.post("/v1/graphs/large/closure-study", json=asked, headers={"Prefer": "respond-async"})
+    assert http.delete(response.headers["Location"]).status_code == 200
+    job = http.get(response.headers["Location"], headers={"Prefer": "wait=60"}).json()
+    assert job["status"] in ("cancelled", "succeeded")
+    found = http.post("/v1/graphs/large/closure-study", json=asked | {"top": 3}).json()
+    assert len(found["answers"]) == 3
+    assert found["solved"] + found["skipped"] == m

@@ -1,0 +1,174 @@
+"""The change feed and webhooks by the Python client, synchronous and asynchronous, and by the shell."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from headrace import (
+    AsyncClient,
+    Client,
+    Event,
+    InvalidSignature,
+    TooLarge,
+    UnknownWatch,
+    UnknownWebhook,
+    verify_webhook,
+)
+from typer.testing import CliRunner
+
+from service.cli.main import app
+from tests.receiver import Receiver, receiving
+from tests.serving import Service, eventually, serving
+
+EDGES = [("s", "u"), ("s", "v"), ("u", "v"), ("u", "t"), ("v", "t")]
+CITY = {
+    "tail": [tail for tail, _ in EDGES],
+    "head": [head for _, head in EDGES],
+    "capacity": [4, 3, 2, 2, 4],
+    "edge_ids": list("abcde"),
+    "vertex_labels": list("suvt"),
+}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serving(tmp_path_factory.mktemp("sdk"), environment={"HEADRACE_WEBHOOK_HOSTS": "127.0.0.1"}) as service:
+        yield service
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[Client]:
+    with Client(service.url) as client:
+        yield client
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+def test_watches_and_events(client: Client) -> None:
+    g = client.put_graph("sync", **CITY)
+    watch = g.watch("main", "s", "t", on="value")
+    assert (watch.name, watch.value, watch.version, watch.error) == ("main", 6, 1, None)
+    assert g.watches() == (watch,)
+    with g.events() as events:
+        g.patch(edges=["a"], set=1)
+        first, second = next(events), next(events)
+    assert (first.type, second.type, second.data["value"]) == ("version", "value.changed", 4)
+    with g.events(after=first.id) as events:
+        assert next(events) == second
+    with g.events(after="nothing like it") as events:
+        assert next(events) == Event(None, "reset", {"graph": "sync"})
+    g.unwatch("main")
+    with pytest.raises(UnknownWatch):
+        g.unwatch("main")
+    with pytest.raises(TypeError, match="no option 'supplies'"):
+        g.watch("w", "s", "t", supplies=[1])  # type: ignore[call-arg]
+    for n in range(16):
+        g.watch(f"w{n}", "s", "t", supply={"s": n})
+    with pytest.raises(TooLarge):
+        g.watch("w16", "s", "t")
+
+
+def test_watches_and_events_asynchronously(service: Service) -> None:
+    async def run() -> None:
+        async with AsyncClient(service.url) as client:
+            g = await client.put_graph("async", **CITY)
+            assert (await g.watch("main", "s", "t")).value == 6
+            async with await g.events() as events:
+                await g.patch(edges=["a"], set=1)
+                types = [(await anext(events)).type for _ in range(3)]
+            assert types == ["version", "value.changed", "cut.changed"]
+            assert [watch.value for watch in await g.watches()] == [4]
+            await g.unwatch("main")
+            hook = await client.put_webhook("async", "https://example.com/", "async", "version")
+            assert hook.secret is not None
+            assert [one.id for one in await client.webhooks()] == ["async"]
+            assert await client.rotate_webhook("async") != hook.secret
+            assert await client.deliveries("async") == ()
+            await client.delete_webhook("async")
+
+    asyncio.run(run())
+
+
+def test_events_go_on_through_a_restart_of_the_api(tmp_path: Path) -> None:
+    with serving(tmp_path) as service, Client(service.url) as client:
+        g = client.put_graph("g", **CITY)
+        with g.events() as events:
+            g.patch(edges=["a"], set=1)
+            assert next(events).data["version"] == 2
+            os.kill(service.children()["api"], signal.SIGKILL)
+            client.wait_ready()
+            g.patch(edges=["a"], set=2)
+            assert next(events).data["version"] == 3
+
+
+def test_a_receiver_verifies(client: Client, receiver: Receiver) -> None:
+    g = client.put_graph("hooked", **CITY)
+    hook = client.put_webhook("pager", receiver.url, ["hooked"])
+    assert hook.secret is not None
+    g.patch(edges=["a"], set=1)
+    eventually(lambda: len(receiver.received) == 1)
+    one = receiver.received[0]
+    event = verify_webhook(one.headers, one.body, hook.secret)
+    assert (event.id, event.type, event.data["version"]) == (one.id, "version", 2)
+    assert verify_webhook(one.headers, one.body.decode(), ["whsec_b3RoZXI=", hook.secret]) == event
+    now = int(one.headers["webhook-timestamp"])
+    for headers, body, secret, moment in (
+        (one.headers, one.body + b" ", hook.secret, now),
+        (one.headers, one.body, "whsec_b3RoZXI=", now),
+        (one.headers, one.body, "whsec_", now),
+        (one.headers, one.body, hook.secret, now + 301),
+        (one.headers, one.body, hook.secret, now - 301),
+        ({**one.headers, "webhook-id": "x"}, one.body, hook.secret, now),
+        ({**one.headers, "webhook-timestamp": "x"}, one.body, hook.secret, now),
+        ({**one.headers, "webhook-signature": "v1,"}, one.body, hook.secret, now),
+        ({"webhook-id": "x"}, one.body, hook.secret, now),
+    ):
+        with pytest.raises(InvalidSignature):
+            verify_webhook(headers, body, secret, now=moment)
+    client.delete_webhook("pager")
+    with pytest.raises(UnknownWebhook):
+        client.redeliver("pager", one.id)
+
+
+def test_the_program_of_the_page(
+    service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEADRACE_URL", service.url)
+    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+    (program,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.S) if ".watch(" in block)
+    exec(program, {})
+    assert capsys.readouterr().out.splitlines() == ["version 2", "value.changed 2", "cut.changed 2"]
+
+
+def test_the_shell(service: Service, client: Client, receiver: Receiver) -> None:
+    def run(*words: str) -> str:
+        ran = CliRunner().invoke(app, [*words, "--url", service.url])
+        assert ran.exit_code == 0, ran.output
+        return ran.stdout
+
+    client.put_graph("shell", **CITY)
+    told = json.loads(run("watch", "shell", "main", "--source", "s", "--sink", "t", "--json"))
+    assert (told["watch"], told["value"]) == ("main", 6)
+    client.graph("shell").patch(edges=["a"], set=1)
+    lines = run("events", "shell", "--after", "0", "--count", "4", "--json").splitlines()
+    assert [json.loads(line)["type"] for line in lines] == ["version", "version", "value.changed", "cut.changed"]
+    assert "value.changed" in run("events", "shell", "--after", "0", "--count", "3")
+    assert "main" in run("watch", "shell")
+    run("watch", "shell", "main", "--remove")
+    assert client.graph("shell").watches() == ()
+    secret = json.loads(run("webhooks", "put", "pager", receiver.url, "--graph", "shell", "--json"))["secret"]
+    assert secret.startswith("whsec_")
+    assert "pager" in run("webhooks", "list")
+    assert run("webhooks", "rotate", "pager").startswith("whsec_")
+    assert "deliver" in run("webhooks", "deliveries", "pager", "--dead")
+    run("webhooks", "delete", "pager")
+    assert client.webhooks() == ()

@@ -1,0 +1,137 @@
+"""Amounts as decimal strings, by a real service: each road says what its JSON with numbers says."""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+
+from service.host.sandbox import serving
+
+STRINGS, NUMBERS = "application/json; numbers=string", "application/json"
+LARGE = 2**53 + 1
+"""The first integer that no binary float is."""
+
+CITY = {
+    "tail": ["s", "s", "u", "u", "v"],
+    "head": ["u", "v", "v", "t", "t"],
+    "capacity": [f"{LARGE}.25", 3, "inf", 2.5, 4],
+    "cost": [1, 3, "1.125", 4, 1],
+    "edge_ids": ["a", "b", "c", "d", "e"],
+    "source": "s",
+    "sink": "t",
+}
+FIELDS = ["value", "cut", "flow", "terminals", "paths"]
+CLOSED = {
+    "scenarios": [{"id": 7, "batch": [{"edges": ["b"], "op": "close"}]}, {"batch": [{"edges": ["x"], "op": "close"}]}]
+}
+ROADS: dict[str, tuple[str, str, dict[str, Any] | None]] = {
+    "max-flow": ("POST", "/max-flow", {"fields": FIELDS}),
+    "min-cut": ("POST", "/min-cut", {}),
+    "min-cost-flow": ("POST", "/min-cost-flow", {"fields": ["value", "cost", "flow", "terminals", "dual", "paths"]}),
+    "capacities": ("GET", "/capacities", None),
+    "what-if": ("POST", "/what-if", CLOSED | {"fields": ["cut"]}),
+    "PATCH": ("PATCH", "/capacities", {"edges": ["a"], "add": ["0.25"]}),
+    "dry run": ("PATCH", "/capacities?dry_run=true", {"edges": ["a"], "add": ["0.25"]}),
+    "costs": ("PATCH", "/costs", {"edges": ["a"], "set": ["0.25"]}),
+    "restore": ("POST", ":restore", {"version": 1}),
+}
+GRAPHS = "/v1/graphs"
+AMOUNTS = frozenset(
+    [
+        *(
+            "value",
+            "old_value",
+            "flow_across_cut",
+            "pays",
+            "source_pays",
+            "sink_pays",
+            "amount",
+            "supplied",
+            "delivered",
+        ),
+        *("rest", "capacity", "cost", "potential", "beyond", "dual_bound", "maximum", "change"),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    folder = tmp_path_factory.mktemp("strings")
+    with serving(folder, folder / "serve.log") as url, httpx.Client(base_url=url, timeout=60) as http:
+        assert http.put(f"{GRAPHS}/city", json=CITY).status_code == 201
+        yield http
+
+
+def asked(http: httpx.Client, road: str, accept: str, **headers: str) -> httpx.Response:
+    method, path, body = ROADS[road]
+    return http.request(method, f"{GRAPHS}/city{path}", json=body, headers={"Accept": accept} | headers)
+
+
+def same(numbers: Any, strings: Any, name: str = "") -> int:
+    """How many amounts there are: each is a string in one answer, and the same number in the other."""
+    if isinstance(numbers, dict):
+        assert numbers.keys() == strings.keys()
+        return sum(same(numbers[key], strings[key], key) for key in numbers if not key.endswith("_ms"))
+    if isinstance(numbers, list):
+        return sum(same(*pair, name) for pair in zip(numbers, strings, strict=True))
+    if name in AMOUNTS and numbers is not None:
+        assert isinstance(strings, str), name
+        assert strings == "inf" or Decimal(strings) == numbers
+        return 1
+    assert name in ("version", "counters", "mode", "reason") or strings == numbers, name
+    return 0
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_each_amount_is_a_string_and_all_else_as_it_is(http: httpx.Client, road: str) -> None:
+    http.post(f"{GRAPHS}/city/max-flow", json={}).raise_for_status()  # a state for updates to solve again
+    plain = asked(http, road, NUMBERS)
+    assert (plain.status_code, plain.headers["Content-Type"]) == (200, NUMBERS)
+    text = asked(http, road, STRINGS)
+    assert (text.status_code, text.headers["Content-Type"]) == (200, STRINGS)
+    numbers, strings = json.loads(plain.text, parse_float=Decimal), text.json()
+    if road in ("PATCH", "restore"):  # they do not do the same twice
+        assert all(isinstance(state["value"], str) for state in strings["flow_states"])
+        return
+    assert road == "costs" or same(numbers, strings) > 1, "it has amounts"
+
+
+def test_what_no_float_holds_is_there(http: httpx.Client) -> None:
+    wide = {"tail": [0], "head": [1], "capacity": [f"{LARGE}.5"], "source": 0, "sink": 1}
+    assert http.put(f"{GRAPHS}/wide", json=wide).is_success
+    answer = http.post(f"{GRAPHS}/wide/max-flow", json={"fields": ["flow"]}, headers={"Accept": STRINGS}).json()
+    assert (answer["value"], answer["flow"]["amount"]) == (f"{LARGE}.5", [f"{LARGE}.5"])
+
+
+def test_lines_have_strings_too(http: httpx.Client) -> None:
+    lines = asked(http, "what-if", "application/x-ndjson; numbers=string")
+    assert lines.headers["Content-Type"] == "application/x-ndjson; numbers=string"
+    head, row, wrong, end = map(json.loads, lines.text.splitlines())
+    assert isinstance(head["base"]["value"], str)
+    assert (row["id"], isinstance(row["change"], str), isinstance(row["cut"]["value"], str)) == (7, True, True)
+    assert (wrong["error"]["code"], end) == ("unknown_edge", {"done": True, "rows": 2})
+
+
+def test_a_job_keeps_the_form_of_its_question(http: httpx.Client) -> None:
+    jobs = "/v1/jobs/"
+    job = asked(http, "min-cut", STRINGS, Prefer="respond-async")
+    assert job.status_code == 202
+    seen = http.get(f"{jobs}{job.json()['id']}", headers={"Prefer": "wait=30"}).json()
+    assert isinstance(seen["result"]["cut"]["value"], str)
+    for accept in (STRINGS, NUMBERS, "*/*"):
+        result = http.get(f"{jobs}{job.json()['id']}/result", headers={"Accept": accept})
+        assert (result.headers["Content-Type"], result.json()) == (STRINGS, seen["result"])
+    plain = asked(http, "min-cut", NUMBERS, Prefer="respond-async").json()["id"]
+    http.get(f"{jobs}{plain}", headers={"Prefer": "wait=30"})
+    assert http.get(f"{jobs}{plain}/result", headers={"Accept": STRINGS}).status_code == 406
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("accept", ["application/json; numbers=strings", "application/json;numbers=", "text/html"])
+def test_what_there_is_not_is_refused_on_every_road(http: httpx.Client, road: str, accept: str) -> None:
+    refused = asked(http, road, accept)
+    assert (refused.status_code, refused.json()["code"]) == (406, "not_acceptable")
+    assert STRINGS in refused.json()["detail"]

@@ -1,0 +1,117 @@
+"""Trials of changes on one solved flow against OR-tools: each by itself, whatever was tried before it."""
+
+import numpy as np
+import pytest
+
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.cpu.trying import CpuTrials
+from gpu_engine.engine import Control, Engine, Fork
+from gpu_engine.errors import Unbounded
+from gpu_engine.generators import generate
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.trials import Changes
+from gpu_engine.types import INFINITE
+from tests.oracle import maximum_flow
+from tests.random_networks import random_edges, random_terminals, random_update
+
+
+def solved_fork(engine: Engine, terminals: Terminals) -> Fork:
+    state = engine.open(terminals)
+    engine.solve(state)
+    assert engine.certificate(state).valid
+    return engine.fork(state)
+
+
+@pytest.mark.parametrize("first", range(0, 400, 100))
+def test_trials_agree_with_ortools(first: int) -> None:
+    n_finite = n_done = 0
+    for seed in range(first, first + 100):
+        rng = np.random.default_rng(seed)
+        edges = random_edges(rng)
+        terminals = random_terminals(rng, edges.n_vertices)
+        network = Network(edges)
+        base = network.capacity.copy()
+        try:
+            fork = solved_fork(CpuEngine(network), terminals)
+        except Unbounded:
+            continue
+        trials = fork.trials(2)
+        several = [random_update(rng, base) for _ in range(12)] if edges.n_edges else []
+        nothing = np.empty(0, np.int64)
+        several = [*several, (nothing, nothing)]
+        first_time, second_time = (one.run(Changes.of(several), Control()) for one in (trials[0], trials[0]))
+        assert (first_time.value == second_time.value).all()
+        assert (first_time.done == second_time.done).all()
+        assert first_time.done[-1]
+        assert not first_time.warm[-1]
+        for (rows, capacity), value, done in zip(several, first_time.value, first_time.done, strict=True):
+            if (base[rows] == INFINITE).any() or (capacity == INFINITE).any():
+                assert not done, seed
+                continue
+            n_finite += 1
+            n_done += bool(done)
+            under = base.copy()
+            under[rows] = capacity
+            assert not done or value == maximum_flow(edges, under, terminals), seed
+        assert (fork.engine.network.capacity == base).all()
+    assert n_done > 0.9 * n_finite > 100
+
+
+def test_every_closure_of_a_larger_network_is_done_and_right() -> None:
+    edges = generate("genrmf-wide", seed=1, a=6)
+    terminals, network = Terminals.of([edges.source], [edges.sink]), Network(edges)
+    (trials,) = solved_fork(CpuEngine(network), terminals).trials(1)
+    rows = np.arange(network.n_edges)
+    tried = trials.run(Changes.closing(np.arange(network.n_edges + 1), rows), Control())
+    assert tried.done.all()
+    for row in rows[::7].tolist():
+        under = network.capacity.copy()
+        under[row] = 0
+        assert tried.value[row] == maximum_flow(edges, under, terminals)
+
+
+def test_what_a_cancel_leaves_is_not_done_and_what_comes_next_is_right() -> None:
+    edges = generate("genrmf-wide", seed=1, a=4)
+    terminals, network = Terminals.of([edges.source], [edges.sink]), Network(edges)
+    (trials,) = solved_fork(CpuEngine(network), terminals).trials(1)
+    changes = Changes.closing(np.arange(network.n_edges + 1), np.arange(network.n_edges))
+    cancelled = Control()
+    cancelled.cancel()
+    assert not trials.run(changes, cancelled).done.any()
+    assert trials.run(changes, Control()).done.all()
+
+
+def test_overlays_and_trials_do_not_see_each_other() -> None:
+    edges = generate("genrmf-wide", seed=1, a=4)
+    terminals, network = Terminals.of([edges.source], [edges.sink]), Network(edges)
+    fork = solved_fork(CpuEngine(network), terminals)
+    rows, closed = np.arange(9), np.zeros(9, np.int64)
+    (trials,) = fork.trials(1)
+    changes = Changes.of([(rows, closed), (rows[:0], closed[:0])])
+    alone = trials.run(changes, Control())
+    under = fork.engine.solve(fork.overlay(rows, closed)).value
+    beside = trials.run(changes, Control())
+    assert alone.value.tolist() == beside.value.tolist()
+    assert beside.value[0] == under
+    fork.drop()
+    assert fork.engine.solve(fork.overlay(rows[:0], closed[:0])).value == alone.value[1]
+
+
+def test_a_state_that_is_not_solved_has_no_trials() -> None:
+    edges = generate("genrmf-wide", seed=1, a=4)
+    engine = CpuEngine(Network(edges))
+    state = engine.open(Terminals.of([edges.source], [edges.sink]))
+    assert not engine.fork(state).trials(2)
+
+
+def test_what_cannot_be_proven_is_not_done() -> None:
+    edges = generate("genrmf-wide", seed=1, a=4)
+    terminals, network = Terminals.of([edges.source], [edges.sink]), Network(edges)
+    (trials,) = solved_fork(CpuEngine(network), terminals).trials(1)
+    assert isinstance(trials, CpuTrials)
+    row, vertex = 40, int(network.edge_head(np.array([40]))[0])
+    for excess in (trials._base[2], trials._work[2], trials._seen[0]):
+        excess[vertex] += 1  # a unit that came from nowhere
+    closing = Changes.closing(np.array([0, 1]), np.array([row]))
+    assert not trials.run(closing, Control()).done.any()

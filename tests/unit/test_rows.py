@@ -1,0 +1,138 @@
+"""Answers of many rows: their order, their end, and what one thread does while another fails."""
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gpu_engine.engine import Control
+from gpu_engine.errors import Cancelled, InvalidTerminals
+from service.errors import ServiceError
+from service.protocol import Command, Envelope, Kind
+from service.store.jobs.record import Result
+from service.worker.running import rows
+from service.worker.running.rows import Maker, RowRunner, Sheet, refused
+from service.worker.running.task import Task
+from tests.serving import eventually
+
+PATIENCE_S = 30
+
+
+class Kept:
+    """Keeps results in memory."""
+
+    def keep(self, pieces: Iterator[bytes], envelope: Envelope) -> Result:
+        return Result(b"".join(pieces), envelope=envelope)
+
+
+def task() -> Task:
+    return Task(b"1-0", Command(id="j", kind=Kind.WHAT_IF, graph="g", reply_to="", created_at=0.0), redelivered=False)
+
+
+def counted(block: range, control: Control) -> Iterator[bytes]:
+    for row in block:
+        if control.cancelled:
+            raise Cancelled("cancelled")
+        yield b'{"row":'
+        yield b"%d}\n" % row
+
+
+def run(makers: list[Maker], count: int, of: Task | None = None, **more: Any) -> bytes:
+    sheet = Sheet({"graph": "g"}, count, more.pop("lines", False), 7, "abc", **more)
+    return RowRunner(Kept()).run(of or task(), sheet, makers).text  # type: ignore[arg-type] # a store in memory
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("count", [0, 1, 4, 5, 103])
+def test_rows_come_in_order_however_many_make_them(threads: int, count: int) -> None:
+    one = task()
+    told = json.loads(run([counted] * threads, count, one, block_rows=4, tail=lambda: {"solved": count}))
+    assert told == {"graph": "g", "answers": [{"row": row} for row in range(count)], "solved": count}
+    assert one.progress()["done"] == one.progress()["of"] == count
+    lines = run([counted] * threads, count, block_rows=4, lines=True).splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"graph": "g"},
+        *({"row": row} for row in range(count)),
+        {"done": True, "rows": count},
+    ]
+
+
+def test_makers_work_side_by_side_and_each_alone() -> None:
+    meeting, busy = threading.Barrier(2, timeout=PATIENCE_S), [0, 0]
+
+    def maker(which: int) -> Maker:
+        def rows(block: range, control: Control) -> Iterator[bytes]:
+            assert not busy[which]
+            busy[which] = 1
+            if block.start < 2:
+                meeting.wait()
+            yield from counted(block, control)
+            busy[which] = 0
+
+        return rows
+
+    told = json.loads(run([maker(0), maker(1)], 50, block_rows=1))
+    assert [answer["row"] for answer in told["answers"]] == list(range(50))
+
+
+def test_a_cancel_reaches_every_maker() -> None:
+    one, waiting = task(), threading.Barrier(3, timeout=PATIENCE_S)
+
+    def waits(block: range, control: Control) -> Iterator[bytes]:
+        if not control.cancelled:  # a block that came to its turn in between
+            waiting.wait()
+        eventually(lambda: control.cancelled)
+        raise Cancelled("cancelled")
+        yield b""
+
+    def cancel() -> None:
+        waiting.wait()
+        one.control.cancel()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    with pytest.raises(Cancelled):
+        run([waits, waits], 10, one, block_rows=1)
+    thread.join()
+
+
+def test_what_one_maker_raises_ends_all() -> None:
+    ended = threading.Event()
+
+    def fails(block: range, control: Control) -> Iterator[bytes]:
+        if block.start == 1:
+            raise KeyError("broken")
+        if block.start == 0:
+            yield b"{}\n"
+            return
+        while not control.cancelled:
+            threading.Event().wait(0.001)
+        ended.set()
+        yield b"{}\n"
+
+    with pytest.raises(KeyError):
+        run([fails, fails], 9, block_rows=1)
+    assert ended.is_set()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_answer_that_grows_too_long_is_refused(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "MOST_BYTES", 100)
+    with pytest.raises(ServiceError) as refusal:
+        run([counted] * threads, 50, block_rows=1)
+    assert refusal.value.code == "too_large"
+
+
+def test_room_is_looked_after_between_blocks() -> None:
+    seen: list[int] = []
+    run([counted], 10, block_rows=4, between=lambda: seen.append(1))
+    run([counted] * 2, 10, block_rows=4, between=lambda: seen.append(2))
+    assert seen == [1] * 3 + [2] * 3
+
+
+def test_a_refusal_says_what_and_where_and_nothing_of_faults() -> None:
+    told = refused(InvalidTerminals("no such vertex", field="/sources"))
+    assert (told["code"], told["status"], told["field"]) == ("invalid_body", 422, "/sources")
+    assert refused(MemoryError())["code"] == "out_of_memory"
