@@ -6,8 +6,9 @@ One per API process. Replies come by one task (`service.queue.replies`), and job
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import redis
@@ -26,7 +27,7 @@ from service.store.jobs.listing import JobList, JobPage, Mark, Sees
 from service.store.jobs.reading import Jobs
 from service.store.jobs.record import JobInfo
 from service.store.keys import Keys
-from service.store.written import wait_written_async
+from service.store.written import AsyncWritten, Restarted
 
 JOBS_KEPT: Final = 20_000
 TRIM_EVERY: Final = 64
@@ -51,6 +52,7 @@ class Dispatcher:
         self.feed = FeedReader(self.client, self._listeners, self.keys)
         self.replies = Replies(self.client, self._listeners, self.keys, self.id, self._jobs)
         self._submission = Submission(self.client, self.keys, Placement(self.keys, self.watch, settings.queue_limit))
+        self._written = AsyncWritten(self.client, self.keys)
         self._submitted = 0
 
     async def start(self) -> None:
@@ -149,12 +151,24 @@ class Dispatcher:
         except AWAY as error:
             raise away(error) from error
 
-    async def until_written(self) -> None:
-        """Return once all that Redis has taken is with its kernel: a job that was accepted outlives its process."""
+    async def until_written(self, is_there: Callable[[], Awaitable[bool]]) -> None:
+        """Return once what was accepted is with the kernel of Redis, and so outlives its process.
+
+        `is_there` looks whether Redis has it. Raises worker_unavailable if Redis was started again without it.
+        """
         try:
-            await wait_written_async(self.client, self.keys)
+            while True:
+                run = await self._written.run()
+                if not await is_there():
+                    raise Restarted("Redis was started again, and has lost what was sent; send it again")
+                with suppress(Restarted):  # look again
+                    return await self._written.wait(run)
         except AWAY as error:
             raise away(error) from error
+
+    async def until_job_written(self, job_id: str) -> None:
+        """`until_written` for a job that was accepted."""
+        await self.until_written(partial(self._jobs.exists, job_id))
 
     async def cancel(self, job_id: str) -> JobInfo | None:
         """Decide that a job is not to be done, unless it has committed or ended; the job as it is now.

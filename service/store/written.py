@@ -1,7 +1,9 @@
 """What stands between a commit and its answer: Redis has handed the commit to the kernel, in a file that keeps it.
 
 Under ``appendfsync everysec`` Redis holds back writes, already acknowledged, while an earlier fsync is running; a
-kill -9 in that moment would lose them. An empty buffer means that the kernel has them.
+kill -9 in that moment loses them. An empty buffer means that the kernel has them, if it is the buffer of the process
+that acknowledged them: one that was started since has an empty buffer as well, and may have come back without them. So
+whoever commits asks beforehand which run of the server there is, and the answer must come from that one.
 
 A file that was begun by a rewrite is not opened for appending (Redis from 7 on, Valkey). When its disk is full, Redis
 takes back what it wrote of a command, goes on behind that when there is room, and from then on takes the file to be
@@ -14,7 +16,7 @@ import asyncio
 import time
 from collections.abc import Generator
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import redis
 import redis.asyncio
@@ -35,57 +37,94 @@ class File(Enum):
 PAUSE_S: Final = 0.0005
 REWRITE_PAUSE_S: Final = 0.01
 KNOWN_TTL_S: Final = 24 * 3600
+TIMEOUT_S: Final = 10.0
 
 Question: TypeAlias = tuple[Any, ...]
 """Name of a client's method and its arguments; or "sleep" and seconds; or "refusals" and a key, see `_refusals`."""
 
-Questions: TypeAlias = Generator[Question, Any, None]
+Questions: TypeAlias = Generator[Question, Any, Any]
 
 log = structlog.get_logger(__name__)
 
 
-def wait_written(client: redis.Redis, keys: Keys, timeout_s: float = 10.0) -> None:
-    """Return once all that was acknowledged on this connection has left the server process.
+class Restarted(redis.ConnectionError):
+    """Redis was started since the commit began: what it acknowledged before may be gone, and must be looked for."""
 
-    Servers without append-only file, or that hide INFO, are taken as they are. Raises TimeoutError. Cost: one round
-    trip, two if the file was rewritten since the server started.
+
+class Written:
+    """Waits until commits have left the server process, for a blocking client. Safe from any thread.
+
+    Servers without append-only file, or that hide INFO, are taken as they are.
     """
-    questions = _questions(keys, timeout_s)
-    question = _next(questions, None)
-    while question is not None:
-        name, *arguments = question
-        answer: Any = None
-        try:
-            if name == "sleep":
-                time.sleep(*arguments)
-            elif name == "refusals":
-                with client.pipeline(transaction=False) as pipe:
-                    answer = _refusals(pipe, *arguments).execute()
-            else:
-                answer = getattr(client, name)(*arguments)
-        except redis.ResponseError as error:
-            answer = error
-        question = _next(questions, answer)
+
+    def __init__(self, client: redis.Redis, keys: Keys, timeout_s: float = TIMEOUT_S) -> None:
+        self._client: Any = client
+        self._server = _Server(keys, timeout_s)
+
+    def run(self) -> str:
+        """Which run of the server there is, to be asked before a commit. Cost: one round trip, the first time.
+
+        The answer may be that of a run that is over; then `wait` raises, and the commit is looked for again.
+        """
+        return self._server.run or str(self._carry(self._server.ask_run()))
+
+    def wait(self, run: str) -> None:
+        """Return once all that this run of the server has acknowledged has left its process.
+
+        Raises Restarted if another run answers, and TimeoutError. Cost: one round trip, two if the file was rewritten
+        since the server started.
+        """
+        self._carry(self._server.wait(run))
+
+    def _carry(self, questions: Questions) -> Any:
+        question = _next(questions, None)
+        while not isinstance(question, _End):
+            name, *arguments = question
+            answer: Any = None
+            try:
+                if name == "sleep":
+                    time.sleep(*arguments)
+                elif name == "refusals":
+                    with self._client.pipeline(transaction=False) as pipe:
+                        answer = _refusals(pipe, *arguments).execute()
+                else:
+                    answer = getattr(self._client, name)(*arguments)
+            except redis.ResponseError as error:
+                answer = error
+            question = _next(questions, answer)
+        return question.value
 
 
-async def wait_written_async(client: redis.asyncio.Redis, keys: Keys, timeout_s: float = 10.0) -> None:
-    """`wait_written` in an event loop."""
-    questions = _questions(keys, timeout_s)
-    question = _next(questions, None)
-    while question is not None:
-        name, *arguments = question
-        answer: Any = None
-        try:
-            if name == "sleep":
-                await asyncio.sleep(*arguments)
-            elif name == "refusals":
-                async with client.pipeline(transaction=False) as pipe:
-                    answer = await _refusals(pipe, *arguments).execute()
-            else:
-                answer = await getattr(client, name)(*arguments)
-        except redis.ResponseError as error:
-            answer = error
-        question = _next(questions, answer)
+class AsyncWritten:
+    """`Written` in an event loop."""
+
+    def __init__(self, client: redis.asyncio.Redis, keys: Keys, timeout_s: float = TIMEOUT_S) -> None:
+        self._client: Any = client
+        self._server = _Server(keys, timeout_s)
+
+    async def run(self) -> str:
+        return self._server.run or str(await self._carry(self._server.ask_run()))
+
+    async def wait(self, run: str) -> None:
+        await self._carry(self._server.wait(run))
+
+    async def _carry(self, questions: Questions) -> Any:
+        question = _next(questions, None)
+        while not isinstance(question, _End):
+            name, *arguments = question
+            answer: Any = None
+            try:
+                if name == "sleep":
+                    await asyncio.sleep(*arguments)
+                elif name == "refusals":
+                    async with self._client.pipeline(transaction=False) as pipe:
+                        answer = await _refusals(pipe, *arguments).execute()
+                else:
+                    answer = await getattr(self._client, name)(*arguments)
+            except redis.ResponseError as error:
+                answer = error
+            question = _next(questions, answer)
+        return question.value
 
 
 def _refusals(pipe: Any, key: str) -> Any:
@@ -93,34 +132,66 @@ def _refusals(pipe: Any, key: str) -> Any:
     return pipe.info("errorstats", "server").get(key)
 
 
-def _next(questions: Questions, answer: Any) -> Question | None:
-    """The next question after this answer, which may be an error; None: there is none."""
+class _End(NamedTuple):
+    """There are no more questions; what they have come to."""
+
+    value: Any
+
+
+def _next(questions: Questions, answer: Any) -> Question | _End:
+    """The next question after this answer, which may be an error."""
     try:
         return questions.throw(answer) if isinstance(answer, redis.ResponseError) else questions.send(answer)
-    except StopIteration:
-        return None
+    except StopIteration as end:
+        return _End(end.value)
 
 
-def _questions(keys: Keys, timeout_s: float) -> Questions:
+class _Server:
     """What is asked of Redis one after the other, whoever carries it there and back."""
-    deadline, has_failed = time.monotonic() + timeout_s, False
-    while time.monotonic() < deadline:
+
+    def __init__(self, keys: Keys, timeout_s: float) -> None:
+        self._keys = keys
+        self._timeout_s = timeout_s
+        self.run: str | None = None
+        """The run of the server that answered last; "-" for one that hides INFO."""
+
+    def ask_run(self) -> Questions:
+        info = yield from self._info()
+        return self._heard(info)
+
+    def wait(self, run: str) -> Questions:
+        deadline, has_failed = time.monotonic() + self._timeout_s, False
+        while time.monotonic() < deadline:
+            info = yield from self._info()
+            if self._heard(info) != run:
+                raise Restarted("Redis was started again, and may have come back without what it acknowledged before")
+            if info is None:
+                return
+            has_failed |= info.get("aof_last_write_status", "ok") != "ok"
+            if info.get("aof_buffer_length"):
+                yield "sleep", PAUSE_S
+                continue
+            if not info.get("aof_rewrites"):
+                return  # the file was opened when the server started, for appending
+            file = yield from _look_at_file(self._keys, info, has_failed)
+            if file is File.SOUND:
+                return
+            has_failed &= file is not File.BEGUN
+            yield "sleep", REWRITE_PAUSE_S
+        raise redis.TimeoutError(f"Redis has not written its append-only file for {self._timeout_s} s")
+
+    def _info(self) -> Questions:
+        """What the server says of itself; None if it does not."""
         try:
-            info = yield "info", "persistence"
+            return (yield "info", "persistence", "server")
         except redis.exceptions.NoPermissionError:
-            return
-        has_failed |= info.get("aof_last_write_status", "ok") != "ok"
-        if info.get("aof_buffer_length"):
-            yield "sleep", PAUSE_S
-            continue
-        if not info.get("aof_rewrites"):
-            return  # the file was opened when the server started, for appending
-        file = yield from _look_at_file(keys, info, has_failed)
-        if file is File.SOUND:
-            return
-        has_failed &= file is not File.BEGUN
-        yield "sleep", REWRITE_PAUSE_S
-    raise redis.TimeoutError(f"Redis has not written its append-only file for {timeout_s} s")
+            return None
+        except redis.ResponseError:
+            return (yield ("info",))  # Redis before 7 names one section at a time
+
+    def _heard(self, info: dict[str, Any] | None) -> str:
+        self.run = "-" if info is None else str(info.get("run_id", "-"))
+        return self.run
 
 
 def _look_at_file(keys: Keys, persistence: dict[str, Any], has_failed: bool) -> Generator[Question, Any, File]:

@@ -7,7 +7,6 @@ and one that has it is not run again; all others change nothing that counts.
 import os
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 
 import redis
 import structlog
@@ -24,7 +23,7 @@ from service.store.keys import Keys
 from service.store.log import Fenced, Log
 from service.store.ownership import Ownership
 from service.store.snapshots import Snapshots
-from service.store.written import wait_written
+from service.store.written import Written
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.counters import Counters
@@ -93,7 +92,7 @@ class Graphs:
             self._counters,
             defer,
             settings.max_watches,
-            partial(wait_written, client, keys),
+            Written(client, keys),
         )
         loader = Loader(client, keys, settings, self._copies, feeds, self._watcher)
         past = Past(

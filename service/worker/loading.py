@@ -20,7 +20,7 @@ from service.store.jobs.record import Result
 from service.store.keys import Keys, generation_of
 from service.store.log import Fenced
 from service.store.rounded import RoundedInfo
-from service.store.written import wait_written
+from service.store.written import Written
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.graph import Graph, least_footprint
@@ -43,8 +43,7 @@ class Loader:
         feeds: Feeds,
         watcher: Watcher,
     ) -> None:
-        self._redis = client
-        self._keys = keys
+        self._written = Written(client, keys)
         self._settings = settings
         self._copies = copies
         self._residents = copies.residents
@@ -54,7 +53,7 @@ class Loader:
 
     def load(self, task: Task) -> Result:
         """Build the network, then put it under its name."""
-        command, args = task.command, LoadArgs.model_validate(task.command.args)
+        command, args, run = task.command, LoadArgs.model_validate(task.command.args), self._written.run()
         found = self._copies.find(command.graph)
         if found.graph_id == command.id:
             raise Fenced("the load is committed")  # since the command was looked at: its job has the answer
@@ -67,7 +66,7 @@ class Loader:
         loaded = self._create(graph, command, args, edges)
         self._residents.keep(graph)
         self._watcher.try_to_catch_up(graph)
-        wait_written(self._redis, self._keys)
+        self._written.wait(run)
         return loaded
 
     def _create(self, graph: Graph, command: Command, args: LoadArgs, edges: EdgeList) -> Result:
@@ -110,11 +109,11 @@ class Loader:
 
     def delete(self, task: Task) -> Result:
         """Forget the graph, its log and its snapshots."""
-        command, args = task.command, DeleteArgs.model_validate(task.command.args)
+        command, args, run = task.command, DeleteArgs.model_validate(task.command.args), self._written.run()
         self._copies.find(command.graph)
         also = partial(self._feeds.deleted, name=command.graph)
         if not self._copies.registry.remove(command.graph, command.id, self._copies.worker, args.if_match, also):
             raise ServiceError("unknown_graph", f"there is no graph {command.graph!r}")
         self._residents.drop(command.graph)
-        wait_written(self._redis, self._keys)
+        self._written.wait(run)
         return Result(b"{}")

@@ -25,7 +25,7 @@ from service.store.jobs.record import Result
 from service.store.keys import Keys
 from service.store.log import Applied, DeletedInfo, Entry, Fenced, Log
 from service.store.rounded import RoundedInfo
-from service.store.written import wait_written
+from service.store.written import Written
 from service.worker import answers
 from service.worker.copies import Copies
 from service.worker.counters import Counters
@@ -90,8 +90,7 @@ class Patcher:
         feeds: Feeds,
         watcher: Watcher,
     ) -> None:
-        self._redis = client
-        self._keys = keys
+        self._written = Written(client, keys)
         self._copies = copies
         self._residents = copies.residents
         self._solver = solver
@@ -126,7 +125,7 @@ class Patcher:
         return self._update(task, args, lambda graph: Changes(*structure_change(graph, args, self._limits)))
 
     def _update(self, task: Task, args: UpdateArgs, change_of: ChangesOf) -> Result:
-        began, command = time.perf_counter(), task.command
+        began, command, run = time.perf_counter(), task.command, self._written.run()
         for tries_left in reversed(range(MAX_TRIES)):
             graph = self._copies.ensure(command.graph)
             try:
@@ -152,7 +151,7 @@ class Patcher:
         timings_ms["solve"] = 1e3 * (time.perf_counter() - solving_since)
         self._watcher.try_to_catch_up(graph)
         timings_ms["total"] = 1e3 * (time.perf_counter() - began)
-        wait_written(self._redis, self._keys)
+        self._written.wait(run)
         flows = {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
         answer = {"version": version, "generation": generation} | applied.counts | flows
         return written(self._results, answer, Envelope(version=version, generation=generation), None, args.encoding)

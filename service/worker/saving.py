@@ -15,7 +15,7 @@ from service.store.blobs import BrokenBlob
 from service.store.keys import Keys
 from service.store.log import Fenced
 from service.store.snapshots import Capacities, SnapshotInfo, Snapshots
-from service.store.written import wait_written
+from service.store.written import Written
 from service.worker.counters import Counters
 from service.worker.graph import Graph
 from service.worker.memory import Residents
@@ -42,8 +42,7 @@ class Saver:
         counters: Counters,
         defer: Defer,
     ) -> None:
-        self._redis = client
-        self._keys = keys
+        self._written = Written(client, keys)
         self._settings = settings
         self._residents = residents
         self._counters = counters
@@ -85,8 +84,10 @@ class Saver:
 
     def save(self, graph: Graph) -> SnapshotInfo:
         """Write a snapshot of the present version, unless there is one."""
+        run = self._written.run()
         listed = self._snapshots.listed(graph.graph_id)
         if listed and listed[0].version == graph.version:
+            self._written.wait(run)  # it may have been listed just now, before Redis was away
             return listed[0]
         own = graph.network.capacity.copy()
         closed = graph.table.closed.nonzero()[0]
@@ -101,6 +102,6 @@ class Saver:
         )
         info = self._snapshots.write(graph.name, graph.graph_id, graph.epoch, capacities)
         graph.unsaved, graph.saved_at = 0, time.monotonic()
-        wait_written(self._redis, self._keys)
+        self._written.wait(run)
         self._counters.count("snapshots_written")
         return info

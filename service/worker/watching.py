@@ -6,7 +6,7 @@ never stands in the way of an update: a flow without a bound, or one that there 
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import redis
@@ -21,6 +21,7 @@ from service.store.feed.record import CutSeen, Event, Seen, version_tag
 from service.store.feed.writing import Feed, Feeds
 from service.store.jobs.record import Result
 from service.store.log import Fenced
+from service.store.written import Written
 from service.worker import answers, json_writer
 from service.worker.copies import Copies
 from service.worker.counters import Counters
@@ -45,7 +46,7 @@ class Watcher:
         counters: Counters,
         defer: Defer,
         max_watches: int,
-        wait_written: Callable[[], None],
+        written: Written,
     ) -> None:
         self._feeds = feeds
         self._copies = copies
@@ -53,14 +54,14 @@ class Watcher:
         self._counters = counters
         self._defer = defer
         self._max_watches = max_watches
-        self._wait_written = wait_written
+        self._written = written
         self._lock = threading.Lock()
         self._running: set[Control] = set()
         self._stopped = False
 
     def put(self, task: Task) -> Result:
         """Begin to watch, or watch something else under the same name."""
-        args = WatchArgs.model_validate(task.command.args)
+        args, run = WatchArgs.model_validate(task.command.args), self._written.run()
         graph = self._copies.ensure(task.command.graph)
         feed = self.catch_up(graph)
         if args.watch not in feed.watches and len(feed.watches) >= self._max_watches:
@@ -79,12 +80,12 @@ class Watcher:
             feed.at = version_tag(graph.graph_id, graph.version)
         finally:
             self._pin(graph, feed)
-        self._wait_written()
+        self._written.wait(run)
         return Result(answer.encode(), envelope=envelope)
 
     def drop(self, task: Task) -> Result:
         """End a watch."""
-        args = UnwatchArgs.model_validate(task.command.args)
+        args, run = UnwatchArgs.model_validate(task.command.args), self._written.run()
         graph = self._copies.ensure(task.command.graph)
         feed = self.catch_up(graph)
         if args.watch not in feed.watches:
@@ -94,7 +95,7 @@ class Watcher:
         feed.watches.pop(args.watch)
         feed.seen.pop(args.watch, None)
         self._pin(graph, feed)
-        self._wait_written()
+        self._written.wait(run)
         return Result(b"{}")
 
     def catch_up(self, graph: Graph) -> Feed:

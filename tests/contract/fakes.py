@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -179,7 +179,10 @@ class FakeDispatcher:
         more = len(left) > limit
         return JobPage(left[:limit], Mark(0.0, left[limit - 1].id) if more else None)
 
-    async def until_written(self) -> None:
+    async def until_written(self, is_there: Callable[[], Awaitable[bool]]) -> None:
+        pass
+
+    async def until_job_written(self, job_id: str) -> None:
         pass
 
     async def cancel(self, job_id: str) -> JobInfo | None:

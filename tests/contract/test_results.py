@@ -202,8 +202,8 @@ def metric(service: Service, name: str) -> float:
 def test_a_job_is_not_accepted_before_redis_has_written_it(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a kill of Redis in that moment would lose it, and its address would lead nowhere."""
 
-    async def not_written() -> None:
+    async def not_written(job_id: str) -> None:
         raise ServiceError("worker_unavailable", "Redis has not written", retry_after_s=1)
 
-    monkeypatch.setattr(api.fakes.dispatcher, "until_written", not_written)
+    monkeypatch.setattr(api.fakes.dispatcher, "until_job_written", not_written)
     check_problem(api.http.post("/v1/graphs/city/max-flow", headers={"Prefer": "respond-async"}), "worker_unavailable")

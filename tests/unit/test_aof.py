@@ -16,7 +16,7 @@ from service.host import redis_server
 from service.host import torn_log as aof
 from service.settings import Settings
 from service.store.keys import Keys
-from service.store.written import wait_written, wait_written_async
+from service.store.written import AsyncWritten, Written
 from tests.serving import eventually
 
 SET = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$%d\r\n%s\r\n"
@@ -178,12 +178,14 @@ def test_a_disk_that_is_full_again_loses_nothing_that_was_acknowledged(
 
         def written() -> None:
             if not is_async:
-                wait_written(client, keys)
+                waits = Written(client, keys)
+                waits.wait(waits.run())
                 return
 
             async def wait() -> None:
                 async with redis.asyncio.Redis.from_url(settings.redis_location) as client:
-                    await wait_written_async(client, keys)
+                    waits = AsyncWritten(client, keys)
+                    await waits.wait(await waits.run())
 
             asyncio.run(wait())
 

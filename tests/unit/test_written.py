@@ -1,6 +1,7 @@
 """Nothing is acknowledged before Redis has handed it to the kernel."""
 
 import asyncio
+import json
 import threading
 import time
 from typing import Any
@@ -9,11 +10,12 @@ import pytest
 import redis
 
 from gpu_engine.formats import pack
+from service.errors import ServiceError
 from service.protocol import Command, EmptyArgs, Kind, LoadArgs, Operation, PatchArgs, Problem
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
-from service.store.written import wait_written, wait_written_async
+from service.store.written import AsyncWritten, Restarted, Written
 from service.worker.running.endings import Endings
 from service.worker.running.task import Task
 from tests.graphs import diamond
@@ -31,15 +33,15 @@ class Busy:
         self.left = left
         self.asked = 0
 
-    def info(self, section: str) -> dict[str, Any]:
-        assert section == "persistence"
+    def info(self, *sections: str) -> dict[str, Any]:
+        assert sections == ("persistence", "server")
         self.asked += 1
-        return {"aof_buffer_length": 4096 if self.asked <= self.left else 0}
+        return {"aof_buffer_length": 4096 if self.asked <= self.left else 0, "run_id": "1"}
 
 
 def test_it_waits_until_the_buffer_is_written() -> None:
     server: Any = Busy(3)
-    wait_written(server, KEYS)
+    Written(server, KEYS).wait("1")
     assert server.asked == 4
 
 
@@ -47,15 +49,15 @@ def test_an_event_loop_waits_as_well() -> None:
     server = Busy(3)
 
     class AsyncBusy:
-        async def info(self, section: str) -> dict[str, Any]:
-            return server.info(section)
+        async def info(self, *sections: str) -> dict[str, Any]:
+            return server.info(*sections)
 
     client: Any = AsyncBusy()
-    asyncio.run(wait_written_async(client, KEYS))
+    asyncio.run(AsyncWritten(client, KEYS).wait("1"))
     assert server.asked == 4
     server.left = float("inf")
     with pytest.raises(redis.TimeoutError, match="append-only file"):
-        asyncio.run(wait_written_async(client, KEYS, timeout_s=0.01))
+        asyncio.run(AsyncWritten(client, KEYS, timeout_s=0.01).wait("1"))
 
 
 @pytest.mark.parametrize("what", ["a job", "a cancel"])
@@ -63,14 +65,14 @@ def test_what_was_accepted_is_written_first(caller: Caller, monkeypatch: pytest.
     """Found by seed 3267 of the fault bench: a job that was answered with 202 was gone with Redis' buffer."""
     written = threading.Event()
 
-    async def info(section: str) -> dict[str, Any]:
-        return {"aof_buffer_length": int(section == "persistence" and not written.is_set())}
+    async def info(*sections: str) -> dict[str, Any]:
+        return {"aof_buffer_length": int("persistence" in sections and not written.is_set()), "run_id": "1"}
 
     caller.run(caller.dispatcher.client.hset(caller.dispatcher.keys.owners, "g", "w0"))
     caller.run(caller.dispatcher.client.set(caller.dispatcher.keys.lease("w0"), "x"))
     job_id = caller.submit(Kind.PATCH, "g", ADD_1)
     monkeypatch.setattr(caller.dispatcher.client, "info", info)
-    ask = caller.dispatcher.until_written() if what == "a job" else caller.dispatcher.cancel(job_id)
+    ask = caller.dispatcher.until_job_written(job_id) if what == "a job" else caller.dispatcher.cancel(job_id)
 
     async def both() -> list[bool]:
         asked = asyncio.ensure_future(ask)
@@ -85,19 +87,114 @@ def test_what_was_accepted_is_written_first(caller: Caller, monkeypatch: pytest.
 def test_it_does_not_wait_for_ever() -> None:
     server: Any = Busy(float("inf"))
     with pytest.raises(redis.TimeoutError, match="append-only file"):
-        wait_written(server, KEYS, timeout_s=0.01)
+        Written(server, KEYS, timeout_s=0.01).wait("1")
 
 
 def test_servers_that_do_not_tell_are_taken_as_they_are(settings: Settings) -> None:
     class Silent:
-        def info(self, section: str) -> dict[str, Any]:
+        def info(self, *sections: str) -> dict[str, Any]:
             raise redis.exceptions.NoPermissionError
 
     server: Any = Silent()
-    wait_written(server, KEYS)
+    silent = Written(server, KEYS)
+    silent.wait(silent.run())
     client = connect(settings)
-    wait_written(client, KEYS)
+    written = Written(client, KEYS)
+    written.wait(written.run())
     client.close()
+
+
+def test_a_server_that_names_one_section_at_a_time_is_asked_for_all() -> None:
+    class Old:
+        def info(self, *sections: str) -> dict[str, Any]:
+            if sections:
+                raise redis.ResponseError("syntax error")
+            return {"run_id": "1"}
+
+    server: Any = Old()
+    written = Written(server, KEYS)
+    assert written.run() == "1"
+    written.wait("1")
+
+
+def test_the_empty_buffer_of_a_server_that_was_started_since_says_nothing() -> None:
+    """Found by a history on a busy disk: a job was answered with 202, whose record was gone with the server before."""
+    server: Any = Busy(0)
+    written = Written(server, KEYS)
+    with pytest.raises(Restarted, match="started again"):
+        written.wait("0")
+    assert written.run() == "1"
+    written.wait("1")
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_job_is_looked_for_in_a_server_that_was_started_since(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch, is_lost: bool
+) -> None:
+    """It is said to be accepted if the server came back with it, and not if that has lost it."""
+    client, keys = caller.dispatcher.client, caller.dispatcher.keys
+    caller.run(client.hset(keys.owners, "g", "w0"))
+    caller.run(client.set(keys.lease("w0"), "x"))
+    job_id = caller.submit(Kind.PATCH, "g", ADD_1)
+    runs: list[str] = ["first"]
+
+    async def info(*sections: str) -> dict[str, Any]:
+        if len(runs) == 2 and is_lost:
+            await client.unlink(keys.job(job_id))
+        runs.append("then")
+        return {"run_id": runs[-2]}
+
+    monkeypatch.setattr(client, "info", info)
+    if is_lost:
+        with pytest.raises(ServiceError) as caught:
+            caller.run(caller.dispatcher.until_job_written(job_id))
+        assert caught.value.code == "worker_unavailable"
+    else:
+        caller.run(caller.dispatcher.until_job_written(job_id))
+    assert len(runs) == (3 if is_lost else 4)
+
+
+def test_a_cancel_is_repeated_in_a_server_that_was_started_since(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server came back with the job, and without the cancel."""
+    client, keys = caller.dispatcher.client, caller.dispatcher.keys
+    caller.run(client.hset(keys.owners, "g", "w0"))
+    caller.run(client.set(keys.lease("w0"), "x"))
+    job_id = caller.submit(Kind.PATCH, "g", ADD_1)
+    runs = iter(["first", "then"])
+
+    async def info(*sections: str) -> dict[str, Any]:
+        run = next(runs, "then")
+        if run == "then":
+            monkeypatch.undo()
+            await client.unlink(keys.outcome(job_id))
+        return {"run_id": run}
+
+    monkeypatch.setattr(client, "info", info)
+    job = caller.run(caller.dispatcher.cancel(job_id))
+    assert job is not None
+    assert job.cancelling
+    assert caller.run(client.exists(keys.outcome(job_id))) == 1
+
+
+def test_an_update_whose_server_was_started_again_is_looked_for(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis is another one when the commit is waited for: the commit is there, and is answered once."""
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    ask, runs = worker._redis.info, iter(["one", "two"])
+
+    def info(*sections: str) -> dict[str, Any]:
+        return dict(ask(*sections)) | {"run_id": next(runs, "two")}
+
+    monkeypatch.setattr(worker._redis, "info", info)
+    reply = caller.run(caller.dispatcher.wait(caller.submit(Kind.PATCH, "g", ADD_1), PATIENCE_S))
+    assert reply is not None
+    assert json.loads(reply.result_json or "")["version"] == 2
+    assert next(runs, None) is None
 
 
 def test_every_commit_waits_for_it(caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,11 +206,11 @@ def test_every_commit_waits_for_it(caller: Caller, start_worker: StartWorker, mo
 
     ask = worker._redis.info
 
-    def info(section: str) -> dict[str, Any]:
-        if section != "persistence":
-            return dict(ask(section))
+    def info(*sections: str) -> dict[str, Any]:
+        if "persistence" not in sections:
+            return dict(ask(*sections))
         asked.set()
-        return {"aof_buffer_length": int(not written.is_set())}
+        return {"aof_buffer_length": int(not written.is_set()), "run_id": "1"}
 
     monkeypatch.setattr(worker._redis, "info", info)
     blob = caller.run(caller.dispatcher.blobs.put(pack(diamond().edges)))
@@ -146,11 +243,11 @@ def test_an_answer_given_again_waits_as_well(
 
     ask = worker._redis.info
 
-    def info(section: str) -> dict[str, Any]:
-        if section != "persistence":
-            return dict(ask(section))
+    def info(*sections: str) -> dict[str, Any]:
+        if "persistence" not in sections:
+            return dict(ask(*sections))
         asked_at.append(time.monotonic())
-        return {"aof_buffer_length": int(len(asked_at) < 3)}
+        return {"aof_buffer_length": int(len(asked_at) < 3), "run_id": "1"}
 
     monkeypatch.setattr(worker._redis, "info", info)
     client, keys = connect(settings), Keys(settings.redis_prefix)
@@ -176,16 +273,16 @@ def test_an_answer_given_in_place_of_a_refusal_waits_as_well(settings: Settings)
     client.set(keys.outcome("job"), '{"version":2}')
     ask, told = client.info, []
 
-    def info(section: str) -> dict[str, Any]:
-        assert section == "persistence"
+    def info(*sections: str) -> dict[str, Any]:
+        assert "persistence" in sections
         assert not client.exists(keys.replies("api"))
-        told.append(ask(section))
-        return {"aof_buffer_length": int(len(told) < 3)}
+        told.append(ask(*sections))
+        return {"aof_buffer_length": int(len(told) < 4), "run_id": "1"}
 
     client.info = info  # type: ignore[method-assign,assignment]
     task = Task(b"1-0", command, redelivered=False)
     Endings(client, keys, "w0", settings).refuse(task, Problem(code="engine_error", detail="it failed here"))
-    assert len(told) == 3
+    assert len(told) == 4  # the first is which run it is
     ((_, reply),) = client.xrange(keys.replies("api"))  # type: ignore[misc,union-attr]
     assert reply[b"result"] == b'{"version":2}'
     client.close()

@@ -84,7 +84,7 @@ async def ask(
         await backend.dispatcher.cancel(job_id)
         raise ServiceError("timeout", f"it could not be done within {patience.wait_s:g} s")
     if reply is None:
-        await backend.dispatcher.until_written()
+        await backend.dispatcher.until_job_written(job_id)
         return accepted(job_id, patience)
     if reply.status is not Status.SUCCEEDED:
         raise refusal(reply.id, reply.status, reply.problem)

@@ -84,7 +84,7 @@ async def put_webhook(webhook: HookId, request: Request, backend: Context, calle
         if before is None and await backend.hooks.count() >= most:
             raise ServiceError("too_large", f"there are {most} webhooks, the most there may be (max_webhooks)")
         raise ServiceError("worker_unavailable", "others changed the webhook just now", retry_after_s=1)
-    await backend.dispatcher.until_written()
+    await _until_written(backend, webhook, hook)
     shown = await _shown(backend, hook)
     if before is None:
         return json_response(shown.model_copy(update={"secret": hook.secret}), 201)
@@ -108,7 +108,7 @@ async def get_webhook(hook: Known, backend: Context) -> Response:
 async def delete_webhook(hook: Known, backend: Context) -> Response:
     """Send nothing there any more; what waits is dropped."""
     await backend.hooks.remove(hook.id)
-    await backend.dispatcher.until_written()
+    await _until_written(backend, hook.id, None)
     return Response(status_code=204)
 
 
@@ -118,7 +118,7 @@ async def rotate_webhook(hook: Known, backend: Context) -> Response:
     rotated = hook.rotated(time.time())
     if not await backend.hooks.put(rotated, hook, backend.settings.max_webhooks, {}):
         raise ServiceError("worker_unavailable", "others changed the webhook just now", retry_after_s=1)
-    await backend.dispatcher.until_written()
+    await _until_written(backend, hook.id, rotated)
     return json_response(SecretInfo(secret=rotated.secret))
 
 
@@ -141,6 +141,15 @@ async def redeliver(hook: Known, delivery: DeliveryId, backend: Context) -> Resp
     again = found.model_copy(update={"status": "pending", "created_at": now, "next_at": now, "attempts": 0})
     await backend.hooks.redeliver(hook.id, again)
     return json_response(_delivery(again))
+
+
+async def _until_written(backend: Backend, hook_id: str, hook: Webhook | None) -> None:
+    """Return once it is with the kernel of Redis that the webhook is as it is here; None: that there is none."""
+
+    async def is_there() -> bool:
+        return await backend.hooks.get(hook_id) == hook
+
+    await backend.dispatcher.until_written(is_there)
 
 
 async def _check_target(backend: Backend, text: str) -> None:

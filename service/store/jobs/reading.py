@@ -1,6 +1,7 @@
 """What an API process asks about single jobs, and how it cancels one."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import redis.asyncio
@@ -10,7 +11,7 @@ from service.store.jobs.idempotency import key_name
 from service.store.jobs.outcomes import CANCELLED, UNFINISHED_TTL_S, is_over
 from service.store.jobs.record import JobInfo, Row, describe, has_reply, is_known, read_reply, worker_of
 from service.store.keys import Keys
-from service.store.written import wait_written_async
+from service.store.written import AsyncWritten, Restarted
 
 CANCELS_KEPT: Final = 1000
 
@@ -21,14 +22,20 @@ class Jobs:
     def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
         self._redis: Any = client
         self._keys = keys
+        self._written = AsyncWritten(client, keys)
 
     async def find(self, job_id: str) -> JobInfo | None:
         """The job; None if it never was or is forgotten."""
+        row, outcome = await self._look(job_id)
+        return await self._info(job_id, row, outcome) if is_known(row) else None
+
+    async def _look(self, job_id: str) -> tuple[Row, bytes | None]:
+        """The hash of a job, empty for one that is not there, and its outcome. One round trip."""
         async with self._redis.pipeline(transaction=False) as pipe:
             pipe.get(self._keys.outcome(job_id))
             pipe.hgetall(self._keys.job(job_id))
             outcome, row = await pipe.execute()
-        return await self._info(job_id, row, outcome) if is_known(row) else None
+        return row, outcome
 
     async def reply(self, job_id: str) -> Reply | None:
         """The reply to a job; None while there is none."""
@@ -43,6 +50,10 @@ class Jobs:
             rows: list[Row] = await pipe.execute()
         return rows
 
+    async def exists(self, job_id: str) -> bool:
+        """Whether there is such a job."""
+        return bool(await self._redis.hexists(self._keys.job(job_id), "status"))
+
     async def knows(self, graph: str, idempotency_key: str) -> bool:
         """Whether the key has been used on this graph."""
         return bool(await self._redis.exists(key_name(self._keys, graph, idempotency_key)))
@@ -53,10 +64,19 @@ class Jobs:
         `cancelling` says whether it was in time. Of one that has committed, a worker is told to leave out what is
         not yet done beside the commit.
         """
+        while True:
+            run = await self._written.run()
+            row, outcome = await self._decide(job_id)
+            with suppress(Restarted):  # what was decided may be gone with Redis
+                await self._written.wait(run)
+                return await self._info(job_id, row, outcome) if is_known(row) else None
+
+    async def _decide(self, job_id: str) -> tuple[Row, bytes | None]:
+        """The job as it is after an attempt to cancel it, and its outcome; no row if there is no such job."""
         outcome_key, job = self._keys.outcome(job_id), self._keys.job(job_id)
         worker, status = await self._redis.hmget(job, "worker", "status")
         if worker is None or is_over(status):
-            return await self.find(job_id)
+            return await self._look(job_id)
         async with self._redis.pipeline() as pipe:
             pipe.set(outcome_key, CANCELLED, nx=True, ex=UNFINISHED_TTL_S)
             pipe.get(outcome_key)
@@ -66,8 +86,7 @@ class Jobs:
             _, outcome, row, _ = await pipe.execute()
         if is_over(row.get(b"status")):
             await self._redis.unlink(outcome_key)  # it has ended since; nobody will look at this any more
-        await wait_written_async(self._redis, self._keys)
-        return await self._info(job_id, row, outcome) if is_known(row) else None
+        return row, outcome
 
     async def _info(self, job_id: str, row: Row, outcome: bytes | None) -> JobInfo:
         """A job with its place in its worker's line, and its result."""

@@ -25,7 +25,7 @@ from service.store.jobs.record import Result
 from service.store.jobs.transitions import GROUP, count_attempt
 from service.store.keys import Keys
 from service.store.log import Fenced
-from service.store.written import wait_written
+from service.store.written import Written
 from service.telemetry.tracing import NoTracing, Tracing
 from service.worker.metrics import WorkerMetrics
 from service.worker.running.control import ControlStream
@@ -82,6 +82,7 @@ class Consumer:
         command has come for."""
         self._redis: Any = client
         self._keys = keys
+        self._written = Written(client, keys)
         self._worker = worker
         self._handler = handler
         self._endings = Endings(client, keys, worker, settings)
@@ -270,6 +271,7 @@ class Consumer:
 
     def _run_undecided(self, task: Task) -> Result | Rest:
         """Run the command once. A result that is already committed, by whichever worker, is given again."""
+        run = self._written.run()
         try:
             with self._redis.pipeline(transaction=False) as pipe:
                 for read in decision(self._keys, task.command.id):
@@ -282,7 +284,7 @@ class Consumer:
                 raise Cancelled("cancelled before it ran")
             return self._handler(task) if task.rest is None else task.rest.work()
         except Committed as done:
-            wait_written(self._redis, self._keys)
+            self._written.wait(run)
             return Result.of_commit(done.result)
 
     def _count_delivery(self, task: Task) -> None:

@@ -16,7 +16,7 @@ from service.store.jobs.record import Result
 from service.store.jobs.transitions import Entry
 from service.store.keys import Keys
 from service.store.watched import watched
-from service.store.written import wait_written
+from service.store.written import Written
 from service.worker.running.task import Task
 
 TRIES: Final = 5
@@ -32,6 +32,7 @@ class Endings:
         self._worker = worker
         self._settings = settings
         self._registry = Registry(client, keys)
+        self._written = Written(client, keys)
 
     def succeed(self, task: Task, result: Result) -> None:
         """End a command with its result, unless it is over: another worker, which took this one for dead, has answered.
@@ -57,7 +58,7 @@ class Endings:
 
         Raises WatchError, and nothing is written, if another worker ends it meanwhile.
         """
-        command = task.command
+        command, run = task.command, self._written.run()
         with task.lock, self._redis.pipeline() as pipe:
             names, reads = transitions.before_refusal(self._keys, command)
             outcome, status, known = watched(pipe, names, *reads)
@@ -69,7 +70,7 @@ class Endings:
                 self.drop(task)
                 return
             except Committed as done:
-                wait_written(self._redis, self._keys)
+                self._written.wait(run)
                 result, left = Result.of_commit(done.result), None
             except Cancelled:
                 pass  # it ends without a result, whatever the reason
