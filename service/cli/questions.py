@@ -131,8 +131,9 @@ def matching(
         return
     say_facts({"pairs": found.size, **solved(found)})
     typer.echo()
-    columns: Columns = {"left": found.left or (), "right": found.right or (), "edge": found.edges or ()}
-    say_table(columns, "nobody is matched")
+    if found.matching is not None:
+        columns: Columns = {"left": found.matching.left, "right": found.matching.right, "edge": found.matching.edges}
+        say_table(columns, "nobody is matched")
     if cover and found.cover is not None:
         typer.echo()
         sides = ["left"] * len(found.cover.left) + ["right"] * len(found.cover.right)

@@ -194,7 +194,7 @@ class MaxFlowInfo(SolvedInfo):
 class FlowStateChange(BaseModel):
     """One resident flow state, re-solved after a PATCH; the values of a matching are its size."""
 
-    kind: Literal["max-flow", "matching"] = "max-flow"
+    kind: Literal["flow", "matching"] = "flow"
     sources: list[int] | list[str]
     """The first 100 of them. None are listed for a matching, whose terminals are all vertices with edges."""
     n_sources: int

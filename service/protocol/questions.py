@@ -37,7 +37,9 @@ class MaxFlowArgs(QuestionArgs):
 
 class MatchingArgs(QuestionArgs):
     left: list[int] | list[str] | None = None
-    fields: Annotated[frozenset[Literal["size", "edges", "cover"]], InOrder] = frozenset({"size", "edges", "cover"})
+    fields: Annotated[frozenset[Literal["size", "matching", "cover"]], InOrder] = frozenset(
+        {"size", "matching", "cover"}
+    )
     min_version: int | None = None
     time_limit_s: float | None = None
 

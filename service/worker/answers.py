@@ -244,7 +244,7 @@ def _named_state(graph: Graph, solved: Solved, old: SolveReport | None) -> dict[
     network, ends = graph.network, solved.terminals
     most = 0 if solved.kind is Kind.MATCHING else TERMINALS_SHOWN
     return {
-        "kind": solved.kind.value,
+        "kind": "matching" if solved.kind is Kind.MATCHING else "flow",
         "sources": labels(network.vertex_labels, listed(ends.sources[:most])),
         "n_sources": len(ends.sources),
         "sinks": labels(network.vertex_labels, listed(ends.sinks[:most])),

@@ -91,7 +91,7 @@ def matching(version: int) -> dict[str, Any]:
     cover = {"left": [0, 2], "right": []}
     proof = {"valid": True}
     rows = {"edges": [2, 4], "left": [0, 2], "right": [1, 3]}
-    return {"version": version, "size": 2, "cover": cover, "certificate": proof} | rows
+    return {"version": version, "size": 2, "matching": rows, "cover": cover, "certificate": proof}
 
 
 def job(name: str, status: str, result: Any = None, error: Any = None, *, cancelling: bool = False) -> dict[str, Any]:

@@ -130,11 +130,13 @@ HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
     ),
     "scenarios are old": (lambda story: change(story.scenarios, body=story.rows(2, 2, 0)), "wrong: what-if"),
     "a matching is too small": (
-        lambda story: story.matching.body.update(size=1, edges=[2], left=[0], right=[1]),
+        lambda story: story.matching.body.update(size=1, matching={"edges": [2], "left": [0], "right": [1]}),
         "wrong: matching",
     ),
     "a matching is too large": (
-        lambda story: story.matching.body.update(size=3, edges=[2, 3, 4], left=[0, 2, 2], right=[1, 1, 3]),
+        lambda story: story.matching.body.update(
+            size=3, matching={"edges": [2, 3, 4], "left": [0, 2, 2], "right": [1, 1, 3]}
+        ),
         "wrong: matching",
     ),
     "a matching has a closed edge": (
@@ -145,7 +147,10 @@ HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
         lambda story: story.matching.body.update(cover={"left": [0], "right": [1]}),
         "wrong: matching",
     ),
-    "a matching has other ends": (lambda story: story.matching.body.update(right=[3, 3]), "wrong: matching"),
+    "a matching has other ends": (
+        lambda story: story.matching.body["matching"].update(right=[3, 3]),
+        "wrong: matching",
+    ),
     "a matching is old": (lambda story: story.matching.body.update(version=2), "wrong: matching"),
     "a matching's state is wrong": (
         lambda story: story.first.body["flow_states"].append({"kind": "matching", "value": 1}),

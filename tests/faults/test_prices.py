@@ -101,7 +101,7 @@ HARMS: dict[str, tuple[Callable[[Priced], object], str | None]] = {
     ),
     "a batch of costs has another key": (lambda story: change(story.load.commits[3], key="k"), "wrong: batch 7"),
     "a batch of costs solves flows": (
-        lambda story: story.costs.body.update(flow_states=[{"kind": "max-flow", "value": 1}]),
+        lambda story: story.costs.body.update(flow_states=[{"kind": "flow", "value": 1}]),
         "wrong: costs 7",
     ),
     "a restore leaves the costs": (

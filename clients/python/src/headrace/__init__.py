@@ -83,7 +83,7 @@ from headrace._graph import Graph
 from headrace._grid import Grid
 from headrace._job import Job
 from headrace._limits import ExpansionOptions, ExpansionResult, Factor, ParametricOptions, ParametricResult, Segment
-from headrace._matchings import Cover, MatchingResult
+from headrace._matchings import Cover, Matching, MatchingResult
 from headrace._min_cost import CostCertificate, CostField, Dual, MinCostFlowResult, MinCostOptions
 from headrace._pairs import (
     CutTree,
@@ -168,6 +168,7 @@ __all__ = [
     "Job",
     "JobEvent",
     "JobInfo",
+    "Matching",
     "MatchingField",
     "MatchingOptions",
     "MatchingResult",

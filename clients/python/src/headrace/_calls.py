@@ -30,7 +30,7 @@ FlowField: TypeAlias = Literal["value", "cut", "flow", "terminals", "paths", "bo
 GraphFormat: TypeAlias = Literal["npz", "arrow", "dimacs", "dimacs-min"]
 """Files that hold a whole graph; DIMACS has neither names nor decimals, undirected or closed edges, and costs only as
 `dimacs-min`."""
-MatchingField: TypeAlias = Literal["size", "edges", "cover"]
+MatchingField: TypeAlias = Literal["size", "matching", "cover"]
 Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any]
 Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]
 """One vertex or many."""
@@ -91,7 +91,7 @@ class MatchingOptions(TypedDict, total=False):
     """Keyword arguments of `matching`."""
 
     fields: MatchingField | Sequence[MatchingField]
-    """What to answer beside the certificate: "size", "edges", "cover"; all by default."""
+    """What to answer beside the certificate: "size", "matching", "cover"; all by default."""
     min_version: int
     """Refuse to answer for an older version of the graph."""
     time_limit_s: float
@@ -257,7 +257,7 @@ def _bottlenecks_of(body: Any) -> Bottlenecks:
 def matching(name: str, left: Ids | None, options: MatchingOptions) -> Call[MatchingResult]:
     check_options("matching()", options, MatchingOptions.__annotations__, ("left", *WAITING))
     body: dict[str, object] = {**options} if left is None else {"left": as_column(left), **options}
-    wanted = one_or_many(options.get("fields", ("size", "edges", "cover")))
+    wanted = one_or_many(options.get("fields", ("size", "matching", "cover")))
     if "fields" in options:
         body["fields"] = wanted
     headers = ACCEPT if set(wanted) - {"size"} else {}
