@@ -141,7 +141,7 @@ def of_arrow(content: bytes) -> tuple[dict[str, Any], dict[str, list[Any]]]:
 
 
 READ = {NPZ: of_npz, ARROW: of_arrow}
-MEMBERS = frozenset({"cut", "flow", "terminals", "paths", "cycles", "cover", "dual"})
+MEMBERS = frozenset({"cut", "flow", "terminals", "paths", "cycles", "matching", "cover", "dual"})
 UNITS = frozenset({"pays", "source_pays", "sink_pays", "flow", "supplied", "delivered", "amount", "capacity"})
 PRICES = frozenset({"potential", "cost"})
 """In units of the costs' decimals."""

@@ -17,6 +17,7 @@ from headrace._async_watching import AsyncEvents
 from headrace._bottlenecks import Bottlenecks
 from headrace._calls import (
     Caps,
+    End,
     FlowField,
     GraphFormat,
     Ids,
@@ -137,6 +138,7 @@ __all__ = [
     "Delivery",
     "Dual",
     "EdgeId",
+    "End",
     "Estimate",
     "Event",
     "EventType",

@@ -36,6 +36,7 @@ Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]
 """One vertex or many."""
 Caps: TypeAlias = Amounts | Mapping[Vertex, Amount]
 """One amount for all terminals, a column with one for each, or amounts by vertex."""
+End: TypeAlias = Literal["sources", "sinks"]
 Rounding: TypeAlias = Literal["error", "nearest", "down", "up"]
 Column: TypeAlias = Literal["capacity", "cost"]
 """What an update changes of the edges."""
@@ -73,6 +74,8 @@ class SolveOptions(TypedDict, total=False):
     """What becomes of supply and demand with more decimals than the graph's: refused by default."""
     fields: FlowField | Sequence[FlowField]
     """What to answer beside the certificate: "value", "cut", "flow", "terminals", "paths", "bottlenecks"."""
+    near: End
+    """Of several minimum cuts show the one nearest the "sources" (default) or the one nearest the "sinks"."""
     zeros: bool
     """List edges without flow too."""
     acyclic: bool
@@ -234,6 +237,8 @@ def solve(
     how = {key: options[key] for key in ("zeros", "acyclic") if key in options}
     if how:
         body["flow"] = how
+    if "near" in options:
+        body["cut"] = {"near": options["near"]}
     if "top" in options:
         body["paths"] = {"top": options["top"]}
     if "up_to" in options:
