@@ -316,4 +316,4 @@ def rounded(timings_ms: Mapping[str, float]) -> dict[str, float]:
 def watch(graph: Graph, args: WatchArgs, seen: Seen) -> dict[str, object]:
     """A watch, and what it sees now."""
     told = {"version": graph.version, "generation": graph.generation, "value": Raw(seen.value or "null")}
-    return {"graph": graph.name} | args.model_dump(exclude_none=True) | told | {"error": seen.error}
+    return {"graph": graph.name} | args.described() | told | {"error": seen.error}

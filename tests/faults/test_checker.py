@@ -68,12 +68,8 @@ HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
         lambda story: change(story.answer, status=404, body={"code": "unknown_graph"}),
         "lost",
     ),
-    "a repeated question is a conflict": (
-        lambda story: change(story.answer.again[0], status=409, body={"code": "idempotency_conflict"}),
-        "wrong",
-    ),
-    "a repeated question is answered anew": (
-        lambda story: change(story.answer.again[0], body=story.flow(2, 2, 0)),
+    "a repeated batch is a conflict": (
+        lambda story: change(story.second.again[0], status=409, body={"code": "idempotency_conflict"}),
         "wrong",
     ),
     "a repeated batch is another version": (lambda story: story.second.again[0].body.update(version=4), "wrong"),
@@ -112,8 +108,8 @@ HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
     ),
     "a job succeeds and does nothing": (lambda story: change(story.second, jobs=["job-9"]), "lost: job job-9"),
     "a second job is made for one key": (
-        lambda story: change(story.answer, jobs=["job-2", "job-flow"]),
-        "doubled: job job-2",
+        lambda story: change(story.second, jobs=["job-9", "job-3"]),
+        "doubled: job job-9",
     ),
     "a batch is another job's": (lambda story: change(story.first, jobs=["job-9"]), "wrong: batch 2 was done by"),
     "a batch is another job's after a cut": (do_it_again(2.2, 2.4), None),

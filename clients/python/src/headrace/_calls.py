@@ -50,7 +50,7 @@ WAITING = ("wait", "timeout_s", "progress")
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One operation. All may be repeated: GETs by nature, the others by their Idempotency-Key."""
+    """One operation. All may be repeated: those that change nothing by nature, the others by their key."""
 
     method: Literal["GET", "PUT", "PATCH", "POST", "DELETE"]
     path: str
