@@ -20,7 +20,7 @@ from gpu_engine.footprint import Footprint, Needs, Room, unlimited
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import BoolArray, EdgeArray, UnitArray, VertexArray
+from gpu_engine.types import BoolArray, EdgeArray, End, UnitArray, VertexArray
 
 if TYPE_CHECKING:
     from gpu_engine.trials import Trials
@@ -91,8 +91,8 @@ class SolveReport:
 class Cut:
     """A minimum cut. ``source_side`` bool[n] holds the sources but those used up to their caps, and no uncapped sink.
 
-    On the CPU engine it is the one nearest the sources, the same whatever was solved before: the intersection of the
-    source sides of all minimum cuts.
+    Of several it is the one nearest the sources or the one nearest the sinks, as asked, the same whatever was solved
+    before: its source side is the intersection, or the union, of those of all minimum cuts.
     """
 
     source_side: BoolArray
@@ -168,8 +168,8 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def cut(self, state: FlowState, control: Control | None = None) -> Cut:
-        """The cut of the last solve, with uniqueness. O(n + m). Raises `Cancelled`."""
+    def cut(self, state: FlowState, control: Control | None = None, *, near: End = "sources") -> Cut:
+        """The minimum cut of the last solve that is nearest this end, with uniqueness. O(n + m). Raises `Cancelled`."""
 
     @abstractmethod
     def bottlenecks(self, state: FlowState, control: Control | None = None) -> Bottlenecks:

@@ -23,7 +23,7 @@ from gpu_engine.footprint import Footprint, Needs, Room, unlimited
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import EdgeArray, UnitArray
+from gpu_engine.types import EdgeArray, End, UnitArray
 
 WATCH_S: Final = 0.002
 """How often a trial looks for a cancel."""
@@ -120,8 +120,8 @@ class TrialEngine(Engine):
                 other.inner = moved
         return race.report
 
-    def cut(self, state: FlowState, control: Control | None = None) -> Cut:
-        return self._engine.cut(_inner(state), control)
+    def cut(self, state: FlowState, control: Control | None = None, *, near: End = "sources") -> Cut:
+        return self._engine.cut(_inner(state), control, near=near)
 
     def bottlenecks(self, state: FlowState, control: Control | None = None) -> Bottlenecks:
         return self._engine.bottlenecks(_inner(state), control)

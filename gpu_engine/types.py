@@ -5,7 +5,7 @@ unordered vertex pair that carries all edges of that pair; an *arc* is one direc
 Capacities, residuals and excesses are exact integers in *units*: ``10 ** -decimals`` of the caller's unit.
 """
 
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ UnitArray: TypeAlias = NDArray[np.int64]
 """Capacities, residuals, flows or excesses in units."""
 
 BoolArray: TypeAlias = NDArray[np.bool_]
+
+End: TypeAlias = Literal["sources", "sinks"]
+"""One end of a flow."""
 
 NO_ARC: Final = -1
 

@@ -55,12 +55,14 @@ def check_flow_and_cut(engine: Engine, state: FlowState, value: int, at: str) ->
     assert prove_flow(network, terminals, engine.flow(state, acyclic=False)).failures == (), at
     assert proof.value == int(proof.supplied.sum()) == value, at
     assert engine.certificate(state).valid, at  # undisturbed
-    cut = engine.cut(state)
-    caps = sum(cap for v, cap in zip(terminals.sources, terminals.supply, strict=True) if not cut.source_side[v])
-    caps += sum(cap for v, cap in zip(terminals.sinks, terminals.demand, strict=True) if cut.source_side[v])
-    assert cut.value == int(network.capacity[cut.edges].sum()) + int(caps) == value, at
-    paid = terminals.paid_by(cut.source_side)
-    assert int(paid.supply.sum() + paid.demand.sum()) == caps, at
+    nearest, farthest = engine.cut(state), engine.cut(state, near="sinks")
+    assert (nearest.source_side <= farthest.source_side).all(), at
+    for cut in (nearest, farthest):
+        caps = sum(cap for v, cap in zip(terminals.sources, terminals.supply, strict=True) if not cut.source_side[v])
+        caps += sum(cap for v, cap in zip(terminals.sinks, terminals.demand, strict=True) if cut.source_side[v])
+        assert cut.value == int(network.capacity[cut.edges].sum()) + int(caps) == value, at
+        paid = terminals.paid_by(cut.source_side)
+        assert int(paid.supply.sum() + paid.demand.sum()) == caps, at
 
 
 def check_forks(make_engine: Callable[[Network], Engine], seed: int, overlays: int, largest: int = 30) -> None:

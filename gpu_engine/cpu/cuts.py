@@ -116,11 +116,12 @@ def crossing(
     capacity: UnitArray,
     undirected: BoolArray,
     place: NDArray[np.int8],
+    greatest: bool,
     slots: NDArray[np.int64],
 ) -> tuple[EdgeArray, bool]:
-    """Rows of the edges with capacity that lead out of the least source side, int64[...] rising, and whether the same
-    ones lead out of the greatest. ``place`` int8[n]: `BEYOND`, `BETWEEN` or `LEAST`. ``undirected`` is bool[m], or
-    bool[1] when all edges agree. O(m). Breaks off when ``slots[0]`` (cancel) is raised.
+    """Rows of the edges with capacity that lead out of the least source side, or out of the ``greatest``, int64[...]
+    rising, and whether the same ones lead out of the other. ``place`` int8[n]: `BEYOND`, `BETWEEN` or `LEAST`.
+    ``undirected`` is bool[m], or bool[1] when all edges agree. O(m). Breaks off when ``slots[0]`` (cancel) is raised.
     """
     found = np.empty(len(edge_arc), np.int32)
     count, unique = 0, True
@@ -137,6 +138,6 @@ def crossing(
         if source <= sink or capacity[row] == 0:
             continue
         found[count] = row
-        count += source == LEAST
+        count += sink == BEYOND if greatest else source == LEAST
         unique &= source == LEAST and sink == BEYOND
     return found[:count].astype(np.int64), unique

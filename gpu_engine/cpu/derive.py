@@ -17,7 +17,7 @@ from gpu_engine.footprint import COMPONENT_BYTES, Footprint, Room
 from gpu_engine.networks.free import free_vertices, route_free_flow
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.types import INFINITE, BoolArray, UnitArray
+from gpu_engine.types import INFINITE, BoolArray, End, UnitArray
 
 
 class Solved(Protocol):
@@ -43,16 +43,16 @@ class HostCopy:
     value: int
 
 
-def cut(network: Network, state: Solved, control: Control | None = None) -> Cut:
-    """The minimum cut nearest the sources, and whether it is the only one. O(n + m). Raises `Cancelled`."""
+def cut(network: Network, state: Solved, control: Control | None = None, near: End = "sources") -> Cut:
+    """The minimum cut nearest this end, and whether it is the only one. O(n + m). Raises `Cancelled`."""
     slots = (control or Control()).slots
     least, greatest = _least_and_greatest(network, state, slots)
     place = least.view(np.int8) + greatest.view(np.int8)
     links = network.edge_arc, network.head, network.reverse_arc
-    edges, same_edges = cuts.crossing(*links, network.capacity, network.undirected, place, slots)
+    edges, same_edges = cuts.crossing(*links, network.capacity, network.undirected, place, near == "sinks", slots)
     go_on(control)
     unique = same_edges and _pays_the_same(state.terminals, least, greatest)
-    return Cut(least, edges, state.value, unique)
+    return Cut(greatest if near == "sinks" else least, edges, state.value, unique)
 
 
 def limits(network: Network, state: Solved, room: Room, control: Control | None = None) -> Bottlenecks:

@@ -23,7 +23,7 @@ from gpu_engine.networks.links import shift_arc_capacity
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.trials import Trials
-from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, BoolArray, EdgeArray, UnitArray
+from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, BoolArray, EdgeArray, End, UnitArray
 
 
 class CpuEngine(ForkableEngine[CpuFlowState]):
@@ -128,9 +128,9 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
             settle(self.network, state, control, deficits=deficits)
         return control.progress()
 
-    def cut(self, state: FlowState, control: Control | None = None) -> Cut:
+    def cut(self, state: FlowState, control: Control | None = None, *, near: End = "sources") -> Cut:
         self._room(self.needs.cut)
-        return derive.cut(self.network, self._own(state), control)
+        return derive.cut(self.network, self._own(state), control, near)
 
     def bottlenecks(self, state: FlowState, control: Control | None = None) -> Bottlenecks:
         self._room(self.needs.cut)

@@ -40,7 +40,7 @@ from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.patience import Patience
-from gpu_engine.types import INFINITE, EdgeArray, UnitArray
+from gpu_engine.types import INFINITE, EdgeArray, End, UnitArray
 
 FEW_BROKEN: Final = 32
 """Fewer broken ends than this are always repaired, at first."""
@@ -244,9 +244,9 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         return verdict(own.terminals, *side, int(found["across"]), int(found["cut_capacity"]), first)
 
     @device_call
-    def cut(self, state: FlowState, control: Control | None = None) -> Cut:
+    def cut(self, state: FlowState, control: Control | None = None, *, near: End = "sources") -> Cut:
         self._room(self.needs.cut)
-        return derive.cut(self.network, host_copy(self.network, self._topology, self._own(state)), control)
+        return derive.cut(self.network, host_copy(self.network, self._topology, self._own(state)), control, near)
 
     @device_call
     def bottlenecks(self, state: FlowState, control: Control | None = None) -> Bottlenecks:

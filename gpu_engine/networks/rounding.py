@@ -81,7 +81,8 @@ AS_WRITTEN: Final = Precision()
 def more_decimals(allowed: int, *, stated: bool = True) -> str:
     """The refusal of an amount with more decimals, and what would round it."""
     places = "" if stated else "decimals=6 and "
-    return f"has more than {allowed} decimals; {places}rounding=nearest (or down, up) rounds it"
+    noun = "decimal" if allowed == 1 else "decimals"
+    return f"has more than {allowed} {noun}; {places}rounding=nearest (or down, up) rounds it"
 
 
 def check_decimals(decimals: object, name: str = "decimals") -> int | None:

@@ -10,7 +10,16 @@ from starlette.datastructures import Headers
 from gpu_engine.text.near import did_you_mean
 from service.api.headers import MEANT
 from service.errors import ServiceError
-from service.protocol import ENCODINGS, JSON_TYPE, LINES_TYPE, STRING_LINES_TYPE, STRINGS_TYPE, Encoding
+from service.protocol import (
+    ENCODINGS,
+    EVENTS_TYPE,
+    JSON_TYPE,
+    LINES_TYPE,
+    STRING_EVENTS_TYPE,
+    STRING_LINES_TYPE,
+    STRINGS_TYPE,
+    Encoding,
+)
 
 MAX_RANGES: Final = 32
 """The first ones are looked at; there are not that many forms."""
@@ -44,6 +53,11 @@ def texts_of(headers: Headers) -> Encoding:
 def rows_form(headers: Headers) -> tuple[bool, Encoding]:
     """Whether an answer of rows comes in lines, and how its amounts are written. Raises not_acceptable."""
     return OF_ROWS[preferred(headers, tuple(OF_ROWS))]
+
+
+def strings_of_events(headers: Headers) -> bool:
+    """Whether the amounts in a stream of events are to be decimal strings. Raises not_acceptable."""
+    return preferred(headers, (EVENTS_TYPE, STRING_EVENTS_TYPE)) == STRING_EVENTS_TYPE
 
 
 def preferred(headers: Headers, offered: Sequence[str]) -> str:

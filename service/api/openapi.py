@@ -100,6 +100,7 @@ def _header(name: str, description: str) -> dict[str, Any]:
 
 PREFER: Final = _header("Prefer", "`wait=SECONDS` or `respond-async`")
 IDEMPOTENCY_KEY: Final = _header("Idempotency-Key", "The same key and body give the first answer again")
+KEY_IGNORED: Final = _header("Idempotency-Key", "Ignored: a question changes nothing and may be asked again")
 IF_MATCH: Final = _header("If-Match", 'The version the change is meant for, as in `"7"`, or a list of them')
 IF_NONE_MATCH: Final = _header("If-None-Match", "`*`: replace no graph")
 

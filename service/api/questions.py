@@ -22,7 +22,7 @@ MAX_QUESTION_BYTES: Final = 64 * 1024 * 1024
 async def answer_question(request: Request, backend: Backend, kind: Kind, name: str, task: ArgsTask) -> Response:
     """The answer to a body of JSON, or to none at all for the defaults. Raises as `answer_body`."""
     limit_bytes = min(MAX_QUESTION_BYTES, limit_of(JSON, backend.settings))
-    async with body_for(request, backend, name, limit_bytes) as body:
+    async with body_for(request, backend, name, limit_bytes, is_keyed=False) as body:
         if body.n_bytes:
             require_json(request)
         return await answer_body(request, backend, kind, name, body, task)
@@ -38,17 +38,17 @@ async def answer_body(
 
 @asynccontextmanager
 async def body_for(
-    request: Request, backend: Backend, name: str, limit_bytes: int, advice: str = ""
+    request: Request, backend: Backend, name: str, limit_bytes: int, advice: str = "", *, is_keyed: bool = True
 ) -> AsyncIterator[Body]:
     """The body of a request about this graph.
 
     Raises as `read_body`, and rate_limited and unknown_graph before any of it is read. A short body of JSON is read
-    at once: that costs less than to look for the graph, which is done anyway when its command is queued. A repeated
-    Idempotency-Key gets its first answer, whatever has become of the graph.
+    at once: that costs less than to look for the graph, which is done anyway when its command is queued. Where an
+    Idempotency-Key counts, a repeated one gets its first answer, whatever has become of the graph.
     """
     backend.admission.check(name, request.state.caller.key_id)
     if not _is_short(request.headers):
-        key = idempotency_key(request.headers)
+        key = idempotency_key(request.headers) if is_keyed else None
         if key is None or not await backend.dispatcher.knows(name, key):
             await known_graph(backend, name)
     async with read_body(request, limit_bytes, backend.budget, backend.parsers.threads, advice) as body:

@@ -225,7 +225,7 @@ def _say_graph(graph: "GraphInfo", json: bool) -> None:
         "vertices": graph.n_vertices,
         "edges": graph.n_edges,
         "decimals": graph.decimals,
-        "costs": None if graph.cost_decimals is None else f"yes, with {graph.cost_decimals} decimals",
+        "costs": None if graph.cost_decimals is None else _with_decimals(graph.cost_decimals),
         "rounded": _rounded(graph.rounded),
         "costs rounded": _rounded(graph.rounded_costs),
         "source": graph.source,
@@ -256,6 +256,10 @@ def say_patch(done: "PatchResult", json: bool) -> None:
             "found": [state.mode for state in done.flow_states],
         }
         say_table(columns)
+
+
+def _with_decimals(places: int) -> str:
+    return f"yes, with {places} {'decimal' if places == 1 else 'decimals'}"
 
 
 def _rounded(rounded: "Rounded | None") -> str | None:

@@ -1,6 +1,6 @@
 """`headrace solve | cut | min-cost | matching | jobs`: questions to a graph, and the work that answers them."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+Near: TypeAlias = Annotated[
+    Literal["sources", "sinks"], typer.Option(help="Of several minimum cuts show the one nearest this end.")
+]
+
 
 @app.command()
 def solve(
@@ -31,6 +35,7 @@ def solve(
     source: Vertices = None,
     sink: Vertices = None,
     cut: Annotated[bool, typer.Option("--cut", help="Answer with the minimum cut too.")] = False,
+    near: Near = "sources",
     flow: Annotated[bool, typer.Option("--flow", help="Answer with the edges' flows too.")] = False,
     paths: Annotated[int, typer.Option(min=0, help="Answer with so many of its largest paths too.")] = 0,
     json: Json = False,
@@ -46,7 +51,7 @@ def solve(
     if paths:
         fields.append("paths")
     with connected(url, key) as client:
-        answer = client.graph(name).max_flow(names(source), names(sink), fields=fields, top=max(1, paths))
+        answer = client.graph(name).max_flow(names(source), names(sink), fields=fields, near=near, top=max(1, paths))
     _say_flow(answer, json)
 
 
@@ -55,13 +60,14 @@ def min_cut(
     name: Name,
     source: Vertices = None,
     sink: Vertices = None,
+    near: Near = "sources",
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
     """The minimum cut: the edges that bound the flow from the sources to the sinks."""
     with connected(url, key) as client:
-        answer = client.graph(name).min_cut(names(source), names(sink))
+        answer = client.graph(name).min_cut(names(source), names(sink), near=near)
     _say_flow(answer, json)
 
 
@@ -131,8 +137,9 @@ def matching(
         return
     say_facts({"pairs": found.size, **solved(found)})
     typer.echo()
-    columns: Columns = {"left": found.left or (), "right": found.right or (), "edge": found.edges or ()}
-    say_table(columns, "nobody is matched")
+    if found.matching is not None:
+        columns: Columns = {"left": found.matching.left, "right": found.matching.right, "edge": found.matching.edges}
+        say_table(columns, "nobody is matched")
     if cover and found.cover is not None:
         typer.echo()
         sides = ["left"] * len(found.cover.left) + ["right"] * len(found.cover.right)

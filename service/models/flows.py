@@ -24,12 +24,21 @@ MAX_PATHS: Final = 1_000_000
 EXAMPLES: dict[str, Any] = {
     "the graph's own terminals": {"value": {}},
     "one pair, with the cut": {"value": {"sources": [0], "sinks": [3], "fields": ["value", "cut"]}},
+    "the cut nearest the sinks": {"value": {"fields": ["cut"], "cut": {"near": "sinks"}}},
     "the ten largest paths": {"value": {"fields": ["paths"], "paths": {"top": 10}}},
     "what limits it, and what the first ten would give": {
         "value": {"fields": ["bottlenecks"], "bottlenecks": {"up_to": 10}}
     },
     "many, with caps": {"value": {"sources": ["A", "B"], "sinks": ["T"], "supply": [10, 2.5], "demand": ["inf"]}},
 }
+
+
+class CutOptions(Body):
+    """Which cut is shown."""
+
+    near: Literal["sources", "sinks"] = Field(
+        default="sources", description="Of several minimum cuts the one nearest this end."
+    )
 
 
 class FlowOptions(Body):
@@ -78,6 +87,7 @@ class MaxFlowBody(TerminalsBody):
 
     fields: list[FlowField] | None = Field(default=None, max_length=6)
     min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
+    cut: CutOptions = CutOptions()
     flow: FlowOptions = FlowOptions()
     paths: PathOptions = PathOptions()
     bottlenecks: BottleneckOptions = BottleneckOptions()
@@ -104,6 +114,7 @@ class MaxFlowBody(TerminalsBody):
             time_limit_s=self.time_limit_s,
             encoding=encoding,
             up_to=self.bottlenecks.up_to,
+            near=self.cut.near,
         )
 
 
@@ -194,7 +205,7 @@ class MaxFlowInfo(SolvedInfo):
 class FlowStateChange(BaseModel):
     """One resident flow state, re-solved after a PATCH; the values of a matching are its size."""
 
-    kind: Literal["max-flow", "matching"] = "max-flow"
+    kind: Literal["flow", "matching"] = "flow"
     sources: list[int] | list[str]
     """The first 100 of them. None are listed for a matching, whose terminals are all vertices with edges."""
     n_sources: int

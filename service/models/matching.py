@@ -10,9 +10,9 @@ from service.models.faults import ColumnFault
 from service.models.flows import MAX_TERMINALS, SolvedInfo
 from service.protocol import Encoding, MatchingArgs
 
-MatchingField = Literal["size", "edges", "cover"]
+MatchingField = Literal["size", "matching", "cover"]
 
-ALL: Final[frozenset[MatchingField]] = frozenset({"size", "edges", "cover"})
+ALL: Final[frozenset[MatchingField]] = frozenset({"size", "matching", "cover"})
 EXAMPLES: dict[str, Any] = {
     "tails left, heads right": {"value": {}},
     "its size alone": {"value": {"fields": ["size"]}},
@@ -45,6 +45,14 @@ class MatchingBody(Body):
         )
 
 
+class MatchedInfo(BaseModel):
+    """The matched edges; `left` and `right` are their ends, row by row."""
+
+    edges: list[int] | list[str]
+    left: list[int] | list[str]
+    right: list[int] | list[str]
+
+
 class CoverInfo(BaseModel):
     """A cover: as many vertices as edges match. Each open edge has one of them as an end, so no matching is larger."""
 
@@ -53,10 +61,8 @@ class CoverInfo(BaseModel):
 
 
 class MatchingInfo(SolvedInfo):
-    """The answer of matching. `left` and `right` are the ends of `edges`, row by row."""
+    """The answer of matching."""
 
     size: int
-    edges: list[int] | list[str] | None = None
-    left: list[int] | list[str] | None = None
-    right: list[int] | list[str] | None = None
+    matching: MatchedInfo | None = None
     cover: CoverInfo | None = None

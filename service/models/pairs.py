@@ -12,6 +12,7 @@ from service.models.faults import ColumnFault
 from service.models.flows import (
     CertificateInfo,
     CutInfo,
+    CutOptions,
     FlowField,
     FlowInfo,
     FlowOptions,
@@ -46,6 +47,7 @@ class PairsBody(Body):
     sinks: Ids | None = None
     among: Ids | None = Field(default=None, description="All pairs; both ways if some edge is directed.")
     fields: list[FlowField] | None = Field(default=None, max_length=5)
+    cut: CutOptions = CutOptions()
     flow: FlowOptions = FlowOptions()
     paths: PathOptions = PathOptions()
     min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
@@ -92,6 +94,7 @@ class PairsBody(Body):
             zeros=self.flow.zeros,
             acyclic=self.flow.acyclic,
             top=self.paths.top,
+            near=self.cut.near,
             most=max_rows,
             min_version=self.min_version,
             time_limit_s=self.time_limit_s,

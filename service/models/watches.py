@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from service.models.amounts import Amount
 from service.models.flows import TerminalsBody
-from service.protocol import WatchArgs
+from service.protocol import Encoding, WatchArgs
 
 WATCH_NAME: Final = r"^[A-Za-z0-9_-]{1,64}$"
 """What the name of a watch matches: a part of the ids of its events."""
@@ -31,7 +31,7 @@ class WatchBody(TerminalsBody):
     def _check_on(cls, on: list[Watched]) -> list[Watched]:
         return [part for part in ("value", "cut") if part in on]
 
-    def args(self, watch: str) -> WatchArgs:
+    def args(self, watch: str, encoding: Encoding = "json") -> WatchArgs:
         return WatchArgs.model_construct(
             watch=watch,
             sources=self.sources,
@@ -40,6 +40,7 @@ class WatchBody(TerminalsBody):
             demand=self.demand,
             rounding=self.rounding,
             on=self.on,
+            encoding=encoding,
         )
 
 

@@ -14,6 +14,9 @@ STRINGS_TYPE: Final = f"{JSON_TYPE}; numbers=string"
 """JSON whose amounts are decimal strings, for readers that take each number for a binary float."""
 STRING_LINES_TYPE: Final = f"{LINES_TYPE}; numbers=string"
 
+EVENTS_TYPE: Final = "text/event-stream"
+STRING_EVENTS_TYPE: Final = f"{EVENTS_TYPE}; numbers=string"
+
 Encoding: TypeAlias = Literal["json", "npz", "arrow", "strings"]
 ENCODINGS: Final[Mapping[str, Encoding]] = MappingProxyType(
     {JSON_TYPE: "json", NPZ_TYPE: "npz", ARROW_TYPE: "arrow", STRINGS_TYPE: "strings"}

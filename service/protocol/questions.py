@@ -28,16 +28,21 @@ class MaxFlowArgs(QuestionArgs):
     time_limit_s: float | None = None
     up_to: int = 0
     """Bottlenecks of which is asked at most what they would gain without a limit."""
+    near: Literal["sources", "sinks"] = "sources"
+    """Which of several minimum cuts is the answer: the one nearest this end."""
 
     def to_json(self) -> bytes:
         """Without what is not asked for, so that workers of the release before can read it."""
-        left_out = {name for name, usual in (("encoding", "json"), ("up_to", 0)) if getattr(self, name) == usual}
+        later = ("encoding", "json"), ("up_to", 0), ("near", "sources")
+        left_out = {name for name, usual in later if getattr(self, name) == usual}
         return self.model_dump_json(exclude=left_out or None).encode()
 
 
 class MatchingArgs(QuestionArgs):
     left: list[int] | list[str] | None = None
-    fields: Annotated[frozenset[Literal["size", "edges", "cover"]], InOrder] = frozenset({"size", "edges", "cover"})
+    fields: Annotated[frozenset[Literal["size", "matching", "cover"]], InOrder] = frozenset(
+        {"size", "matching", "cover"}
+    )
     min_version: int | None = None
     time_limit_s: float | None = None
 

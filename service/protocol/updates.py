@@ -1,6 +1,6 @@
 """The arguments of commands that change a graph."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from service.protocol.message import AnswerArgs, Message, Rounding, Wanted
 
@@ -78,8 +78,11 @@ class RestoreArgs(AnswerArgs):
     solve: Literal["all", "none"] = "all"
 
 
-class WatchArgs(Message):
-    """A flow whose changes are told. Terminals that are None are the graph's own at each version."""
+class WatchArgs(AnswerArgs):
+    """A flow whose changes are told. Terminals that are None are the graph's own at each version.
+
+    `encoding` is of the answer alone, and is not kept with the watch.
+    """
 
     watch: str
     sources: list[int] | list[str] | None = None
@@ -88,6 +91,14 @@ class WatchArgs(Message):
     demand: list[str] | None = None
     rounding: Rounding = "error"
     on: tuple[Literal["value", "cut"], ...] = ("value", "cut")
+
+    def described(self) -> dict[str, Any]:
+        """What is kept and answered of the watch."""
+        return self.model_dump(exclude_none=True, exclude={"encoding"})
+
+    def kept(self) -> str:
+        """`described` as JSON."""
+        return self.model_dump_json(exclude_none=True, exclude={"encoding"})
 
 
 class UnwatchArgs(Message):

@@ -244,7 +244,7 @@ def _named_state(graph: Graph, solved: Solved, old: SolveReport | None) -> dict[
     network, ends = graph.network, solved.terminals
     most = 0 if solved.kind is Kind.MATCHING else TERMINALS_SHOWN
     return {
-        "kind": solved.kind.value,
+        "kind": "matching" if solved.kind is Kind.MATCHING else "flow",
         "sources": labels(network.vertex_labels, listed(ends.sources[:most])),
         "n_sources": len(ends.sources),
         "sinks": labels(network.vertex_labels, listed(ends.sinks[:most])),
@@ -316,4 +316,4 @@ def rounded(timings_ms: Mapping[str, float]) -> dict[str, float]:
 def watch(graph: Graph, args: WatchArgs, seen: Seen) -> dict[str, object]:
     """A watch, and what it sees now."""
     told = {"version": graph.version, "generation": graph.generation, "value": Raw(seen.value or "null")}
-    return {"graph": graph.name} | args.model_dump(exclude_none=True) | told | {"error": seen.error}
+    return {"graph": graph.name} | args.described() | told | {"error": seen.error}

@@ -16,7 +16,7 @@ from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError
 from gpu_engine.networks.terminals import Terminals
 from service.errors import ServiceError
-from service.protocol import Envelope, MaxFlowArgs, UnwatchArgs, WatchArgs
+from service.protocol import MEDIA_TYPES, Envelope, MaxFlowArgs, UnwatchArgs, WatchArgs
 from service.store.feed.record import CutSeen, Event, Seen, version_tag
 from service.store.feed.writing import Feed, Feeds
 from service.store.jobs.record import Result
@@ -61,7 +61,8 @@ class Watcher:
 
     def put(self, task: Task) -> Result:
         """Begin to watch, or watch something else under the same name."""
-        args, run = WatchArgs.model_validate(task.command.args), self._written.run()
+        asked, run = WatchArgs.model_validate(task.command.args), self._written.run()
+        args = asked.model_copy(update={"encoding": "json"})
         graph = self._copies.ensure(task.command.graph)
         feed = self.catch_up(graph)
         if args.watch not in feed.watches and len(feed.watches) >= self._max_watches:
@@ -72,10 +73,15 @@ class Watcher:
         graph.pinned |= {terminals.key}
         try:
             seen = self._solved(graph, args, terminals, task.control)
-            answer = json_writer.dumps(answers.watch(graph, args, seen))
+            answer = json_writer.dumps(answers.watch(graph, args, seen), strings=asked.strings)
             whose = graph.name, graph.graph_id, graph.epoch, graph.version
             self._feeds.put(*whose, args, seen, task.command.id, answer)
-            envelope = Envelope(version=graph.version, generation=graph.generation, replaced=args.watch in feed.watches)
+            envelope = Envelope(
+                version=graph.version,
+                generation=graph.generation,
+                replaced=args.watch in feed.watches,
+                media_type=MEDIA_TYPES[asked.encoding],
+            )
             feed.watches[args.watch], feed.seen[args.watch] = args, seen
             feed.at = version_tag(graph.graph_id, graph.version)
         finally:

@@ -333,7 +333,7 @@ PATCHES = [
     patch({"tail": ["s"], "head": ["T"], "set": [6]}, "unknown_vertex", "did you mean 'S'?", "/tail"),
     patch({"tail": [0], "head": [2], "set": [6]}, "ambiguous_edge", "by its id, 'b'", "/tail", CITY),
     patch({"edges": ["s-a"], "set": [1.5]}, "invalid_body", "fixed when the graph was loaded", "/set"),
-    patch({"edges": ["a"], "set": [1.25]}, "invalid_body", "more than 1 decimals", "/set", CITY),
+    patch({"edges": ["a"], "set": [1.25]}, "invalid_body", "more than 1 decimal", "/set", CITY),
     patch({"edges": ["s-a"], "set": ["1,5"]}, "invalid_body", "the text of one with a decimal point", "/set"),
     patch({"edges": ["s-a"], "set": [-1]}, "invalid_body", "-1 is negative, and a capacity is not", "/set"),
     patch({"edges": ["s-a"], "add": [-100]}, "invalid_body", "would be negative", "/add"),

@@ -10,7 +10,7 @@ import pytest
 
 from service.host.sandbox import serving
 
-STRINGS, NUMBERS = "application/json; numbers=string", "application/json"
+STRINGS, NUMBERS, NPZ = "application/json; numbers=string", "application/json", "application/x-npz"
 LARGE = 2**53 + 1
 """The first integer that no binary float is."""
 
@@ -104,6 +104,77 @@ def test_what_no_float_holds_is_there(http: httpx.Client) -> None:
     assert http.put(f"{GRAPHS}/wide", json=wide).is_success
     answer = http.post(f"{GRAPHS}/wide/max-flow", json={"fields": ["flow"]}, headers={"Accept": STRINGS}).json()
     assert (answer["value"], answer["flow"]["amount"]) == (f"{LARGE}.5", [f"{LARGE}.5"])
+
+
+def watched(http: httpx.Client, accept: str, name: str = "/main") -> Any:
+    answer = http.get(f"{GRAPHS}/seen/watches{name}", headers={"Accept": accept})
+    assert (answer.status_code, answer.headers["Content-Type"], answer.headers["Vary"]) == (200, accept, "Accept")
+    return json.loads(answer.text, parse_float=Decimal)
+
+
+def test_watches_have_strings(http: httpx.Client) -> None:
+    """Whoever puts one, asks for one or for all: in the form of that request, which the watch does not keep."""
+    assert http.put(f"{GRAPHS}/seen", json=CITY).is_success
+    path = f"{GRAPHS}/seen/watches/main"
+    made = http.put(path, json={"sinks": ["t"], "demand": ["4.5"]}, headers={"Accept": STRINGS})
+    assert (made.status_code, made.headers["Content-Type"], made.json()["value"]) == (201, STRINGS, "4.5")
+    again = http.put(path, json={"sinks": ["t"], "demand": ["4.25"]}, headers={"Accept": NUMBERS})
+    assert (again.status_code, again.headers["Content-Type"], again.json()["value"]) == (200, NUMBERS, 4.25)
+    assert same(watched(http, NUMBERS), watched(http, STRINGS)) == 1
+    assert same(watched(http, NUMBERS, ""), watched(http, STRINGS, "")) == 1
+    assert "encoding" not in watched(http, STRINGS)
+    job = http.put(path, json={}, headers={"Accept": STRINGS, "Prefer": "respond-async"}).json()["id"]
+    seen = http.get(f"/v1/jobs/{job}", headers={"Prefer": "wait=30"}).json()
+    assert seen["result"]["value"] == "6.5"
+    for refused in ("image/png", NPZ, "application/json; numbers=float"):
+        for method in ("GET", "PUT"):
+            assert http.request(method, path, json={}, headers={"Accept": refused}).status_code == 406
+    assert http.put(path, json={"sources": ["t"], "sinks": ["s"]}, headers={"Accept": STRINGS}).json()["value"] == "0"
+    http.patch(f"{GRAPHS}/seen/capacities", json={"edges": ["a"], "op": "close"}).raise_for_status()
+    assert watched(http, STRINGS)["value"] == "0"
+    http.put(path, json={}).raise_for_status()
+    unlimited = {"edges": ["a", "d"], "set": ["inf", "inf"]}
+    http.patch(f"{GRAPHS}/seen/capacities", json={"edges": ["a"], "op": "reopen"}).raise_for_status()
+    http.patch(f"{GRAPHS}/seen/capacities", json=unlimited).raise_for_status()
+    assert (watched(http, STRINGS)["value"], watched(http, STRINGS)["error"]) == (None, "unbounded")
+
+
+def events(http: httpx.Client, accept: str, count: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    headers = {"Accept": accept, "Last-Event-ID": "0"}
+    with http.stream("GET", f"{GRAPHS}/told/events", headers=headers) as stream:
+        assert stream.status_code == 200
+        for line in stream.iter_lines():
+            if line.startswith("data: "):
+                found.append(json.loads(line.removeprefix("data: "), parse_float=Decimal))
+            if len(found) == count:
+                break
+    return found
+
+
+def test_events_have_strings(http: httpx.Client) -> None:
+    wide = {
+        "tail": [0, 0],
+        "head": [1, 1],
+        "capacity": [f"{LARGE}.5", 1],
+        "source": 0,
+        "sink": 1,
+        "edge_ids": ["ä", "b"],
+    }
+    assert http.put(f"{GRAPHS}/told", json=wide).is_success
+    assert http.put(f"{GRAPHS}/told/watches/main", json={}).is_success
+    for change in ({"edges": ["b"], "set": [2]}, {"edges": ["b"], "op": "close"}, {"edges": ["b"], "set": ["inf"]}):
+        http.patch(f"{GRAPHS}/told/capacities", json=change).raise_for_status()
+    http.patch(f"{GRAPHS}/told/capacities", json={"edges": ["b"], "op": "reopen"}).raise_for_status()
+    numbers = events(http, "text/event-stream", 10)
+    strings = events(http, "text/event-stream; numbers=string", 10)
+    assert events(http, "*/*", 10) == numbers
+    assert same(numbers, strings) == 8
+    changed = [event for event in strings if "value" in event]
+    assert (changed[0]["old_value"], changed[0]["value"]) == (f"{LARGE + 1}.5", f"{LARGE + 2}.5")
+    assert (changed[-1]["value"], changed[-1]["error"]) == (None, "unbounded")
+    refused = http.get(f"{GRAPHS}/told/events", headers={"Accept": NUMBERS})
+    assert (refused.status_code, refused.json()["code"]) == (406, "not_acceptable")
 
 
 def test_lines_have_strings_too(http: httpx.Client) -> None:

@@ -53,6 +53,19 @@ def test_every_member_of_a_body_or_an_answer_has_a_type(document: dict[str, Any]
     assert amount in schemas["MinCostFlowBody"]["properties"]["value"]["anyOf"]
 
 
+def test_questions_ignore_keys_and_say_so(document: dict[str, Any]) -> None:
+    """Whatever leaves something behind takes a key, whatever leaves nothing does not."""
+    said: dict[bool, set[str]] = {True: set(), False: set()}
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            for parameter in operation.get("parameters", ()):
+                if parameter["name"] == "Idempotency-Key":
+                    said[parameter["description"].startswith("Ignored")].add(path.rpartition("}")[2])
+    rows = {"/what-if", "/closure-study", "/pairs", "/gomory-hu-tree", "/global-min-cut"}
+    assert said[True] == rows | {"/max-flow", "/min-cut", "/matching", "/min-cost-flow", *NEWER}
+    assert said[False] == {"", "/capacities", "/costs", "/edges", "/snapshots", ":copy", ":restore"}
+
+
 NEWER = ("/parametric", "/capacity-expansion")
 
 

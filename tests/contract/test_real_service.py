@@ -207,7 +207,6 @@ def test_a_repeated_key_gets_the_first_answer(http: httpx.Client) -> None:
         ("PUT", path, edges | {"capacity": [4, 4]}, {"If-Match": '"1"'}, 200),
         ("PATCH", f"{path}/capacities", {"edges": [0], "add": [1]}, {"If-Match": '"1"'}, 200),
         ("POST", f"{path}/snapshots", None, {}, 200),
-        ("POST", f"{path}/max-flow", {"fields": ["value"]}, {}, 200),
         ("DELETE", path, None, {"If-Match": '"2"'}, 204),
     ]
 
@@ -223,6 +222,30 @@ def test_a_repeated_key_gets_the_first_answer(http: httpx.Client) -> None:
         assert (again.status_code, again.content) == (response.status_code, response.content), calls[number]
         assert again.headers.get("etag") == response.headers.get("etag")
     assert http.get(path).json()["version"] == 1
+
+
+def test_a_key_with_a_question_is_ignored(http: httpx.Client, city: str) -> None:
+    """Also one that is no key, one that another question or an update has used, and one whose graph has changed."""
+    used, change = {"Idempotency-Key": f"u-{city}"}, {"edges": ["a"], "add": [1]}
+    before = http.patch(f"{city}/capacities", json=change, headers=used).json()["version"]
+    questions: list[tuple[str, dict[str, Any]]] = [
+        ("max-flow", {}),
+        ("max-flow", {"fields": ["cut"]}),
+        ("min-cut", {}),
+        ("what-if", {"scenarios": []}),
+        ("closure-study", {}),
+        ("global-min-cut", {}),
+    ]
+    for question, body in questions:
+        assert http.post(f"{city}/{question}", json=body, headers=used).json()["version"] == before, question
+    http.patch(f"{city}/capacities", json=change).raise_for_status()
+    for question, body in questions:
+        for headers in (used, {"Idempotency-Key": "x" * 300}, {"Idempotency-Key": ""}):
+            answer = http.post(f"{city}/{question}", json=body, headers=headers)
+            assert (answer.status_code, answer.json()["version"]) == (200, before + 1), question
+    dry = http.patch(f"{city}/capacities", params={"dry_run": "true"}, json=change, headers=used).json()
+    assert (dry["dry_run"], dry["version"]) == (True, before + 1)
+    assert http.patch(f"{city}/capacities", json=change, headers=used).json()["version"] == before
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])

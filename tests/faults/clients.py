@@ -39,6 +39,9 @@ REQUEST_S: Final = 20.0
 AGAIN: Final = 0.5
 """How often an answer under a key is asked for again."""
 
+IGNORED: Final = "one for all questions"
+"""A key that is sent with questions of any body: it stands for nothing, and each is answered as if it were not sent."""
+
 JOB_WAIT_S: Final = 1
 AS_JOBS: Final = ("job", "cancelled")
 TERMINAL: Final = ("succeeded", "failed", "cancelled")
@@ -133,9 +136,8 @@ class Client:
         limit_s = self._rng.choice(LIMITS_S) if how == "limited" else None
         form = how if kind == "export" else None
         value = self._rng.randint(0, LOAD_UNIT) if kind == "min-cost-flow" and self._rng.random() < 0.5 else None
-        keyed = how == "keyed" or (how in AS_JOBS and self._rng.random() < 0.5)
         while True:
-            op = self._begin(kind, graph, keyed=keyed, min_version=version, limit_s=limit_s, format=form, value=value)
+            op = self._begin(kind, graph, keyed=False, min_version=version, limit_s=limit_s, format=form, value=value)
             if kind == "capacities":
                 self._send(op, "GET", "/capacities?limit=100000")
             elif kind == "export":
@@ -166,6 +168,8 @@ class Client:
         headers = {"X-Request-Id": op.request}
         if op.key is not None:
             headers["Idempotency-Key"] = op.key
+        elif how == "keyed":
+            headers["Idempotency-Key"] = IGNORED
         if op.if_match is not None:
             headers["If-Match"] = f'"{op.if_match}"'
         request = (method, f"/v1/graphs/{op.source or op.graph}{path}", body, headers)

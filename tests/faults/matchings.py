@@ -12,11 +12,12 @@ def matching_faults(body: dict[str, Any], state: State) -> list[str]:
     faults = []
     tail, head = np.array(state.edges.tail), np.array(state.edges.head)
     is_open = state.effective > 0
-    rows = np.array(body["edges"], np.int64)
+    matching = body["matching"]
+    rows = np.array(matching["edges"], np.int64)
     ends = np.concatenate([tail[rows], head[rows]])
-    if not body["size"] == len(rows) == len(body["left"]) == len(body["right"]):
+    if not body["size"] == len(rows) == len(matching["left"]) == len(matching["right"]):
         faults.append(f"the size is {body['size']}, {len(rows)} edges are listed")
-    elif not np.array_equal(np.sort(ends), np.sort(np.array([*body["left"], *body["right"]], np.int64))):
+    elif not np.array_equal(np.sort(ends), np.sort(np.array([*matching["left"], *matching["right"]], np.int64))):
         faults.append("the ends are not those of the edges")
     if len(np.unique(ends)) != len(ends):
         faults.append("two edges share a vertex")

@@ -29,12 +29,11 @@ class Story:
         self.put = self._op("put", {"version": 1}, number=1, edges=edges)
         self.first = self._patch(2, 4)
         self.second = self._patch(3, 3)
-        self.answer = self._op("max-flow", self.flow(3, 3, 0), key="flow", jobs=["job-flow"])
+        self.answer = self._op("max-flow", self.flow(3, 3, 0), jobs=["job-flow"])
         self.committed.endings["job-flow"] = ["succeeded"]
-        self.matching = self._op("matching", matching(3), key="matching")
+        self.matching = self._op("matching", matching(3))
         self.scenarios = self._op("what-if", self.rows(3, 3, 0))
-        for op in (self.second, self.answer, self.matching):
-            op.again.append(Look(200, copy.deepcopy(op.body), op.answered_at))
+        self.second.again.append(Look(200, copy.deepcopy(self.second.body), self.second.answered_at))
         self.answer.views = [Look(200, job("job-flow", "succeeded", self.answer.body), 3.1) for _ in range(2)]
         self.limited = self._op("max-flow", {"code": "timeout"}, limit_s=0.1)
         self.limited.status = 504
@@ -91,7 +90,7 @@ def matching(version: int) -> dict[str, Any]:
     cover = {"left": [0, 2], "right": []}
     proof = {"valid": True}
     rows = {"edges": [2, 4], "left": [0, 2], "right": [1, 3]}
-    return {"version": version, "size": 2, "cover": cover, "certificate": proof} | rows
+    return {"version": version, "size": 2, "matching": rows, "cover": cover, "certificate": proof}
 
 
 def job(name: str, status: str, result: Any = None, error: Any = None, *, cancelling: bool = False) -> dict[str, Any]:

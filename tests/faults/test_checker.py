@@ -68,12 +68,8 @@ HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
         lambda story: change(story.answer, status=404, body={"code": "unknown_graph"}),
         "lost",
     ),
-    "a repeated question is a conflict": (
-        lambda story: change(story.answer.again[0], status=409, body={"code": "idempotency_conflict"}),
-        "wrong",
-    ),
-    "a repeated question is answered anew": (
-        lambda story: change(story.answer.again[0], body=story.flow(2, 2, 0)),
+    "a repeated batch is a conflict": (
+        lambda story: change(story.second.again[0], status=409, body={"code": "idempotency_conflict"}),
         "wrong",
     ),
     "a repeated batch is another version": (lambda story: story.second.again[0].body.update(version=4), "wrong"),
@@ -112,8 +108,8 @@ HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
     ),
     "a job succeeds and does nothing": (lambda story: change(story.second, jobs=["job-9"]), "lost: job job-9"),
     "a second job is made for one key": (
-        lambda story: change(story.answer, jobs=["job-2", "job-flow"]),
-        "doubled: job job-2",
+        lambda story: change(story.second, jobs=["job-9", "job-3"]),
+        "doubled: job job-9",
     ),
     "a batch is another job's": (lambda story: change(story.first, jobs=["job-9"]), "wrong: batch 2 was done by"),
     "a batch is another job's after a cut": (do_it_again(2.2, 2.4), None),
@@ -130,11 +126,13 @@ HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
     ),
     "scenarios are old": (lambda story: change(story.scenarios, body=story.rows(2, 2, 0)), "wrong: what-if"),
     "a matching is too small": (
-        lambda story: story.matching.body.update(size=1, edges=[2], left=[0], right=[1]),
+        lambda story: story.matching.body.update(size=1, matching={"edges": [2], "left": [0], "right": [1]}),
         "wrong: matching",
     ),
     "a matching is too large": (
-        lambda story: story.matching.body.update(size=3, edges=[2, 3, 4], left=[0, 2, 2], right=[1, 1, 3]),
+        lambda story: story.matching.body.update(
+            size=3, matching={"edges": [2, 3, 4], "left": [0, 2, 2], "right": [1, 1, 3]}
+        ),
         "wrong: matching",
     ),
     "a matching has a closed edge": (
@@ -145,7 +143,10 @@ HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
         lambda story: story.matching.body.update(cover={"left": [0], "right": [1]}),
         "wrong: matching",
     ),
-    "a matching has other ends": (lambda story: story.matching.body.update(right=[3, 3]), "wrong: matching"),
+    "a matching has other ends": (
+        lambda story: story.matching.body["matching"].update(right=[3, 3]),
+        "wrong: matching",
+    ),
     "a matching is old": (lambda story: story.matching.body.update(version=2), "wrong: matching"),
     "a matching's state is wrong": (
         lambda story: story.first.body["flow_states"].append({"kind": "matching", "value": 1}),

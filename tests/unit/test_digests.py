@@ -43,7 +43,7 @@ EXAMPLES: dict[Kind, Message] = {
     Kind.DELETE: DeleteArgs(if_match=3),
     Kind.PATCH: PatchArgs(batch=[Operation(op="set", edges=["a", "b"], amounts=["1", "2.5"])], on_missing="skip"),
     Kind.MAX_FLOW: MaxFlowArgs(sources=["s"], fields=frozenset({"value", "cut", "flow"}), time_limit_s=1.5),
-    Kind.MATCHING: MatchingArgs(left=["Ann"], fields=frozenset({"size", "edges", "cover"}), min_version=2),
+    Kind.MATCHING: MatchingArgs(left=["Ann"], fields=frozenset({"size", "matching", "cover"}), min_version=2),
     Kind.MIN_CUT: MaxFlowArgs(sinks=["t"], supply=["3"], fields=frozenset({"value", "cut"})),
     Kind.WHAT_IF: WhatIfArgs(
         sources=["s"], scenarios=[Scenario(id="a", sources=["u"])], fields=frozenset({"value", "cut"})

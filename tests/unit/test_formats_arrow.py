@@ -68,7 +68,7 @@ def test_names_are_numbered_as_they_appear(kind: pa.DataType) -> None:
         ({"capacity": [1, -2, 3]}, {}, "row 1: capacity is negative"),
         ({"capacity": [1.0, float("nan"), 3.0]}, {}, "row 1: capacity is not a number"),
         ({"capacity": [1.0, 0.1 + 0.2, 3.0]}, {}, "row 1: capacity has more than 9 decimals"),
-        ({"capacity": [1.0, 0.25, 3.0]}, {"decimals": "1"}, "row 1: capacity has more than 1 decimals"),
+        ({"capacity": [1.0, 0.25, 3.0]}, {"decimals": "1"}, "row 1: capacity has more than 1 decimal"),
         ({"capacity": [True, False, True]}, {}, "capacity must be integer"),
         ({"capacity": ["1", "2", "3"]}, {}, "capacity must be integer"),
         ({"tail": [0, -1, 0]}, {}, "row 1: tail is no vertex"),

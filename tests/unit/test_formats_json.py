@@ -69,7 +69,7 @@ def test_capacities_are_exact(capacity: str, units: list[int], decimals: int) ->
 def test_stated_decimals_scale_and_bind() -> None:
     assert read_json(body(capacity=[1.5, 2], decimals=2)).capacity.tolist() == [150, 200]
     assert read_json(body(capacity=[1, 2], decimals=2)).capacity.tolist() == [100, 200]
-    with pytest.raises(InvalidNetwork, match="row 1: capacity has more than 1 decimals"):
+    with pytest.raises(InvalidNetwork, match="row 1: capacity has more than 1 decimal"):
         read_json(body(capacity=[1.5, 2.25], decimals=1))
 
 

@@ -32,4 +32,4 @@ def test_one_that_does_not_hold_is_never_answered(
         assert code_of(lambda: caller.reply(Kind.MATCHING, "g", MatchingArgs())) == "engine_error"
     assert worker.graphs.counters["certificate_failures"] == 1
     answer = caller.ask(Kind.MATCHING, "g", MatchingArgs())
-    assert (answer["size"], answer["mode"], answer["edges"]) == (2, "cold", [1, 2])
+    assert (answer["size"], answer["mode"], answer["matching"]["edges"]) == (2, "cold", [1, 2])

@@ -127,9 +127,9 @@ def test_what_does_not_fit_says_how_it_would(name: str) -> None:
     with pytest.raises(InvalidNetwork, match="more than 9 decimals; decimals=6 and rounding=nearest") as refused:
         load(name, [1.0, 1 / 3])
     assert refused.value.rows or refused.value.where.lines
-    with pytest.raises(InvalidNetwork, match="more than 1 decimals; rounding=nearest"):
+    with pytest.raises(InvalidNetwork, match="more than 1 decimal; rounding=nearest"):
         load(name, [0.25], 1)
-    with pytest.raises(InvalidNetwork, match="more than 1 decimals; rounding=nearest"):
+    with pytest.raises(InvalidNetwork, match="more than 1 decimal; rounding=nearest"):
         load(name, [0.25], 1, "error")
     with pytest.raises(InvalidNetwork, match="needs decimals="):
         load(name, [0.25], None, "nearest")
@@ -191,7 +191,7 @@ def test_whole_numbers_are_units_of_the_bodys_own_decimals() -> None:
     assert kept(5) == (5, [125000, 124900])
     assert kept(1, "nearest") == (1, [12, 12])
     assert kept(1, "up") == (1, [13, 13])
-    with pytest.raises(InvalidNetwork, match="more than 1 decimals"):
+    with pytest.raises(InvalidNetwork, match="more than 1 decimal"):
         kept(1)
 
 

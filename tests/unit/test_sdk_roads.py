@@ -175,6 +175,7 @@ TYPED: dict[str, type[Any]] = {
     "FlowInfo": headrace.Flow,
     "CertificateInfo": headrace.Certificate,
     "MatchingInfo": headrace.MatchingResult,
+    "MatchedInfo": headrace.Matching,
     "CoverInfo": headrace.Cover,
     "PatchInfo": headrace.PatchResult,
     "FlowStateChange": headrace.FlowState,

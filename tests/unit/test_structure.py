@@ -348,11 +348,11 @@ def test_matchings_are_dropped_and_solved_anew(caller: Caller, start_worker: Sta
     start_worker()
     caller.wait_ready()
     caller.load("g", drawn(4, [(0, 2, 1), (1, 2, 1)]))
-    everything = MatchingArgs(fields=frozenset({"size", "edges", "cover"}))
+    everything = MatchingArgs(fields=frozenset({"size", "matching", "cover"}))
 
     def matched() -> tuple[int, list[int]]:
         answer = caller.ask(Kind.MATCHING, "g", everything)
-        return answer["size"], answer["edges"]
+        return answer["size"], answer["matching"]["edges"]
 
     assert matched()[0] == 1
     answer = patch(caller, insert(count=1), insert(tail=[1, 3], head=[4, 3], capacity=["1", "1"]))

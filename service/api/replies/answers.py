@@ -17,8 +17,14 @@ from service.errors import RETRY_AFTER_S, STATUS, ServiceError
 from service.protocol import ARGS, LINES_TYPE, Arguments, Envelope, Kind, Message, Problem, QuestionArgs, Reply, Status
 from service.store.jobs.events import LOST
 
-KEYLESS: Final = frozenset({Kind.DRY_RUN, Kind.DRY_RUN_COSTS})
-"""Commands that are sent in place of an update, whose Idempotency-Key does not stand for them."""
+KEYED: Final = frozenset(
+    {
+        *(Kind.LOAD, Kind.DELETE, Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_EDGES, Kind.RESTORE),
+        *(Kind.SNAPSHOT, Kind.WATCH, Kind.UNWATCH),
+    }
+)
+"""Commands that an Idempotency-Key stands for: those that leave something behind. The others, questions and dry runs,
+may be asked again as they are, and the key is not looked at."""
 
 NEVER_CUT_OFF: Final = frozenset({Kind.LOAD, Kind.DELETE})
 """Commands that stand in no line that may be cut: a load has been uploaded by then, and a delete makes room."""
@@ -51,9 +57,7 @@ async def ask(
     A reply that is a refusal is raised as its `ServiceError`. A caller that goes away does not end the job. `on_sent`
     is called before the wait begins: the arguments are not needed any more.
     """
-    key = idempotency_key(request.headers)
-    if in_place or kind in KEYLESS:
-        key = None
+    key = idempotency_key(request.headers) if kind in KEYED and not in_place else None
     patience = Waiting(backend.settings.max_wait_s) if in_place else waiting(request.headers, backend.settings)
     if key is not None and body_digest is None:
         body_digest = digest_of_args(kind, args)

@@ -8,14 +8,14 @@ from starlette.responses import Response
 from service.api.accept import encoding_of
 from service.api.backend import Context, GraphName
 from service.api.bodies.tasks import expansion_task
-from service.api.openapi import ACCEPTED, FORMS, IDEMPOTENCY_KEY, PREFER, PROBLEMS, request_body
+from service.api.openapi import ACCEPTED, FORMS, KEY_IGNORED, PREFER, PROBLEMS, request_body
 from service.api.questions import answer_question
 from service.models.capacity_expansion import EXAMPLES, CapacityExpansionBody, CapacityExpansionInfo
 from service.protocol import Kind
 
 router = APIRouter(prefix="/v1/graphs/{name}", tags=["flows"], responses={**PROBLEMS, **ACCEPTED})
 
-BODY: Final = request_body(CapacityExpansionBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY)
+BODY: Final = request_body(CapacityExpansionBody, EXAMPLES, PREFER, KEY_IGNORED)
 
 
 @router.post("/capacity-expansion", response_model=CapacityExpansionInfo, responses=FORMS, openapi_extra=BODY)

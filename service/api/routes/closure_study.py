@@ -8,14 +8,14 @@ from starlette.responses import Response
 from service.api.accept import rows_form
 from service.api.backend import Context, GraphName
 from service.api.bodies.tasks import closure_task
-from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, ROW_FORMS, request_body
+from service.api.openapi import ACCEPTED, KEY_IGNORED, PREFER, PROBLEMS, ROW_FORMS, request_body
 from service.api.questions import answer_question
 from service.models.closure_study import EXAMPLES, ClosureStudyBody, ClosureStudyInfo
 from service.protocol import Kind
 
 router = APIRouter(prefix="/v1/graphs/{name}", tags=["flows"], responses={**PROBLEMS, **ACCEPTED})
 
-BODY: Final = request_body(ClosureStudyBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY)
+BODY: Final = request_body(ClosureStudyBody, EXAMPLES, PREFER, KEY_IGNORED)
 
 
 @router.post("/closure-study", response_model=ClosureStudyInfo, responses=ROW_FORMS, openapi_extra=BODY)

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from service.api.accept import encoding_of
 from service.api.backend import Backend, Context, GraphName
 from service.api.bodies.tasks import flow_task
-from service.api.openapi import ACCEPTED, FORMS, IDEMPOTENCY_KEY, PREFER, PROBLEMS, request_body
+from service.api.openapi import ACCEPTED, FORMS, KEY_IGNORED, PREFER, PROBLEMS, request_body
 from service.api.questions import answer_question
 from service.models.flows import EXAMPLES, FlowField, MaxFlowBody, MaxFlowInfo
 from service.protocol import Kind
@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1/graphs/{name}", tags=["flows"], responses={**PROB
 
 VALUE: Final[frozenset[FlowField]] = frozenset({"value"})
 VALUE_AND_CUT: Final[frozenset[FlowField]] = frozenset({"value", "cut"})
-BODY: Final = request_body(MaxFlowBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, required=False)
+BODY: Final = request_body(MaxFlowBody, EXAMPLES, PREFER, KEY_IGNORED, required=False)
 
 
 @router.post("/max-flow", response_model=MaxFlowInfo, responses=FORMS, openapi_extra=BODY)

@@ -8,14 +8,14 @@ from starlette.responses import Response
 from service.api.accept import encoding_of
 from service.api.backend import Context, GraphName
 from service.api.bodies.tasks import min_cost_task
-from service.api.openapi import ACCEPTED, FORMS, IDEMPOTENCY_KEY, PREFER, PROBLEMS, request_body
+from service.api.openapi import ACCEPTED, FORMS, KEY_IGNORED, PREFER, PROBLEMS, request_body
 from service.api.questions import answer_question
 from service.models.min_cost_flow import EXAMPLES, MinCostFlowBody, MinCostFlowInfo
 from service.protocol import Kind
 
 router = APIRouter(prefix="/v1/graphs/{name}", tags=["flows"], responses={**PROBLEMS, **ACCEPTED})
 
-BODY: Final = request_body(MinCostFlowBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, required=False)
+BODY: Final = request_body(MinCostFlowBody, EXAMPLES, PREFER, KEY_IGNORED, required=False)
 
 
 @router.post("/min-cost-flow", response_model=MinCostFlowInfo, responses=FORMS, openapi_extra=BODY)

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from service.api.accept import encoding_of, rows_form
 from service.api.backend import Context, GraphName
 from service.api.bodies.pair_tasks import global_cut_task, pairs_task, tree_task
-from service.api.openapi import ACCEPTED, FORMS, IDEMPOTENCY_KEY, PREFER, PROBLEMS, ROW_FORMS, request_body
+from service.api.openapi import ACCEPTED, FORMS, KEY_IGNORED, PREFER, PROBLEMS, ROW_FORMS, request_body
 from service.api.questions import answer_question
 from service.models.pairs import (
     GLOBAL_EXAMPLES,
@@ -25,9 +25,9 @@ from service.protocol import Kind
 
 router = APIRouter(prefix="/v1/graphs/{name}", tags=["flows"], responses={**PROBLEMS, **ACCEPTED})
 
-PAIRS: Final = request_body(PairsBody, PAIRS_EXAMPLES, PREFER, IDEMPOTENCY_KEY)
-TREE: Final = request_body(CutTreeBody, TREE_EXAMPLES, PREFER, IDEMPOTENCY_KEY, required=False)
-GLOBAL: Final = request_body(GlobalCutBody, GLOBAL_EXAMPLES, PREFER, IDEMPOTENCY_KEY, required=False)
+PAIRS: Final = request_body(PairsBody, PAIRS_EXAMPLES, PREFER, KEY_IGNORED)
+TREE: Final = request_body(CutTreeBody, TREE_EXAMPLES, PREFER, KEY_IGNORED, required=False)
+GLOBAL: Final = request_body(GlobalCutBody, GLOBAL_EXAMPLES, PREFER, KEY_IGNORED, required=False)
 
 
 @router.post("/pairs", response_model=PairsInfo, responses=ROW_FORMS, openapi_extra=PAIRS)

@@ -8,14 +8,14 @@ from starlette.responses import Response
 from service.api.accept import texts_of
 from service.api.backend import Context, GraphName
 from service.api.bodies.tasks import parametric_task
-from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, TEXT_FORMS, request_body
+from service.api.openapi import ACCEPTED, KEY_IGNORED, PREFER, PROBLEMS, TEXT_FORMS, request_body
 from service.api.questions import answer_question
 from service.models.parametric import EXAMPLES, ParametricBody, ParametricInfo
 from service.protocol import Kind
 
 router = APIRouter(prefix="/v1/graphs/{name}", tags=["flows"], responses={**PROBLEMS, **ACCEPTED})
 
-BODY: Final = request_body(ParametricBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY)
+BODY: Final = request_body(ParametricBody, EXAMPLES, PREFER, KEY_IGNORED)
 
 
 @router.post("/parametric", response_model=ParametricInfo, responses=TEXT_FORMS, openapi_extra=BODY)

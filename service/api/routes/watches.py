@@ -6,16 +6,17 @@ from fastapi import APIRouter, Path, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from service.api.accept import VARY, texts_of
 from service.api.backend import Backend, Context, GraphName, known_graph
 from service.api.bodies.receive import read_body
 from service.api.headers import refuse_if_none_match, require_json
-from service.api.openapi import ACCEPTED, PREFER, PROBLEMS, request_body
+from service.api.openapi import ACCEPTED, PREFER, PROBLEMS, TEXT_FORMS, request_body
 from service.api.replies.answers import ask, success
 from service.api.routes.graphs import MAX_SMALL_BODY_BYTES
 from service.errors import ServiceError
 from service.models.body import parse_body
 from service.models.watches import EXAMPLES, WATCH_NAME, WatchBody, WatchInfo, WatchList
-from service.protocol import JSON_TYPE, Kind, UnwatchArgs
+from service.protocol import MEDIA_TYPES, Encoding, Kind, UnwatchArgs
 from service.store.feed.reading import WatchSeen
 
 router = APIRouter(prefix="/v1/graphs/{name}/watches", tags=["feed"], responses=PROBLEMS)
@@ -26,36 +27,41 @@ WatchName: TypeAlias = Annotated[str, Path(pattern=WATCH_NAME, examples=["main"]
 @router.put(
     "/{watch}",
     response_model=WatchInfo,
-    responses={201: {"description": "Created", "model": WatchInfo}, **ACCEPTED},
+    responses={201: {"description": "Created", "model": WatchInfo, **TEXT_FORMS[200]}, **TEXT_FORMS, **ACCEPTED},
     openapi_extra=request_body(WatchBody, EXAMPLES, PREFER, required=False),
 )
 async def put_watch(name: GraphName, watch: WatchName, request: Request, backend: Context) -> Response:
     """Keep this flow solved at each version, and tell when its value or its cut changes."""
     refuse_if_none_match(request.headers)
+    encoding = texts_of(request.headers)
     backend.admission.check(name, request.state.caller.key_id)
     async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget, backend.parsers.threads) as raw:
         if raw.n_bytes:
             require_json(request)
-        args = parse_body(WatchBody, raw.view() if raw.n_bytes else b"{}").args(watch)
+        args = parse_body(WatchBody, raw.view() if raw.n_bytes else b"{}").args(watch, encoding)
     reply = await ask(request, backend, Kind.WATCH, name, args)
     if isinstance(reply, Response):
         return reply
-    return await success(backend, reply, 200 if reply.envelope.replaced else 201)
+    response = await success(backend, reply, 200 if reply.envelope.replaced else 201)
+    response.headers.update(VARY)
+    return response
 
 
-@router.get("", response_model=WatchList)
-async def list_watches(name: GraphName, backend: Context) -> Response:
+@router.get("", response_model=WatchList, responses=TEXT_FORMS)
+async def list_watches(name: GraphName, request: Request, backend: Context) -> Response:
     """The watches of the graph by name, and what each saw last."""
-    found = await _watches(name, backend)
-    return Response(b'{"watches":[' + b",".join(_shown(name, one) for one in found) + b"]}", media_type=JSON_TYPE)
+    encoding = texts_of(request.headers)
+    shown = [_shown(name, one, encoding) for one in await _watches(name, backend)]
+    return Response(b'{"watches":[' + b",".join(shown) + b"]}", 200, VARY, MEDIA_TYPES[encoding])
 
 
-@router.get("/{watch}", response_model=WatchInfo)
-async def get_watch(name: GraphName, watch: WatchName, backend: Context) -> Response:
+@router.get("/{watch}", response_model=WatchInfo, responses=TEXT_FORMS)
+async def get_watch(name: GraphName, watch: WatchName, request: Request, backend: Context) -> Response:
     """One watch, and what it saw last."""
+    encoding = texts_of(request.headers)
     for one in await _watches(name, backend):
         if one.args.watch == watch:
-            return Response(_shown(name, one), media_type=JSON_TYPE)
+            return Response(_shown(name, one, encoding), 200, VARY, MEDIA_TYPES[encoding])
     raise ServiceError("unknown_watch", f"graph {name!r} has no watch {watch!r}")
 
 
@@ -72,10 +78,12 @@ async def _watches(name: str, backend: Backend) -> list[WatchSeen]:
     return await backend.feed.watches(name)
 
 
-def _shown(name: str, one: WatchSeen) -> bytes:
+def _shown(name: str, one: WatchSeen, encoding: Encoding) -> bytes:
     """As the worker has written it: its value is exact, and never parsed here."""
     generation, _, version = (one.at or "-0").partition("-")
     value = "null" if one.seen is None or one.seen.value is None else one.seen.value
+    if encoding == "strings" and value != "null":
+        value = f'"{value}"'
     told = {"version": int(version), "generation": generation, "error": one.seen and one.seen.error}
-    before = to_json({"graph": name} | one.args.model_dump(exclude_none=True) | told)
+    before = to_json({"graph": name} | one.args.described() | told)
     return before[:-1] + b',"value":' + value.encode() + b"}"

@@ -8,14 +8,14 @@ from starlette.responses import Response
 from service.api.accept import rows_form
 from service.api.backend import Context, GraphName
 from service.api.bodies.tasks import what_if_task
-from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, ROW_FORMS, request_body
+from service.api.openapi import ACCEPTED, KEY_IGNORED, PREFER, PROBLEMS, ROW_FORMS, request_body
 from service.api.questions import answer_question
 from service.models.what_if import EXAMPLES, WhatIfBody, WhatIfInfo
 from service.protocol import Kind
 
 router = APIRouter(prefix="/v1/graphs/{name}", tags=["flows"], responses={**PROBLEMS, **ACCEPTED})
 
-BODY: Final = request_body(WhatIfBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY)
+BODY: Final = request_body(WhatIfBody, EXAMPLES, PREFER, KEY_IGNORED)
 
 
 @router.post("/what-if", response_model=WhatIfInfo, responses=ROW_FORMS, openapi_extra=BODY)

@@ -120,7 +120,7 @@ class Feeds:
         tag = version_tag(graph_id, version)
 
         def write(pipe: Any) -> None:
-            pipe.hset(self._keys.watches(name), args.watch, args.model_dump_json(exclude_none=True))
+            pipe.hset(self._keys.watches(name), args.watch, args.kept())
             pipe.hset(self._keys.told(name), mapping=self._told(tag, {args.watch: seen}))
 
         self._commit(name, graph_id, epoch, version, job_id, result, write)

@@ -52,8 +52,8 @@ def without_edges(graph: Graph, wanted: frozenset[str]) -> dict[str, object]:
 def fields(network: Network, found: Matching, wanted: frozenset[str]) -> dict[str, object]:
     """What was asked for beside the size."""
     parts: dict[str, object] = {}
-    if "edges" in wanted:
-        parts |= answers.matched(network, found)
+    if "matching" in wanted:
+        parts["matching"] = answers.matched(network, found)
     if "cover" in wanted:
         parts["cover"] = answers.cover(network, found)
     return parts

@@ -57,7 +57,9 @@ class MaxFlow:
         on_failure = self._solver.count_failure
         columns: list[NDArray[np.generic]] = []
         if "cut" in args.fields:
-            cut = self._solver.giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
+            cut = self._solver.giving_way(
+                graph, lambda: graph.engine.cut(solved.state, control, near=args.near), but=solved
+            )
             paid = solved.terminals.paid_by(cut.source_side)
             columns += [cut.source_side, cut.edges, paid.sources, paid.supply, paid.sinks, paid.demand]
             parts["cut"] = answers.cut(graph.network, cut, paid, packed=args.encoding not in TEXTS)

@@ -17,6 +17,7 @@ from headrace._async_watching import AsyncEvents
 from headrace._bottlenecks import Bottlenecks
 from headrace._calls import (
     Caps,
+    End,
     FlowField,
     GraphFormat,
     Ids,
@@ -83,7 +84,7 @@ from headrace._graph import Graph
 from headrace._grid import Grid
 from headrace._job import Job
 from headrace._limits import ExpansionOptions, ExpansionResult, Factor, ParametricOptions, ParametricResult, Segment
-from headrace._matchings import Cover, MatchingResult
+from headrace._matchings import Cover, Matching, MatchingResult
 from headrace._min_cost import CostCertificate, CostField, Dual, MinCostFlowResult, MinCostOptions
 from headrace._pairs import (
     CutTree,
@@ -137,6 +138,7 @@ __all__ = [
     "Delivery",
     "Dual",
     "EdgeId",
+    "End",
     "Estimate",
     "Event",
     "EventType",
@@ -168,6 +170,7 @@ __all__ = [
     "Job",
     "JobEvent",
     "JobInfo",
+    "Matching",
     "MatchingField",
     "MatchingOptions",
     "MatchingResult",

@@ -30,12 +30,13 @@ FlowField: TypeAlias = Literal["value", "cut", "flow", "terminals", "paths", "bo
 GraphFormat: TypeAlias = Literal["npz", "arrow", "dimacs", "dimacs-min"]
 """Files that hold a whole graph; DIMACS has neither names nor decimals, undirected or closed edges, and costs only as
 `dimacs-min`."""
-MatchingField: TypeAlias = Literal["size", "edges", "cover"]
+MatchingField: TypeAlias = Literal["size", "matching", "cover"]
 Ids: TypeAlias = Sequence[EdgeId] | NDArray[Any]
 Terminals: TypeAlias = Vertex | Sequence[Vertex] | NDArray[Any]
 """One vertex or many."""
 Caps: TypeAlias = Amounts | Mapping[Vertex, Amount]
 """One amount for all terminals, a column with one for each, or amounts by vertex."""
+End: TypeAlias = Literal["sources", "sinks"]
 Rounding: TypeAlias = Literal["error", "nearest", "down", "up"]
 Column: TypeAlias = Literal["capacity", "cost"]
 """What an update changes of the edges."""
@@ -49,7 +50,7 @@ WAITING = ("wait", "timeout_s", "progress")
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One operation. All may be repeated: GETs by nature, the others by their Idempotency-Key."""
+    """One operation. All may be repeated: those that change nothing by nature, the others by their key."""
 
     method: Literal["GET", "PUT", "PATCH", "POST", "DELETE"]
     path: str
@@ -73,6 +74,8 @@ class SolveOptions(TypedDict, total=False):
     """What becomes of supply and demand with more decimals than the graph's: refused by default."""
     fields: FlowField | Sequence[FlowField]
     """What to answer beside the certificate: "value", "cut", "flow", "terminals", "paths", "bottlenecks"."""
+    near: End
+    """Of several minimum cuts show the one nearest the "sources" (default) or the one nearest the "sinks"."""
     zeros: bool
     """List edges without flow too."""
     acyclic: bool
@@ -91,7 +94,7 @@ class MatchingOptions(TypedDict, total=False):
     """Keyword arguments of `matching`."""
 
     fields: MatchingField | Sequence[MatchingField]
-    """What to answer beside the certificate: "size", "edges", "cover"; all by default."""
+    """What to answer beside the certificate: "size", "matching", "cover"; all by default."""
     min_version: int
     """Refuse to answer for an older version of the graph."""
     time_limit_s: float
@@ -234,6 +237,8 @@ def solve(
     how = {key: options[key] for key in ("zeros", "acyclic") if key in options}
     if how:
         body["flow"] = how
+    if "near" in options:
+        body["cut"] = {"near": options["near"]}
     if "top" in options:
         body["paths"] = {"top": options["top"]}
     if "up_to" in options:
@@ -257,7 +262,7 @@ def _bottlenecks_of(body: Any) -> Bottlenecks:
 def matching(name: str, left: Ids | None, options: MatchingOptions) -> Call[MatchingResult]:
     check_options("matching()", options, MatchingOptions.__annotations__, ("left", *WAITING))
     body: dict[str, object] = {**options} if left is None else {"left": as_column(left), **options}
-    wanted = one_or_many(options.get("fields", ("size", "edges", "cover")))
+    wanted = one_or_many(options.get("fields", ("size", "matching", "cover")))
     if "fields" in options:
         body["fields"] = wanted
     headers = ACCEPT if set(wanted) - {"size"} else {}

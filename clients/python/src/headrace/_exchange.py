@@ -53,10 +53,10 @@ LONGEST_PROBE_PAUSE_S = 0.5
 class Retry:
     """How a call is tried again after a lost connection, a 429 or a 503.
 
-    Every call may be: those that change something carry an Idempotency-Key. What the service says in Retry-After is
-    heeded, with up to half as much more at random so that callers do not come back together, until the `timeout_s` of
-    the call, or without one for `patience_s` in all. Where it does not say when, there are `attempts`, and the n-th
-    pause is ``base_s * 2**n``, `longest_s` at most, half of it at random.
+    Every call may be: those that change something carry an Idempotency-Key, which questions do not need. What the
+    service says in Retry-After is heeded, with up to half as much more at random so that callers do not come back
+    together, until the `timeout_s` of the call, or without one for `patience_s` in all. Where it does not say when,
+    there are `attempts`, and the n-th pause is ``base_s * 2**n``, `longest_s` at most, half of it at random.
     """
 
     attempts: int = 6

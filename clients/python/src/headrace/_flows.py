@@ -10,14 +10,8 @@ from numpy.typing import NDArray
 from headrace._amounts import Exact, exact
 from headrace._bottlenecks import Bottlenecks
 from headrace._errors import UnexpectedAnswer
-from headrace._results import Certificate, EdgeId, Json, Vertex, timings
+from headrace._results import Certificate, EdgeId, Json, Vertex, no_member, timings
 from headrace._sequences import AmountColumn, Column, Names, Side
-
-
-def _no_member(result: object, name: str, old: str, new: str) -> AttributeError:
-    """What a name says that a result does not have; ``old`` is one it had before version 1, ``new`` its name now."""
-    hint = f"; what was {old!r} is called {new!r}" if name == old else ""
-    return AttributeError(f"{type(result).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +48,7 @@ class Cut:
     if not TYPE_CHECKING:  # so that type checkers refuse unknown names
 
         def __getattr__(self, name):
-            raise _no_member(self, name, "capacity", "value")
+            raise no_member(self, name, {"capacity": "value"})
 
     @classmethod
     def from_json(cls, body: Json, decimals: int = 0) -> Self:
@@ -90,7 +84,7 @@ class Flow:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            raise _no_member(self, name, "flow", "amount")
+            raise no_member(self, name, {"flow": "amount"})
 
     @classmethod
     def from_json(cls, body: Json, decimals: int = 0) -> Self:

@@ -2,10 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
-from headrace._results import Certificate, EdgeId, Json, Vertex, timings
+from headrace._results import Certificate, EdgeId, Json, Vertex, no_member, timings
 from headrace._sequences import Names
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The matched edges with their ends, row by row."""
+
+    edges: Names[EdgeId]
+    left: Names[Vertex]
+    """The left ends of `edges`, one by one."""
+    right: Names[Vertex]
+
+    @classmethod
+    def from_json(cls, body: Json) -> Self:
+        return cls(Names.of(body["edges"]), Names.of(body["left"]), Names.of(body["right"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +49,28 @@ class MatchingResult:
     certificate: Certificate
     counters: Mapping[str, int] = field(default_factory=dict)
     timings_ms: Mapping[str, float] = field(default_factory=dict)
-    edges: Names[EdgeId] | None = None
-    left: Names[Vertex] | None = None
-    """The left ends of `edges`, one by one."""
-    right: Names[Vertex] | None = None
+    matching: Matching | None = None
     cover: Cover | None = None
+
+    if not TYPE_CHECKING:  # so that type checkers refuse unknown names
+
+        def __getattr__(self, name):
+            raise no_member(self, name, {old: f"matching.{old}" for old in ("edges", "left", "right")})
 
     @property
     def pairs(self) -> dict[Vertex, Vertex]:
-        """The right partner of each matched left vertex; {} if `edges` was not asked for."""
-        return dict(zip(self.left or (), self.right or (), strict=True))
+        """The right partner of each matched left vertex; {} if `matching` was not asked for."""
+        return dict(zip(self.matching.left, self.matching.right, strict=True)) if self.matching else {}
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        columns: list[Names[Any] | None] = [
-            None if body.get(name) is None else Names.of(body[name]) for name in ("edges", "left", "right")
-        ]
-        edges, left, right = columns
-        cover = body.get("cover")
+        matching, cover = body.get("matching"), body.get("cover")
         return cls(
             **{name: body[name] for name in ("graph", "version", "size", "mode", "engine")},
             reason=body.get("reason") or "",
             certificate=Certificate.from_json(body["certificate"]),
             counters=dict(body.get("counters") or {}),
             timings_ms=timings(body),
-            edges=edges,
-            left=left,
-            right=right,
+            matching=Matching.from_json(matching) if matching else None,
             cover=Cover.from_json(cover) if cover else None,
         )

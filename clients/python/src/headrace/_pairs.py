@@ -6,7 +6,7 @@ from typing import Any, Literal, Self, TypedDict, overload
 
 from headrace._amounts import Exact, exact
 from headrace._bodies import json_body
-from headrace._calls import WAITING, Call, FlowField, Ids, graph_path
+from headrace._calls import WAITING, Call, End, FlowField, Ids, graph_path
 from headrace._columns import as_column
 from headrace._errors import ApiError, api_error
 from headrace._flows import Cut, Flow, Paths, TerminalAmounts
@@ -23,6 +23,8 @@ class PairsOptions(TypedDict, total=False):
 
     fields: Sequence[FlowField]
     """What each row has beside its value: "cut", "flow", "terminals", "paths"."""
+    near: End
+    """Of several minimum cuts show the one nearest the "sources" (default) or the one nearest the "sinks"."""
     top: int
     """How many paths are listed at most, those that carry most first; 100 by default."""
     min_version: int
@@ -221,6 +223,8 @@ def pairs(name: str, ends: Mapping[str, Ids | None], options: PairsOptions) -> C
             body[key] = options[key]
     if "fields" in options:
         body["fields"] = one_or_many(options["fields"])
+    if "near" in options:
+        body["cut"] = {"near": options["near"]}
     if "top" in options:
         body["paths"] = {"top": options["top"]}
     return Call("POST", graph_path(name) + "/pairs", PairsResult.from_json, json_body(body))

@@ -20,6 +20,12 @@ EdgeId: TypeAlias = int | str
 Json: TypeAlias = Mapping[str, Any]
 
 
+def no_member(result: object, name: str, renamed: Mapping[str, str]) -> AttributeError:
+    """What a name says that a result does not have. ``renamed``: names it had before version 1, and those of today."""
+    hint = f"; what was {name!r} is called {renamed[name]!r}" if name in renamed else ""
+    return AttributeError(f"{type(result).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=result)
+
+
 @dataclass(frozen=True, slots=True)
 class Rounded:
     """What rounding has changed of the amounts that were sent."""
@@ -135,7 +141,7 @@ class FlowState:
     mode: str | None
     certificate: Certificate | None
     timings_ms: Mapping[str, float] = field(default_factory=dict)
-    kind: str = "max-flow"
+    kind: str = "flow"
     """Or "matching": then the values are its sizes."""
     n_sources: int = 0
     n_sinks: int = 0
@@ -151,7 +157,7 @@ class FlowState:
             mode=body.get("mode"),
             certificate=Certificate.from_json(certificate) if certificate else None,
             timings_ms=timings(body),
-            kind=body.get("kind", "max-flow"),
+            kind=body.get("kind", "flow"),
             n_sources=body.get("n_sources", len(body["sources"])),
             n_sinks=body.get("n_sinks", len(body["sinks"])),
         )

@@ -7,7 +7,7 @@ from typing import Literal, Self, TypedDict, overload
 from headrace._amounts import Exact, exact
 from headrace._bodies import json_body
 from headrace._bottlenecks import Bottlenecks
-from headrace._calls import WAITING, Call, Caps, FlowField, Ids, Rounding, Terminals, Update, ends, graph_path
+from headrace._calls import WAITING, Call, Caps, End, FlowField, Ids, Rounding, Terminals, Update, ends, graph_path
 from headrace._errors import ApiError, api_error
 from headrace._flows import Cut, Flow, Paths, TerminalAmounts
 from headrace._options import check_options
@@ -27,6 +27,8 @@ class WhatIfOptions(TypedDict, total=False):
     """"skip": an unknown edge is left out of its scenario, else ("error") that has no answer."""
     fields: Sequence[FlowField]
     """What each row has beside its value: "cut", "flow", "terminals", "paths", "bottlenecks"."""
+    near: End
+    """Of several minimum cuts show the one nearest the "sources" (default) or the one nearest the "sinks"."""
     top: int
     """How many paths are listed at most, those that carry most first; 100 by default."""
     min_version: int
@@ -163,6 +165,8 @@ def question(
     for key in ("rounding", "on_missing", "fields", "min_version", "time_limit_s"):
         if options.get(key) is not None:
             body[key] = options[key]
+    if "near" in options:
+        body["cut"] = {"near": options["near"]}
     if "top" in options:
         body["paths"] = {"top": options["top"]}
     return Call("POST", graph_path(name) + "/what-if", WhatIfResult.from_json, json_body(body))

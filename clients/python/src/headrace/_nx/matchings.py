@@ -22,7 +22,7 @@ def hopcroft_karp_matching(G: NetworkXGraph, top_nodes: Iterable[Node] | None = 
     tail, head = [places[u] for u, _ in ends], [places[v] for _, v in ends]
     with their_errors():
         content = content_of(len(nodes), tail, head, [1] * len(ends))
-        found = ask(graph, content, lambda resident: resident.matching(fields=["edges"]))
+        found = ask(graph, content, lambda resident: resident.matching(fields=["matching"]))
     pairs = {nodes[int(u)]: nodes[int(v)] for u, v in found.pairs.items()}
     return pairs | {v: u for u, v in pairs.items()}
 
