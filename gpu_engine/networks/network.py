@@ -84,6 +84,11 @@ class Network:
         """Those of these edge rows that were not deleted."""
         return rows[~self.deleted[rows]] if len(self.deleted) else rows
 
+    @property
+    def has_directed_edges(self) -> bool:
+        """Whether any edge that was not deleted is directed. O(m)."""
+        return not bool(self.is_undirected(self.live(np.arange(self.n_edges))).all())
+
     def mark(self, deleted: EdgeArray, revived: EdgeArray) -> None:
         """Note that edges are not there any more, or are there again; forks keep what they know. O(m)."""
         if len(deleted) or len(revived):

@@ -253,7 +253,7 @@ class CapacityTable:
     def _find(self, operation: OperationLike) -> EdgeArray:
         """int64[k]: the edge row of each name, -1 where there is none."""
         if operation.edges is not None and operation.tail is None and operation.head is None:
-            return self._there(rows_of(self.network.edge_ids, operation.edges))
+            return self.named(operation.edges)
         if operation.edges is not None or operation.tail is None or operation.head is None:
             raise InvalidNetwork("an operation names its edges either by id or by tail and head")
         if len(operation.tail) != len(operation.head):
@@ -261,9 +261,9 @@ class CapacityTable:
         labels = self.network.vertex_labels
         return self._between(rows_of(labels, operation.tail), rows_of(labels, operation.head))
 
-    def _there(self, rows: EdgeArray) -> EdgeArray:
-        """The rows with -1 for edges that were deleted."""
-        gone = self.network.deleted
+    def named(self, ids: Ids) -> EdgeArray:
+        """int64[k]: the row of each of these edges; -1 where there is none, or it was deleted. O(k)."""
+        rows, gone = rows_of(self.network.edge_ids, ids), self.network.deleted
         return np.where((rows >= 0) & gone[rows], -1, rows) if len(gone) else rows
 
     def _between(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> EdgeArray:

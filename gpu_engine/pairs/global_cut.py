@@ -61,7 +61,7 @@ def global_cut(
     capacity = network.arc_capacity()
     ahead = Whole(network.row_offsets, network.head, network.reverse_arc, capacity)
     side, best = cheapest_around_one(ahead)
-    both_ways = not bool(network.undirected.all())
+    both_ways = network.has_directed_edges
     for turned in (False, True)[: 1 + both_ways]:
         whole = ahead if not turned else ahead._replace(capacity=capacity[network.reverse_arc])
         joining = begin(whole, best)

@@ -119,13 +119,10 @@ class Courier:
         try:
             await self._take(hook)
             for _ in range(IN_A_ROW):
-                delivery = await self._hooks.next_due(hook.id, time.time())
-                if delivery is None:
-                    return
                 async with self._places:
-                    go_on = await self._try(hook, delivery)
-                if not go_on:
-                    return
+                    due = await self._hooks.next_due(hook.id, time.time())  # it may have been changed, or removed
+                    if due is None or not await self._try(*due):
+                        return
         except AWAY as error:
             log.info("courier_waits", webhook=hook.id, error=str(error))
         except Exception:

@@ -14,6 +14,10 @@ import httpx
 
 MAX_URL_CHARS: Final = 2048
 
+IPV4_OTHERS: Final = tuple(
+    ipaddress.ip_network(network)
+    for network in ("192.0.0.0/24", "192.52.193.0/24", "192.88.99.0/24")  # protocols, relays of multicast and of 6to4
+)
 IPV6_GLOBAL: Final = ipaddress.ip_network("2000::/3")
 IPV6_OTHERS: Final = tuple(
     ipaddress.ip_network(network)
@@ -78,7 +82,12 @@ async def address_of(url: httpx.URL, trusted: Collection[str]) -> str:
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     """Whether an address belongs to the internet, and to no network of its own, this machine, or a tunnel to one."""
     if isinstance(address, ipaddress.IPv4Address):
-        return address.is_global and not address.is_multicast and not address.is_reserved
+        return (
+            address.is_global
+            and not address.is_multicast
+            and not address.is_reserved
+            and not any(address in network for network in IPV4_OTHERS)
+        )
     return address in IPV6_GLOBAL and address.is_global and not any(address in network for network in IPV6_OTHERS)
 
 

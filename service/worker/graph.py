@@ -192,19 +192,17 @@ class Graph:
     def restructure(self, structure: Structure, change: Change, room: Room) -> list[Solved]:
         """Insert and delete what a checked batch says, and give the edges their capacities.
 
-        Flow states stay as for `update`, but for matchings where anything is inserted: their terminals are all
-        vertices with edges. Returns those that were closed. Raises `CapacityOverflow`, `TooLarge` or `OutOfMemory`
-        before anything changes. O(n + m) for each state where anything is inserted.
+        Flow states stay as for `update`, but for matchings where anything is inserted, or is there again: their
+        terminals are all vertices with edges. Returns those that were closed. Raises `CapacityOverflow`, `TooLarge` or
+        `OutOfMemory` before anything changes. O(n + m) for each state where anything is inserted.
         """
-        dropped: list[Solved] = []
+        growth = None
         if structure.grows:
             room(Footprint(growing_bytes(self.network, structure)))
             growth = grow(self.network, structure)
-            growth.network.check_update(change.rows, change.effective)
-            self.sides = None
-            dropped = [solved for solved in self.states.values() if solved.kind is Kind.MATCHING]
-            for solved in dropped:
-                self.close(solved)
+        (self.network if growth is None else growth.network).check_update(change.rows, change.effective)
+        dropped = self._close_matchings() if growth is not None or len(structure.revived) else []
+        if growth is not None:
             self.engine.grow(growth)
             self.network = growth.network
             self.table.grow(self.network)
@@ -214,6 +212,14 @@ class Graph:
         self.network.mark(structure.deleted, structure.revived)
         self.table.forget_ends()
         return dropped + unbounded
+
+    def _close_matchings(self) -> list[Solved]:
+        """Forget which vertices match, and the flow states between them."""
+        self.sides = None
+        matchings = [solved for solved in self.states.values() if solved.kind is Kind.MATCHING]
+        for solved in matchings:
+            self.close(solved)
+        return matchings
 
     def remember(self, version: int, applied: Applied) -> None:
         self.known[applied.key] = KnownKey(version=version, applied=applied)

@@ -6,15 +6,17 @@ Compiling takes seconds in which no other thread runs: a first question, or a fi
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
 from gpu_engine.checks.costs import prove_cheapest
 from gpu_engine.checks.flows import prove_flow, prove_paths
-from gpu_engine.engine import Control
+from gpu_engine.engine import Control, Engine, FlowState
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
 from gpu_engine.mincost.cycles import cycles_of
+from gpu_engine.mincost.expansion import Candidates, cheapest_expansion
 from gpu_engine.mincost.potentials import potentials
 from gpu_engine.mincost.problem import problem_of
 from gpu_engine.networks.bipartite import one_each
@@ -27,6 +29,7 @@ from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.pairs.cut_tree import TreeGrower
 from gpu_engine.pairs.global_cut import global_cut
 from gpu_engine.pairs.solver import PairSolver
+from gpu_engine.parametric.probes import Prober, Scaled
 from gpu_engine.paths import decompose
 from gpu_engine.trials import Changes
 from gpu_engine.types import INFINITE
@@ -66,6 +69,7 @@ def warm_up(open_engine: OpenEngine) -> None:
     _growth(Network(EDGES), open_engine)
     _matching(Network(PAIRS), open_engine)
     _cheapest(Network(EDGES))
+    _wider(Network(EDGES), open_engine)
     _pairs()
 
 
@@ -98,6 +102,7 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
     table.resolve([Columns("close", None, by_ends["tail"], by_ends["head"], None)])
     for state in states:
         flow, cut = engine.flow(state), engine.cut(state)
+        engine.bottlenecks(state)
         proof = prove_flow(network, state.terminals, flow, acyclic=True)
         carried = answers.terminals(network, state.terminals, proof)
         paths = decompose(network, state.terminals, flow, proof, top=9)
@@ -129,6 +134,21 @@ def _cheapest(network: Network) -> None:
     flow = np.zeros(4, np.int64)
     prove_cheapest(network, problem.cost[:4], ends, flow, 0, found[:-2], 0)
     cycles_of(network, flow)
+
+
+def _wider(network: Network, open_engine: OpenEngine) -> None:
+    """What more would flow if edges were wider: by a factor, or by as much as is paid for."""
+    engine, ends, rows = open_engine(network), Terminals.of([0], [3]), np.array([1, 2])
+    state = engine.open(ends)
+    value = engine.solve(state).value
+
+    def solve(engine: Engine, state: FlowState, _: Terminals) -> int:
+        return engine.solve(state).value
+
+    Prober.of(engine, state, ends, Scaled(rows), solve)(Fraction(1, 2))
+    candidates = Candidates(rows, np.array([1, 2]), np.array([INFINITE, 1]))
+    cheapest_expansion(network, ends, candidates, value, 1, flow=engine.flow(state, acyclic=False))
+    engine.close(state)
 
 
 def _pairs() -> None:

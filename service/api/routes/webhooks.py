@@ -134,13 +134,12 @@ async def list_deliveries(
 @router.post("/{webhook}/deliveries/{delivery}:redeliver", response_model=DeliveryInfo)
 async def redeliver(hook: Known, delivery: DeliveryId, backend: Context) -> Response:
     """Try a delivery now, and give it all its time again."""
-    found = await backend.hooks.delivery(hook.id, delivery)
-    if found is None:
-        raise ServiceError("unknown_webhook", f"webhook {hook.id!r} has no delivery {delivery!r} that waits or is dead")
-    now = time.time()
-    again = found.model_copy(update={"status": "pending", "created_at": now, "next_at": now, "attempts": 0})
-    await backend.hooks.redeliver(hook.id, again)
-    return json_response(_delivery(again))
+    found, now = await backend.hooks.delivery(hook.id, delivery), time.time()
+    if found is not None:
+        again = found.model_copy(update={"status": "pending", "created_at": now, "next_at": now, "attempts": 0})
+        if await backend.hooks.redeliver(hook.id, again):
+            return json_response(_delivery(again))
+    raise ServiceError("unknown_webhook", f"webhook {hook.id!r} has no delivery {delivery!r} that waits or is dead")
 
 
 async def _until_written(backend: Backend, hook_id: str, hook: Webhook | None) -> None:

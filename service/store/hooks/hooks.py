@@ -114,15 +114,22 @@ class Hooks:
                 return True
         return False
 
-    async def next_due(self, hook_id: str, now: float) -> Delivery | None:
-        """What is to be tried next, if it is time."""
+    async def next_due(self, hook_id: str, now: float) -> tuple[Webhook, Delivery] | None:
+        """What is to be tried next, if it is time, and the webhook as it is at the same moment. None as well where
+        nothing is sent there any more."""
         found = await self._redis.zrangebyscore(self._keys.due(hook_id), "-inf", now, start=0, num=1)
         if not found:
             return None
-        delivery = await self.delivery(hook_id, found[0].decode())
-        if delivery is None:
+        async with self._redis.pipeline() as pipe:
+            pipe.hget(self._keys.webhooks, hook_id)
+            pipe.hget(self._keys.deliveries(hook_id), found[0])
+            row, waiting = await pipe.execute()
+        hook = None if row is None else Webhook.model_validate_json(row)
+        if waiting is None:
             await self._redis.zrem(self._keys.due(hook_id), found[0])
-        return delivery
+        if hook is None or hook.disabled is not None or waiting is None:
+            return None
+        return hook, Delivery.model_validate_json(waiting)
 
     async def delivery(self, hook_id: str, delivery_id: str) -> Delivery | None:
         row = await self._redis.hget(self._keys.deliveries(hook_id), delivery_id)
@@ -166,13 +173,27 @@ class Hooks:
                     pipe.hdel(self._keys.deliveries(hook_id), *over)
                 await pipe.execute()
 
-    async def redeliver(self, hook_id: str, delivery: Delivery) -> None:
-        """Send what is dead once more, from now on."""
-        async with self._redis.pipeline() as pipe:
-            pipe.hset(self._keys.deliveries(hook_id), delivery.id, delivery.model_dump_json())
-            pipe.zrem(self._keys.dead(hook_id), delivery.id)
-            pipe.zadd(self._keys.due(hook_id), {delivery.id: delivery.next_at})
-            await pipe.execute()
+    async def redeliver(self, hook_id: str, delivery: Delivery) -> bool:
+        """Send what waits or is dead once more, from now on; False if it is not there any more, or its webhook."""
+        own = self._keys.deliveries(hook_id)
+        for _ in range(MAX_TRIES):
+            async with self._redis.pipeline() as pipe:
+                with suppress(redis.WatchError):
+                    hook, waiting = await watched_async(
+                        pipe,
+                        [self._keys.webhooks, own],
+                        ("HEXISTS", self._keys.webhooks, hook_id),
+                        ("HEXISTS", own, delivery.id),
+                    )
+                    if not hook or not waiting:
+                        return False
+                    pipe.multi()
+                    pipe.hset(own, delivery.id, delivery.model_dump_json())
+                    pipe.zrem(self._keys.dead(hook_id), delivery.id)
+                    pipe.zadd(self._keys.due(hook_id), {delivery.id: delivery.next_at})
+                    await pipe.execute()
+                    return True
+        return False
 
     async def _oldest_dead(self, pipe: Any, hook_id: str) -> list[bytes]:
         """Those that go when one more comes."""

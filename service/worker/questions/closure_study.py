@@ -70,7 +70,7 @@ class ClosureStudy:
 
     def _candidates(self, graph: Graph, solved: Solved, args: ClosureStudyArgs, control: Control) -> Candidates:
         if args.candidates == "all":
-            return Candidates.single(np.arange(graph.network.n_edges))
+            return Candidates.single(graph.network.live(np.arange(graph.network.n_edges)))
         if args.candidates == "cut":
             cut = self._solver.giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
             return Candidates.single(cut.edges)

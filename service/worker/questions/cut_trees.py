@@ -104,7 +104,8 @@ class CutTrees:
 
 def _terminals(network: Network, args: CutTreeArgs) -> VertexArray:
     """Raises `NotUndirected`, `UnknownVertex`, `InvalidTerminals`, and too_large."""
-    directed = np.flatnonzero(~network.is_undirected(np.arange(network.n_edges)))
+    rows = network.live(np.arange(network.n_edges))
+    directed = rows[~network.is_undirected(rows)]
     if len(directed):
         ids = network.edge_ids.of(directed[:10])
         raise NotUndirected(f"{len(directed)} edges are directed: a Gomory-Hu tree is of undirected ones", edges=ids)

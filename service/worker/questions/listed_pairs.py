@@ -59,7 +59,7 @@ def list_pairs(network: Network, args: PairsArgs) -> ListedPairs:
         vertices = read_vertices(network, args.among, "terminal", "/among")
         if len(np.unique(vertices)) < len(vertices):
             raise InvalidTerminals("a vertex stands twice or more", field="/among")
-        undirected = bool(network.undirected.all())
+        undirected = not network.has_directed_edges
         _refuse_many(len(vertices) * (len(vertices) - 1) // (2 if undirected else 1), args.most)
         first, second = np.triu_indices(len(vertices), 1)
         if not undirected:

@@ -9,7 +9,6 @@ import numpy as np
 
 from gpu_engine.engine import Control
 from gpu_engine.errors import EngineError
-from gpu_engine.networks.updates import rows_of
 from gpu_engine.trials import Changes, Trials
 from gpu_engine.types import EdgeArray, UnitArray
 from service.errors import ServiceError
@@ -71,7 +70,7 @@ class TriedRows:
         names: list[Any] = [edge for batch in batches for operation in batch for edge in operation.edges or ()]
         if len({type(name) for name in names}) != 1:  # mixed names are looked up one by one
             return np.full(len(numbers), -1, np.int64)
-        return rows_of(self.supposed.graph.network.edge_ids, names)
+        return self.supposed.graph.table.named(names)
 
     def _change(self, scenario: Scenario) -> tuple[EdgeArray, UnitArray] | None:
         """None: its refusal is found out by the maker of any row."""

@@ -1,0 +1,163 @@
+"""Webhooks that change, or go, while the courier delivers: what is sent goes where they say just then."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from service.settings import Settings
+from service.store.connection import connect_async, connect_listeners
+from service.store.feed.reading import FeedReader
+from service.store.feed.record import version_event
+from service.store.hooks.hooks import Hooks
+from service.store.hooks.record import Delivery, Webhook, new_secret
+from service.store.keys import Keys
+from service.webhooks.courier import Courier
+from service.webhooks.posting import Outcome, Poster
+
+ADDRESS, OTHER = "https://a.example/", "https://b.example/"
+
+
+class Recorded(Poster):
+    """Sends nothing, remembers where it would have, and does something meanwhile."""
+
+    def __init__(self, meanwhile: Callable[[], Awaitable[object]], *outcomes: Outcome) -> None:
+        super().__init__(())
+        self.sent: list[tuple[str, str]] = []
+        self._meanwhile = meanwhile
+        self._outcomes = [*outcomes]
+
+    async def post(self, url: str, body: str, headers: Any) -> Outcome:
+        self.sent.append((url, headers["webhook-id"]))
+        if len(self.sent) == 1:
+            await self._meanwhile()
+        return self._outcomes.pop(0) if self._outcomes else Outcome(204)
+
+
+class House:
+    """A courier's own Redis and webhooks."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.keys = Keys(settings.redis_prefix)
+        self.client: Any = connect_async(settings)
+        self.listeners: Any = connect_listeners(settings)
+        self.hooks = Hooks(self.client, self.keys)
+
+    async def deliver(self, poster: Poster) -> None:
+        """One turn of each webhook, to its end."""
+        feed = FeedReader(self.client, self.listeners, self.keys)
+        courier = Courier(self.client, self.keys, self.hooks, feed, poster, give_up_s=60)
+        await courier._look()
+        await asyncio.gather(*courier._busy.values())
+        await poster.close()
+
+    async def waiting(self, *ids: str, disabled: str | None = None) -> Webhook:
+        """A webhook with deliveries of these ids, which are due."""
+        hook = Webhook(id="h", url=ADDRESS, graphs=["g"], types=["version"], secret=new_secret(), created_at=1.0)
+        assert await self.hooks.put(hook, None, 9, {"g": "0-0"})
+        made = [delivery(id) for id in ids]
+        assert await self.hooks.queue(hook, "g", "0-0", "1-0", made)
+        return hook
+
+    async def left(self) -> list[str]:
+        """The names of all that lies there of webhooks."""
+        keys = self.keys
+        named = [keys.webhooks, keys.cursors("h"), keys.deliveries("h"), keys.due("h"), keys.dead("h")]
+        return [name for name in named if await self.client.exists(name)]
+
+
+def delivery(id: str) -> Delivery:
+    event = version_event("g", "0123456789abcdef", 2)
+    return Delivery.of("g", event, 0.0).model_copy(update={"id": id, "created_at": time.time() - 1})
+
+
+Run = Callable[[Callable[[House], Coroutine[Any, Any, None]]], None]
+
+
+@pytest.fixture
+def run(settings: Settings) -> Run:
+    def run(work: Callable[[House], Coroutine[Any, Any, None]]) -> None:
+        async def whole() -> None:
+            house = House(settings)
+            try:
+                await work(house)
+            finally:
+                await house.client.aclose()
+                await house.listeners.aclose()
+
+        asyncio.run(whole())
+
+    return run
+
+
+def test_what_waits_goes_to_the_address_of_now(run: Run) -> None:
+    async def work(house: House) -> None:
+        hook = await house.waiting("1", "2", "3")
+        moved = hook.model_copy(update={"url": OTHER})
+        poster = Recorded(lambda: house.hooks.put(moved, hook, 9, {}))
+        await house.deliver(poster)
+        assert poster.sent == [(ADDRESS, "1"), (OTHER, "2"), (OTHER, "3")]
+        assert await house.hooks.counts("h") == (0, 0)
+
+    run(work)
+
+
+@pytest.mark.parametrize("ends", ["removed", "disabled", "made anew"])
+def test_nothing_more_is_sent_once_it_is_removed_or_disabled(run: Run, ends: str) -> None:
+    async def work(house: House) -> None:
+        hook = await house.waiting("1", "2", "3")
+
+        async def end() -> None:
+            if ends == "disabled":
+                await house.hooks.put(hook.model_copy(update={"disabled": "enough"}), hook, 9, {})
+                return
+            await house.hooks.remove("h")
+            if ends == "made anew":
+                await house.hooks.put(hook.model_copy(update={"url": OTHER}), None, 9, {"g": "1-0"})
+
+        poster = Recorded(end, Outcome(500, "answered 500"))
+        await house.deliver(poster)
+        assert poster.sent == [(ADDRESS, "1")]
+        if ends == "removed":
+            assert await house.left() == []
+        if ends == "made anew":
+            assert await house.hooks.counts("h") == (0, 0)
+
+    run(work)
+
+
+def test_what_is_gone_is_not_sent_again(run: Run) -> None:
+    async def work(house: House) -> None:
+        await house.waiting("1")
+        again = await house.hooks.delivery("h", "1")
+        assert again is not None
+        again = again.model_copy(update={"next_at": time.time()})
+        assert await house.hooks.redeliver("h", again)
+        await house.hooks.delivered("h", "1")
+        assert not await house.hooks.redeliver("h", again)
+        assert await house.hooks.counts("h") == (0, 0)
+        await house.hooks.remove("h")
+        assert not await house.hooks.redeliver("h", again)
+        assert await house.left() == []
+
+    run(work)
+
+
+def test_a_removal_races_what_is_sent_again(run: Run) -> None:
+    """However they meet, a webhook that is removed leaves nothing behind."""
+
+    async def work(house: House) -> None:
+        for _ in range(100):
+            await house.waiting("1", "2")
+            found = [await house.hooks.delivery("h", id) for id in "12"]
+            again = [one.model_copy(update={"next_at": 1.0}) for one in found if one is not None]
+            await asyncio.gather(
+                *(house.hooks.redeliver("h", one) for one in again),
+                house.hooks.remove("h"),
+                *(house.hooks.redeliver("h", one) for one in again),
+            )
+            assert await house.left() == []
+
+    run(work)
