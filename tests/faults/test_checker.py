@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.aof import Commit, Load
+from tests.faults.aof import Load
+from tests.faults.entries import Commit
 from tests.faults.history import BATCH_UNIT, Cut
 from tests.faults.stories import Later, Story, change, job, see
 
