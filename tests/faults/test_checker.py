@@ -270,3 +270,4 @@ def test_what_judges_shares_no_code_with_the_service() -> None:
             assert not [module for module in modules if module.startswith(("service", "gpu_engine", "headrace"))]
             open_ += [module.removeprefix("tests.faults.") for module in modules if module.startswith("tests.faults.")]
     assert {"model", "history", "job_checks", "matchings", "windows", "exports", "scenarios", "cheapest"} <= seen
+    assert {"entries", "structure", "answers", "feeds"} <= seen

@@ -64,7 +64,7 @@ class Windows:
             return None
         if op.code == "unknown_graph" or (op.kind == "delete" and op.acknowledged):
             return self._absence(op, floor)
-        if op.code in ("version_conflict", "version_unavailable", *REFUSALS):
+        if op.code in ("version_conflict", "version_unavailable") or (op.kind == "edges" and op.code in REFUSALS):
             self._check_refusal(op, floor)
         if op.code == "unknown_watch":
             self._check_dropped(op)
