@@ -7,42 +7,19 @@ and outcomes are read here a second time, so that a fault of the service's own r
 
 import hashlib
 import json
-import struct
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import pyarrow as pa
-import zstandard
-
+from tests.faults.entries import Commit, pairs, read_edges, read_entry
 from tests.faults.history import LOAD_UNIT, Edges
 
 CANCELLED: Final = b"cancelled"
+EVENT: Final = (b"id", b"event", b"data")
+"""The fields of an event, in their order."""
 ENDED: Final = frozenset({"succeeded", "failed", "cancelled"})
-ROW: Final = "qq?"
-"""Of a change: an edge and its capacity as int64, and whether it is closed as one byte, column by column."""
-COST_ROW: Final = "qq"
-"""Of a change of costs: an edge and its cost."""
-
 Words = list[bytes]
-
-
-@dataclass(slots=True)
-class Commit:
-    """One entry of a graph's log."""
-
-    version: int
-    key: str
-    rows: list[int]
-    own: list[int]
-    closed: list[bool]
-    job: str = ""
-    """The job whose outcome was written with it."""
-    order: int = 0
-    """Place of its transaction in the file."""
-    cost_rows: list[int] = field(default_factory=list)
-    costs: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -59,8 +36,36 @@ class Load:
     """By a DELETE; a graph may also end by being replaced."""
     order: int = 0
     """Place of its transaction in the file."""
+    deleted_at: int = 0
+    """Place of the DELETE."""
     reach: int = 1
     """The oldest version that its log and its snapshots have led to at all times: two snapshots trim the log."""
+
+    def resized(self, order: int, n_vertices: int, n_edges: int) -> None:
+        """What the catalogue says of it in the transaction of its last commit."""
+        if self.commits and self.commits[-1].order == order:
+            self.commits[-1].size = n_vertices, n_edges
+
+
+@dataclass(slots=True)
+class Entry:
+    """One event in the feed of a graph's name."""
+
+    id: str
+    type: str
+    data: str
+    order: int = 0
+
+
+@dataclass(slots=True)
+class Watched:
+    """A watch that was put, or dropped, of a graph's name."""
+
+    watch: str
+    on: tuple[str, ...] | None
+    """What it tells; None: it was dropped."""
+    job: str = ""
+    order: int = 0
 
 
 @dataclass(slots=True)
@@ -75,6 +80,10 @@ class Committed:
     """By job: how it ended, each time that was written."""
     requests: dict[str, str] = field(default_factory=dict)
     """By job: the request that asked for it."""
+    feeds: dict[str, list[Entry]] = field(default_factory=lambda: defaultdict(list))
+    """By graph: its events."""
+    watches: dict[str, list[Watched]] = field(default_factory=lambda: defaultdict(list))
+    """By graph: what became of its watches."""
 
     def by_job(self) -> Iterator[tuple[str, str]]:
         """Each change with the job that made it, and what it was."""
@@ -82,6 +91,8 @@ class Committed:
             yield load.graph_id, f"load {load.number}"
             yield from ((commit.job, f"version {commit.version} of load {load.number}") for commit in load.commits)
         yield from ((job, f"the removal of {graph}") for graph, job in self.removals)
+        for graph, changes in self.watches.items():
+            yield from ((change.job, f"the watch {change.watch} of {graph}") for change in changes)
 
 
 def read_commands(data: bytes) -> Iterator[Words]:
@@ -158,7 +169,7 @@ class _Reader:
     def read(self, transaction: list[Words]) -> None:
         self._order += 1
         outcomes: dict[str, bytes] = {}
-        changes: list[Commit | Load | str] = []
+        changes: list[Commit | Load | Watched | str] = []
         for words in transaction:
             if len(words) < 2:
                 continue
@@ -171,7 +182,7 @@ class _Reader:
             elif verb == b"SET" and kind == "snapshots":
                 self._snapshots(name, json.loads(words[2]))
             elif verb in (b"HSET", b"HMSET"):
-                changes += self._hash(kind, name, _pairs(words[2:]))
+                changes += self._hash(kind, name, pairs(words[2:]))
             elif verb == b"HDEL" and kind == "names":
                 changes += [word.decode() for word in words[2:]]
             elif verb == b"XADD" and kind == "log":
@@ -179,6 +190,13 @@ class _Reader:
                 commit.order = self._order
                 self._by_id[name].commits.append(commit)
                 changes.append(commit)
+            elif verb == b"XADD" and kind == "feed":
+                fields = pairs(words[-2 * len(EVENT) :])
+                self.found.feeds[name].append(Entry(*(fields[part].decode() for part in EVENT), self._order))
+            elif verb == b"HDEL" and kind == "watches":
+                dropped = [Watched(word.decode(), None, order=self._order) for word in words[2:]]
+                self.found.watches[name] += dropped
+                changes += dropped
             elif verb == b"XADD" and kind == "commands" and b"command" in words:
                 command = json.loads(words[words.index(b"command") + 1])
                 self.found.requests[command["id"]] = command["request_id"]
@@ -194,18 +212,27 @@ class _Reader:
         for change in changes:
             self._done(change, done[0])
 
-    def _done(self, change: Commit | Load | str, job: str) -> None:
+    def _done(self, change: Commit | Load | Watched | str, job: str) -> None:
         if isinstance(change, str):
-            self._named.pop(change).deleted = True
+            load = self._named.pop(change)
+            load.deleted, load.deleted_at = True, self._order
             self.found.removals.append((change, job))
-        elif isinstance(change, Commit):
+        elif isinstance(change, Commit | Watched):
             change.job = job
         elif change.graph_id != job:
             raise ValueError(f"the graph {change.graph_id} is the outcome of {job}")
 
-    def _hash(self, kind: str, name: str, fields: dict[bytes, bytes]) -> list[Load]:
+    def _hash(self, kind: str, name: str, fields: dict[bytes, bytes]) -> list[Load] | list[Watched]:
         if kind == "blob":
             self._blobs[name].update(fields)
+        elif kind == "watches":
+            put = [
+                Watched(key.decode(), tuple(json.loads(row)["on"]), order=self._order) for key, row in fields.items()
+            ]
+            self.found.watches[name] += put
+            return put
+        elif kind == "graph" and b"n_edges" in fields and b"base" not in fields and name in self._by_id:
+            self._by_id[name].resized(self._order, int(fields[b"n_vertices"]), int(fields[b"n_edges"]))
         elif kind == "graph" and b"base" in fields:
             load = self._by_id[name]
             load.edges = read_edges(self._blob(fields[b"base"].decode()))
@@ -239,50 +266,3 @@ class _Reader:
         if (len(data), digest) != (int(fields[b"bytes"]), fields[b"sha256"]):
             raise ValueError(f"blob {name} has {len(data)} bytes of digest {digest!r}, its header says {fields.keys()}")
         return data
-
-
-def _pairs(words: Words) -> dict[bytes, bytes]:
-    return dict(zip(words[::2], words[1::2], strict=True))
-
-
-def read_edges(data: bytes) -> Edges:
-    """The graph as it was loaded: an Arrow stream of three columns, and more if edges were closed then or have costs.
-
-    The histories have no names and no fractions.
-    """
-    table: Any = pa.ipc.open_stream(data).read_all()
-    metadata = table.schema.metadata
-    if metadata[b"decimals"] != b"0" or metadata.get(b"undirected", b"false") != b"false":
-        raise ValueError(f"nobody loaded such a graph: {metadata}")
-    tail, head, capacity = (table.column(name).to_pylist() for name in ("tail", "head", "capacity"))
-    closed = table.column("closed").to_pylist() if "closed" in table.column_names else None
-    cost = table.column("cost").to_pylist() if "cost" in table.column_names else None
-    if metadata.get(b"cost_decimals", b"0") != b"0":
-        raise ValueError(f"nobody loaded a graph with such costs: {metadata}")
-    edges = Edges(int(metadata[b"n_vertices"]), tail, head, capacity, closed, cost)
-    if (metadata[b"source"], metadata[b"sink"]) != (b"0", b"%d" % edges.sink):
-        raise ValueError(f"nobody loaded a graph with these ends: {metadata}")
-    return edges
-
-
-def read_entry(words: Words) -> Commit:
-    """The words of an XADD to a log. Raises ValueError unless the entry is whole and counts its own rows."""
-    start = next(i for i in range(2, len(words)) if words[i].endswith(b"-0") and words[i][:-2].isdigit())
-    fields = _pairs(words[start + 1 :])
-    applied = json.loads(fields[b"applied"])
-    rows, own, closed = _columns(fields[b"change"], ROW)
-    cost_rows, costs = _columns(fields[b"costs"], COST_ROW) if b"costs" in fields else ([], [])
-    if applied["applied"] != len({*rows, *cost_rows}):
-        raise ValueError(f"{rows} and {cost_rows} are not the {applied['applied']} rows that {words[start]!r} applied")
-    version = int(words[start][:-2])
-    return Commit(version, applied["key"], rows, own, closed, cost_rows=cost_rows, costs=costs)
-
-
-def _columns(data: bytes, row: str) -> list[list[Any]]:
-    """Columns one behind the other, of the types in `row`. Raises ValueError unless the rows are whole."""
-    raw = zstandard.ZstdDecompressor().decompress(data)
-    k, rest = divmod(len(raw), struct.calcsize(f"<{row}"))
-    if rest:
-        raise ValueError(f"{len(raw)} bytes are no whole number of rows")
-    values = struct.unpack("<" + "".join(f"{k}{kind}" for kind in row), raw)
-    return [list(values[i * k : (i + 1) * k]) for i in range(len(row))]

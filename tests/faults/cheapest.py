@@ -24,6 +24,8 @@ def cheapest_faults(body: dict[str, Any], wanted: int | None, state: State) -> l
         return [f"the maximum is {state.value}"]
     value = state.value if wanted is None else wanted
     faults = [] if body["value"] == value else [f"the value is {value}"]
+    if (state.values.rows(body["flow"]["edges"]) < 0).any():
+        faults.append("there is no such edge")
     flow = _by_edge(body["flow"], state)
     if ((flow < 0) | (flow > state.effective)).any():
         faults.append("an edge carries more than it can")
@@ -39,7 +41,8 @@ def cheapest_faults(body: dict[str, Any], wanted: int | None, state: State) -> l
 
 def _by_edge(column: dict[str, Any], state: State) -> Units:
     flow = np.zeros(len(state.own), np.int64)
-    flow[np.array(column["edges"], np.int64)] = column["amount"]
+    rows = state.values.rows(column["edges"])
+    flow[rows[rows >= 0]] = np.array(column["amount"], np.int64)[rows >= 0]
     return flow
 
 
@@ -68,7 +71,7 @@ def _path_faults(body: dict[str, Any], flow: Units, value: int, state: State) ->
     """Each path leads from the source to the sink; all of them and the cycles are the flow, if all are listed."""
     faults, paths, left = [], body["paths"], flow - _by_edge(body["cycles"], state)
     for i, amount in enumerate(paths["amount"]):
-        rows = np.array(paths["edges"][paths["offsets"][i] : paths["offsets"][i + 1]], np.int64)
+        rows = state.values.rows(paths["edges"][paths["offsets"][i] : paths["offsets"][i + 1]])
         places = [SOURCE, *np.array(state.edges.head)[rows].tolist()]
         if np.array(state.edges.tail)[rows].tolist() != places[:-1] or places[-1] != state.edges.sink or amount <= 0:
             faults.append(f"path {i} leads astray")

@@ -7,7 +7,9 @@ may have had between question and answer, and never older than what anybody knew
 from collections import Counter
 from dataclasses import dataclass, field
 
+from tests.faults.answers import REFUSALS
 from tests.faults.aof import Committed
+from tests.faults.feeds import check_feeds
 from tests.faults.history import History, Op
 from tests.faults.job_checks import check_jobs, check_log
 from tests.faults.model import Model, build
@@ -36,6 +38,8 @@ def check(history: History, committed: Committed) -> Verdict:
             verdict.faults += check_jobs(op, committed)
     _check_deletes(history, committed, verdict)
     verdict.faults += check_log(history, committed)
+    if not model.faults:  # what watches see is told of the versions that there are
+        verdict.faults += check_feeds(history, committed, model)
     if history.certificate_failures:
         verdict.faults.append(f"wrong: {history.certificate_failures} answers could not be proven")
     if history.statuses[500]:
@@ -60,9 +64,15 @@ def _count(history: History, committed: Committed, counts: Counter[str]) -> None
     counts["large"] += any(shape.is_large for shape in history.shapes.values())
     counts["answers"] += history.statuses.total()
     counts["cancels in the log"] += len(committed.cancelled)
+    counts["events"] += sum(len(feed) for feed in committed.feeds.values())
+    counts["events of watches"] += sum(
+        entry.type.endswith(".changed") for feed in committed.feeds.values() for entry in feed
+    )
+    counts["events followed"] += sum(len(events) for events in history.told.values())
+    counts["resets"] += sum(told.type == "reset" for events in history.told.values() for told in events)
 
 
-ALLOWED = {"unknown_graph", "version_conflict", "version_unavailable"}
+ALLOWED = {"unknown_graph", "version_conflict", "version_unavailable", "unknown_watch"}
 BUSY = (429, 507)
 """Refused for now, which a client without a key is told too."""
 
@@ -73,6 +83,8 @@ def _is_allowed(op: Op) -> bool:
         return op.limit_s is not None and op.answered_at - op.invoked_at >= op.limit_s
     if op.code == "already_exists":
         return op.kind == "copy"
+    if op.code in REFUSALS:
+        return op.kind == "edges"
     return op.code in ALLOWED or op.status in BUSY or (op.code == "cancelled" and bool(op.cancels))
 
 

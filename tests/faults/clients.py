@@ -1,22 +1,26 @@
-"""Clients that load, change, ask, export, copy, restore, cancel, delete, each through a replica picked by chance.
+"""Clients that load, change, ask, watch, export, copy, restore, cancel, delete, each through a replica by chance.
 
 A request that fails is sent again to the other replica. What has been answered under a key is often asked again at
 the other one, and must be answered the same.
 """
 
+import copy
 import random
 import time
 import uuid
+from collections import defaultdict
 from typing import Any, Final
 
 import httpx
 
 from tests.faults.exports import READERS, read_export
-from tests.faults.history import LOAD_UNIT, History, Look, Op
+from tests.faults.growth import Growth, random_change
+from tests.faults.history import LOAD_UNIT, PAGE_ROWS, History, Look, Op
 from tests.faults.questions import (
     COPIES,
     KINDS,
     LIMITS_S,
+    WATCHES,
     earlier_version,
     even_vertices,
     fitting,
@@ -58,6 +62,7 @@ class Client:
         self._rng = random.Random(f"{history.seed} client {number}")
         self._http = httpx.Client(trust_env=False, timeout=REQUEST_S)
         self._versions: dict[str, int] = {}
+        self._growth: dict[str, Growth] = defaultdict(Growth)
 
     def run(self, questions: int = QUESTIONS) -> None:
         for _ in range(questions):
@@ -78,6 +83,10 @@ class Client:
             op = self._load(graph, how)
         elif name in ("patch", "costs"):
             op = self._patch(name, graph, how)
+        elif name == "edges":
+            op = self._restructure(graph, how)
+        elif name in ("watch", "unwatch"):
+            op = self._watch(name, graph)
         elif name == "restore":
             op = self._restore(graph, how)
         elif name == "copy":
@@ -108,15 +117,47 @@ class Client:
         number = self._history.number()
         edges = random_edges(self._rng, number, self._history.shapes[graph])
         op = self._begin("put", graph, keyed=how != "unkeyed", number=number, edges=edges)
+        self._growth.pop(graph, None)
         return self._send(op, "PUT", "", edges.body(), how)
 
     def _patch(self, kind: str, graph: str, how: str) -> Op:
         number, path = self._history.number(), "/costs" if kind == "costs" else "/capacities"
         draw = random_prices if kind == "costs" else random_batch
-        batch = draw(self._rng, number, self._history.shapes[graph])
+        inserted = self._growth[graph].inserted
+        batch = draw(self._rng, number, self._history.shapes[graph], inserted)
+        return self._change(kind, graph, how, path, number=number, batch=batch, skips=bool(inserted))
+
+    def _restructure(self, graph: str, how: str) -> Op:
+        """Where edges turn out to have ids, or none, the next question goes by that."""
+        number, growth = self._history.number(), self._growth[graph]
+        batch, skips = random_change(self._rng, number, self._history.shapes[graph], growth)
+        op = self._change("edges", graph, how, "/edges", number=number, batch=batch, skips=skips)
+        if op.acknowledged:
+            growth.told(op.body, batch)
+        elif op.code == "invalid_body":
+            growth.has_ids = not growth.has_ids
+        elif op.code == "unknown_vertex":
+            growth.n_vertices = 0
+        return op
+
+    def _change(self, kind: str, graph: str, how: str, path: str, **fields: Any) -> Op:
+        """A batch that is sent as a PATCH."""
         if_match = self._versions.get(graph) if how == "if-match" else None
-        op = self._begin(kind, graph, keyed=how != "unkeyed", number=number, batch=batch, if_match=if_match)
-        return self._send(op, "PATCH", path, {"batch": batch}, how)
+        op = self._begin(kind, graph, keyed=how != "unkeyed", if_match=if_match, **fields)
+        body = {"batch": op.batch, "on_missing": "skip" if op.skips else "error"}
+        return self._send(op, "PATCH", path, body, how)
+
+    def _watch(self, kind: str, graph: str) -> Op:
+        """Asked again, as a new question, until there is an answer."""
+        deadline, watch = time.monotonic() + PATIENCE_S, self._rng.choice(WATCHES)
+        on = None if kind == "unwatch" else ["value"] if watch == "value" else ["value", "cut"]
+        method, body = ("DELETE", None) if on is None else ("PUT", {"on": on})
+        while True:
+            op = self._begin(kind, graph, keyed=False, watch=watch, on=on)
+            self._send(op, method, f"/watches/{watch}", body)
+            if not (op.unknown or op.status in BUSY) or time.monotonic() > deadline:
+                return op
+            time.sleep(RETRY_S)
 
     def _restore(self, graph: str, how: str) -> Op:
         known = self._versions.get(graph, 1)
@@ -127,6 +168,8 @@ class Client:
 
     def _copy(self, source: str, graph: str, how: str) -> Op:
         op = self._begin("copy", graph, keyed=how != "unkeyed", number=self._history.number(), source=source)
+        self._growth[graph] = copy.deepcopy(self._growth[source])
+        self._growth[graph].has_ids |= bool(self._growth[source].gone)
         return self._send(op, "POST", ":copy", {"to": graph}, how)
 
     def _read(self, kind: str, graph: str, how: str) -> Op:
@@ -139,7 +182,7 @@ class Client:
         while True:
             op = self._begin(kind, graph, keyed=False, min_version=version, limit_s=limit_s, format=form, value=value)
             if kind == "capacities":
-                self._send(op, "GET", "/capacities?limit=100000")
+                self._send(op, "GET", f"/capacities?limit={PAGE_ROWS}")
             elif kind == "export":
                 self._send(op, "GET", f"/export?format={form}")
             else:

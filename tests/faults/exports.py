@@ -18,8 +18,8 @@ from tests.faults.history import SOURCE
 from tests.faults.model import State
 
 Columns = dict[str, Any]
-"""`n_vertices`, `tail`, `head`, `capacity`, `closed` (None where the format does not have it), `source`, `sink`, and
-`cost` if the graph has costs."""
+"""`n_vertices`, `tail`, `head`, `capacity`, `closed` (None where the format does not have it), `source`, `sink`,
+`edge_ids` where edges are not numbered, and `cost` if the graph has costs."""
 
 
 def read_npz(content: bytes) -> Columns:
@@ -84,12 +84,14 @@ def read_export(headers: Mapping[str, str], content: bytes) -> Columns:
 
 def export_faults(body: Columns, state: State) -> list[str]:
     """What is wrong with a file about this version: it is the whole graph as it was."""
-    edges, closed = state.edges, state.closed.tolist()
-    right = {"n_vertices": edges.n_vertices, "tail": edges.tail, "head": edges.head, "source": SOURCE}
-    right |= {"sink": edges.sink, "version": state.version, "closed": closed, "capacity": state.own.tolist()}
-    if body["closed"] is not None and state.cost is not None:
-        right |= {"cost": state.cost.tolist()}
+    seen = state.values.seen
+    right: Columns = {"n_vertices": seen.n_vertices, "tail": seen.tail, "head": seen.head, "source": SOURCE}
+    right |= {"sink": seen.sink, "version": state.version}
     if body["closed"] is None:
-        right |= {"closed": None, "capacity": state.effective.tolist()}
+        right |= {"closed": None, "capacity": state.effective[~state.values.gone].tolist()}
+    else:
+        right |= {"closed": seen.closed, "capacity": seen.capacity}
+        more = {"cost": seen.cost, "edge_ids": seen.ids}
+        right |= {name: column for name, column in more.items() if column is not None}
     names = sorted(body.keys() | right.keys())
     return [f"{name} is {right.get(name)}" for name in names if body.get(name) != right.get(name)]

@@ -5,7 +5,7 @@ import json
 import threading
 import time
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +18,9 @@ BATCH_UNIT: Final = 10**4
 """Edge 1 carries ``batch number * BATCH_UNIT``, set by every batch: every answer names the last batch in it."""
 
 SOURCE: Final = 0
+
+PAGE_ROWS: Final = 100_000
+"""Edges of a page of capacities, the most there may be."""
 
 
 @dataclass(slots=True)
@@ -32,14 +35,17 @@ class Edges:
     """Edges that let nothing through, which only a copy begins with."""
     cost: list[int] | None = None
     """What a unit of flow costs on each edge; None for a graph without costs."""
+    ids: list[int] | None = None
+    """What edges are named by where they are not numbered: in a copy of a graph from which edges were deleted."""
+    sink: int = -1
+    """The last vertex, if it is not said."""
 
-    @property
-    def sink(self) -> int:
-        return self.n_vertices - 1
+    def __post_init__(self) -> None:
+        self.sink %= self.n_vertices
 
     def body(self) -> dict[str, Any]:
         members = {name: value for name, value in asdict(self).items() if value is not None}
-        return members | {"source": SOURCE, "sink": self.sink}
+        return members | {"source": SOURCE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +83,13 @@ class Op:
     """What it asks about; what a copy makes."""
     invoked_at: float
     number: int = 0
-    """Of the load, copy, batch of capacities or costs, or restore; 0 for a question that changes nothing."""
+    """Of the load, copy, batch of capacities, costs or structure, or restore; 0 for what makes no version."""
     request: str = ""
     """The request id of all its tries, which no other question has."""
     edges: Edges | None = None
     batch: list[dict[str, Any]] | None = None
+    skips: bool = False
+    """The batch passes over edges that there are not."""
     source: str | None = None
     """The graph that a copy is made of."""
     target: int | None = None
@@ -95,6 +103,10 @@ class Op:
     """The question's `time_limit_s`."""
     value: int | None = None
     """That the cheapest flow was asked for; None: as much as can flow."""
+    watch: str | None = None
+    """The name of a watch that is put or dropped."""
+    on: list[str] | None = None
+    """What the watch is to tell."""
     answered_at: float = float("inf")
     tries: int = 0
     status: int | None = None
@@ -129,6 +141,16 @@ class Op:
 
 
 @dataclass(slots=True)
+class Told:
+    """One event that a follower was sent."""
+
+    id: str
+    type: str
+    data: str
+    at: float
+
+
+@dataclass(slots=True)
 class Cut:
     """The append-only file lost its end: what was acknowledged before may be gone."""
 
@@ -150,6 +172,10 @@ class History:
     """By graph."""
     twins: dict[str, str] = field(default_factory=dict)
     """By graph: the name of its copies. A copy's twin is the graph that it was made of."""
+    told: dict[str, list[Told]] = field(default_factory=lambda: defaultdict(list))
+    """By graph: what who has followed its events from the first one on was sent, through all faults."""
+    followed_to: dict[str, str] = field(default_factory=dict)
+    """By graph: the last event that there was when nothing more was asked."""
     statuses: Counter[int] = field(default_factory=Counter)
     """Of every answer, retries included."""
     certificate_failures: int = 0
@@ -191,4 +217,5 @@ class History:
         """For people: one line for each question, in order of asking."""
         lines = [json.dumps({"seed": self.seed, "faults": self.faults, "cuts": [asdict(cut) for cut in self.cuts]})]
         lines += [json.dumps(asdict(op)) for op in self.ops]
+        lines += [json.dumps({"events": name} | asdict(told)) for name, events in self.told.items() for told in events]
         path.write_text("\n".join(lines) + "\n")

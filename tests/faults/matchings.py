@@ -13,7 +13,9 @@ def matching_faults(body: dict[str, Any], state: State) -> list[str]:
     tail, head = np.array(state.edges.tail), np.array(state.edges.head)
     is_open = state.effective > 0
     matching = body["matching"]
-    rows = np.array(matching["edges"], np.int64)
+    rows = state.values.rows(matching["edges"])
+    if (rows < 0).any():
+        return ["there is no such edge"]
     ends = np.concatenate([tail[rows], head[rows]])
     if not body["size"] == len(rows) == len(matching["left"]) == len(matching["right"]):
         faults.append(f"the size is {body['size']}, {len(rows)} edges are listed")

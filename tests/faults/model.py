@@ -6,23 +6,34 @@ Shares no code with the service: operations are applied one by one to plain arra
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from ortools.graph.python import max_flow
 
-from tests.faults.aof import Commit, Committed, Load
+from tests.faults.aof import Committed, Load
+from tests.faults.entries import Commit
 from tests.faults.history import BATCH_UNIT, LOAD_UNIT, SOURCE, Cut, Edges, History, Op
+from tests.faults.structure import (
+    Flags,
+    Own,
+    Values,
+    apply,
+    back_to,
+    expected,
+    n_applied,
+    n_missing,
+    reprice,
+    restructure,
+)
 
-Own: TypeAlias = NDArray[np.int64]
-Closed: TypeAlias = NDArray[np.bool_]
-Values: TypeAlias = tuple[Own, Closed, Own | None]
-"""Capacities, which edges are closed, and costs if there are any."""
 Marks: TypeAlias = tuple[int, int, int]
 """Load, batch and version that an answer names."""
 
-UNMARKED: Final = ("copy", "restore")
+CHANGES: Final = {"patch": apply, "costs": reprice, "edges": restructure, "restore": back_to}
+"""What a change makes of a graph, by its kind."""
+
+UNMARKED: Final = ("copy", "restore", "edges")
 """Changes that set no mark of their own."""
 
 
@@ -33,19 +44,17 @@ class State:
     load: int
     """Place among the loads of its name."""
     version: int
-    edges: Edges
-    own: Own
-    closed: Closed
+    values: Values
     put: Op
     """The PUT or the copy that made its load."""
     update: Op | None = None
     """The batch or the restore that made it."""
     order: int = 0
     """Place of its commit in the log."""
-    n_changed: int = 0
-    """Edges that are not as they were at the version before."""
-    cost: Own | None = None
-    """int64[m]; None for a graph without costs."""
+    change: Commit | None = None
+    """What its entry in the log must say; None: it is as loaded."""
+    n_skipped: int = 0
+    """Edges that its batch names and that there were not."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -67,19 +76,54 @@ class State:
         return None if self.cost is None else int(self.cost[1])
 
     @property
-    def values(self) -> Values:
-        return self.own, self.closed, self.cost
+    def edges(self) -> Edges:
+        return self.values.edges
+
+    def looks_like(self, other: "State") -> bool:
+        """Whether clients see the same. Capacities tell most versions apart at once."""
+        own, others = self.own[~self.values.gone], other.own[~other.values.gone]
+        return np.array_equal(own, others) and self.values.seen == other.values.seen
+
+    @property
+    def own(self) -> Own:
+        return self.values.own
+
+    @property
+    def closed(self) -> Flags:
+        return self.values.closed
+
+    @property
+    def cost(self) -> Own | None:
+        return self.values.cost
 
     @property
     def effective(self) -> Own:
         return np.where(self.closed, 0, self.own)
 
-    @cached_property
+    @property
+    def n_changed(self) -> int:
+        """Edges that are not as they were at the version before, and vertices that were not there."""
+        return 0 if self.change is None else n_applied(self.change)
+
+    @property
     def value(self) -> int:
-        solver = max_flow.SimpleMaxFlow()
-        solver.add_arcs_with_capacity(self.edges.tail, self.edges.head, self.effective)
+        return self._solved[0]
+
+    @property
+    def cut(self) -> list[int]:
+        """Rows of the edges of the minimum cut nearest the source."""
+        return self._solved[1]
+
+    @cached_property
+    def _solved(self) -> tuple[int, list[int]]:
+        solver, effective = max_flow.SimpleMaxFlow(), self.effective
+        tail, head = np.array(self.edges.tail), np.array(self.edges.head)
+        solver.add_arcs_with_capacity(tail, head, effective)
         assert solver.solve(SOURCE, self.edges.sink) == solver.OPTIMAL
-        return int(solver.optimal_flow())
+        is_reached = np.zeros(self.edges.n_vertices, np.bool_)
+        is_reached[solver.get_source_side_min_cut()] = True
+        rows = np.flatnonzero(is_reached[tail] & ~is_reached[head] & (effective > 0)).tolist()
+        return int(solver.optimal_flow()), rows
 
     @cached_property
     def matching(self) -> int:
@@ -126,7 +170,7 @@ def build(history: History, committed: Committed) -> Model:
 
 
 class _Builder:
-    """Loads and batches are known by their marks, copies and restores by the request that their job was made for."""
+    """Loads and most batches are known by their marks, the other changes by the request that their job was made for."""
 
     def __init__(self, history: History, committed: Committed) -> None:
         self.model = Model()
@@ -147,9 +191,7 @@ class _Builder:
         states = self.model.states[load.graph]
         place = 0 if not states else states[-1].load + 1
         edges = load.edges if op.edges is None else op.edges
-        own, closed = np.array(edges.capacity, np.int64), np.array(edges.closed or [False] * len(edges.tail))
-        cost = None if edges.cost is None else np.array(edges.cost, np.int64)
-        state = State(place, 1, edges, own, closed, op, order=load.order, cost=cost)
+        state = State(place, 1, Values.of(edges), op, order=load.order)
         if op.kind == "copy":
             self._copied(op, state)
         self._made(op, state, f"load {op.number}")
@@ -177,7 +219,7 @@ class _Builder:
     def _copied(self, op: Op, state: State) -> None:
         """Find what was copied among the versions that its source had had by then."""
         assert op.source is not None
-        found = [past for past in self.model.states[op.source] if past.order <= state.order and _equal(past, state)]
+        found = [past for past in self.model.states[op.source] if past.order <= state.order and past.looks_like(state)]
         self.model.copied[op.number] = found
         if not found and self._history.survives(op):  # else what was copied may have been cut off
             self._fault(f"wrong: copy {op.number} is no version of {op.source}")
@@ -192,17 +234,19 @@ class _Builder:
             number = dict(zip(commit.cost_rows, commit.costs, strict=True)).get(1, -1)
         if op is None:
             op = self._by_number.get(number)
-        if op is None or op.graph != load.graph or op.kind not in ("patch", "costs", "restore"):
+        if op is None or op.graph != load.graph or op.kind not in CHANGES:
             self._fault(f"wrong: batch {number} in load {load.number} is nobody's")
             return None
         if op.kind != "restore":
             assert op.batch is not None
-            return op, apply(state.values, op.batch) if op.kind == "patch" else reprice(state.values, op.batch)
+            if not op.skips and n_missing(state.values, op.batch):
+                self._fault(f"wrong: batch {op.number} of {load.graph} names edges that there were not")
+            return op, CHANGES[op.kind](state.values, op.batch)
         found = [past for past in self.model.states[load.graph] if (past.load, past.version) == (state.load, op.target)]
         if not found:
             self._fault(f"wrong: {op.number} of {load.graph} led back to version {op.target}, which there was not")
             return None
-        return op, found[0].values
+        return op, back_to(state.values, found[0].values)
 
     def _committed_as(self, load: Load, commit: Commit, op: Op, values: Values) -> State:
         """The state after a commit, which must say what it does, and be done by the right job."""
@@ -213,64 +257,17 @@ class _Builder:
             self._fault(f"wrong: {what} was done by job {commit.job}, not by {op.jobs}")
         if op.if_match is not None and op.if_match != commit.version - 1:
             self._fault(f"wrong: {what} asked for version {op.if_match}, made {commit.version}")
-        own, closed, cost = values
-        rows = np.flatnonzero((own != before.own) | (closed != before.closed))
-        logged = list(zip(commit.rows, commit.own, commit.closed, strict=True))
-        right = list(zip(rows.tolist(), own[rows].tolist(), closed[rows].tolist(), strict=True)) == logged
-        if cost is not None and before.cost is not None:
-            costly = np.flatnonzero(cost != before.cost)
-            right &= (costly.tolist(), cost[costly].tolist()) == (commit.cost_rows, commit.costs)
-            rows = np.union1d(rows, costly)
-        if not right or (cost is None and commit.cost_rows):
+        right = expected(before.values, values, is_structural=op.kind == "edges")
+        logged = commit.rows, commit.own, commit.closed, commit.cost_rows, commit.costs, commit.structure, commit.size
+        if logged != (right.rows, right.own, right.closed, right.cost_rows, right.costs, right.structure, right.size):
             self._fault(f"wrong: version {commit.version} of load {load.number} is not what was asked for")
-        state = State(
-            before.load, commit.version, before.edges, own, closed, before.put, op, commit.order, len(rows), cost
-        )
+        n_skipped = n_missing(before.values, op.batch or [])
+        state = State(before.load, commit.version, values, before.put, op, commit.order, right, n_skipped)
         self._made(op, state, what)
         return state
-
-
-def _equal(one: State, other: State) -> bool:
-    same_ends = (one.edges.tail, one.edges.head) == (other.edges.tail, other.edges.head)
-    same_size = one.edges.n_vertices == other.edges.n_vertices
-    same_own = np.array_equal(one.own, other.own) and np.array_equal(one.closed, other.closed)
-    if one.cost is None or other.cost is None:
-        return same_ends and same_size and same_own and one.cost is other.cost
-    return same_ends and same_size and same_own and np.array_equal(one.cost, other.cost)
 
 
 def _was_asked_again_after(cuts: list[Cut], op: Op) -> bool:
     """A cut may have taken the batch with its key: whoever asked again then has had it done by another job."""
     taking = [cut for cut in cuts if op.invoked_at <= cut.ended_at]
     return any(look.asked_at >= cut.began_at for cut in taking for look in op.again)
-
-
-def apply(values: Values, batch: list[dict[str, Any]]) -> Values:
-    """The capacities after a batch, as new arrays, and the costs, which stay as they are."""
-    own, closed, cost = values[0].copy(), values[1].copy(), values[2]
-    for operation in batch:
-        for i, row in enumerate(operation["edges"]):
-            if "set" in operation:
-                own[row] = operation["set"][i]
-            elif "add" in operation:
-                own[row] += operation["add"][i]
-            else:
-                closed[row] = operation["op"] == "close"
-    return own, closed, cost
-
-
-def reprice(values: Values, batch: list[dict[str, Any]]) -> Values:
-    """The costs after a batch of costs, as a new array; all else stays as it is. A graph without costs gets none."""
-    own, closed, before = values
-    if before is None:
-        return values
-    cost = before.copy()
-    for operation in batch:
-        for i, row in enumerate(operation["edges"]):
-            if "set" in operation:
-                cost[row] = operation["set"][i]
-            elif "add" in operation:
-                cost[row] += operation["add"][i]
-            else:
-                cost[row] *= operation["scale"][i]
-    return own, closed, cost

@@ -1,6 +1,7 @@
 """What clients ask, drawn by chance: graphs, batches, kinds of questions."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,6 +18,13 @@ KINDS: Final = {
     "costs if-match": 3,
     "costs job": 3,
     "costs cancelled": 2,
+    "edges": 7,
+    "edges unkeyed": 3,
+    "edges if-match": 3,
+    "edges job": 3,
+    "edges cancelled": 2,
+    "watch": 4,
+    "unwatch": 1,
     "max-flow": 14,
     "max-flow keyed": 8,
     "max-flow min-version": 8,
@@ -83,6 +91,9 @@ LARGE: Final = 100_000
 LARGE_EVERY: Final = 10
 """One history in so many has a graph of `LARGE` edges."""
 
+GROWN: Final = 0.3
+"""How often an operation is on edges that its client has inserted, if it has; they may be gone since."""
+
 LIMITS_S: Final = (0.0002, 0.001, 0.005, 0.05, 5.0)
 ENDS: Final = 60
 """Edges at the source, and at the sink, of a large graph."""
@@ -98,7 +109,14 @@ COSTS: Final = (-6, 20)
 """The least cost of a unit of flow, and the largest; cycles that cost less than nothing are among the edges."""
 
 FEW_ROWS: Final = range(2, 6)
-"""Edges that every graph has."""
+"""Edges that every graph has, and that are never deleted."""
+
+LASTING: Final = 1000
+"""Of the edges of a large graph so many of the last ones may be deleted: batches name none of them."""
+
+
+WATCHES: Final = ("main", "value")
+"""Names of watches. The second one looks at the value alone, and the first at the cut as well."""
 
 
 def draw_shapes(rng: random.Random, seed: int) -> list[Shape]:
@@ -150,11 +168,11 @@ def random_edges(rng: random.Random, number: int, shape: Shape) -> Edges:
     return Edges(n, [a for a, _ in pairs], [b for _, b in pairs], capacity, cost=cost)
 
 
-def random_batch(rng: random.Random, number: int, shape: Shape) -> list[dict[str, Any]]:
-    """The mark, and one to three operations on edges that every graph has."""
+def random_batch(rng: random.Random, number: int, shape: Shape, inserted: Sequence[int]) -> list[dict[str, Any]]:
+    """The mark, and one to three operations on edges that every graph has, or on some that were inserted."""
     batch: list[dict[str, Any]] = [{"edges": [1], "set": [number * BATCH_UNIT]}]
     for _ in range(rng.randint(1, 3)):
-        edges = _some_edges(rng, shape)
+        edges = _some_edges(rng, shape, inserted)
         op = rng.choice(("set", "add", "add", "add", "close", "reopen"))
         if op in ("close", "reopen"):
             batch.append({"edges": edges, "op": op})
@@ -163,11 +181,11 @@ def random_batch(rng: random.Random, number: int, shape: Shape) -> list[dict[str
     return batch
 
 
-def random_prices(rng: random.Random, number: int, shape: Shape) -> list[dict[str, Any]]:
+def random_prices(rng: random.Random, number: int, shape: Shape, inserted: Sequence[int]) -> list[dict[str, Any]]:
     """The mark, and one to three operations on costs."""
     batch: list[dict[str, Any]] = [{"edges": [1], "set": [number]}]
     for _ in range(rng.randint(1, 3)):
-        edges = _some_edges(rng, shape)
+        edges = _some_edges(rng, shape, inserted)
         op = rng.choice(("set", "set", "add", "scale"))
         batch.append(
             {"edges": edges, op: [rng.randint(-1, 2) if op == "scale" else rng.randint(*COSTS) for _ in edges]}
@@ -175,7 +193,9 @@ def random_prices(rng: random.Random, number: int, shape: Shape) -> list[dict[st
     return batch
 
 
-def _some_edges(rng: random.Random, shape: Shape) -> list[int]:
+def _some_edges(rng: random.Random, shape: Shape, inserted: Sequence[int]) -> list[int]:
+    if inserted and rng.random() < GROWN:
+        return rng.sample(inserted, min(len(inserted), rng.randint(1, 3)))
     if shape.is_large:
-        return rng.sample(range(2, shape.n_edges), rng.choice((3, 100, MOST_ROWS)))
+        return rng.sample(range(2, shape.n_edges - LASTING), rng.choice((3, 100, MOST_ROWS)))
     return rng.sample(FEW_ROWS, rng.randint(1, 3))

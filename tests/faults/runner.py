@@ -15,6 +15,7 @@ import redis
 from tests.faults.aof import read_committed
 from tests.faults.checker import Verdict, check
 from tests.faults.clients import CLIENTS, PATIENCE_S, Client
+from tests.faults.follower import Followers
 from tests.faults.history import History
 from tests.faults.house import WORKERS, House
 from tests.faults.injector import Injector, draw
@@ -55,8 +56,10 @@ def run_history(house: House, seed: int, faults: list[str] | None = None) -> Out
     for graph in loaded:
         history.twins |= {graph: f"{graph}-copy", f"{graph}-copy": graph}
     clients = [Client(history, house.urls, number) for number in range(CLIENTS)]
+    followers = Followers(history, house.urls)
     for graph in loaded:
         clients[0].ask("put", graph)
+        clients[0].ask("watch", graph)
     injector = Injector(house, history, rng, list(history.shapes))
     work: list[tuple[Any, tuple[Any, ...]]] = [(client.run, ()) for client in clients]
     errors = _side_by_side([*work, (injector.run, (names, after))])
@@ -71,6 +74,8 @@ def run_history(house: House, seed: int, faults: list[str] | None = None) -> Out
             last.ask("min-cost-flow", graph)
     for client in (*clients, last):
         client.close()
+    _settle_feeds(house, history)
+    followers.stop(PATIENCE_S)
     history.certificate_failures = house.certificate_failures()
     verdict = _judge(house, history)
     verdict.faults += errors + house.deaths
@@ -112,6 +117,28 @@ def _settle(house: House) -> None:
                 return
         time.sleep(0.02)
     raise RuntimeError("commands were never done")
+
+
+def _settle_feeds(house: House, history: History) -> None:
+    """Until all watches have been told of the version that there is; then note how far each feed goes."""
+    client: Any = house.redis
+    keys, deadline = house.keys, time.monotonic() + PATIENCE_S
+    for graph in history.shapes:
+        while time.monotonic() < deadline and not _is_told(house, graph):
+            time.sleep(0.02)
+        for _, fields in client.xrevrange(keys.feed(graph), count=1):
+            history.followed_to[graph] = fields[b"id"].decode()
+
+
+def _is_told(house: House, graph: str) -> bool:
+    """Whether the watches have seen the graph's version, if there are watches and a graph."""
+    client: Any = house.redis
+    graph_id = client.hget(house.keys.names, graph)
+    if graph_id is None or not client.exists(house.keys.watches(graph)):
+        return True
+    version = client.hget(house.keys.graph(graph_id.decode()), "version")
+    told = client.hget(house.keys.told(graph), "at")
+    return told is not None and told.rpartition(b"-")[2] == version
 
 
 def total(outcomes: list[Outcome]) -> dict[str, Counter[str]]:

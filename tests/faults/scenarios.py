@@ -19,8 +19,8 @@ def what_if_faults(body: dict[str, Any], state: State) -> list[str]:
     told = [(row["row"], row["id"], row.get("value"), row.get("change")) for row in body["answers"]]
     wanted = []
     for number, rows in enumerate(CLOSED):
-        closed = state.closed | np.isin(np.arange(len(state.closed)), rows)
-        value = replace(state, closed=closed).value
+        closed = state.closed | np.isin(np.arange(len(state.closed)), state.values.rows([*rows]))
+        value = replace(state, values=state.values._replace(closed=closed)).value
         wanted.append((number, number, value, value - state.value))
     if told != wanted:
         faults.append(f"the rows are {wanted}")

@@ -1,12 +1,14 @@
 """Histories without a fault, for the tests of the checker to do harm to."""
 
 import copy
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.faults.aof import Commit, Committed, Load
+from tests.faults.aof import Committed, Entry, Load
 from tests.faults.checker import check
+from tests.faults.entries import Commit
 from tests.faults.history import BATCH_UNIT, LOAD_UNIT, Edges, History, Look, Op
 
 
@@ -19,7 +21,7 @@ class Story:
     """
 
     history: History = field(default_factory=lambda: History(0))
-    load: Load = field(default_factory=lambda: Load("g", "id", 1))
+    load: Load = field(default_factory=lambda: Load("g", "id", 1, order=1))
     committed: Committed = field(default_factory=Committed)
 
     def __post_init__(self) -> None:
@@ -39,7 +41,7 @@ class Story:
         self.limited.status = 504
         self.stopped = self._stopped()
         self.delete = self._op("delete", None)
-        self.load.deleted = True
+        self.load.deleted, self.load.deleted_at = True, 9
         self.committed.removals.append(("g", "job-delete"))
 
     def _stopped(self) -> Op:
@@ -61,7 +63,8 @@ class Story:
     def _patch(self, number: int, capacity: int) -> Op:
         batch = [{"edges": [1], "set": [number * BATCH_UNIT]}, {"edges": [2], "set": [capacity]}]
         own = [number * BATCH_UNIT, capacity]
-        self.load.commits.append(Commit(number, f"key-{number}", [1, 2], own, [False] * 2, f"job-{number}"))
+        commit = Commit(number, f"key-{number}", [1, 2], own, [False] * 2, f"job-{number}", order=number)
+        self.load.commits.append(commit)
         return self._op(
             "patch", {"version": number, "flow_states": []}, number=number, batch=batch, key=f"key-{number}"
         )
@@ -83,7 +86,7 @@ class Story:
 
     def do_what_was_cancelled(self) -> None:
         self.stopped.batch = [{"edges": [1], "set": [4 * BATCH_UNIT]}]
-        self.load.commits.append(Commit(4, "key-4", [1], [4 * BATCH_UNIT], [False], "job-4"))
+        self.load.commits.append(Commit(4, "key-4", [1], [4 * BATCH_UNIT], [False], "job-4", order=4))
 
 
 def matching(version: int) -> dict[str, Any]:
@@ -121,7 +124,7 @@ class Later(Story):
         for op, status in ((self.restore, "job-5"), (self.copy, "job-6")):
             op.again = [Look(200, copy.deepcopy(op.body), op.answered_at)]
             self.committed.endings[status] = ["succeeded"]
-        self.page = self._op("capacities", {"version": 1, "capacity": list(edges.capacity), "closed": [False] * 5})
+        self.page = self._op("capacities", page(edges, 1))
         self.page.graph = "h"
 
     def file(self, version: int, batch: int, capacity: int) -> dict[str, Any]:
@@ -158,8 +161,28 @@ def change(thing: object, **values: object) -> None:
         object.__setattr__(thing, name, value)
 
 
+def page(edges: Edges, version: int) -> dict[str, Any]:
+    """Of the capacities of a graph whose edges are numbered, or have ids."""
+    ids = list(range(len(edges.tail))) if edges.ids is None else edges.ids
+    columns = {"edge_ids": list(ids), "tail": list(edges.tail), "head": list(edges.head), "next": None}
+    return columns | {"version": version, "capacity": list(edges.capacity), "closed": [False] * len(edges.tail)}
+
+
+def announce(committed: Committed) -> None:
+    """The events of all versions and removals there are, as their transactions tell them."""
+    for i, load in enumerate(committed.loads):
+        said: dict[str, Any] = {"graph": load.graph, "generation": f"{i:08x}"}
+        happened = [(1, load.order, "version"), *((each.version, each.order, "version") for each in load.commits)]
+        happened += [(happened[-1][0], load.deleted_at, "graph.deleted")] if load.deleted else []
+        for version, order, kind in happened:
+            name = f"{i:08x}-{version}-{kind.removeprefix('graph.')}"
+            committed.feeds[load.graph].append(Entry(name, kind, json.dumps(said | {"version": version}), order))
+
+
 def see(story: Story, harm: Callable[[Any], object], kind: str | None) -> None:
     """Do harm to a story: what is found begins with ``kind``, or nothing is found (None)."""
     harm(story)
+    if not story.committed.feeds:
+        announce(story.committed)
     faults = check(story.history, story.committed).faults
     assert any(text.startswith(kind) for text in faults) if kind else faults == [], faults

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.aof import Commit, Load
+from tests.faults.aof import Load
+from tests.faults.entries import Commit
 from tests.faults.history import BATCH_UNIT, Cut
 from tests.faults.stories import Later, Story, change, job, see
 
@@ -270,3 +271,4 @@ def test_what_judges_shares_no_code_with_the_service() -> None:
             assert not [module for module in modules if module.startswith(("service", "gpu_engine", "headrace"))]
             open_ += [module.removeprefix("tests.faults.") for module in modules if module.startswith("tests.faults.")]
     assert {"model", "history", "job_checks", "matchings", "windows", "exports", "scenarios", "cheapest"} <= seen
+    assert {"entries", "structure", "answers", "feeds"} <= seen

@@ -5,18 +5,19 @@ import json
 import random
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 import zstandard
 
-from tests.faults.aof import Commit, read_entry
 from tests.faults.cheapest import cheapest_faults
+from tests.faults.entries import Commit, read_entry
 from tests.faults.history import LOAD_UNIT, Edges, Look, Op, Shape
-from tests.faults.model import State, reprice
+from tests.faults.model import State
 from tests.faults.questions import KINDS, draw_shapes, fitting, random_edges
-from tests.faults.stories import RESTORED, Later, change, see
+from tests.faults.stories import RESTORED, Later, change, page, see
+from tests.faults.structure import Values, reprice
 
 COST = [0, 1, 4, -2, 3]
 """As loaded. The mark is the cost of edge 1, and the batch of costs (7) sets it."""
@@ -38,13 +39,13 @@ class Priced(Later):
         batch: list[dict[str, Any]] = [{"edges": [1], "set": [7]}, {"edges": [3, 2], "add": [5, 0]}]
         batch.append({"edges": [3], "scale": [2]})
         self.costs = self._op("costs", {"version": 5, "flow_states": []}, number=7, batch=batch, key="key-7")
-        self.load.commits.append(Commit(5, "key-7", [], [], [], "job-7", cost_rows=[1, 3], costs=[7, 6]))
-        self.later = self._op("capacities", {"version": 5, "closed": [False] * 5})
+        self.load.commits.append(Commit(5, "key-7", [], [], [], "job-7", order=6, cost_rows=[1, 3], costs=[7, 6]))
+        self.later = self._op("capacities", page(self.load.edges, 5))
         self.later.body |= {"capacity": [LOAD_UNIT, 20000, 4, 5, 5], "cost": [0, 7, 4, 6, 3]}
         self.cheapest = self._op("min-cost-flow", self.answer_of(LOAD_UNIT + 20000, 7))
         self.some = self._op("min-cost-flow", self.answer_of(LOAD_UNIT + 1, 7, value=True), value=LOAD_UNIT + 1)
         self.back = self._op("restore", RESTORED | {"version": 6}, number=8, key="key-8", target=2, request="r8")
-        self.load.commits.append(Commit(6, "key-8", [], [], [], "job-8", cost_rows=[1, 3], costs=[1, -2]))
+        self.load.commits.append(Commit(6, "key-8", [], [], [], "job-8", order=7, cost_rows=[1, 3], costs=[1, -2]))
         self.committed.requests["job-8"] = "r8"
         self.costs.again = [Look(200, copy.deepcopy(self.costs.body), self.costs.answered_at)]
 
@@ -183,13 +184,13 @@ def test_another_flow_of_the_value_costs_more() -> None:
 def state_of(story: Priced, capacity_of_1: int = 20000) -> State:
     edges = story.load.edges
     assert edges is not None
-    own = np.array([LOAD_UNIT, capacity_of_1, 4, 5, 5])
-    return State(0, 5, edges, own, np.zeros(5, np.bool_), story.put, cost=np.array([0, 7, 4, 6, 3]))
+    now = replace(edges, capacity=[LOAD_UNIT, capacity_of_1, 4, 5, 5], cost=[0, 7, 4, 6, 3])
+    return State(0, 5, Values.of(now), story.put)
 
 
 def test_a_graph_without_costs_has_no_cheapest_flow() -> None:
     edges = Edges(2, [0], [1], [5])
-    plain = State(0, 1, edges, np.array([5]), np.zeros(1, np.bool_), Op(0, "put", "g", 0.0))
+    plain = State(0, 1, Values.of(edges), Op(0, "put", "g", 0.0))
     assert cheapest_faults({}, None, plain) == ["the graph has no costs"]
     assert reprice(plain.values, [{"edges": [0], "set": [7]}]) == plain.values
 
@@ -197,7 +198,7 @@ def test_a_graph_without_costs_has_no_cheapest_flow() -> None:
 def test_an_answer_about_another_load_has_other_edges() -> None:
     """Two loads may have had its version, one of fewer edges."""
     edges = Edges(2, [0, 0], [1, 1], [3 * LOAD_UNIT, 0], cost=[0, 1])
-    other = State(1, 5, edges, np.array([3 * LOAD_UNIT, 0]), np.zeros(2, np.bool_), Priced().put, cost=np.array([0, 1]))
+    other = State(1, 5, Values.of(edges), Priced().put)
     answer = Priced().answer_of(LOAD_UNIT + 20000, 7)
     answer["flow"] = {"edges": [0, 1, 9], "amount": [LOAD_UNIT, 20000, 0]}
     assert cheapest_faults(answer, None, other) == [f"the maximum is {3 * LOAD_UNIT}"]

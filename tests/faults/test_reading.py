@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from tests.faults.aof import Commit, read_commands, read_committed
+from tests.faults.aof import read_commands, read_committed
+from tests.faults.entries import Commit
 from tests.faults.history import LOAD_UNIT, Edges
 
 

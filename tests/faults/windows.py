@@ -7,12 +7,9 @@ anybody knew before asking.
 from collections import defaultdict
 from typing import Final
 
-from tests.faults.cheapest import cheapest_faults
-from tests.faults.exports import export_faults
+from tests.faults.answers import REFUSALS, answer_faults, may_refuse
 from tests.faults.history import BATCH_UNIT, LOAD_UNIT, History, Op
-from tests.faults.matchings import matching_faults
 from tests.faults.model import Marks, Model, State
-from tests.faults.scenarios import what_if_faults
 
 Key = tuple[int, int]
 NOTHING_YET: Final[Key] = (-1, 0)
@@ -67,9 +64,11 @@ class Windows:
             return None
         if op.code == "unknown_graph" or (op.kind == "delete" and op.acknowledged):
             return self._absence(op, floor)
-        if op.code in ("version_conflict", "version_unavailable"):
+        if op.code in ("version_conflict", "version_unavailable") or (op.kind == "edges" and op.code in REFUSALS):
             self._check_refusal(op, floor)
-        if not op.acknowledged:
+        if op.code == "unknown_watch":
+            self._check_dropped(op)
+        if not op.acknowledged or op.kind == "unwatch":
             return None
         if op.kind in ("snapshot", "matching", "min-cost-flow"):
             return self._by_version(op, floor)
@@ -78,7 +77,8 @@ class Windows:
             if not op.number:  # what is not there of changes is counted elsewhere
                 self._fault("wrong", op, "no version has its marks")
             return None
-        state = next((state for state in named if self._may_stand(state, op, floor)), named[-1])
+        standing = [state for state in named if self._may_stand(state, op, floor)] or named[-1:]
+        state = next((state for state in standing if not answer_faults(op, state)), standing[0])
         self._check_answer(op, state)
         if state.possible_from > op.answered_at:
             self._fault("wrong", op, f"state {state.key} came later")
@@ -109,8 +109,8 @@ class Windows:
         """The states whose marks the answer carries: several where a graph was copied to one name twice."""
         if op.number:
             return [self._model.made[op.number]] if op.number in self._model.made else []
-        if op.kind in ("max-flow", "what-if"):
-            value = op.body["value"] if op.kind == "max-flow" else op.body["base"]["value"]
+        if op.kind in ("max-flow", "what-if", "watch"):
+            value = op.body["base"]["value"] if op.kind == "what-if" else op.body["value"]
             load, rest = divmod(value, LOAD_UNIT)
             return self._marked.get((load, rest // BATCH_UNIT, op.body["version"]), [])
         if op.kind in ("capacities", "export") and "broken" not in op.body:
@@ -120,32 +120,8 @@ class Windows:
         return []
 
     def _check_answer(self, op: Op, state: State) -> None:
-        if op.kind == "max-flow":
-            effective = state.effective
-            cut = int(effective[op.body["cut"]["edges"]].sum())
-            if not op.body["value"] == cut == state.value or not op.body["certificate"]["valid"]:
-                self._fault("wrong", op, f"the value is {state.value}, the cut {cut}")
-        elif op.kind == "what-if":
-            for text in what_if_faults(op.body, state):
-                self._fault("wrong", op, text)
-        elif op.kind == "capacities":
-            own, closed = state.own.tolist(), state.closed.tolist()
-            cost = None if state.cost is None else state.cost.tolist()
-            if (op.body["capacity"], op.body["closed"], op.body.get("cost")) != (own, closed, cost):
-                self._fault("wrong", op, f"capacities are {own[:50]}, {closed[:50]}, costs {cost and cost[:50]}")
-        elif op.kind == "export":
-            for text in export_faults(op.body, state):
-                self._fault("wrong", op, text)
-        elif op.kind == "costs":
-            if op.body["flow_states"]:
-                self._fault("wrong", op, "a change of costs solves no flow")
-        elif op.kind in ("patch", "restore"):
-            for solved in op.body["flow_states"]:
-                right = state.matching if solved["kind"] == "matching" else state.value
-                if solved["value"] not in (None, right):
-                    self._fault("wrong", op, f"the value of a {solved['kind']} is {right}")
-            if op.kind == "restore" and op.body["applied"] != state.n_changed:
-                self._fault("wrong", op, f"{state.n_changed} edges have changed")
+        for text in answer_faults(op, state):
+            self._fault("wrong", op, text)
 
     def _absence(self, op: Op, floor: Key) -> Key | None:
         """The first time without a graph that the answer may be about."""
@@ -174,7 +150,7 @@ class Windows:
             return found[0].key
         if op.min_version is not None and op.body["version"] < op.min_version:
             self._fault("wrong", op, f"older than min_version {op.min_version}")
-        faults = [_proof_faults(op, state) for state in found]
+        faults = [answer_faults(op, state) for state in found]
         if all(faults):
             self._fault("wrong", op, "; ".join(faults[0]))
         fits = [state.key for state, wrong in zip(found, faults, strict=True) if not wrong]
@@ -187,18 +163,21 @@ class Windows:
             versions = sorted({state.version for state in states})
             self._fault("wrong", op, f"refused, but the versions were {versions}")
 
+    def _check_dropped(self, op: Op) -> None:
+        """A watch that somebody was told of is gone only if somebody asked for that."""
+        same = [other for other in self._ops if other.watch == op.watch and (other.acknowledged or other.unknown)]
+        puts = [other for other in same if other.kind == "watch" and other.acknowledged]
+        drops = [other for other in same if other.kind == "unwatch" and other.invoked_at < op.answered_at]
+        if any(put.answered_at < op.invoked_at for put in puts) and not drops:
+            self._fault("lost", op, "nobody has dropped the watch")
+
     def _may_refuse(self, op: Op, state: State) -> bool:
         """Whether the question may be refused while the graph is in this state."""
         if op.code == "version_conflict":
             return state.version != op.if_match
+        if op.code in REFUSALS:
+            return may_refuse(op, state)
         if op.target is None:
             return state.version < (op.min_version or 0)
         is_trimmed = op.target < self._model.reach[self._graph, state.load]
         return is_trimmed or state.version < op.target or "corrupt_snapshot" in self._history.faults
-
-
-def _proof_faults(op: Op, state: State) -> list[str]:
-    """What is wrong with an answer that proves itself, if it is about this state."""
-    if op.kind == "matching":
-        return matching_faults(op.body, state)
-    return cheapest_faults(op.body, op.value, state)

@@ -1,0 +1,124 @@
+"""The edges of a load, and the entries of a graph's log, as docs/durability.md says that they are written.
+
+Shares no code with the service, as all that reads the append-only file.
+"""
+
+import io
+import json
+import struct
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import zstandard
+
+from tests.faults.history import Edges
+
+ROW: Final = "qq?"
+"""Of a change: an edge and its capacity as int64, and whether it is closed as one byte, column by column."""
+COST_ROW: Final = "qq"
+"""Of a change of costs: an edge and its cost."""
+
+
+@dataclass(slots=True)
+class Structure:
+    """What an entry inserts and deletes. The inserted edges become the last rows, which are never given twice."""
+
+    n_vertices: int = 0
+    """How many are inserted."""
+    tail: list[int] = field(default_factory=list)
+    head: list[int] = field(default_factory=list)
+    deleted: list[int] = field(default_factory=list)
+    revived: list[int] = field(default_factory=list)
+    """Deleted rows that are there again."""
+    ids: list[int] | None = None
+    """Of the inserted edges; None where edges are numbered, or none is inserted."""
+    cost: list[int] | None = None
+    """The same of their costs."""
+
+
+@dataclass(slots=True)
+class Commit:
+    """One entry of a graph's log."""
+
+    version: int
+    key: str
+    rows: list[int]
+    own: list[int]
+    closed: list[bool]
+    job: str = ""
+    """The job whose outcome was written with it."""
+    order: int = 0
+    """Place of its transaction in the file."""
+    cost_rows: list[int] = field(default_factory=list)
+    costs: list[int] = field(default_factory=list)
+    structure: Structure | None = None
+    size: tuple[int, int] | None = None
+    """How many vertices and edges the graph is said to have since."""
+
+
+def pairs(words: list[bytes]) -> dict[bytes, bytes]:
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def read_edges(data: bytes) -> Edges:
+    """The graph as it was loaded: an Arrow stream of three columns, and more if edges were closed then or have costs,
+    or ids, which only a copy begins with.
+
+    The histories have no names of vertices and no fractions.
+    """
+    table: Any = pa.ipc.open_stream(data).read_all()
+    metadata = table.schema.metadata
+    if metadata[b"decimals"] != b"0" or metadata.get(b"undirected", b"false") != b"false":
+        raise ValueError(f"nobody loaded such a graph: {metadata}")
+    tail, head, capacity = (table.column(name).to_pylist() for name in ("tail", "head", "capacity"))
+    closed, cost, ids = (
+        table.column(name).to_pylist() if name in table.column_names else None for name in ("closed", "cost", "edge_id")
+    )
+    if metadata.get(b"cost_decimals", b"0") != b"0":
+        raise ValueError(f"nobody loaded a graph with such costs: {metadata}")
+    edges = Edges(int(metadata[b"n_vertices"]), tail, head, capacity, closed, cost, ids, int(metadata[b"sink"]))
+    if metadata[b"source"] != b"0" or not 0 < edges.sink < edges.n_vertices:
+        raise ValueError(f"nobody loaded a graph with these ends: {metadata}")
+    return edges
+
+
+def read_entry(words: list[bytes]) -> Commit:
+    """The words of an XADD to a log. Raises ValueError unless the entry is whole and counts its own rows."""
+    start = next(i for i in range(2, len(words)) if words[i].endswith(b"-0") and words[i][:-2].isdigit())
+    fields = pairs(words[start + 1 :])
+    applied = json.loads(fields[b"applied"])
+    structure = read_structure(fields[b"structure"]) if b"structure" in fields else None
+    if (b"change" in fields) == (structure is not None) or (b"values" in fields) != (structure is not None):
+        raise ValueError(f"a change of structure has `values`, any other `change`: {sorted(fields)}")
+    rows, own, closed = _columns(fields[b"change" if structure is None else b"values"], ROW)
+    cost_rows, costs = _columns(fields[b"costs"], COST_ROW) if b"costs" in fields else ([], [])
+    n_applied = len({*rows, *cost_rows}) + (0 if structure is None else structure.n_vertices)
+    if applied["applied"] != n_applied:
+        raise ValueError(f"{rows} and {cost_rows} are not the {applied['applied']} rows that {words[start]!r} applied")
+    version = int(words[start][:-2])
+    return Commit(version, applied["key"], rows, own, closed, cost_rows=cost_rows, costs=costs, structure=structure)
+
+
+def read_structure(data: bytes) -> Structure:
+    """The field `structure` of an entry: an npz, compressed. Raises ValueError for what no history asks for."""
+    raw = zstandard.ZstdDecompressor().decompress(data)
+    with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
+        columns = {name: arrays[name].tolist() for name in arrays.files}
+    if any(columns.pop("undirected")):
+        raise ValueError("nobody inserted undirected edges")
+    ids, cost = columns.pop("edge_ids", None) or None, columns.pop("cost", None) or None
+    if columns.keys() != {"n_vertices", "tail", "head", "deleted", "revived"}:
+        raise ValueError(f"nobody asked for such a change of structure: {sorted(columns)}")
+    return Structure(**columns, ids=ids, cost=cost)
+
+
+def _columns(data: bytes, row: str) -> list[list[Any]]:
+    """Columns one behind the other, of the types in `row`. Raises ValueError unless the rows are whole."""
+    raw = zstandard.ZstdDecompressor().decompress(data)
+    k, rest = divmod(len(raw), struct.calcsize(f"<{row}"))
+    if rest:
+        raise ValueError(f"{len(raw)} bytes are no whole number of rows")
+    values = struct.unpack("<" + "".join(f"{k}{kind}" for kind in row), raw)
+    return [list(values[i * k : (i + 1) * k]) for i in range(len(row))]

@@ -1,0 +1,175 @@
+"""What a graph has at one version, and what each kind of change makes of it: plain arrays, row by row.
+
+The row of an edge is never given twice, and that of a deleted edge stays, so that versions can be compared by row.
+What clients see leaves such rows out.
+"""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.faults.entries import Commit, Structure
+from tests.faults.history import Edges
+
+Own: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+
+class Values(NamedTuple):
+    """One version of a graph."""
+
+    edges: Edges
+    """All that ever were, with those of their members that no batch of capacities or costs changes."""
+    own: Own
+    closed: Flags
+    cost: Own | None
+    gone: Flags
+    """Edges that are not there."""
+
+    @classmethod
+    def of(cls, edges: Edges) -> "Values":
+        """A graph as it is loaded."""
+        m = len(edges.tail)
+        cost = None if edges.cost is None else np.array(edges.cost, np.int64)
+        closed = np.array(edges.closed or [False] * m, np.bool_)
+        return cls(edges, np.array(edges.capacity, np.int64), closed, cost, np.zeros(m, np.bool_))
+
+    def rows(self, ids: list[int] | range) -> Own:
+        """The rows of these edges; -1 for one that there is not."""
+        if self.edges.ids is None:
+            rows = np.array(ids, np.int64)
+            rows[(rows < 0) | (rows >= len(self.own))] = -1
+        else:
+            places = {name: row for row, name in enumerate(self.edges.ids)}
+            rows = np.array([places.get(name, -1) for name in ids], np.int64)
+        rows[self.gone[rows] & (rows >= 0)] = -1
+        return rows
+
+    @property
+    def has_ids(self) -> bool:
+        return self.edges.ids is not None
+
+    @property
+    def seen(self) -> Edges:
+        """As clients see it, and as a copy begins: edges that keep their numbers where others are gone have ids."""
+        edges, there = self.edges, np.flatnonzero(~self.gone)
+        ids = edges.ids
+        if ids is None and self.gone.any():
+            ids = list(range(len(self.own)))
+        tail, head, ids = (column and np.array(column)[there].tolist() for column in (edges.tail, edges.head, ids))
+        cost = None if self.cost is None else self.cost[there].tolist()
+        own, closed = self.own[there].tolist(), self.closed[there].tolist()
+        return Edges(edges.n_vertices, tail, head, own, closed, cost, ids, edges.sink)
+
+    def padded(self, m: int) -> "Values":
+        """With rows for edges that come later, which are not there."""
+        more = m - len(self.own)
+        zeros = np.zeros(more, np.int64)
+        cost = None if self.cost is None else np.concatenate([self.cost, zeros])
+        closed = np.concatenate([self.closed, zeros != 0])
+        return Values(
+            self.edges, np.concatenate([self.own, zeros]), closed, cost, np.concatenate([self.gone, zeros == 0])
+        )
+
+
+def apply(values: Values, batch: list[dict[str, Any]]) -> Values:
+    """The graph after a batch of capacities; edges that are not there are passed over."""
+    own, closed = values.own.copy(), values.closed.copy()
+    for operation in batch:
+        for i, row in enumerate(values.rows(operation["edges"]).tolist()):
+            if row < 0:
+                continue
+            if "set" in operation:
+                own[row] = operation["set"][i]
+            elif "add" in operation:
+                own[row] += operation["add"][i]
+            else:
+                closed[row] = operation["op"] == "close"
+    return values._replace(own=own, closed=closed)
+
+
+def reprice(values: Values, batch: list[dict[str, Any]]) -> Values:
+    """The graph after a batch of costs. One without costs gets none."""
+    if values.cost is None:
+        return values
+    cost = values.cost.copy()
+    for operation in batch:
+        for i, row in enumerate(values.rows(operation["edges"]).tolist()):
+            if row < 0:
+                continue
+            if "set" in operation:
+                cost[row] = operation["set"][i]
+            elif "add" in operation:
+                cost[row] += operation["add"][i]
+            else:
+                cost[row] *= operation["scale"][i]
+    return values._replace(cost=cost)
+
+
+def restructure(values: Values, batch: list[dict[str, Any]]) -> Values:
+    """The graph after a batch that inserts and deletes; edges to delete that are not there are passed over."""
+    inserted = [operation for operation in batch if "tail" in operation]
+    n_vertices = values.edges.n_vertices + sum(operation.get("count", 0) for operation in batch)
+    columns = {
+        name: [one for operation in inserted for one in operation.get(name, ())]
+        for name in ("tail", "head", "capacity", "cost", "edge_ids")
+    }
+    before, m = values.edges, len(values.own)
+    ids = None if before.ids is None else [*before.ids, *columns["edge_ids"]]
+    tail, head = [*before.tail, *columns["tail"]], [*before.head, *columns["head"]]
+    edges = Edges(n_vertices, tail, head, before.capacity, before.closed, before.cost, ids, before.sink)
+    own, closed, cost, gone = values.padded(len(tail))[1:]
+    own[m:], gone[m:] = columns["capacity"], False
+    if cost is not None:
+        cost[m:] = columns["cost"]
+    for operation in batch:
+        if operation["op"] == "delete":
+            rows = values.rows(operation["edges"])
+            rows = rows[rows >= 0]
+            own[rows], closed[rows], gone[rows] = 0, False, True
+    return Values(edges, own, closed, cost, gone)
+
+
+def n_missing(values: Values, batch: list[dict[str, Any]]) -> int:
+    """How many of the edges that a batch names, each time that it does, are not there."""
+    return sum(int((values.rows(operation["edges"]) < 0).sum()) for operation in batch if "edges" in operation)
+
+
+def back_to(now: Values, then: Values) -> Values:
+    """The graph after a restore of an earlier version: with its edges, by the rows and among the vertices of now."""
+    past = then.padded(len(now.own))
+    cost = now.cost if now.cost is None or past.cost is None else np.where(past.gone, now.cost, past.cost)
+    return Values(now.edges, past.own, past.closed, cost, past.gone)
+
+
+def expected(before: Values, after: Values, *, is_structural: bool) -> Commit:
+    """What the log entry between these two must say, without version, key and job.
+
+    A change of structure says so, even if all that it names was passed over.
+    """
+    m, past = len(before.own), before.padded(len(after.own))
+    changed = (past.own != after.own) | (past.closed != after.closed) | (past.gone != after.gone)
+    rows = np.flatnonzero(changed)
+    own, closed = after.own[rows].tolist(), after.closed[rows].tolist()
+    commit = Commit(0, "", rows.tolist(), own, closed)
+    if past.cost is not None and after.cost is not None:
+        costly = np.flatnonzero((past.cost != after.cost) & ~after.gone)
+        costly = costly[costly < m]
+        commit.cost_rows, commit.costs = costly.tolist(), after.cost[costly].tolist()
+    n_more = after.edges.n_vertices - before.edges.n_vertices
+    if is_structural or n_more or (past.gone != after.gone).any():
+        deleted = np.flatnonzero(~past.gone & after.gone).tolist()
+        revived = np.flatnonzero(past.gone[:m] & ~after.gone[:m]).tolist()
+        tail, head, ids = after.edges.tail[m:], after.edges.head[m:], after.edges.ids
+        cost = None if after.cost is None else after.cost[m:].tolist()
+        ids = None if ids is None else ids[m:]
+        commit.structure = Structure(n_more, tail, head, deleted, revived, ids or None, cost or None)
+        commit.size = after.edges.n_vertices, int((~after.gone).sum())
+    return commit
+
+
+def n_applied(commit: Commit) -> int:
+    """How many rows the answer to such a change says were changed, vertices that came among them."""
+    more = 0 if commit.structure is None else commit.structure.n_vertices
+    return len({*commit.rows, *commit.cost_rows}) + more
