@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from fastapi import Depends, FastAPI
 
-from service.api import openapi
+from service.api import direct, openapi
 from service.api.backend import Backend, OpenBackend, open_backend
 from service.api.guards.access import authorise
 from service.api.guards.parameters import refuse_unknown_parameters
@@ -81,10 +81,12 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
     questions = (flows, min_cost_flow, matching, *more)
     pages = (health, docs_page, sessions)
     told = (watches, feed, webhooks)
-    for resource in (graphs, copies, capacities, costs, edges, export, *questions, snapshots, *told, jobs, *pages):
+    resources = (graphs, copies, capacities, costs, edges, export, *questions, snapshots, *told, jobs, *pages)
+    for resource in resources:
         app.include_router(resource.router)
     problems.install(app)
     openapi.install(app)
+    direct.install(app, [route for resource in resources for route in resource.router.routes])
     app.add_middleware(Shedding, limit=settings.max_requests)
     app.add_middleware(Sending, limit_bytes=settings.max_sending_bytes, sending_bytes=metrics.sending_bytes)
     app.add_middleware(Requests, metrics=metrics, access_log=settings.access_log, tracing=tracing)

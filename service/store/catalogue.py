@@ -7,7 +7,6 @@ loaded it. All its keys hang on the id, so a new graph of an old name never meet
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
@@ -16,6 +15,7 @@ from pydantic import BaseModel
 
 from service.errors import ServiceError
 from service.protocol import Wanted
+from service.store.held import HELD, Found, Held
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys, generation_of
 from service.store.log import Fenced, SizeInfo
@@ -73,32 +73,6 @@ class LoadedInfo(GraphInfo):
 
 SIZES: Final = tuple(SizeInfo.model_fields)
 """Fields of their own once the structure of a graph has changed."""
-
-HELD: Final = ("version", "epoch", "base")
-
-
-class Held(BaseModel):
-    """What a worker must agree with before it touches a graph it holds."""
-
-    model_config = {"frozen": True}
-
-    graph_id: str
-    version: int
-    epoch: int
-    base: str
-    """Blob of the packed edge list the graph was loaded from."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a name stands for."""
-
-    graph_id: str | None = None
-    """None: there is no graph of the name."""
-    owner: str | None = None
-    """The worker that is to serve it."""
-    held: Held | None = None
-    """None: there is none, or it is being loaded or removed just now."""
 
 
 class Registry:

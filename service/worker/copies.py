@@ -17,7 +17,8 @@ from gpu_engine.select import load_network
 from service.errors import ServiceError
 from service.settings import Settings
 from service.store.blobs import Blobs
-from service.store.catalogue import Found, Held, Registry
+from service.store.catalogue import Registry
+from service.store.held import Found, Held
 from service.store.keys import Keys
 from service.store.log import Log
 from service.store.snapshots import Snapshots
@@ -74,22 +75,30 @@ class Copies:
         graph = self.residents.get(name)
         return None if graph is None else graph.network.n_arcs
 
-    def find(self, name: str) -> Found:
-        """What the name stands for; one round trip if it is what is in memory. `Forward` if it is another worker's."""
+    def graph_id(self, name: str) -> str | None:
+        """The id of a graph in memory."""
         graph = self.residents.get(name)
-        found = self.registry.find(name, graph.graph_id if graph else None)
+        return None if graph is None else graph.graph_id
+
+    def find(self, name: str, known: Found | None = None) -> Found:
+        """What the name stands for; `Forward` if it is another worker's.
+
+        One round trip if it is what is in memory, none if it is `known` since the command began.
+        """
+        found = known or self.registry.find(name, self.graph_id(name))
         if found.owner is not None and found.owner != self.worker:
             self.residents.drop(name)
             raise Forward(found.owner)
         return found
 
-    def ensure(self, name: str) -> Graph:
-        """The graph as the catalogue has it, restored if need be. One round trip when it is at hand.
+    def ensure(self, name: str, known: Found | None = None) -> Graph:
+        """The graph as the catalogue has it, restored if need be. One round trip when it is at hand, none if that is
+        `known`.
 
         Raises unknown_graph, or `Forward` if another worker owns it.
         """
         graph = self.residents.get(name)
-        held = self.find(name).held
+        held = self.find(name, known).held
         if held is None:
             self.residents.drop(name)
             raise ServiceError("unknown_graph", f"there is no graph {name!r}")
@@ -99,9 +108,9 @@ class Copies:
         self.residents.touch(name)
         return graph
 
-    def at_least(self, name: str, version: int | None) -> Graph:
+    def at_least(self, name: str, version: int | None, known: Found | None = None) -> Graph:
         """The graph as `ensure` gives it. Raises version_unavailable if it has not reached the version."""
-        graph = self.ensure(name)
+        graph = self.ensure(name, known)
         if version is not None and version > graph.version:
             raise ServiceError("version_unavailable", f"the graph is at version {graph.version}")
         return graph

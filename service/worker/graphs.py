@@ -179,6 +179,10 @@ class Graphs:
         """How many arcs a graph in memory has."""
         return self._copies.arcs(name)
 
+    def graph_id(self, name: str) -> str | None:
+        """The id of a graph in memory."""
+        return self._copies.graph_id(name)
+
     def restore(self, name: str, *, displaces: bool = True) -> None:
         """Bring a graph into memory, outside of any command; its flow states follow. Raises as `Copies.ensure`, and
         `OutOfMemory` where it would displace others and is not to."""

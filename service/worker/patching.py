@@ -127,7 +127,7 @@ class Patcher:
     def _update(self, task: Task, args: UpdateArgs, change_of: ChangesOf) -> Result:
         began, command, run = time.perf_counter(), task.command, self._written.run()
         for tries_left in reversed(range(MAX_TRIES)):
-            graph = self._copies.ensure(command.graph)
+            graph = self._copies.ensure(command.graph, task.take_found())
             try:
                 self._watcher.catch_up(graph)
                 version, applied, timings_ms, unbounded = self._commit(graph, command, args, change_of)

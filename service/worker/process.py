@@ -93,6 +93,7 @@ class Worker:
             self._lanes,
             self._on_handed_over,
             self.graphs.expect,
+            self.graphs.graph_id,
         )
         self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
         self._takeover = Takeover(self._redis, keys, name, settings.lease_s, self._on_taken_over)

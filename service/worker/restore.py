@@ -14,7 +14,7 @@ from gpu_engine.networks.structure import Structure, with_inserted
 from gpu_engine.networks.updates import CapacityTable, Change
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
-from service.store.catalogue import Held
+from service.store.held import Held
 from service.store.log import BrokenLog, Log
 from service.store.snapshots import BrokenSnapshot, Capacities, SnapshotInfo, Snapshots
 from service.store.states import Noted

@@ -22,6 +22,8 @@ HEADERS: Final = {
 }
 """Headers of every answer that does not set its own."""
 
+ENCODED: Final = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
 PROBES: Final = frozenset({"/livez", "/readyz", "/health"})
 
 HSTS: Final = "max-age=31536000"
@@ -40,11 +42,11 @@ class SecurityHeaders:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
+                names = {name for name, _ in message["headers"]}
+                rest = [header for header in ENCODED if header[0] not in names]
+                message["headers"] = [*message["headers"], *rest]
                 if scope["scheme"] == "https":
-                    headers["Strict-Transport-Security"] = HSTS
+                    MutableHeaders(scope=message)["Strict-Transport-Security"] = HSTS
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

@@ -66,6 +66,13 @@ def report(pipe: Any, keys: Keys, job_id: str, started_at: float, counters: Mapp
     pipe.expire(events, ttl_s)
 
 
+def before_try(keys: Keys, job_id: str) -> tuple[list[str], tuple[Read, ...]]:
+    """What must be watched and read before a command is tried, for `finish` without a further look: its decision, and
+    whether anybody follows it."""
+    job, events = keys.job(job_id), keys.events(job_id)
+    return [job, events], (*decision(keys, job_id), ("EXISTS", events))
+
+
 def before_success(keys: Keys, job_id: str) -> tuple[list[str], Read]:
     """What must be watched and read before `finish` with a result: whether the job is over."""
     return [keys.job(job_id)], ("HGET", keys.job(job_id), "status")
@@ -95,11 +102,12 @@ def finish(
     times: Mapping[str, float],
     ttl_s: int,
     keyed: bool = True,
+    followed: bool = True,
 ) -> None:
     """The end of a job: its reply and when it was, for whoever waits, and the command's removal.
 
     `times`: `started_at` and `finished_at`. `keyed` False: the Idempotency-Key does not stand for this command any
-    more, and is left alone.
+    more, and is left alone. `followed` False: there is no stream of its events, and that is watched.
     """
     job, events, replies = keys.job(command.id), keys.events(command.id), keys.replies(command.reply_to)
     fields = reply_fields(header, result)
@@ -109,8 +117,9 @@ def finish(
     if command.reply_to:  # who wrote one that cannot be read may not have said it where we look
         pipe.xadd(replies, {"id": command.id} | fields, maxlen=REPLIES_KEPT, approximate=True)
         pipe.expire(replies, ttl_s)
-    pipe.xadd(events, {"event": "done", "data": f'{{"status":"{header.status}"}}'}, nomkstream=True)
-    pipe.expire(events, ttl_s)
+    if followed:
+        pipe.xadd(events, {"event": "done", "data": f'{{"status":"{header.status}"}}'}, nomkstream=True)
+        pipe.expire(events, ttl_s)
     if keyed and command.idempotency_key is not None:
         name = key_name(keys, command.graph, command.idempotency_key)
         if header.problem is not None and header.problem.code in RETRIED:

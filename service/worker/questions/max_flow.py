@@ -36,7 +36,7 @@ class MaxFlow:
 
     def _answer(self, task: Task, args: MaxFlowArgs) -> Result:
         began = time.perf_counter()
-        graph = self._copies.at_least(task.command.graph, args.min_version)
+        graph = self._copies.at_least(task.command.graph, args.min_version, task.take_found())
         terminals = read_terminals(graph.network, args)
 
         def read(solved: Solved) -> Parts:

@@ -20,7 +20,7 @@ from service.errors import ServiceError
 from service.protocol import Problem
 from service.settings import Settings
 from service.store.connection import AWAY
-from service.store.jobs.outcomes import Committed, Over, decision, refuse_decided
+from service.store.jobs.outcomes import Committed, Over, refuse_decided
 from service.store.jobs.record import Result
 from service.store.jobs.transitions import GROUP, count_attempt
 from service.store.keys import Keys
@@ -32,6 +32,7 @@ from service.worker.running.control import ControlStream
 from service.worker.running.costs import Costs
 from service.worker.running.endings import Endings
 from service.worker.running.lanes import Lanes
+from service.worker.running.looks import Looks
 from service.worker.running.observed import Observer
 from service.worker.running.progress import TICK_S, Progress
 from service.worker.running.task import LEFT_BEHIND, Forward, Rest, Task, parse_command, parse_remains
@@ -77,9 +78,10 @@ class Consumer:
         lanes: Lanes | None = None,
         on_restore: Callable[[str], None] = lambda graph: None,
         on_arrival: Callable[[str], None] = lambda graph: None,
+        graph_id: Callable[[str], str | None] = lambda graph: None,
     ) -> None:
         """`on_restore` is told of each graph that another worker has handed over, `on_arrival` of each graph that a
-        command has come for."""
+        command has come for; `graph_id` says which graph of a name is in memory."""
         self._redis: Any = client
         self._keys = keys
         self._written = Written(client, keys)
@@ -99,6 +101,7 @@ class Consumer:
         self._stopping = threading.Event()
         self._control = ControlStream(client, keys, worker, self._cancel, on_restore)
         self._on_arrival = on_arrival
+        self._looks = Looks(client, keys, graph_id)
         self._inherits = True
         """Whether there may be commands, not read yet, that earlier processes of this name left behind."""
 
@@ -231,8 +234,7 @@ class Consumer:
         self._room.release()
 
     def _run(self, task: Task) -> None:
-        """Run the task until it has ended or is to leave its lane, through any absence of Redis; only `stop` leaves it
-        pending."""
+        """Run the task until it has ended or is to leave its lane, through any absence of Redis, or until `stop`."""
         setbacks = 0
         try:
             while not (task.ended or self.stopping or (task.rest and not task.is_beside)):
@@ -245,6 +247,8 @@ class Consumer:
                     log.warning("tried_again", command=task.command.id, error=str(error))
                     setbacks += not isinstance(error, AWAY)  # an absence is sat out, however long it is
                     self._stopping.wait(min(RETRY_S * 2**setbacks, LONGEST_RETRY_S))
+                finally:
+                    task.let_go()
         except Exception:
             log.exception("command_left_pending", command=task.command.id)
 
@@ -273,10 +277,7 @@ class Consumer:
         """Run the command once. A result that is already committed, by whichever worker, is given again."""
         run = self._written.run()
         try:
-            with self._redis.pipeline(transaction=False) as pipe:
-                for read in decision(self._keys, task.command.id):
-                    pipe.execute_command(*read)
-                refuse_decided(*pipe.execute())
+            refuse_decided(*self._looks.look(task))
             if not task.readable:
                 raise ServiceError("internal_error", UNREADABLE)
             self._count_delivery(task)

@@ -17,7 +17,7 @@ from service.store.jobs.transitions import Entry
 from service.store.keys import Keys
 from service.store.watched import watched
 from service.store.written import Written
-from service.worker.running.task import Task
+from service.worker.running.task import Look, Task
 
 TRIES: Final = 5
 """How often an end with a result is tried when the job changes meanwhile."""
@@ -37,9 +37,25 @@ class Endings:
     def succeed(self, task: Task, result: Result) -> None:
         """End a command with its result, unless it is over: another worker, which took this one for dead, has answered.
 
-        Raises WatchError, and nothing is written, if the job changes each time.
+        Raises WatchError, and nothing is written, if the job changes each time. Cost: one round trip, or three if the
+        job has changed since the try began.
         """
-        with task.lock, self._redis.pipeline() as pipe:
+        with task.lock:
+            if task.look is not None and self._succeed_as_seen(task, task.look, result):
+                return
+            self._succeed(task, result)
+
+    def _succeed_as_seen(self, task: Task, look: Look, result: Result) -> bool:
+        """End a command whose job is what it was as the try began. False if it is not, or that is not known."""
+        try:
+            look.pipe.multi()
+            self._end(look.pipe, task, result, None, followed=look.is_followed)
+        except redis.WatchError:  # the library says so of a lost connection as well
+            return False
+        return True
+
+    def _succeed(self, task: Task, result: Result) -> None:
+        with self._redis.pipeline() as pipe:
             for tries_left in reversed(range(TRIES)):
                 try:
                     (status,) = watched(pipe, *transitions.before_success(self._keys, task.command.id))
@@ -93,20 +109,25 @@ class Endings:
             pipe.execute()
             task.ended = True
 
-    def _end(self, pipe: Any, task: Task, result: Result | None, problem: Problem | None, keyed: bool = True) -> None:
-        """Write job, reply and event, and remove the command, in one MULTI.
-
-        `keyed` False: the Idempotency-Key does not stand for this command any more, and is left alone.
-        """
+    def _end(
+        self,
+        pipe: Any,
+        task: Task,
+        result: Result | None,
+        problem: Problem | None,
+        *,
+        keyed: bool = True,
+        followed: bool = True,
+    ) -> None:
+        """Write job, reply and event, and remove the command, in one MULTI; see `transitions.finish`."""
         command = task.command
         status = Status.SUCCEEDED if problem is None else Status.FAILED
         if problem is not None and problem.code == "cancelled":
             status = Status.CANCELLED
         header = Reply(id=command.id, status=status, problem=problem)
         times = {"started_at": task.started_at or command.created_at, "finished_at": time.time()}
-        transitions.finish(
-            pipe, self._keys, command, self._entry(task), header, result, times, self._settings.job_ttl_s, keyed
-        )
+        ending = self._entry(task), header, result, times, self._settings.job_ttl_s
+        transitions.finish(pipe, self._keys, command, *ending, keyed, followed)
         pipe.execute()
         task.ended, task.status, task.code = True, status, problem.code if problem else None
 

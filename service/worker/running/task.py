@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from gpu_engine.engine import Control
 from service.protocol import Command, Kind, Status
+from service.store.held import Found
 from service.store.jobs.record import Result
 
 LEFT_BEHIND: Final = b"left_behind"
@@ -26,6 +27,18 @@ class Rest:
     """May be called again after it has failed."""
     close: Callable[[], None]
     """Called once, after all work."""
+
+
+@dataclass(eq=False, slots=True)
+class Look:
+    """What one round trip has read as a try of a command began."""
+
+    pipe: Any
+    """It watches the job, and the stream of its events, since before they were read."""
+    found: Found | None
+    """What the name of the graph stood for; None: that was not read, or is not what is in memory."""
+    is_followed: bool
+    """Whether there is a stream of the job's events."""
 
 
 @dataclass(eq=False, slots=True)
@@ -52,6 +65,8 @@ class Task:
     """Set once it is to leave the lane of its graph."""
     is_beside: bool = False
     """Whether the rest of it has begun."""
+    look: Look | None = None
+    """What was read as this try of it began; None once that is used."""
     _phase: tuple[str, float | None] | None = None
     _rows: dict[str, int] = field(default_factory=dict)
 
@@ -59,6 +74,19 @@ class Task:
     def waits(self) -> bool:
         """Whether nothing of it runs now: it waits for its lane, or for its place beside."""
         return self.started_at is None or (self.rest is not None and not self.is_beside)
+
+    def take_found(self) -> Found | None:
+        """What the graph's name stood for as this try began, given once: it is old news after that."""
+        if self.look is None:
+            return None
+        found, self.look.found = self.look.found, None
+        return found
+
+    def let_go(self) -> None:
+        """Give back the connection that watches the job."""
+        look, self.look = self.look, None
+        if look is not None:
+            look.pipe.reset()
 
     def row(self, done: int, of: int) -> None:
         """So many of its rows are done."""
