@@ -23,6 +23,7 @@ from service.protocol.message import AnswerArgs, Arguments, InOrder, Message, Ro
 from service.protocol.questions import (
     CapacitiesArgs,
     CapacityExpansionArgs,
+    CirculationArgs,
     ClosureStudyArgs,
     CutTreeArgs,
     ExportArgs,
@@ -66,6 +67,7 @@ __all__ = [
     "Arguments",
     "CapacitiesArgs",
     "CapacityExpansionArgs",
+    "CirculationArgs",
     "ClosureStudyArgs",
     "Command",
     "CutTreeArgs",
