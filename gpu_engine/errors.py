@@ -13,6 +13,7 @@ EngineError
  +-- Unbounded             an infinite path from source to sink    unbounded
  +-- NotBipartite          an edge within one side                 not_bipartite
  +-- NotUndirected         a tree of a directed network        not_undirected
+ +-- NotDirected           a lower bound of an undirected edge     not_directed
  +-- UnknownEdge           an update names no edge of the network  unknown_edge
  +-- AlreadyExists         a name of what is inserted is taken     already_exists
  +-- Cancelled             the caller's flag was raised            cancelled
@@ -184,6 +185,12 @@ class NotUndirected(EngineError):
     """What is asked for is known of undirected networks only; `edges` names directed edges."""
 
     code = "not_undirected"
+
+
+class NotDirected(EngineError):
+    """What is asked for is known of directed edges only; `edges` names undirected ones."""
+
+    code = "not_directed"
 
 
 class UnknownEdge(EngineError):

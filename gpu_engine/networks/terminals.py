@@ -29,10 +29,15 @@ class Terminals:
         sinks: Sequence[int] | VertexArray,
         supply: Sequence[int] | UnitArray | None = None,
         demand: Sequence[int] | UnitArray | None = None,
+        *,
+        may_be_empty: bool = False,
     ) -> "Terminals":
-        """Raises `InvalidTerminals` for an empty side, a repeated vertex or a negative cap; it names indices."""
-        source_side = _side("source", sources, supply)
-        sink_side = _side("sink", sinks, demand)
+        """Raises `InvalidTerminals` for a repeated vertex, a negative cap, or an empty side unless it ``may_be_empty``.
+
+        Errors name indices.
+        """
+        source_side = _side("source", sources, supply, may_be_empty)
+        sink_side = _side("sink", sinks, demand, may_be_empty)
         both = np.intersect1d(source_side[0], sink_side[0], assume_unique=True)
         if len(both):
             several = f"{len(both)} vertices are" if len(both) > 1 else "a vertex is"
@@ -67,9 +72,9 @@ class Terminals:
 
 
 def _side(
-    kind: str, vertices: Sequence[int] | VertexArray, caps: Sequence[int] | UnitArray | None
+    kind: str, vertices: Sequence[int] | VertexArray, caps: Sequence[int] | UnitArray | None, may_be_empty: bool
 ) -> tuple[VertexArray, UnitArray]:
-    if len(vertices) == 0:
+    if len(vertices) == 0 and not may_be_empty:
         raise InvalidTerminals(f"no {kind}")
     column = np.asarray(vertices, dtype=np.int32)
     amount = np.full(len(column), INFINITE, np.int64) if caps is None else np.asarray(caps, np.int64)

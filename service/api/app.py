@@ -19,6 +19,7 @@ from service.api.replies.sending import Sending
 from service.api.routes import (
     capacities,
     capacity_expansion,
+    circulation,
     closure_study,
     copies,
     costs,
@@ -77,7 +78,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         generate_unique_id_function=lambda route: route.name,
         dependencies=[Depends(authorise), Depends(refuse_unknown_parameters)],
     )
-    more = (what_if, closure_study, pairs, parametric, capacity_expansion)
+    more = (what_if, closure_study, pairs, parametric, capacity_expansion, circulation)
     questions = (flows, min_cost_flow, matching, *more)
     pages = (health, docs_page, sessions)
     told = (watches, feed, webhooks)

@@ -8,6 +8,7 @@ from pydantic.json_schema import models_json_schema
 
 from service.models.capacities import PatchBody
 from service.models.capacity_expansion import CapacityExpansionBody
+from service.models.circulation import CirculationBody
 from service.models.closure_study import ClosureStudyBody
 from service.models.costs import CostsBody
 from service.models.edges import EdgesBody
@@ -38,6 +39,7 @@ READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     GlobalCutBody,
     ParametricBody,
     CapacityExpansionBody,
+    CirculationBody,
     WatchBody,
     WebhookBody,
     EstimateBody,

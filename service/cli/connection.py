@@ -86,3 +86,11 @@ def amount(text: str) -> Decimal | float:
     except InvalidOperation:
         pass
     fail(f"{text!r} is no amount: what is meant is the new one, a number without a plus, or inf", MISWRITTEN)
+
+
+def pair(written: str) -> tuple[int | str, Decimal | float]:
+    """A name and an amount."""
+    what, equals, value = written.rpartition("=")
+    if not equals or not what:
+        fail(f"{written!r} is not NAME=AMOUNT", MISWRITTEN)
+    return name(what), amount(value)

@@ -1,6 +1,5 @@
 """`headrace bottlenecks | parametric | expand`: what limits a flow, and what it takes to let more flow."""
 
-from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +16,7 @@ from service.cli.connection import (
     connected,
     fail,
     names,
+    pair,
 )
 from service.cli.connection import name as one_name
 from service.cli.show import Columns, say_facts, say_json, say_table, solved, text
@@ -75,7 +75,7 @@ def parametric(
         options["edges"] = [one_name(each) for each in edge]
     else:
         options["scale"] = "supply"
-        options["supply"] = dict(map(_pair, supply or ()))
+        options["supply"] = dict(map(pair, supply or ()))
     with connected(url, key) as client:
         found = client.graph(name).parametric(names(source), names(sink), **options)
     if json:
@@ -107,7 +107,7 @@ def expand(
     url: Url = DEFAULT_URL,
 ) -> None:
     """What to add to which edges so that more can flow, at the least price; nothing is changed."""
-    pairs = list(map(_pair, prices))
+    pairs = list(map(pair, prices))
     most = amount("inf" if max_add is None else max_add)
     with connected(url, key) as client:
         found = client.graph(name).capacity_expansion(
@@ -126,14 +126,6 @@ def expand(
     say_facts({"price": found.price, "flow": found.value, "today": found.maximum, "proven": proven})
     typer.echo()
     say_table({"edge": found.edges, "add": found.add}, "nothing has to be added")
-
-
-def _pair(written: str) -> tuple[int | str, Decimal | float]:
-    """A name and an amount."""
-    what, equals, value = written.rpartition("=")
-    if not equals or not what:
-        fail(f"{written!r} is not NAME=AMOUNT", MISWRITTEN)
-    return one_name(what), amount(value)
 
 
 def _columns(found: "Bottlenecks") -> Columns:

@@ -1,6 +1,6 @@
 """The body of max-flow and min-cut, and the shape of the answer."""
 
-from typing import Any, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -57,6 +57,9 @@ class PathOptions(Body):
 class TerminalsBody(Body):
     """Terminals default to the graph's own."""
 
+    least_terminals: ClassVar[int] = 1
+    """On each side, if any are named."""
+
     sources: Ids | None = None
     sinks: Ids | None = None
     supply: Amounts | None = Field(default=None, description="A cap for each source.")
@@ -65,15 +68,17 @@ class TerminalsBody(Body):
 
     @model_validator(mode="after")
     def _check_caps(self) -> Self:
-        check_caps(self.sources, self.supply, "sources", "supply")
-        check_caps(self.sinks, self.demand, "sinks", "demand")
+        check_caps(self.sources, self.supply, "sources", "supply", self.least_terminals)
+        check_caps(self.sinks, self.demand, "sinks", "demand", self.least_terminals)
         return self
 
 
-def check_caps(terminals: IdColumn | None, caps: AmountColumn | None, vertices: str, amounts: str) -> None:
+def check_caps(
+    terminals: IdColumn | None, caps: AmountColumn | None, vertices: str, amounts: str, least: int = 1
+) -> None:
     """Check one side of a question, whose members have these names. Raises `ColumnFault`."""
-    if terminals is not None and not 0 < len(terminals) <= MAX_TERMINALS:
-        raise ColumnFault(f"has 1 to {MAX_TERMINALS} vertices, not {len(terminals)}", field=vertices)
+    if terminals is not None and not least <= len(terminals) <= MAX_TERMINALS:
+        raise ColumnFault(f"has {least} to {MAX_TERMINALS} vertices, not {len(terminals)}", field=vertices)
     if caps is None:
         return
     if terminals is None or len(caps) != len(terminals):

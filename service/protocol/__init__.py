@@ -25,6 +25,7 @@ from service.protocol.message import AnswerArgs, Arguments, InOrder, Message, Ro
 from service.protocol.questions import (
     CapacitiesArgs,
     CapacityExpansionArgs,
+    CirculationArgs,
     ClosureStudyArgs,
     CutTreeArgs,
     ExportArgs,
@@ -70,6 +71,7 @@ __all__ = [
     "Arguments",
     "CapacitiesArgs",
     "CapacityExpansionArgs",
+    "CirculationArgs",
     "ClosureStudyArgs",
     "Command",
     "CutTreeArgs",

@@ -10,6 +10,7 @@ from service.protocol.message import Arguments, Message
 from service.protocol.questions import (
     CapacitiesArgs,
     CapacityExpansionArgs,
+    CirculationArgs,
     ClosureStudyArgs,
     CutTreeArgs,
     ExportArgs,
@@ -56,6 +57,7 @@ class Kind(StrEnum):
     GLOBAL_MIN_CUT = "global-min-cut"
     PARAMETRIC = "parametric"
     CAPACITY_EXPANSION = "capacity-expansion"
+    CIRCULATION = "circulation"
     CAPACITIES = "capacities"
     EXPORT = "export"
     SNAPSHOT = "snapshot"
@@ -96,6 +98,7 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.GLOBAL_MIN_CUT: GlobalCutArgs,
     Kind.PARAMETRIC: ParametricArgs,
     Kind.CAPACITY_EXPANSION: CapacityExpansionArgs,
+    Kind.CIRCULATION: CirculationArgs,
     Kind.CAPACITIES: CapacitiesArgs,
     Kind.EXPORT: ExportArgs,
     Kind.SNAPSHOT: EmptyArgs,

@@ -159,6 +159,18 @@ class CapacityExpansionArgs(TerminalArgs):
     max_add: list[str] | None = None
 
 
+class CirculationArgs(TerminalArgs):
+    """A flow that keeps lower bounds. Without terminals of the question or of the graph it is a circulation."""
+
+    edges: list[int] | list[str] | None = None
+    """Those that `lower` is for; all others have a lower bound of 0."""
+    lower: list[str] | None = None
+    min_supply: list[str] | None = None
+    min_demand: list[str] | None = None
+    fields: Annotated[frozenset[Literal["flow"]], InOrder] = frozenset()
+    zeros: bool = False
+
+
 class CapacitiesArgs(QuestionArgs):
     offset: int = 0
     limit: int = 10_000

@@ -35,6 +35,7 @@ from service.worker.past import Past
 from service.worker.patching import Patcher, capacity_change, cost_change
 from service.worker.questions.capacities import CapacitiesPage
 from service.worker.questions.capacity_expansion import CapacityExpansion
+from service.worker.questions.circulation import Circulation
 from service.worker.questions.closure_study import ClosureStudy
 from service.worker.questions.cut_trees import CutTrees
 from service.worker.questions.dry_run import DryRun
@@ -124,6 +125,7 @@ class Graphs:
             Kind.GLOBAL_MIN_CUT: cut_trees.global_cut,
             Kind.PARAMETRIC: Parametric(self._copies, solver, self._results),
             Kind.CAPACITY_EXPANSION: CapacityExpansion(self._copies, solver, self._results),
+            Kind.CIRCULATION: Circulation(self._copies, solver, self._results),
             Kind.MATCHING: Matching(self._copies, solver, self._results),
             Kind.MIN_COST_FLOW: MinCostFlow(self._copies, solver, self._results),
             Kind.CAPACITIES: CapacitiesPage(self._copies, self._results),

@@ -10,8 +10,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from gpu_engine.checks.circulations import prove_circulation
 from gpu_engine.checks.costs import prove_cheapest
 from gpu_engine.checks.flows import prove_flow, prove_paths
+from gpu_engine.circulations.solver import find_circulation
 from gpu_engine.engine import Control, Engine, FlowState
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
@@ -20,6 +22,7 @@ from gpu_engine.mincost.expansion import Candidates, cheapest_expansion
 from gpu_engine.mincost.potentials import potentials
 from gpu_engine.mincost.problem import problem_of
 from gpu_engine.networks.bipartite import one_each
+from gpu_engine.networks.bounds import LowerBounds
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow
 from gpu_engine.networks.network import Network
@@ -71,6 +74,7 @@ def warm_up(open_engine: OpenEngine) -> None:
     _cheapest(Network(EDGES))
     _wider(Network(EDGES), open_engine)
     _pairs()
+    _circulations(Network(EDGES))
 
 
 def _question(network: Network, open_engine: OpenEngine) -> None:
@@ -159,6 +163,16 @@ def _pairs() -> None:
     grower.add(1, seat, control)
     grower.finish()
     global_cut(network, control)
+
+
+def _circulations(network: Network) -> None:
+    """One that is there, and one that is not."""
+    for least in (4, 5):
+        rows, amounts = np.array([0]), np.array([1])
+        bounds = LowerBounds.of(network, Terminals.of([0], [3]), rows, amounts, np.array([0]), np.array([least]))
+        found = find_circulation(network, bounds)
+        if isinstance(found, np.ndarray):
+            prove_circulation(network, bounds, found)
 
 
 def _matching(network: Network, open_engine: OpenEngine) -> None:

@@ -25,6 +25,7 @@ CALLS: list[tuple[Scope, str, str, Any]] = [
     (Scope.READ, "POST", "/v1/graphs/city/max-flow", {}),
     (Scope.READ, "POST", "/v1/graphs/city/matching", {}),
     (Scope.READ, "POST", "/v1/graphs/city/min-cost-flow", {}),
+    (Scope.READ, "POST", "/v1/graphs/city/circulation", {}),
     (Scope.UPDATE, "PATCH", "/v1/graphs/city/costs", {"edges": [0], "set": [1]}),
     (Scope.UPDATE, "PATCH", "/v1/graphs/city/edges", {"op": "delete", "edges": [0]}),
     (Scope.READ, "GET", "/status", None),

@@ -249,6 +249,19 @@ def test_what_limits_a_flow(shell: Shell, city: Path) -> None:
     assert shell.json("info", "city")["version"] == 1
 
 
+def test_what_must_flow(shell: Shell, city: Path) -> None:
+    assert "s-b" in shell("circulation", "city", "--lower", "s-b=1", "--min-demand", "t=3")
+    found = shell.json("circulation", "city", "--lower", "s-b=1", "--demand", "t=3")
+    assert (found["feasible"], found["terminals"]["delivered"][0] <= 3) == (True, True)
+    told = shell("circulation", "city", "--min-demand", "t=99")
+    assert "99 must enter" in told
+    assert "CAN, ALONG" in told
+    found = shell.json("circulation", "city", "--no-terminals", "--lower", "s-b=1")
+    assert (found["feasible"], found["proof"]["way"], found["proof"]["must"]) == (False, "enter", 1)
+    assert "NAME=AMOUNT" in shell("circulation", "city", "--lower", "s-b", expect=MISWRITTEN)
+    assert "unknown_edge" in shell("circulation", "city", "--lower", "x=1", expect=REFUSED)
+
+
 def test_a_dry_run(shell: Shell, city: Path) -> None:
     shell("solve", "city")
     assert "nothing was changed" in shell("patch", "city", "b-t=9", "--dry-run")

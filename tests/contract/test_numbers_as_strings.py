@@ -31,6 +31,12 @@ ROADS: dict[str, tuple[str, str, dict[str, Any] | None]] = {
     "max-flow": ("POST", "/max-flow", {"fields": FIELDS}),
     "min-cut": ("POST", "/min-cut", {}),
     "min-cost-flow": ("POST", "/min-cost-flow", {"fields": ["value", "cost", "flow", "terminals", "dual", "paths"]}),
+    "circulation": ("POST", "/circulation", {"edges": ["c"], "lower": [1.25], "fields": ["flow"]}),
+    "no circulation": (
+        "POST",
+        "/circulation",
+        {"edges": ["e"], "lower": [3.5], "sources": ["s"], "supply": [3.25]},
+    ),
     "capacities": ("GET", "/capacities", None),
     "what-if": ("POST", "/what-if", CLOSED | {"fields": ["cut"]}),
     "PATCH": ("PATCH", "/capacities", {"edges": ["a"], "add": ["0.25"]}),
@@ -52,6 +58,7 @@ AMOUNTS = frozenset(
             "supplied",
             "delivered",
         ),
+        *("must_enter", "can_enter", "must_leave", "can_leave", "lower"),
         *("rest", "capacity", "cost", "potential", "beyond", "dual_bound", "maximum", "change"),
     ]
 )

@@ -516,6 +516,39 @@ def test_what_to_widen(sdk: Client) -> None:
         city.capacity_expansion(1, "s", "t", edges=["c"])
 
 
+def test_what_must_flow(sdk: Client) -> None:
+    city = sdk.put_graph("bounded", **LIMITED)
+    found = city.circulation("s", "t", min_demand=[7])
+    assert not found.feasible
+    assert found.proof is not None
+    assert (found.proof.way, found.proof.must, found.proof.can) == ("enter", 7, 6)
+    assert (list(found.proof.vertices), list(found.proof.edges)) == (["t"], ["d", "e"])
+    assert list(found.proof.capacity) == [2, 4]
+    found = city.circulation(min_supply={"s": 2}, demand={"t": 4}, lower={"b": 1, "c": 1}, fields="flow", zeros=True)
+    assert found.feasible
+    assert found.valid
+    assert found.proof is None
+    assert found.flow is not None
+    flow = dict(zip(found.flow.edges, found.flow.amount, strict=True))
+    assert len(flow) == 5
+    assert min(flow["b"], flow["c"]) >= 1
+    assert 2 <= found.terminals.delivered[0] <= 4  # type: ignore[union-attr]
+    assert not city.circulation([], [], edges=["a"], lower=1).feasible
+    job = city.circulation("s", ["t"], wait=False, edges=["a", "b"], lower=[4, 3])
+    assert not job.wait().feasible
+    assert city.circulation("s", "t", min_demand=6.5, rounding="down").feasible
+    with pytest.raises(InvalidInput, match="names its edges"):
+        city.circulation("s", "t", edges=["a"], lower={"a": 1})
+    with pytest.raises(InvalidInput, match="goes with edges="):
+        city.circulation("s", "t", lower=[1])
+    with pytest.raises(InvalidInput, match="min_demand names 'u'"):
+        city.circulation("s", "t", min_demand={"u": 1})
+    ring = sdk.put_graph("round", tail=[0], head=[1], capacity=[1], undirected=True)
+    with pytest.raises(headrace.NotDirected) as refusal:
+        ring.circulation(lower={0: 1})
+    assert list(refusal.value.edges) == [0]
+
+
 def test_limits_awaited(service_url: str) -> None:
     async def ask() -> list[Any]:
         async with AsyncClient(service_url) as client:
@@ -526,6 +559,9 @@ def test_limits_awaited(service_url: str) -> None:
             wider = await city.capacity_expansion(2, "s", "t", edges=["b", "e"], price=[1, 3])
             later = await city.capacity_expansion(2, "s", "t", wait=False, edges=["b", "e"], price=[1, 3])
             again, same = await job.wait(), await later.wait()
+            barred = await city.circulation("s", "t", min_demand=[7])
+            bounded = await city.circulation("s", "t", wait=False, min_demand=[6])
+            assert (barred.feasible, (await bounded.wait()).feasible) == (False, True)
             return [list(limits.edges), curve.segments, again.segments, wider.price, same.price]
 
     edges, segments, again, price, same = asyncio.run(ask())

@@ -31,6 +31,7 @@ COMMANDS = (
     ["bottlenecks", "g"],
     ["parametric", "g", "--edge", "e", "--to", "2"],
     ["expand", "g", "2", "e=1"],
+    ["circulation", "g", "--min-demand", "t=7"],
     ["jobs"],
     ["jobs", "no-such-job"],
     ["snapshots", "g"],

@@ -40,6 +40,8 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("parametric", {"edges": [0], "from_": 1, "to": 2}, "use start="),
     ("parametric", {"edges": [0], "till": 2}, "has no option 'till'"),
     ("capacity_expansion", {"raise_by": 1, "edges": [0], "prices": [1]}, "did you mean 'price'"),
+    ("circulation", {"lowers": {}}, "did you mean 'lower'"),
+    ("circulation", {"sinks": [3]}, "use sink="),
     ("matching", {"lefts": [0]}, "did you mean 'left'"),
     ("matching", {"supply": [1]}, "has no option 'supply'"),
 ]

@@ -19,7 +19,10 @@ from gpu_engine.paths import decompose
 from gpu_engine.pairs.cut_tree import TreeGrower
 from gpu_engine.pairs.global_cut import global_cut
 from gpu_engine.pairs.solver import PairSolver
+from gpu_engine.checks.circulations import Barrier, prove_circulation
 from gpu_engine.checks.costs import prove_cheapest
+from gpu_engine.circulations.solver import find_circulation
+from gpu_engine.networks.bounds import LowerBounds
 from gpu_engine.engine import Control
 from gpu_engine.errors import Infeasible
 from gpu_engine.mincost.cheapest import cheapest_flow
@@ -121,6 +124,13 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
                 grower.add(1, seat, Control())
                 grower.add(2, seat, Control())
                 grower.finish()
+            least = np.array([1 << 40])
+            rows = np.array([4]) if undirected is False else np.empty(0, np.int64)
+            plain = Network(edges)
+            bounds = LowerBounds.of(plain, states[1].terminals, rows, np.ones(len(rows), np.int64), np.array([1]))
+            assert not prove_circulation(plain, bounds, find_circulation(plain, bounds)).failures
+            capped = Terminals.of([0], [3], [1 << 41], [1 << 41])
+            assert isinstance(find_circulation(plain, LowerBounds.of(plain, capped, rows, rows, least)), Barrier)
             list(file_writer.pieces("npz", answers.capacities(graph, CapacitiesArgs(encoding="npz")), 1))
 pairs = replace(edges, tail=np.array([0, 0, 1, 1, 0], np.int32), head=np.array([2, 3, 2, 3, 2], np.int32),
                 capacity=np.full(5, 10), undirected=False)

@@ -21,6 +21,7 @@ from service.errors import ServiceError
 from service.models.body import parse_body
 from service.models.capacities import COLUMNS, Batch, PatchBody
 from service.models.capacity_expansion import CapacityExpansionBody
+from service.models.circulation import CirculationBody
 from service.models.closure_study import ClosureStudyBody
 from service.models.columns import MAX_LABEL_CHARS
 from service.models.edges import EdgesBody
@@ -32,6 +33,7 @@ from service.models.what_if import WhatIfBody
 from service.protocol import (
     ARROW_TYPE,
     CapacityExpansionArgs,
+    CirculationArgs,
     ClosureStudyArgs,
     EdgesArgs,
     Encoding,
@@ -147,6 +149,11 @@ def expansion_task(max_rows: int, encoding: Encoding) -> ArgsTask:
     return ArgsTask(partial(_expansion_args, max_rows, encoding), _json_bytes, may_be_read_here=True)
 
 
+def circulation_task(max_rows: int, encoding: Encoding) -> ArgsTask:
+    """A question with so many lower bounds at most."""
+    return ArgsTask(partial(_circulation_args, max_rows, encoding), _json_bytes, may_be_read_here=True)
+
+
 def patch_task(
     media_type: str,
     limits: PatchLimits,
@@ -210,6 +217,10 @@ def _parametric_args(max_rows: int, encoding: Encoding, body: memoryview) -> Par
 
 def _expansion_args(max_rows: int, encoding: Encoding, body: memoryview) -> CapacityExpansionArgs:
     return parse_body(CapacityExpansionBody, body or b"{}").expansion_args(max_rows, encoding)
+
+
+def _circulation_args(max_rows: int, encoding: Encoding, body: memoryview) -> CirculationArgs:
+    return parse_body(CirculationBody, body or b"{}").circulation_args(max_rows, encoding)
 
 
 def _edges_args(

@@ -9,7 +9,7 @@ from gpu_engine.errors import CostOverflow, EngineError, Infeasible, InvalidNetw
 from gpu_engine.mincost.expansion import Candidates, Expansion, TooMuch, cheapest_expansion
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.networks.units import read_amounts, read_decimal, to_units, write_decimal, write_units
+from gpu_engine.networks.units import read_decimal, to_units, write_decimal, write_units
 from gpu_engine.networks.validate import largest_cost
 from gpu_engine.text.literals import read_literals
 from gpu_engine.types import INFINITE, MAX_DECIMALS, UnitArray
@@ -21,7 +21,7 @@ from service.worker.copies import Copies
 from service.worker.graph import Answer, Graph, NotProven, time_limit
 from service.worker.json_writer import Raw
 from service.worker.questions.edges import read_edges
-from service.worker.questions.terminals import read_terminals
+from service.worker.questions.terminals import read_terminals, read_units
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Solver
@@ -48,7 +48,7 @@ class CapacityExpansion:
         began = time.perf_counter()
         graph = self._copies.at_least(task.command.graph, args.min_version)
         network, terminals = graph.network, read_terminals(graph.network, args)
-        (more,) = _amounts(network, [args.raise_by], args, "/raise_by").tolist()
+        (more,) = read_units(network, [args.raise_by], args.rounding, "/raise_by").tolist()
         candidates, places = _candidates(graph, args)
         maximum, _, timings_ms = self._solver.ask(
             task, graph, terminals, lambda _: {}, began, complete=True, kind=Kind.MAX_FLOW
@@ -96,16 +96,8 @@ def _candidates(graph: Graph, args: CapacityExpansionArgs) -> tuple[Candidates, 
     price, places = _prices(graph.network, args.price)
     most = np.full(len(rows), INFINITE)
     if args.max_add is not None:
-        most = _amounts(graph.network, args.max_add, args, "/max_add")
+        most = read_units(graph.network, args.max_add, args.rounding, "/max_add")
     return Candidates(rows, price, np.where(graph.table.closed[rows], 0, most)), places
-
-
-def _amounts(network: Network, literals: list[str], args: CapacityExpansionArgs, field: str) -> UnitArray:
-    decimals, rounding = network.decimals, args.rounding
-    try:
-        return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [i], rounding)[0])
-    except EngineError as error:
-        raise type(error)(error.message, error.rows, field=field) from None
 
 
 def _prices(network: Network, literals: list[str]) -> tuple[UnitArray, int]:

@@ -17,17 +17,19 @@ from gpu_engine.types import UnitArray, VertexArray
 from service.protocol import MaxFlowArgs, MinCostFlowArgs, TerminalArgs
 
 
-def read_terminals(network: Network, args: MaxFlowArgs | MinCostFlowArgs | TerminalArgs) -> Terminals:
-    """The terminals that a question names.
+def read_terminals(
+    network: Network, args: MaxFlowArgs | MinCostFlowArgs | TerminalArgs, *, may_be_empty: bool = False
+) -> Terminals:
+    """The terminals that a question names, or else those of the graph. Each side ``may_be_empty``, or must not.
 
     Raises `InvalidTerminals`, `SourceIsSink` or InvalidNetwork, naming vertices as the caller does.
     """
-    sources = _side(network, args.sources, network.source, "source")
-    sinks = _side(network, args.sinks, network.sink, "sink")
+    sources = _side(network, args.sources, network.source, "source", may_be_empty)
+    sinks = _side(network, args.sinks, network.sink, "sink", may_be_empty)
     supply = _caps(network, args.supply, args.sources, "supply", args.rounding)
     demand = _caps(network, args.demand, args.sinks, "demand", args.rounding)
     try:
-        return Terminals.of(sources, sinks, supply, demand)
+        return Terminals.of(sources, sinks, supply, demand, may_be_empty=may_be_empty)
     except EngineError as error:  # it knows indices only
         names = network.vertex_labels.of(np.array(error.where.vertices, np.int64))
         told = f"{error.message}: {', '.join(map(repr, names))}" if names else error.message
@@ -45,11 +47,44 @@ def read_vertices(network: Network, given: Sequence[int] | Sequence[str], kind: 
     return rows.astype(np.int32)
 
 
+def read_units(network: Network, literals: Sequence[str], rounding: Rounding, field: str) -> UnitArray:
+    """int64[k]: the amounts of a column of the body. Raises `InvalidNetwork` and `CapacityOverflow` with its rows."""
+    decimals = network.decimals
+    try:
+        return read_literals(literals, decimals, lambda i: read_amounts([literals[i]], decimals, [i], rounding)[0])
+    except EngineError as error:
+        raise type(error)(error.message, error.rows, field=field) from None
+
+
+def read_least(
+    network: Network,
+    literals: Sequence[str] | None,
+    given: Sequence[int] | Sequence[str] | None,
+    terminals: VertexArray,
+    kind: str,
+    rounding: Rounding,
+) -> UnitArray | None:
+    """int64[terminals]: what is asked for at least of each of the rising ``terminals``, which are ``given`` in any
+    order. Raises as `read_terminals`."""
+    amounts = _caps(network, literals, given, kind, rounding)
+    if amounts is None or given is None:
+        return None
+    least = np.empty_like(amounts)
+    least[np.searchsorted(terminals, rows_of(network.vertex_labels, given))] = amounts
+    return least
+
+
 def _side(
-    network: Network, given: Sequence[int] | Sequence[str] | None, default: int | None, kind: str
+    network: Network,
+    given: Sequence[int] | Sequence[str] | None,
+    default: int | None,
+    kind: str,
+    may_be_empty: bool,
 ) -> VertexArray | list[int]:
     if given is not None:
         return read_vertices(network, given, kind, f"/{kind}s")
+    if default is None and may_be_empty:
+        return []
     if default is None:
         detail = f"no {kind} is given and the graph has none of its own: name one in `{kind}s`"
         raise InvalidTerminals(detail, field=f"/{kind}s")

@@ -29,6 +29,7 @@ PER_ARC_S: Final = {
     Kind.GLOBAL_MIN_CUT: 1e-7,
     Kind.PARAMETRIC: 1e-7,
     Kind.CAPACITY_EXPANSION: 5e-6,
+    Kind.CIRCULATION: 2e-7,
     Kind.SNAPSHOT: 2e-8,
     Kind.EXPORT: 1e-7,
     Kind.MIN_COST_FLOW: 5e-6,

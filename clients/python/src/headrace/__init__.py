@@ -30,6 +30,7 @@ from headrace._calls import (
     Terminals,
     Update,
 )
+from headrace._circulations import Barrier, CirculationOptions, CirculationResult
 from headrace._client import Client
 from headrace._closures import Closure, ClosureOptions, ClosureStudy
 from headrace._columns import GraphColumns
@@ -54,6 +55,7 @@ from headrace._errors import (
     NoCosts,
     NotAcceptable,
     NotBipartite,
+    NotDirected,
     NotFound,
     NotUndirected,
     OutOfMemory,
@@ -116,12 +118,15 @@ __all__ = [
     "AsyncEvents",
     "AsyncGraph",
     "AsyncJob",
+    "Barrier",
     "Bottlenecks",
     "Cancelled",
     "Capacities",
     "CapacityOverflow",
     "Caps",
     "Certificate",
+    "CirculationOptions",
+    "CirculationResult",
     "Client",
     "Closure",
     "ClosureOptions",
@@ -183,6 +188,7 @@ __all__ = [
     "NoCosts",
     "NotAcceptable",
     "NotBipartite",
+    "NotDirected",
     "NotFound",
     "NotUndirected",
     "OutOfMemory",

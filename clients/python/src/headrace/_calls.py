@@ -333,12 +333,13 @@ def ends(
     """The members of a question that say from where to where, and how much at most."""
     body: dict[str, object] = {}
     for key, cap, given, caps in (("sources", "supply", source, supply), ("sinks", "demand", sink, demand)):
-        terminals, amounts = _capped(_terminals(given, cap), caps, cap)
+        terminals, amounts = capped(named(given, cap), caps, cap)
         body |= {name: column for name, column in ((key, terminals), (cap, amounts)) if column is not None}
     return body
 
 
-def _terminals(given: Terminals | None, cap: str) -> Sequence[Vertex] | NDArray[Any] | None:
+def named(given: Terminals | None, cap: str) -> Sequence[Vertex] | NDArray[Any] | None:
+    """One vertex or many as a column. Raises `InvalidInput` for a mapping, which is what ``cap`` takes."""
     if isinstance(given, Mapping):
         raise InvalidInput(f"amounts by vertex are what {cap}= takes; its keys need not be named again")
     column: Sequence[Vertex] | NDArray[Any] | Vertex | None = as_column(given)
@@ -347,17 +348,17 @@ def _terminals(given: Terminals | None, cap: str) -> Sequence[Vertex] | NDArray[
     return [column]
 
 
-def _capped(
-    terminals: Sequence[Vertex] | NDArray[Any] | None, caps: Caps | None, name: str
+def capped(
+    terminals: Sequence[Vertex] | NDArray[Any] | None, caps: Caps | None, name: str, rest: Amount = math.inf
 ) -> tuple[Sequence[Vertex] | NDArray[Any] | None, Any]:
-    """The terminals with one cap for each; without caps, or with those of a mapping, unlimited."""
+    """The terminals with one cap for each. Those that a mapping does not have get the `rest`, which is unlimited."""
     if isinstance(caps, Mapping):
         vertices = list(caps) if terminals is None else np.asarray(terminals, object).tolist()
         known = set(vertices)
         unknown = [vertex for vertex in caps if vertex not in known]
         if unknown:
             raise InvalidInput(f"{name} names {unknown[0]!r}, which is not among the terminals given beside it")
-        return vertices, [caps.get(vertex, math.inf) for vertex in vertices]
+        return vertices, [caps.get(vertex, rest) for vertex in vertices]
     if caps is None:
         return terminals, None
     if terminals is None:

@@ -21,6 +21,7 @@ HeadraceError
       +-- SourceIsSink          source_is_sink
       +-- NotBipartite          not_bipartite
       +-- NotUndirected         not_undirected
+      +-- NotDirected           not_directed
       +-- Unbounded             unbounded
       +-- CapacityOverflow      capacity_overflow
       +-- CostOverflow          cost_overflow
@@ -193,6 +194,12 @@ class NotBipartite(ApiError):
     """An edge does not lead from one side of a matching to the other; `vertices` holds ends of such edges."""
 
     code = "not_bipartite"
+
+
+class NotDirected(ApiError):
+    """A lower bound is asked for of an undirected edge; `edges` names some."""
+
+    code = "not_directed"
 
 
 class NotUndirected(ApiError):

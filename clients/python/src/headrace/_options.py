@@ -9,6 +9,8 @@ ELSEWHERE: Mapping[str, str] = {
     "flow": "use zeros=True to list edges without flow, and fields=['flow'] for the flow itself",
     "bottlenecks": "use up_to=10, and fields=['bottlenecks']",
     "from_": "use start=",
+    "lower_bounds": "use lower={edge: amount}",
+    "min_flow": "use lower={edge: amount} for edges, min_supply= and min_demand= for terminals",
     "if_match": "use if_version=7",
     "op": "use close() and reopen()",
     "batch": "use apply() with one Update for each operation",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, Unpack, overload
 
 from headrace import _calls as calls
+from headrace import _circulations as circulations
 from headrace import _min_cost as min_cost
 from headrace import _what_if as what_if
 from headrace._calls import (
@@ -149,6 +150,49 @@ class Questions(Handle):
         more. `wait=False` gives a `Job` at once. Raises `NotBipartite`, `InvalidBody`, `WaitTimeout`, ...
         """
         call = calls.matching(self.name, left, options)
+        if not wait:
+            return Job(self._caller, self._caller.submit(call), call.parse)
+        return self._solve(call, timeout_s, progress)
+
+    @overload
+    def circulation(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: Literal[True] = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[circulations.CirculationOptions],
+    ) -> circulations.CirculationResult: ...
+
+    @overload
+    def circulation(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: Literal[False],
+        **options: Unpack[circulations.CirculationOptions],
+    ) -> Job[circulations.CirculationResult]: ...
+
+    def circulation(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[circulations.CirculationOptions],
+    ) -> circulations.CirculationResult | Job[circulations.CirculationResult]:
+        """A flow in which edges carry at least their `lower` bounds, sources supply at least `min_supply` and sinks
+        take at least `min_demand`; or the `proof` that there is none, which is an answer and raises nothing.
+
+        Terminals are those of the graph by default; `source=[]` and `sink=[]` say that there are none. `wait=False`
+        gives a `Job` at once. Raises `NotDirected` for a lower bound of an undirected edge.
+        """
+        call = circulations.question(self.name, source, sink, options)
         if not wait:
             return Job(self._caller, self._caller.submit(call), call.parse)
         return self._solve(call, timeout_s, progress)

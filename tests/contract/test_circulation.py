@@ -1,0 +1,244 @@
+"""Flows with lower bounds, through all real parts: API, Redis, worker, client and shell."""
+
+import io
+import pathlib
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pytest
+from headrace import Client
+
+from tests.graphs import CITY
+from tests.serving import serving
+
+NPZ, ARROW = "application/x-npz", "application/vnd.apache.arrow.stream"
+RING = {
+    "tail": ["x", "y", "z", "x"],
+    "head": ["y", "z", "x", "z"],
+    "capacity": [2.5, "inf", 1.25, 4],
+    "edge_ids": ["p", "q", "r", "w"],
+    "undirected": [False, False, False, True],
+}
+"""
+::
+
+    x -- 2.5 --> y -- no limit --> z -- 1.25 --> x, and w: x - z either way, 4
+"""
+
+
+@pytest.fixture(scope="module")
+def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    directory: Path = tmp_path_factory.mktemp("service")
+    with serving(directory, directory / "log", {"HEADRACE_MAX_PATCH_ROWS": "300"}) as service:
+        yield service.http
+
+
+@pytest.fixture
+def city(http: httpx.Client) -> str:
+    return put(http, "city", CITY)
+
+
+@pytest.fixture
+def ring(http: httpx.Client) -> str:
+    return put(http, "ring", RING)
+
+
+def put(http: httpx.Client, name: str, content: dict[str, Any]) -> str:
+    response = http.put(f"/v1/graphs/{name}", json=content)
+    assert response.status_code in (200, 201), response.text
+    return f"/v1/graphs/{name}"
+
+
+def ask(http: httpx.Client, graph: str, **body: Any) -> dict[str, Any]:
+    response = http.post(f"{graph}/circulation", json=body)
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json(parse_float=Decimal)
+    assert answer["certificate"] == {"valid": True, "complete": True}
+    return answer
+
+
+def refusal(response: httpx.Response) -> tuple[int, str, Any]:
+    problem = response.json()
+    return response.status_code, problem["code"], problem.get("field")
+
+
+def test_no_flow_of_seven_reaches_the_sink(http: httpx.Client, city: str) -> None:
+    answer = ask(http, city, sources=["s"], sinks=["t"], min_demand=[7])
+    assert (answer["graph"], answer["version"], answer["feasible"], answer["mode"]) == ("city", 1, False, "cold")
+    assert answer["proof"] == {
+        "vertices": ["t"],
+        "must_enter": 7,
+        "can_enter": 6,
+        "edges": ["d", "e"],
+        "capacity": [2, 4],
+        "bound_edges": [],
+        "lower": [],
+    }
+    assert "flow" not in answer
+    assert ask(http, city, sources=["s"], sinks=["t"], min_demand=[6])["feasible"]
+
+
+def test_a_flow_keeps_all_bounds(http: httpx.Client, city: str) -> None:
+    body = {"sources": ["s"], "sinks": ["t"], "min_demand": [3], "demand": [5], "edges": ["c", "b"], "lower": [2, 1]}
+    answer = ask(http, city, **body, fields=["flow"])
+    assert answer["feasible"]
+    assert "proof" not in answer
+    flow = dict(zip(answer["flow"]["edges"], answer["flow"]["amount"], strict=True))
+    assert flow["c"] >= 2
+    assert flow["b"] >= 1
+    (delivered,) = answer["terminals"]["delivered"]
+    assert delivered == flow.get("d", 0) + flow["e"]
+    assert 3 <= delivered <= 5
+    zeros = ask(http, city, edges=["b"], lower=[1], fields=["flow"], flow={"zeros": True})
+    assert zeros["flow"]["edges"] == ["a", "b", "c", "d", "e"]
+    assert "flow" not in ask(http, city, **body)
+
+
+def test_what_must_leave_and_cannot(http: httpx.Client, city: str) -> None:
+    proof = ask(http, city, sources=["s"], sinks=["t"], min_supply=[5], demand=[4])["proof"]
+    assert (proof["must_leave"], proof["can_leave"], proof["edges"]) == (5, 4, [])
+    assert proof["vertices"] == ["s", "u", "v", "t"]
+    assert "must_enter" not in proof
+    proof = ask(http, city, sources=["s"], sinks=["t"], edges=["a"], lower=[4], demand=[3])["proof"]
+    assert (proof["vertices"], proof["must_leave"], proof["can_leave"]) == (["u", "v", "t"], 4, 3)
+    assert (proof["bound_edges"], proof["edges"]) == (["a"], [])
+
+
+def test_terminals_of_the_graph_or_none(http: httpx.Client, city: str, ring: str) -> None:
+    assert ask(http, city, edges=["a"], lower=[1])["feasible"]  # from s to t
+    proof = ask(http, city, sources=[], sinks=[], edges=["a"], lower=[1])["proof"]
+    assert (proof["vertices"], proof["edges"], proof["bound_edges"]) == (["s"], [], ["a"])
+    assert ask(http, city, sources=["s"], sinks=[], min_supply=[0])["feasible"]
+    assert not ask(http, city, sources=["s"], sinks=[], min_supply=[1])["feasible"]
+    assert ask(http, ring)["feasible"]
+
+
+def test_a_circulation_in_the_decimals_of_the_graph(http: httpx.Client, ring: str) -> None:
+    answer = ask(http, ring, edges=["q"], lower=["2.25"], fields=["flow"])
+    flow = dict(zip(answer["flow"]["edges"], answer["flow"]["amount"], strict=True))
+    assert flow["q"] == flow["p"] == Decimal("2.25")
+    assert flow.get("r", 0) - flow["w"] == Decimal("2.25")
+    proof = ask(http, ring, edges=["q"], lower=[2.75])["proof"]
+    assert (proof["vertices"], proof["must_enter"], proof["can_enter"]) == (["y"], Decimal("2.75"), Decimal("2.5"))
+
+
+def test_closed_edges_carry_nothing(http: httpx.Client, city: str) -> None:
+    assert ask(http, city, edges=["c"], lower=[1])["feasible"]
+    assert http.patch(f"{city}/capacities", json={"edges": ["c"], "op": "close"}).status_code == 200
+    answer = ask(http, city, edges=["a", "c"], lower=[1, 1])
+    assert answer["version"] == 2
+    proof = {"vertices": [], "must_carry": 1, "can_carry": 0, "edges": ["c"], "capacity": [0]}
+    assert answer["proof"] == proof | {"bound_edges": ["c"], "lower": [1]}
+    assert ask(http, city, edges=["c"], lower=[0])["feasible"]
+    assert http.patch(f"{city}/edges", json={"edges": ["c"], "op": "delete"}).status_code == 200
+    response = http.post(f"{city}/circulation", json={"edges": ["a", "c"], "lower": [1, 1]})
+    assert refusal(response) == (422, "unknown_edge", "/edges")
+    assert (response.json()["rows"], response.json()["edges"]) == ([1], ["c"])
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "field"),
+    [
+        ({"edges": ["a"]}, 422, "invalid_body", "/lower"),
+        ({"lower": [1]}, 422, "invalid_body", "/lower"),
+        ({"edges": ["a"], "lower": [1, 2]}, 422, "invalid_body", "/lower"),
+        ({"edges": ["a"], "lower": [-1]}, 422, "invalid_body", "/lower"),
+        ({"edges": ["a"], "lower": ["inf"]}, 422, "invalid_body", "/lower"),
+        ({"edges": ["a"], "lower": [0.5]}, 422, "invalid_body", "/lower"),
+        ({"edges": ["a"], "lower": [10**30]}, 422, "capacity_overflow", "/lower"),
+        ({"edges": ["a", "b"], "lower": [10**18, 10**18]}, 422, "capacity_overflow", None),
+        ({"edges": ["a", "a"], "lower": [1, 1]}, 422, "invalid_body", "/edges"),
+        ({"edges": ["a", "zz"], "lower": [1, 1]}, 422, "unknown_edge", "/edges"),
+        ({"edges": ["a"] * 301, "lower": [1] * 301}, 413, "too_large", "/edges"),
+        ({"min_demand": [1]}, 422, "invalid_body", "/min_demand"),
+        ({"sinks": ["t"], "min_demand": [1, 2]}, 422, "invalid_body", "/min_demand"),
+        ({"sinks": ["t"], "min_demand": ["inf"]}, 422, "invalid_body", "/min_demand"),
+        ({"sinks": ["t"], "min_demand": [-1]}, 422, "invalid_body", "/min_demand"),
+        ({"sinks": ["t"], "min_demand": [3], "demand": [2]}, 422, "invalid_body", "/min_demand"),
+        ({"sources": ["s"], "min_supply": [0.5]}, 422, "invalid_body", "/min_supply"),
+        ({"sources": ["q"]}, 422, "unknown_vertex", "/sources"),
+        ({"sources": ["s", "s"]}, 422, "invalid_body", None),
+        ({"sources": ["t"], "sinks": ["t"]}, 422, "source_is_sink", None),
+        ({"fields": ["cut"]}, 422, "invalid_body", "/fields/0"),
+        ({"least": 1}, 422, "invalid_body", "/least"),
+        ({"min_version": 9}, 409, "version_unavailable", None),
+    ],
+)
+def test_a_question_that_cannot_be_asked(
+    http: httpx.Client, city: str, body: dict[str, Any], status: int, code: str, field: str | None
+) -> None:
+    assert refusal(http.post(f"{city}/circulation", json=body)) == (status, code, field)
+
+
+def test_undirected_edges_have_no_lower_bound(http: httpx.Client, ring: str) -> None:
+    response = http.post(f"{ring}/circulation", json={"edges": ["p", "w"], "lower": [1, 1]})
+    assert refusal(response) == (422, "not_directed", "/edges")
+    assert (response.json()["rows"], response.json()["edges"]) == ([1], ["w"])
+    assert ask(http, ring, edges=["w"], lower=[0])["feasible"]
+
+
+def test_what_must_flow_is_rounded_if_that_is_asked_for(http: httpx.Client, city: str) -> None:
+    body = {"sources": ["s"], "sinks": ["t"], "min_demand": [6.25]}
+    assert ask(http, city, **body, rounding="down")["feasible"]
+    assert ask(http, city, **body, rounding="up")["proof"]["must_enter"] == 7
+
+
+def test_answers_in_columns(http: httpx.Client, city: str, ring: str) -> None:
+    body: dict[str, Any] = {"sources": ["s"], "sinks": ["t"], "min_demand": [7]}
+    response = http.post(f"{city}/circulation", json=body, headers={"Accept": NPZ})
+    with np.load(io.BytesIO(response.content)) as file:
+        assert file["proof.capacity"].tolist() == [2, 4]
+        assert bytes(file["proof.edges.utf8"]) == b"de"
+        assert b'"must_enter":7' in bytes(file["answer"])
+    body = {"edges": ["q"], "lower": [1.25], "fields": ["flow"]}
+    response = http.post(f"{ring}/circulation", json=body, headers={"Accept": ARROW})
+    table = pa.ipc.open_stream(response.content).read_all()
+    assert table.column("edges").to_pylist()[:2] == ["p", "q"]
+    assert table.column("amount").to_pylist()[:2] == [125, 125]
+    strings = http.post(f"{ring}/circulation", json=body, headers={"Accept": "application/json; numbers=string"})
+    assert strings.json()["flow"]["amount"][:2] == ["1.25", "1.25"]
+
+
+def test_a_time_limit_a_job_and_no_state(http: httpx.Client, city: str) -> None:
+    body = {"edges": ["a"], "lower": [1], "fields": ["flow"]}
+    assert refusal(http.post(f"{city}/circulation", json=body | {"time_limit_s": 1e-9}))[:2] == (504, "timeout")
+    asked = http.post(f"{city}/circulation", json=body, headers={"Prefer": "respond-async"})
+    assert asked.status_code == 202
+    for _ in range(600):
+        result = http.get(asked.headers["location"] + "/result")
+        if result.status_code == 200 and "feasible" in result.json():
+            break
+    assert result.json()["feasible"]
+    assert http.get(city).json()["flow_states"] == 0
+
+
+def test_the_program_of_the_page(http: httpx.Client, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its proof holds by hand: nothing but one street leads to the junctions behind it."""
+    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+    (program,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.S) if "roads.circulation" in block)
+    names: dict[str, Any] = {"Client": Client, "pathlib": pathlib}
+    exec(compile(program.replace("http://127.0.0.1:8080", str(http.base_url)), "api.md", "exec"), names)
+    assert capsys.readouterr().out.splitlines() == ["300 True None", "500 False (500, 300, [73273])"]
+    inside = np.zeros(56519, np.bool_)
+    inside[list(names["plan"].proof.vertices)] = True
+    with np.load(Path(__file__).parents[2] / "examples" / "osm-heidelberg.npz") as roads:
+        enter = np.flatnonzero(~inside[roads["src"]] & inside[roads["dst"]])
+        assert (enter.tolist(), roads["cap"][enter].tolist()) == ([73273], [300])
+    assert (inside.sum(), inside[np.arange(5000, 50000, 5000)].sum()) == (48, 1)
+
+
+def test_minima_go_with_the_vertices_they_are_for(http: httpx.Client, city: str) -> None:
+    """Whatever the order in which they are named."""
+    body: dict[str, Any] = {"sources": ["v", "s"], "sinks": ["t", "u"], "min_supply": [2, 1], "min_demand": [1, 2]}
+    answer = ask(http, city, **body, supply=[2, 1], demand=[1, 2], fields=["flow"])
+    assert not answer["feasible"]
+    assert (answer["proof"]["must_leave"], answer["proof"]["can_leave"]) == (2, 1)
+    assert answer["proof"]["vertices"] == ["v", "t"]
+    answer = ask(http, city, **body | {"min_demand": [2, 1]}, supply=[2, 1], demand=[2, 1], fields=["flow"])
+    assert answer["terminals"] == {"sources": ["s", "v"], "supplied": [1, 2], "sinks": ["u", "t"], "delivered": [1, 2]}
