@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import alike
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.types import BoolArray, EdgeArray, UnitArray, VertexArray
@@ -118,6 +119,12 @@ class Split:
         """bool[n]: what holds of the out half of each vertex."""
         found: BoolArray = of_vertices[self.out]
         return found
+
+
+def splitting_bytes(network: Network, vertices: VertexArray) -> int:
+    """The memory that a split network takes beside the one it is made of, and its columns while it is made."""
+    n_edges, n_vertices = network.n_edges, network.n_vertices + len(vertices)
+    return 4 * n_vertices + 40 * (2 * n_edges + len(vertices))
 
 
 def split(edges: EdgeList, vertices: VertexArray, capacity: UnitArray) -> tuple[Split, EdgeList]:

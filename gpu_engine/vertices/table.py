@@ -12,7 +12,7 @@ from typing import Final, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.errors import ROWS_SHOWN, EngineError, InvalidNetwork, NoVertexCapacity, Where, shown
+from gpu_engine.errors import ROWS_SHOWN, CapacityOverflow, EngineError, InvalidNetwork, NoVertexCapacity, Where, shown
 from gpu_engine.networks.amounts import changed
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
@@ -21,7 +21,8 @@ from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.tally import Tally
 from gpu_engine.networks.updates import chosen, rows_of
-from gpu_engine.types import EdgeArray, UnitArray, VertexArray
+from gpu_engine.networks.validate import exact_total
+from gpu_engine.types import MAX_TOTAL, EdgeArray, UnitArray, VertexArray
 
 Places = NDArray[np.int64]
 
@@ -88,7 +89,7 @@ class VertexTable:
         """Run the operations set, add and scale in order on copies of the capacities; nothing changes yet.
 
         The ``edges`` of an operation are vertices here. Raises `UnknownVertex`, `NoVertexCapacity`, `InvalidNetwork` or
-        `CapacityOverflow`, with at most ten vertices. O(k log k).
+        `CapacityOverflow`, with at most ten vertices. O(k log k), and O(vertices with capacities).
         """
         place, found, tally = 0, list[Places](), Tally(rounding)
         try:
@@ -105,9 +106,20 @@ class VertexTable:
         except EngineError as error:
             error.where = self._complete(batch, place, error)
             raise
+        self._check_total(touched, own)
         moved = own != before
         missing = sum(int((rows < 0).sum()) for rows in found)
         return VertexChange(touched[moved], own[moved], missing, int((~moved).sum()), tally.rounded)
+
+    def _check_total(self, touched: Places, own: UnitArray) -> None:
+        """Raises as the engine would, which a dry run does not ask."""
+        after = self.capacity.copy()
+        after[touched] = own
+        total = self.network.finite_total + exact_total(after, np.zeros(1, np.bool_))
+        if total > MAX_TOTAL:
+            labels = self.network.vertex_labels.of(self.vertices[touched[:ROWS_SHOWN]].astype(np.int64))
+            detail = f"the capacities would add up to {total} units; the limit is {MAX_TOTAL}"
+            raise CapacityOverflow(detail, vertices=labels)
 
     def _find(self, operation: OperationLike, on_missing: Literal["error", "skip"]) -> Places:
         """int64[k]: the place of each vertex that is named, -1 for those that the network does not have."""

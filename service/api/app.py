@@ -36,6 +36,7 @@ from service.api.routes import (
     parametric,
     sessions,
     snapshots,
+    vertices,
     watches,
     webhooks,
     what_if,
@@ -81,7 +82,8 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
     questions = (flows, min_cost_flow, matching, *more)
     pages = (health, docs_page, sessions)
     told = (watches, feed, webhooks)
-    for resource in (graphs, copies, capacities, costs, edges, export, *questions, snapshots, *told, jobs, *pages):
+    columns = capacities, costs, vertices, edges
+    for resource in (graphs, copies, *columns, export, *questions, snapshots, *told, jobs, *pages):
         app.include_router(resource.router)
     problems.install(app)
     openapi.install(app)

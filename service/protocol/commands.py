@@ -40,9 +40,11 @@ class Kind(StrEnum):
     DELETE = "delete"
     PATCH = "patch"
     PATCH_COSTS = "patch-costs"
+    PATCH_VERTICES = "patch-vertices"
     PATCH_EDGES = "patch-edges"
     DRY_RUN = "dry-run"
     DRY_RUN_COSTS = "dry-run-costs"
+    DRY_RUN_VERTICES = "dry-run-vertices"
     RESTORE = "restore"
     MAX_FLOW = "max-flow"
     MIN_CUT = "min-cut"
@@ -57,6 +59,7 @@ class Kind(StrEnum):
     PARAMETRIC = "parametric"
     CAPACITY_EXPANSION = "capacity-expansion"
     CAPACITIES = "capacities"
+    VERTICES = "vertices"
     EXPORT = "export"
     SNAPSHOT = "snapshot"
     WATCH = "watch"
@@ -81,9 +84,11 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.DELETE: DeleteArgs,
     Kind.PATCH: PatchArgs,
     Kind.PATCH_COSTS: PatchArgs,
+    Kind.PATCH_VERTICES: PatchArgs,
     Kind.PATCH_EDGES: EdgesArgs,
     Kind.DRY_RUN: PatchArgs,
     Kind.DRY_RUN_COSTS: PatchArgs,
+    Kind.DRY_RUN_VERTICES: PatchArgs,
     Kind.RESTORE: RestoreArgs,
     Kind.MAX_FLOW: MaxFlowArgs,
     Kind.MIN_CUT: MaxFlowArgs,
@@ -97,6 +102,7 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.PARAMETRIC: ParametricArgs,
     Kind.CAPACITY_EXPANSION: CapacityExpansionArgs,
     Kind.CAPACITIES: CapacitiesArgs,
+    Kind.VERTICES: CapacitiesArgs,
     Kind.EXPORT: ExportArgs,
     Kind.SNAPSHOT: EmptyArgs,
     Kind.WATCH: WatchArgs,

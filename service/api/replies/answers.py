@@ -17,7 +17,7 @@ from service.errors import RETRY_AFTER_S, STATUS, ServiceError
 from service.protocol import ARGS, LINES_TYPE, Arguments, Envelope, Kind, Message, Problem, QuestionArgs, Reply, Status
 from service.store.jobs.events import LOST
 
-KEYLESS: Final = frozenset({Kind.DRY_RUN, Kind.DRY_RUN_COSTS})
+KEYLESS: Final = frozenset({Kind.DRY_RUN, Kind.DRY_RUN_COSTS, Kind.DRY_RUN_VERTICES})
 """Commands that are sent in place of an update, whose Idempotency-Key does not stand for them."""
 
 NEVER_CUT_OFF: Final = frozenset({Kind.LOAD, Kind.DELETE})
