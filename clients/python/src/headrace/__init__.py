@@ -41,6 +41,7 @@ from headrace._errors import (
     ConnectionFailed,
     CostOverflow,
     Forbidden,
+    HasVertexCapacities,
     HeadraceError,
     IdempotencyConflict,
     Infeasible,
@@ -55,6 +56,7 @@ from headrace._errors import (
     NotBipartite,
     NotFound,
     NotUndirected,
+    NoVertexCapacity,
     OutOfMemory,
     RateLimited,
     SourceIsSink,
@@ -101,6 +103,7 @@ from headrace._roads import from_osmnx, lanes
 from headrace._sequences import AmountColumn, Column, Names, Side
 from headrace._signed import verify_webhook
 from headrace._structures import NewEdges, StructureResult
+from headrace._vertices import VertexCapacities
 from headrace._watching import Events
 from headrace._what_if import Scenario, WhatIfOptions, WhatIfResult, WhatIfRow
 
@@ -156,6 +159,7 @@ __all__ = [
     "GraphFormat",
     "GraphInfo",
     "Grid",
+    "HasVertexCapacities",
     "HeadraceError",
     "IdempotencyConflict",
     "Ids",
@@ -178,6 +182,7 @@ __all__ = [
     "Names",
     "NewEdges",
     "NoCosts",
+    "NoVertexCapacity",
     "NotAcceptable",
     "NotBipartite",
     "NotFound",
@@ -224,6 +229,7 @@ __all__ = [
     "VersionConflict",
     "VersionUnavailable",
     "Vertex",
+    "VertexCapacities",
     "WaitTimeout",
     "Watch",
     "WatchOptions",
