@@ -101,6 +101,15 @@ class Cut:
     value: int
     unique: bool
     """True if every minimum cut pays for the same: these edges, and the caps of the same terminals."""
+    vertices: VertexArray = field(default_factory=lambda: np.empty(0, np.int32))
+    """The vertices whose capacity is paid, rising; they lie on the source side."""
+    passed: BoolArray | None = None
+    """bool[n], where vertices have capacities: those on the source side that are not cut themselves. A sink among them
+    pays its cap. None: all on the source side."""
+
+    def paid(self, terminals: Terminals) -> Terminals:
+        """The terminals whose caps are paid."""
+        return terminals.paid_by(self.source_side, self.passed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +129,14 @@ class Bottlenecks:
     sinks: VertexArray
     """Capped sinks whose demand is paid, rising."""
     sink_in_every: BoolArray
+    vertices: VertexArray = field(default_factory=lambda: np.empty(0, np.int32))
+    """Vertices whose capacity is paid, rising."""
+    vertex_in_every: BoolArray = field(default_factory=lambda: np.empty(0, np.bool_))
 
     @property
     def columns(self) -> Sequence[NDArray[np.generic]]:
-        every = self.in_every, self.source_in_every, self.sink_in_every
-        return self.edges, self.sources, self.sinks, *every
+        every = self.in_every, self.source_in_every, self.sink_in_every, self.vertex_in_every
+        return self.edges, self.sources, self.sinks, self.vertices, *every
 
 
 class FlowState(ABC):
@@ -150,6 +162,10 @@ class Engine(ABC):
         All or nothing: raises `CapacityOverflow`, or `Unbounded` for the first state the update leaves
         without a finite answer, before anything changes. O(k) for each state.
         """
+
+    def capacity(self, rows: EdgeArray) -> UnitArray:
+        """int64[k]: what `update` would have to be given to change nothing."""
+        return self.network.capacity[rows]
 
     @abstractmethod
     def grow(self, growth: Growth) -> None:
@@ -299,6 +315,6 @@ class Fork:
         self._tried = self._rows = self._before = None
 
     def _change(self, rows: EdgeArray, capacity: UnitArray) -> None:
-        before = self.engine.network.capacity[rows]
+        before = self.engine.capacity(rows)
         self.engine.update(rows, capacity)
         self._rows, self._before = rows, before

@@ -6,6 +6,8 @@ EngineError
  +-- CapacityOverflow      exact sums would leave int64            capacity_overflow
  +-- CostOverflow          exact sums of costs would, too        cost_overflow
  +-- NoCosts               a question of costs on edges without  no_costs
+ +-- NoVertexCapacity      a vertex that was loaded without one  no_vertex_capacity
+ +-- HasVertexCapacities   a question that does not know them    has_vertex_capacities
  +-- Infeasible            more flow is asked for than there is  infeasible
  +-- InvalidTerminals      no source or sink, a cap that is none   invalid_body
  |    +-- SourceIsSink     one vertex on both sides                source_is_sink
@@ -141,6 +143,18 @@ class NoCosts(EngineError):
     """The edges have no costs, and what is asked for needs them."""
 
     code = "no_costs"
+
+
+class NoVertexCapacity(EngineError):
+    """A change of the capacity of vertices that were loaded without one; `vertices` names them."""
+
+    code = "no_vertex_capacity"
+
+
+class HasVertexCapacities(EngineError):
+    """Vertices of the network have capacities, which what is asked for does not know."""
+
+    code = "has_vertex_capacities"
 
 
 class Infeasible(EngineError):

@@ -7,6 +7,7 @@ from gpu_engine.errors import CapacityOverflow, InvalidNetwork, TooLarge, pointe
 from gpu_engine.formats._capacity import Amounts
 from gpu_engine.formats._names import Names, refuse_repeats
 from gpu_engine.formats._place import ROWS, Place
+from gpu_engine.formats._vertices import Limited, rising
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
@@ -32,6 +33,7 @@ def assemble(
     rounded: Rounded = UNROUNDED,
     limits: Limits = DEFAULT_LIMITS,
     unique: bool = False,
+    limited: Limited | None = None,
 ) -> EdgeList:
     """Check lengths, vertex ranges, signs, limits and uniqueness; then narrow to the widths of `types`.
 
@@ -64,6 +66,7 @@ def assemble(
             named = terminal + first_vertex
             detail = f"{name} {named} is no vertex {first_vertex} .. {last}"
             raise InvalidNetwork(detail, vertices=[named], field=pointer(name))
+    vertices, vertex_capacity = rising(limited, n_vertices)
     _check_names(n_vertices, edge_ids, vertex_labels, unique)
     return EdgeList(
         n_vertices=n_vertices,
@@ -79,6 +82,8 @@ def assemble(
         closed=closed if closed is not None and closed.any() else None,
         cost=None if costs is None else costs.units,
         cost_decimals=0 if costs is None else costs.decimals,
+        limited=vertices,
+        vertex_capacity=vertex_capacity,
         rounded=rounded,
         rounded_costs=UNROUNDED if costs is None else costs.rounded,
     )

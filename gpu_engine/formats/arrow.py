@@ -3,7 +3,7 @@
 The first stream has one row per edge: ``tail`` and ``head`` (integers: vertex indices; text: names,
 numbered in the order they first appear), ``capacity``, and optionally ``undirected``,
 ``unlimited`` and ``closed`` (boolean), ``edge_ids`` (integers or text) and ``cost``. A second stream may follow with
-one row per vertex: ``label``; tails and heads are then indices into it.
+one row per vertex: ``label``, of which tails and heads are then indices, and ``capacity``, null where there is none.
 
 ``capacity`` is a decimal128 or float64 column of amounts, or an integer column of units, ``10 ** -decimals``
 each. An edge never limits if its amount is positive infinity, or if its ``unlimited`` is true, whatever its
@@ -30,6 +30,7 @@ from gpu_engine.formats._assemble import assemble
 from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
 from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats._sink import Sink
+from gpu_engine.formats._vertices import from_table, table_of, together
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounded import Rounded
@@ -74,18 +75,21 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
     looking for repeats takes longer than all else.
     """
     edges, *rest = read_tables(source, limits, (limits.max_edges, limits.max_vertices))
-    labels = _labels(rest[0]) if rest else None
     edges = renamed(edges, {PACKED_IDS: "edge_ids"})
     _check_columns(edges)
     columns = {name: column(edges, name) for name in edges.column_names}
     for name, values in columns.items():
         ROWS.refuse(is_null(values), "is null", what=name)
     metadata = _Metadata(edges.schema.metadata or {})
-    if metadata.flag("labelled") and labels is None:
+    own = metadata.count("decimals")
+    labels, limited = from_table(rest[0], own, precision, packed=packed) if rest else (None, None)
+    if metadata.flag("labelled") and not rest:
         raise InvalidNetwork("the stream of labels is missing")
+    if limited is not None and labels is None and is_text(columns["tail"].type):
+        raise InvalidNetwork("with a stream of vertices, tail and head must be indices")
     tail, head, labels = _ends(columns, labels)
     unlimited = _flags(columns["unlimited"], "unlimited") if "unlimited" in columns else None
-    amounts = _capacities(columns["capacity"], metadata.count("decimals"), precision, unlimited, packed)
+    amounts, limited = together(_capacities(columns["capacity"], own, precision, unlimited, packed), limited)
     n_vertices = metadata.count("n_vertices")
     edge_list = assemble(
         tail,
@@ -103,6 +107,7 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
         rounded=amounts.rounded,
         limits=limits,
         unique=packed,
+        limited=limited,
     )
     if not packed:
         return edge_list
@@ -201,15 +206,14 @@ def _tables(edges: EdgeList, *, packed: bool) -> list[pa.Table]:
     for name, terminal in (("source", edges.source), ("sink", edges.sink)):
         if terminal is not None:
             metadata[name] = str(terminal)
-    if edges.vertex_labels is not None:
+    vertices = table_of(edges, packed=packed)
+    if vertices is not None:
         metadata["labelled"] = "true"
     for name, rounded in (("rounded", edges.rounded), ("rounded_costs", edges.rounded_costs)):
         if packed and rounded:
             metadata[name] = f"{rounded.rows} {rounded.largest}"
     tables = [pa.table(columns).replace_schema_metadata(metadata)]
-    if edges.vertex_labels is not None:
-        tables.append(pa.table({"label": as_arrow(edges.vertex_labels)}))
-    return tables
+    return tables if vertices is None else [*tables, vertices]
 
 
 def unpack(packed: bytes | memoryview, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
@@ -257,12 +261,6 @@ def is_null(values: pa.Array) -> BoolArray:
         nulls = pc.or_(nulls, values.dictionary.is_null().take(values.indices).fill_null(True))
     found: BoolArray = nulls.to_numpy(zero_copy_only=False)
     return found
-
-
-def _labels(vertices: pa.Table) -> Names:
-    if vertices.column_names != ["label"]:
-        raise InvalidNetwork(f"the second stream must have the column 'label', not {shown(vertices.column_names)}")
-    return from_arrow(vertices.column("label").combine_chunks(), "label")
 
 
 def _check_columns(edges: pa.Table) -> None:

@@ -2,7 +2,8 @@
 
 ``{"tail": [...], "head": [...], "capacity": [...]}`` and optionally ``n_vertices``, ``undirected`` (one boolean or one
 per edge), ``closed`` (a boolean per edge: nothing passes until it is reopened), ``decimals``, ``rounding``,
-``edge_ids``, ``vertex_labels``, ``source``, ``sink``, ``cost`` (finite numbers), ``cost_decimals``.
+``edge_ids``, ``vertex_labels``, ``source``, ``sink``, ``cost`` (finite numbers), ``cost_decimals``, and
+``vertices`` with ``vertex_capacity``, what may pass each of these vertices.
 
 Capacities are numbers of the caller's unit, strings of such numbers, or ``"inf"``. Tails, heads, source and
 sink are vertex indices if they are integers and there are no ``vertex_labels``; else they are names: those
@@ -25,18 +26,20 @@ from gpu_engine.formats import _capacity, _costs
 from gpu_engine.formats._assemble import assemble, check_edge_count
 from gpu_engine.formats._looks import seems_to_be
 from gpu_engine.formats._names import Names, as_arrow, as_list, find_label, look_up, number_by_appearance
-from gpu_engine.formats._place import ROWS, refusing, shown
+from gpu_engine.formats._place import ROWS, Place, refusing, shown
+from gpu_engine.formats._vertices import VERTEX_ROWS, Limited, together
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision
 from gpu_engine.text.json_fault import json_fault
 from gpu_engine.text.near import did_you_mean
-from gpu_engine.types import BoolArray
+from gpu_engine.types import BoolArray, UnitArray
 
 REQUIRED = ("tail", "head", "capacity")
 OPTIONAL = (
     *("n_vertices", "undirected", "closed", "decimals", "rounding"),
     *("edge_ids", "vertex_labels", "source", "sink", "cost", "cost_decimals"),
+    *("vertices", "vertex_capacity"),
 )
 AS_COLUMNS: Final = 'a graph is sent as columns, as in {"tail": [0, 1], "head": [1, 2], "capacity": [3, 4]}'
 ALMOST: Final = frozenset({"tails", "heads", "capacities", "from", "to"})
@@ -84,9 +87,10 @@ def from_columns(
         _column(body, name)
     check_edge_count(len(body["tail"]), limits)
     precision = precision.of_body(body.get("decimals"), body.get("rounding"))
-    amounts = _capacities(body["capacity"], precision)
+    of_edges = _capacities(body["capacity"], precision, ROWS)
     places = precision.of_costs(body.get("cost_decimals"))
     tail, head, labels, terminals = _vertices(body)
+    amounts, limited = together(of_edges, _limited(body, labels, precision))
     n_vertices = body.get("n_vertices")
     if n_vertices is not None and type(n_vertices) is not int:
         raise InvalidNetwork(f"n_vertices must be a whole number, not {shown(n_vertices)}", field="/n_vertices")
@@ -107,6 +111,7 @@ def from_columns(
         source=terminals[0],
         sink=terminals[1],
         limits=limits,
+        limited=limited,
     )
 
 
@@ -132,12 +137,23 @@ def write_json(edges: EdgeList) -> bytes:
             fields[name] = named(np.array([terminal]))[0]
     if edges.cost is not None:
         fields["cost_decimals"] = edges.cost_decimals
+    limits = "" if edges.limited is None else _limits(edges, named(edges.limited))
     head = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
-    amounts = ",".join(_capacity.to_text(edges.capacity, edges.decimals).to_pylist())
-    capacity = amounts.replace(_capacity.INFINITE_TEXT, f'"{_capacity.INFINITE_TEXT}"')
+    capacity = _written(edges.capacity, edges.decimals)
     costs = "" if edges.cost is None else ",".join(_capacity.to_text(edges.cost, edges.cost_decimals).to_pylist())
     cost = "" if edges.cost is None else f',"cost":[{costs}]'
-    return f'{head[:-1]},"capacity":[{capacity}]{cost}}}'.encode()
+    return f'{head[:-1]},"capacity":[{capacity}]{cost}{limits}}}'.encode()
+
+
+def _written(units: UnitArray, decimals: int) -> str:
+    amounts = ",".join(_capacity.to_text(units, decimals).to_pylist())
+    return amounts.replace(_capacity.INFINITE_TEXT, f'"{_capacity.INFINITE_TEXT}"')
+
+
+def _limits(edges: EdgeList, ids: list[Any]) -> str:
+    assert edges.vertex_capacity is not None
+    capacity = _written(edges.vertex_capacity, edges.decimals)
+    return f',"vertices":{json.dumps(ids, ensure_ascii=False)},"vertex_capacity":[{capacity}]'
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -180,11 +196,28 @@ def _integers(column: list[int], what: str) -> NDArray[np.int64]:
         raise
 
 
-def _capacities(column: list[Any], precision: Precision) -> _capacity.Amounts:
-    numbers = _numbers(column, "capacity", "is neither a number nor 'inf'")
+def _capacities(column: list[Any], precision: Precision, place: Place) -> _capacity.Amounts:
+    numbers = _numbers(column, place.amounts, "is neither a number nor 'inf'")
     if isinstance(numbers, np.ndarray):
-        return _capacity.from_whole(numbers, ROWS, precision)
-    return _capacity.from_text(numbers, ROWS, precision)
+        return _capacity.from_whole(numbers, place, precision)
+    return _capacity.from_text(numbers, place, precision)
+
+
+def _limited(body: Mapping[str, Any], labels: Names | None, precision: Precision) -> Limited | None:
+    given = {name: body[name] for name in ("vertices", "vertex_capacity") if body.get(name) is not None}
+    if not given:
+        return None
+    if len(given) == 1:
+        raise InvalidNetwork("`vertices` and `vertex_capacity` come together", field=pointer(*given))
+    for name, column in given.items():
+        if not isinstance(column, list):
+            raise InvalidNetwork(f"{name} must be an array, not {shown(column)}", field=pointer(name))
+    ids = _names(given["vertices"], "vertices")
+    if labels is not None:
+        ids = look_up(as_arrow(ids), labels, ROWS, "vertices")
+    elif not isinstance(ids, np.ndarray):
+        raise InvalidNetwork("the vertices of this graph are numbered: name them so", field="/vertices")
+    return Limited(ids, _capacities(given["vertex_capacity"], precision, VERTEX_ROWS))
 
 
 def _cost(column: Any, precision: Precision) -> _capacity.Amounts:

@@ -20,6 +20,7 @@ from gpu_engine.formats import _capacity, _costs
 from gpu_engine.formats._assemble import assemble, check_edge_count
 from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
 from gpu_engine.formats._place import Place, refusing, shown
+from gpu_engine.formats._vertices import refuse_limited
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision
@@ -68,7 +69,8 @@ def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precisi
 
 
 def write_csv(edges: EdgeList) -> bytes:
-    """The table of edges. Terminals and vertices without an edge have no place in it."""
+    """The table of edges. Terminals and vertices without an edge have no place in it. Raises `HasVertexCapacities`."""
+    refuse_limited(edges, "CSV")
     columns = {
         "tail": _named(edges, edges.tail),
         "head": _named(edges, edges.head),

@@ -11,6 +11,7 @@ from gpu_engine.formats import _capacity
 from gpu_engine.formats._assemble import assemble
 from gpu_engine.formats._dimacs import Problem, fields_of, is_count, read_problem
 from gpu_engine.formats._dimacs_arcs import Arcs, written_arcs
+from gpu_engine.formats._vertices import refuse_limited
 from gpu_engine.formats.dimacs_min import read_min
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source
 from gpu_engine.networks.edgelist import EdgeList
@@ -53,7 +54,8 @@ def write_dimacs(edges: EdgeList) -> bytes:
 
 
 def dimacs_pieces(edges: EdgeList) -> Iterator[bytes]:
-    """What `write_dimacs` gives, some arcs at a time."""
+    """What `write_dimacs` gives, some arcs at a time. Raises `HasVertexCapacities`."""
+    refuse_limited(edges, "DIMACS")
     arcs = Arcs(edges)
     head = [*arcs.comments]
     if edges.cost is not None:

@@ -19,6 +19,7 @@ from gpu_engine.formats._dimacs import Problem
 from gpu_engine.formats._dimacs_arcs import Arcs, written_arcs
 from gpu_engine.formats._place import Place
 from gpu_engine.formats._text import Fields
+from gpu_engine.formats._vertices import refuse_limited
 from gpu_engine.formats.limits import Limits
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import Precision
@@ -63,7 +64,8 @@ def write_dimacs_min(edges: EdgeList) -> bytes:
 
 
 def dimacs_min_pieces(edges: EdgeList) -> Iterator[bytes]:
-    """What `write_dimacs_min` gives, some arcs at a time. Raises `NoCosts`."""
+    """What `write_dimacs_min` gives, some arcs at a time. Raises `NoCosts` or `HasVertexCapacities`."""
+    refuse_limited(edges, "DIMACS")
     if edges.cost is None:
         raise NoCosts("the edges of this graph have no costs, which a DIMACS min problem needs; write it as max")
     arcs = Arcs(edges)

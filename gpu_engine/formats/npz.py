@@ -3,9 +3,10 @@
 Two sets of field names. Our own: ``tail, head, capacity`` and optionally ``n_vertices, decimals, undirected`` (one flag
 or one per edge), ``unlimited`` and ``closed`` (a flag per edge: its capacity never limits; nothing passes until it is
 reopened), ``edge_ids, vertex_labels, source, sink, cost, cost_decimals``; whole capacities count units of ``decimals``
-(without it: of the caller's unit), and whole costs those of ``cost_decimals``. And that of the research data sets: ``n,
-src, dst, cap, s, t, undirected``, where a true ``undirected`` says that arcs 2k and 2k+1 are the two directions of one
-edge of equal capacity.
+(without it: of the caller's unit), and whole costs those of ``cost_decimals``. ``vertices`` are the indices of those
+that have a ``vertex_capacity``, in the same unit, some of them perhaps ``vertex_unlimited``. And that of the research
+data sets: ``n, src, dst, cap, s, t, undirected``, where a true ``undirected`` says that arcs 2k and 2k+1 are the two
+directions of one edge of equal capacity.
 """
 
 import struct
@@ -25,6 +26,7 @@ from gpu_engine.formats._names import Names
 from gpu_engine.formats._npy import HEAD_BYTES, ArrayType, read_array, read_type, write_array
 from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats._sink import Sink
+from gpu_engine.formats._vertices import Limited, from_numbers, together
 from gpu_engine.formats._zip import Archive
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
@@ -38,6 +40,7 @@ OWN = ("tail", "head", "capacity")
 OWN_OPTIONAL = (
     *("n_vertices", "decimals", "undirected", "unlimited", "closed"),
     *("edge_ids", "vertex_labels", "source", "sink", "cost", "cost_decimals"),
+    *("vertices", "vertex_capacity", "vertex_unlimited"),
 )
 RESEARCH = ("n", "src", "dst", "cap", "s", "t", "undirected")
 MALFORMED = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, struct.error, RuntimeError)
@@ -83,7 +86,11 @@ def npz_pieces(edges: EdgeList) -> Iterator[bytes]:
         "sink": None if edges.sink is None else np.int64(edges.sink),
         "cost": edges.cost,
         "cost_decimals": None if edges.cost is None else np.int64(edges.cost_decimals),
+        "vertices": edges.limited,
     }
+    if edges.vertex_capacity is not None:
+        own, never = _capacity.split_unlimited(edges.vertex_capacity)
+        columns |= {"vertex_capacity": own, "vertex_unlimited": never}
     sink = Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, column in columns.items():
@@ -126,7 +133,8 @@ def _own(arrays: Arrays, limits: Limits, precision: Precision) -> EdgeList:
     tail, head = _column(arrays, "tail", "iu"), _column(arrays, "head", "iu")
     check_edge_count(len(tail), limits)
     own = _scalar(arrays, "decimals")
-    amounts = _capacities(_column(arrays, "capacity", "iuf"), own, precision, _flags(arrays, "unlimited"))
+    of_edges = _capacities(_column(arrays, "capacity", "iuf"), own, precision, _flags(arrays, "unlimited"))
+    amounts, limited = together(of_edges, _limited(arrays, own, precision))
     labels = _names(arrays, "vertex_labels")
     n_vertices = _scalar(arrays, "n_vertices")
     return assemble(
@@ -144,6 +152,7 @@ def _own(arrays: Arrays, limits: Limits, precision: Precision) -> EdgeList:
         closed=_flags(arrays, "closed"),
         costs=_cost(arrays, precision),
         limits=limits,
+        limited=limited,
     )
 
 
@@ -195,6 +204,17 @@ def _cost(arrays: Arrays, precision: Precision) -> _capacity.Amounts | None:
     if "cost" not in arrays:
         return None
     return _costs.from_numbers(_column(arrays, "cost", "iuf"), ROWS, own, precision.of_costs(own))
+
+
+def _limited(arrays: Arrays, own_decimals: int | None, precision: Precision) -> Limited | None:
+    named = [name for name in ("vertices", "vertex_capacity", "vertex_unlimited") if name in arrays]
+    if not named:
+        return None
+    for name in ("vertices", "vertex_capacity"):
+        if name not in named:
+            raise InvalidNetwork(f"the array {name!r} is missing beside {named[0]!r}", field=pointer(name))
+    vertices, amounts = _column(arrays, "vertices", "iu"), _column(arrays, "vertex_capacity", "iuf")
+    return from_numbers(vertices, amounts, own_decimals, precision, _flags(arrays, "vertex_unlimited"))
 
 
 def _capacities(

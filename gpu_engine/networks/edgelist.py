@@ -41,6 +41,10 @@ class EdgeList:
     """int64[m], what a unit of flow costs on each edge, in units of ``10 ** -cost_decimals``; None: the edges have no
     costs. Negative on directed edges only."""
     cost_decimals: int = 0
+    limited: VertexArray | None = None
+    """int32[k], rising: the vertices that have a capacity; None: none has."""
+    vertex_capacity: UnitArray | None = None
+    """int64[k]: what may pass each of them, inflow plus own supply, in units; `types.INFINITE` where that is all."""
     rounded: Rounded = UNROUNDED
     """What rounding has changed of the capacities as they were sent."""
     rounded_costs: Rounded = UNROUNDED

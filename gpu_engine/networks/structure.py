@@ -97,6 +97,8 @@ def with_inserted(edges: EdgeList, changes: Sequence[Structure]) -> EdgeList:
         closed=None if edges.closed is None else np.concatenate([edges.closed, zeros.astype(np.bool_)]),
         cost=None if edges.cost is None else np.concatenate([edges.cost, *costs]),
         cost_decimals=edges.cost_decimals,
+        limited=edges.limited,
+        vertex_capacity=edges.vertex_capacity,
     )
 
 

@@ -54,13 +54,14 @@ class Terminals:
         """Whether these are the same vertices, perhaps with other caps."""
         return np.array_equal(self.sources, other.sources) and np.array_equal(self.sinks, other.sinks)
 
-    def paid_by(self, source_side: BoolArray) -> "Terminals":
+    def paid_by(self, source_side: BoolArray, passed: BoolArray | None = None) -> "Terminals":
         """The terminals whose caps belong to a cut: sources on its sink side and sinks on its source side, in order.
 
-        ``source_side`` bool[n]. Caps of 0 are left out, and either side may be empty. O(terminals).
+        ``source_side`` bool[n]; ``passed``: see `gpu_engine.engine.Cut`. Caps of 0 are left out, and either side may be
+        empty. O(terminals).
         """
         sources = ~source_side[self.sources] & (self.supply > 0)
-        sinks = source_side[self.sinks] & (self.demand > 0)
+        sinks = (source_side if passed is None else passed)[self.sinks] & (self.demand > 0)
         return Terminals(self.sources[sources], self.supply[sources], self.sinks[sinks], self.demand[sinks])
 
     def check(self, n_vertices: int) -> None:

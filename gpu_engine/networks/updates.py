@@ -8,14 +8,14 @@ which edges are closed and what they will have when reopened.
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.errors import ROWS_SHOWN, CapacityOverflow, EngineError, InvalidNetwork
+from gpu_engine.errors import ROWS_SHOWN, EngineError, InvalidNetwork
+from gpu_engine.networks.amounts import changed as changed_by
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.ends import EndIndex
 from gpu_engine.networks.growing import with_zeros
@@ -24,9 +24,8 @@ from gpu_engine.networks.refused import Ids, OperationLike, complete, unknown_ed
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.tally import Tally
-from gpu_engine.networks.units import EXACT, WIDE, read_amount, read_amounts, read_decimal, scale_units, to_add
 from gpu_engine.text.names import Names
-from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray
+from gpu_engine.types import BoolArray, EdgeArray, UnitArray
 
 
 class AmbiguousEdge(EngineError):
@@ -200,55 +199,8 @@ class CapacityTable:
         if operation.amounts is None or names is None or len(operation.amounts) != len(names):
             count = 0 if operation.amounts is None else len(operation.amounts)
             raise InvalidNetwork(f"{operation.op} has {count} amounts for {0 if names is None else len(names)} edges")
-        literals, ids = _chosen(operation.amounts, known), known
-        if operation.op == "set":
-            own[at] = self._set(literals, ids, tally)
-        elif operation.op == "add":
-            own[at] = self._added(own[at], literals, ids, tally)
-        else:
-            own[at] = self._scaled(own[at], literals, ids, tally)
-
-    def _set(self, literals: Sequence[str], ids: Ids, tally: Tally) -> UnitArray:
-        decimals = self.network.decimals
-
-        def one(i: int) -> int:
-            (units,) = read_amounts([literals[i]], decimals, [ids[i]], tally.rounding)
-            if units != INFINITE:
-                tally.note(Decimal(literals[i]).scaleb(decimals, WIDE), units, decimals)
-            return units
-
-        return tally.set(literals, decimals, one)
-
-    def _added(self, own: UnitArray, literals: Sequence[str], ids: Ids, tally: Tally) -> UnitArray:
-        decimals = self.network.decimals
-
-        def one(i: int) -> int:
-            number, before = read_amount(literals[i], tally.rounding, ids[i]), int(own[i])
-            more = to_add(number, before, decimals, ids[i], tally.rounding)
-            if before != INFINITE:
-                tally.note(number.scaleb(decimals, WIDE), more, decimals)
-            return more
-
-        more = tally.add(own, literals, decimals, one, least=0)
-        unlimited = own == INFINITE
-        sums = np.where(unlimited, INFINITE, np.where(unlimited, 0, own) + more)  # both are within 2**60 of zero
-        for i in np.flatnonzero(sums < 0)[:1].tolist():
-            raise InvalidNetwork("the capacity would be negative", [ids[i]])
-        for i in np.flatnonzero((sums > MAX_TOTAL) & ~unlimited)[:1].tolist():
-            raise CapacityOverflow(f"the capacity would be beyond {MAX_TOTAL} units", [ids[i]])
-        return sums
-
-    def _scaled(self, own: UnitArray, literals: Sequence[str], ids: Ids, tally: Tally) -> UnitArray:
-        def one(i: int) -> int:
-            units, factor = int(own[i]), read_decimal(literals[i], ids[i])
-            if factor < 0:
-                raise InvalidNetwork(f"the factor {literals[i]} is negative", [ids[i]])
-            scaled = scale_units(units, factor, rounding=tally.rounding, row=ids[i])
-            if units != INFINITE:
-                tally.note(EXACT.multiply(units, factor), scaled, self.network.decimals)
-            return scaled
-
-        return tally.scale(own, literals, self.network.decimals, one)
+        literals = chosen(operation.amounts, known)
+        own[at] = changed_by(operation.op, own[at], literals, known, self.network.decimals, tally)
 
     def _find(self, operation: OperationLike) -> EdgeArray:
         """int64[k]: the edge row of each name, -1 where there is none."""
@@ -302,6 +254,6 @@ def _distinct(rows: EdgeArray) -> EdgeArray:
     return rising[np.diff(rising, prepend=np.int64(-2)) > 0]
 
 
-def _chosen(column: Sequence[Any] | NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
+def chosen(column: Sequence[Any] | NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
     """The column itself if all of its rows are chosen."""
     return column if len(rows) == len(column) else [column[i] for i in rows.tolist()]

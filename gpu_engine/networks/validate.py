@@ -63,9 +63,35 @@ def check(edges: EdgeList) -> None:
         detail = f"the capacities add up to {total} units; the limit is {MAX_TOTAL}"
         raise CapacityOverflow(detail, largest.tolist(), field="/capacity")
     check_cost(edges)
+    check_vertices(edges, total)
     for name, terminal in (("source", edges.source), ("sink", edges.sink)):
         if terminal is not None and not 0 <= terminal < edges.n_vertices:
             raise InvalidNetwork(f"the default {name} {terminal} is no vertex")
+
+
+def check_vertices(edges: EdgeList, total: int) -> None:
+    """Raise unless no vertex has a capacity, or the network can be split (`gpu_engine.vertices`). ``total``: the sum of
+    the capacities of edges, an undirected one counted twice."""
+    limited, capacity = edges.limited, edges.vertex_capacity
+    if limited is None or capacity is None:
+        return
+    if len(limited) != len(capacity):
+        raise InvalidNetwork(f"there are {len(capacity)} capacities for {len(limited)} vertices")
+    if len(limited) and (limited[0] < 0 or limited[-1] >= edges.n_vertices or (np.diff(limited) <= 0).any()):
+        raise InvalidNetwork("the vertices with a capacity are to be vertices of the network, rising")
+    if (capacity < 0).any():
+        raise InvalidNetwork("a vertex has a negative capacity", vertices=limited[capacity < 0][:10].tolist())
+    twofold = int(np.count_nonzero(np.broadcast_to(edges.undirected, edges.n_edges)))
+    if edges.n_vertices + len(limited) > MAX_VERTICES:
+        raise TooLarge(f"with a second half for each of {len(limited)} vertices there are more than {MAX_VERTICES}")
+    if 2 * (edges.n_edges + twofold + len(limited)) > MAX_ARCS:
+        raise TooLarge(f"with capacities of vertices there are more than {MAX_ARCS // 2} edges inside")
+    total += exact_total(capacity, np.zeros(1, np.bool_))
+    if total > MAX_TOTAL:
+        raise CapacityOverflow(
+            f"the capacities of edges and vertices add up to {total} units; the limit is {MAX_TOTAL}",
+            field="/vertex_capacity",
+        )
 
 
 def largest_cost(n_vertices: int) -> int:

@@ -37,6 +37,7 @@ from service.api.routes import (
     parametric,
     sessions,
     snapshots,
+    vertices,
     watches,
     webhooks,
     what_if,
@@ -82,7 +83,8 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
     questions = (flows, min_cost_flow, matching, *more)
     pages = (health, docs_page, sessions)
     told = (watches, feed, webhooks)
-    resources = (graphs, copies, capacities, costs, edges, export, *questions, snapshots, *told, jobs, *pages)
+    columns = capacities, costs, vertices, edges
+    resources = (graphs, copies, *columns, export, *questions, snapshots, *told, jobs, *pages)
     for resource in resources:
         app.include_router(resource.router)
     problems.install(app)

@@ -93,12 +93,13 @@ def patch(
         Literal["error", "nearest", "down", "up"], typer.Option(help="What has more places than the graph keeps.")
     ] = "error",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do, and change nothing.")] = False,
+    vertices: Annotated[bool, typer.Option("--vertices", help="The changes are VERTEX=CAPACITY.")] = False,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Change capacities: all of them or none, re-solved before the answer."""
-    updates = [update(change) for change in changes]
+    updates = [update(change, vertices=vertices) for change in changes]
     with connected(url, key) as client:
         done = client.graph(name).apply(updates, rounding=rounding, dry_run=dry_run)
     say_patch(done, json)
@@ -203,13 +204,15 @@ def estimate(
     say_table(columns)
 
 
-def update(change: str) -> "Update":
-    """One change as written."""
+def update(change: str, *, vertices: bool = False) -> "Update":
+    """One change as written, of an edge or of a vertex."""
     from headrace import Update
 
     edge, equals, value = change.rpartition("=")
     if not equals or not edge:
-        fail(f"{change!r} is not EDGE=CAPACITY", MISWRITTEN)
+        fail(f"{change!r} is not {'VERTEX' if vertices else 'EDGE'}=CAPACITY", MISWRITTEN)
+    if vertices:
+        return Update(vertices=[name(edge)], set=[amount(value)])
     op = OPERATIONS.get(value)
     return Update(edges=[name(edge)], op=op) if op else Update(edges=[name(edge)], set=[amount(value)])
 

@@ -1,5 +1,6 @@
 """`headrace bottlenecks | parametric | expand`: what limits a flow, and what it takes to let more flow."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -129,11 +130,12 @@ def expand(
 
 
 def _columns(found: "Bottlenecks") -> Columns:
-    """A row for each edge, then for each source and each sink."""
-    parts = (
+    """A row for each edge, then for each source, each sink and each vertex."""
+    parts: tuple[tuple[str, Sequence[object], Sequence[bool], Sequence[object] | None], ...] = (
         ("edge", found.edges, found.in_every, found.up_to),
         ("source", found.sources, found.source_in_every, found.source_up_to),
         ("sink", found.sinks, found.sink_in_every, found.sink_up_to),
+        ("vertex", found.vertices, found.vertex_in_every, None),
     )
     columns: dict[str, list[object]] = {"what": [], "name": [], "in every cut": [], "gain": []}
     gains: list[object] = []

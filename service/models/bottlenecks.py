@@ -43,3 +43,7 @@ class BottlenecksInfo(BaseModel):
     sink_in_every: list[bool]
     sink_gain: list[Literal[0, 1]]
     sink_up_to: list[Amount] | None = None
+    vertices: list[int] | list[str] | None = None
+    """Vertices that let no more through, if vertices of the graph have capacities."""
+    vertex_in_every: list[bool] | None = None
+    vertex_gain: list[Literal[0, 1]] | None = None

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from gpu_engine.networks.rounding import Rounding
 from service.errors import ServiceError
 from service.models.body import Body
-from service.models.columns import AmountColumn, Amounts, Ids, refuse_infinite, refuse_negative
+from service.models.columns import AmountColumn, Amounts, IdColumn, Ids, refuse_infinite, refuse_negative
 from service.models.faults import ColumnFault
 from service.models.flat import Kind
 from service.packed import PACKED_ROWS, pack
@@ -21,6 +21,9 @@ COLUMNS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("edges", "tail", "head"), "ids"),
     **dict.fromkeys(("set", "add", "scale"), "amounts"),
 }
+
+OF_BATCH: Final = frozenset({"batch", "on_missing", "rounding"})
+"""Members that stand beside operations, not in them."""
 
 EXAMPLES: dict[str, Any] = {
     "set": {"value": {"edges": ["a", "c"], "set": [4, 1.5]}},
@@ -37,18 +40,19 @@ EXAMPLES: dict[str, Any] = {
 }
 
 
-class EdgeAmounts(Body):
-    """Amounts for edges named by `edges`, or by `tail` and `head`."""
+class RowAmounts(Body):
+    """Amounts for rows of a graph, which are named somehow."""
 
-    edges: Ids | None = None
-    tail: Ids | None = None
-    head: Ids | None = None
     set: Amounts | None = None
     add: Amounts | None = None
     scale: Amounts | None = None
 
     VERBS: ClassVar[tuple[str, ...]] = ("set", "add", "scale")
     """Members of which one says what to do."""
+    ROWS: ClassVar[str] = "edges"
+    """What the rows are."""
+    COLUMNS: ClassVar[Mapping[str, Kind]] = COLUMNS
+    """Members that may be long."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -56,13 +60,8 @@ class EdgeAmounts(Body):
         return self
 
     def check_operation(self) -> None:
-        """Check that edges are named in one way, with one verb and as many amounts as edges; raises ValueError."""
-        if (self.edges is None) == (self.tail is None and self.head is None):
-            raise ValueError("name the edges by `edges`, or by `tail` and `head`")
-        if (self.tail is None) != (self.head is None):
-            raise ValueError("`tail` and `head` come together")
-        if self.tail is not None and self.head is not None and len(self.tail) != len(self.head):
-            raise ColumnFault(f"`tail` has {len(self.tail)} rows, `head` has {len(self.head)}", field="head")
+        """Check that rows are named in one way, with one verb and as many amounts as rows; raises ValueError."""
+        self.check_names()
         verbs = [verb for verb in self.VERBS if getattr(self, verb) is not None]
         if len(verbs) != 1:
             given = " and ".join(f"`{verb}`" for verb in verbs) or "none"
@@ -70,11 +69,22 @@ class EdgeAmounts(Body):
             raise ValueError(f"say what to do by one of {known} or `{self.VERBS[-1]}`, not {given}")
         if self.amounts is not None:
             if len(self.amounts) != self.n_rows:
-                raise ColumnFault(f"there are {self.n_rows} edges, but {len(self.amounts)} amounts", field=self.verb)
+                raise ColumnFault(
+                    f"there are {self.n_rows} {self.ROWS}, but {len(self.amounts)} amounts", field=self.verb
+                )
             self.check_amounts(self.amounts)
 
+    def check_names(self) -> None:
+        """Raise ValueError unless the rows are named in one way."""
+        raise NotImplementedError
+
     def check_amounts(self, amounts: AmountColumn) -> None:
-        """Raise ColumnFault for the rows of an amount that no edge can have."""
+        """Raise ColumnFault for the rows of an amount that no row can have."""
+
+    @property
+    def names(self) -> dict[str, IdColumn | None]:
+        """The columns that name the rows, as an `Operation` has them. Those that are there are of one length."""
+        raise NotImplementedError
 
     @property
     def amounts(self) -> AmountColumn | None:
@@ -92,20 +102,34 @@ class EdgeAmounts(Body):
 
     @property
     def n_rows(self) -> int:
-        column = self.edges if self.edges is not None else self.tail
-        return 0 if column is None else len(column)
+        return next((len(column) for column in self.names.values() if column is not None), 0)
 
     def operation(self) -> Operation:
         """The operation as a worker gets it. Its columns have just been validated, and are not validated again."""
-        columns: dict[str, Any] = {
-            "edges": self.edges,
-            "tail": self.tail,
-            "head": self.head,
-            "amounts": self.amounts,
-        }
+        columns: dict[str, Any] = self.names | {"amounts": self.amounts}
         if self.n_rows >= PACKED_ROWS:
             return Operation.model_construct(op=self.op_name, packed=pack(columns))
         return Operation.model_construct(op=self.op_name, **columns)
+
+
+class EdgeAmounts(RowAmounts):
+    """Amounts for edges named by `edges`, or by `tail` and `head`."""
+
+    edges: Ids | None = None
+    tail: Ids | None = None
+    head: Ids | None = None
+
+    def check_names(self) -> None:
+        if (self.edges is None) == (self.tail is None and self.head is None):
+            raise ValueError("name the edges by `edges`, or by `tail` and `head`")
+        if (self.tail is None) != (self.head is None):
+            raise ValueError("`tail` and `head` come together")
+        if self.tail is not None and self.head is not None and len(self.tail) != len(self.head):
+            raise ColumnFault(f"`tail` has {len(self.tail)} rows, `head` has {len(self.head)}", field="head")
+
+    @property
+    def names(self) -> dict[str, IdColumn | None]:
+        return {"edges": self.edges, "tail": self.tail, "head": self.head}
 
 
 class OperationBody(EdgeAmounts):
@@ -119,17 +143,22 @@ class OperationBody(EdgeAmounts):
     VERBS: ClassVar[tuple[str, ...]] = ("set", "add", "scale", "op")
 
     def check_amounts(self, amounts: AmountColumn) -> None:
-        if self.add is None:
-            refuse_negative(amounts, "a capacity" if self.set is not None else "a factor", self.verb)
-        if self.set is None:
-            refuse_infinite(amounts, "what is added" if self.add is not None else "a factor", self.verb)
+        check_capacities(self, amounts)
 
     @property
     def op_name(self) -> str:
         return self.op or self.verb
 
 
-class Batch(EdgeAmounts):
+def check_capacities(operation: RowAmounts, amounts: AmountColumn) -> None:
+    """Raise ColumnFault for the rows of an amount that no capacity can be set to, raised by or scaled by."""
+    if operation.add is None:
+        refuse_negative(amounts, "a capacity" if operation.set is not None else "a factor", operation.verb)
+    if operation.set is None:
+        refuse_infinite(amounts, "what is added" if operation.add is not None else "a factor", operation.verb)
+
+
+class Batch(RowAmounts):
     """What the body of a PATCH has beside its operations."""
 
     on_missing: Literal["error", "skip"] = "error"
@@ -140,11 +169,11 @@ class Batch(EdgeAmounts):
     def check_operation(self) -> None:
         if self.operations is None:
             super().check_operation()
-        elif not self.model_fields_set.isdisjoint({*EdgeAmounts.model_fields, *self.VERBS}):
+        elif self.model_fields_set - OF_BATCH:
             raise ValueError("`batch` stands alone: put the operation into it")
 
     @property
-    def operations(self) -> Sequence[EdgeAmounts] | None:
+    def operations(self) -> Sequence[RowAmounts] | None:
         """Those of `batch`; None if the body is an operation itself."""
         raise NotImplementedError
 
@@ -172,7 +201,7 @@ class Batch(EdgeAmounts):
 
         A `rounding` that stands beside the body counts for more than the body's own.
         """
-        operations: Sequence[EdgeAmounts] = [self] if self.operations is None else self.operations
+        operations: Sequence[RowAmounts] = [self] if self.operations is None else self.operations
         n_rows = sum(operation.n_rows for operation in operations)
         if n_rows > max_rows:
             raise ServiceError(
@@ -194,5 +223,5 @@ class PatchBody(OperationBody, Batch):
     batch: list[OperationBody] | None = Field(default=None, max_length=MAX_OPERATIONS)
 
     @property
-    def operations(self) -> Sequence[EdgeAmounts] | None:
+    def operations(self) -> Sequence[RowAmounts] | None:
         return self.batch

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from service.models.capacities import MAX_OPERATIONS, Batch, EdgeAmounts
+from service.models.capacities import MAX_OPERATIONS, Batch, EdgeAmounts, RowAmounts
 from service.models.columns import AmountColumn, Amounts, refuse_infinite
 
 EXAMPLES: dict[str, Any] = {
@@ -33,5 +33,5 @@ class CostsBody(CostOperation, Batch):
     batch: list[CostOperation] | None = Field(default=None, max_length=MAX_OPERATIONS)
 
     @property
-    def operations(self) -> Sequence[EdgeAmounts] | None:
+    def operations(self) -> Sequence[RowAmounts] | None:
         return self.batch

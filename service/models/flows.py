@@ -134,7 +134,7 @@ class CertificateInfo(BaseModel):
 
 
 class CutInfo(BaseModel):
-    """A minimum cut: `pays`, `source_pays` and `sink_pays` add up to `value`."""
+    """A minimum cut: `pays`, `vertex_pays`, `source_pays` and `sink_pays` add up to `value`."""
 
     value: Amount
     edges: list[int] | list[str]
@@ -146,6 +146,9 @@ class CutInfo(BaseModel):
     sinks: list[int] | list[str]
     """Capped sinks before the cut, which pays their whole demand."""
     sink_pays: list[Amount]
+    vertices: list[int] | list[str] | None = None
+    """Vertices whose capacity the cut pays; they are on its source side. If vertices of the graph have capacities."""
+    vertex_pays: list[Amount] | None = None
     source_side: list[int] | list[str]
     sink_side: list[int] | list[str]
     unique: bool | None = None

@@ -65,6 +65,10 @@ class GraphBody(Body):
     vertex_labels: Ids | None = None
     source: int | str | None = None
     sink: int | str | None = None
+    vertices: Ids | None = Field(default=None, description="Those that have a capacity; with `vertex_capacity`.")
+    vertex_capacity: Amounts | None = Field(
+        default=None, description='What may pass each of `vertices`, inflow plus own supply; "inf" for unlimited.'
+    )
 
 
 def _checked_name(text: str) -> str:

@@ -41,9 +41,11 @@ class Kind(StrEnum):
     DELETE = "delete"
     PATCH = "patch"
     PATCH_COSTS = "patch-costs"
+    PATCH_VERTICES = "patch-vertices"
     PATCH_EDGES = "patch-edges"
     DRY_RUN = "dry-run"
     DRY_RUN_COSTS = "dry-run-costs"
+    DRY_RUN_VERTICES = "dry-run-vertices"
     RESTORE = "restore"
     MAX_FLOW = "max-flow"
     MIN_CUT = "min-cut"
@@ -59,6 +61,7 @@ class Kind(StrEnum):
     CAPACITY_EXPANSION = "capacity-expansion"
     CIRCULATION = "circulation"
     CAPACITIES = "capacities"
+    VERTICES = "vertices"
     EXPORT = "export"
     SNAPSHOT = "snapshot"
     WATCH = "watch"
@@ -83,9 +86,11 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.DELETE: DeleteArgs,
     Kind.PATCH: PatchArgs,
     Kind.PATCH_COSTS: PatchArgs,
+    Kind.PATCH_VERTICES: PatchArgs,
     Kind.PATCH_EDGES: EdgesArgs,
     Kind.DRY_RUN: PatchArgs,
     Kind.DRY_RUN_COSTS: PatchArgs,
+    Kind.DRY_RUN_VERTICES: PatchArgs,
     Kind.RESTORE: RestoreArgs,
     Kind.MAX_FLOW: MaxFlowArgs,
     Kind.MIN_CUT: MaxFlowArgs,
@@ -100,6 +105,7 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.CAPACITY_EXPANSION: CapacityExpansionArgs,
     Kind.CIRCULATION: CirculationArgs,
     Kind.CAPACITIES: CapacitiesArgs,
+    Kind.VERTICES: CapacitiesArgs,
     Kind.EXPORT: ExportArgs,
     Kind.SNAPSHOT: EmptyArgs,
     Kind.WATCH: WatchArgs,

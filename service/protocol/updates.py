@@ -20,7 +20,7 @@ class DeleteArgs(Message):
 
 
 class Operation(Message):
-    """One operation of a PATCH; exactly one of `edges` or `tail` with `head`."""
+    """One operation of a PATCH; exactly one of `edges`, which are vertices in PATCH_VERTICES, or `tail` with `head`."""
 
     op: Literal["set", "add", "scale", "close", "reopen"]
     edges: list[int] | list[str] | None = None

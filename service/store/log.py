@@ -18,6 +18,8 @@ from pydantic import BaseModel
 from gpu_engine.networks.costs import CostChange
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
+from gpu_engine.types import EdgeArray, UnitArray
+from gpu_engine.vertices.table import VertexChange
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys, generation_of
 from service.store.rounded import RoundedInfo
@@ -94,6 +96,8 @@ class Entry:
     change: Change
     costs: CostChange | None = None
     """Of a graph with costs, where some of them change."""
+    vertices: VertexChange | None = None
+    """Of a graph whose vertices have capacities, where some of them change."""
     structure: Structure | None = None
     """What is inserted and deleted, if anything is. The change then has the capacities of inserted edges too."""
     counts: SizeInfo | None = None
@@ -137,7 +141,9 @@ class Log:
             fields |= {"values": pack_change(entry.change), "structure": pack_structure(entry.structure)}
             sizes = {} if entry.counts is None else entry.counts.model_dump()
         if entry.costs is not None:
-            fields["costs"] = pack_costs(entry.costs)
+            fields["costs"] = pack_units(entry.costs.rows, entry.costs.cost)
+        if entry.vertices is not None:  # a worker that knows nothing of them cannot read the graph itself
+            fields["vertices"] = pack_units(entry.vertices.rows, entry.vertices.capacity)
         for _ in range(MAX_TRIES):
             with self._redis.pipeline() as pipe, suppress(redis.WatchError):  # a lost answer is a WatchError as well
                 if self._is_there(pipe, graph_id, epoch, entry, job_id):
@@ -205,11 +211,12 @@ def _execute(pipe: Any) -> None:
 def _read_entry(version: int, fields: dict[bytes, bytes]) -> Entry:
     try:
         applied = Applied.model_validate_json(fields[b"applied"])
-        costs = unpack_costs(fields[b"costs"]) if b"costs" in fields else None
+        costs = CostChange(*unpack_units(fields[b"costs"])) if b"costs" in fields else None
+        vertices = VertexChange(*unpack_units(fields[b"vertices"])) if b"vertices" in fields else None
         structure = _read_structure(version, fields[b"structure"]) if b"structure" in fields else None
         packed = fields[b"change"] if structure is None else fields[b"values"]
         change = unpack_change(packed, applied.skipped, applied.unchanged)
-        return Entry(version, applied, change, costs, structure)
+        return Entry(version, applied, change, costs, vertices, structure)
     except (KeyError, ValueError, zstandard.ZstdError) as error:
         raise BrokenLog(f"version {version} cannot be read: {error}") from error
 
@@ -243,18 +250,17 @@ def unpack_change(data: bytes, skipped: int = 0, unchanged: int = 0) -> Change:
     )
 
 
-def pack_costs(change: CostChange) -> bytes:
-    """Rows int64[k] and costs int64[k], compressed, with a checksum."""
-    raw = change.rows.astype("<i8").tobytes() + change.cost.astype("<i8").tobytes()
+def pack_units(rows: EdgeArray, units: UnitArray) -> bytes:
+    """Rows int64[k] and costs or capacities int64[k], compressed, with a checksum."""
+    raw = rows.astype("<i8").tobytes() + units.astype("<i8").tobytes()
     return zstandard.ZstdCompressor(level=1, write_checksum=True).compress(raw)
 
 
-def unpack_costs(data: bytes) -> CostChange:
-    """The inverse, without counts; raises ValueError or ZstdError."""
+def unpack_units(data: bytes) -> tuple[EdgeArray, UnitArray]:
+    """The inverse; raises ValueError or ZstdError."""
     raw = zstandard.ZstdDecompressor().decompress(data)
     k, rest = divmod(len(raw), 16)
     if rest:
         raise ValueError(f"{len(raw)} bytes are no whole number of rows")
-    return CostChange(
-        np.frombuffer(raw, "<i8", k).astype(np.int64), np.frombuffer(raw, "<i8", k, 8 * k).astype(np.int64)
-    )
+    rows, units = np.frombuffer(raw, "<i8", k), np.frombuffer(raw, "<i8", k, 8 * k)
+    return rows.astype(np.int64), units.astype(np.int64)

@@ -61,6 +61,8 @@ class Capacities(BaseModel):
     closed: BoolArray
     known: list[KnownKey]
     cost: UnitArray | None = None
+    vertex_capacity: UnitArray | None = None
+    """int64[k], of the vertices that were loaded with one; None: none was."""
     structure: Structure | None = None
     """All that was inserted and deleted since the graph was loaded; None: nothing."""
 
@@ -173,6 +175,8 @@ def pack_capacities(capacities: Capacities) -> bytes:
     plain = io.BytesIO()
     known = np.frombuffer(KNOWN.dump_json(capacities.known), np.uint8)
     columns: dict[str, Any] = {} if capacities.cost is None else {"cost": capacities.cost}
+    if capacities.vertex_capacity is not None:
+        columns["vertex_capacity"] = capacities.vertex_capacity
     count = "count"
     if capacities.structure is not None:  # a worker that knows nothing of structures must not read the rest alone
         columns["structure"] = np.frombuffer(pack_structure(capacities.structure), np.uint8)
@@ -201,7 +205,18 @@ def unpack_capacities(data: bytes) -> Capacities:
         cost = arrays["cost"] if "cost" in arrays.files else None
         if cost is not None and (cost.shape != (count,) or cost.dtype != np.int64):
             raise ValueError(f"{cost.shape} costs of {cost.dtype} for {count} edges")
+        of_vertices = arrays["vertex_capacity"] if "vertex_capacity" in arrays.files else None
+        if of_vertices is not None and (of_vertices.ndim != 1 or of_vertices.dtype != np.int64):
+            raise ValueError(f"{of_vertices.shape} capacities of vertices of {of_vertices.dtype}")
         known = KNOWN.validate_json(arrays["known"].tobytes())
         structure = unpack_structure(arrays["structure"].tobytes()) if changed else None
         version = int(arrays["version"])
-        return Capacities(version=version, own=own, closed=closed, known=known, cost=cost, structure=structure)
+        return Capacities(
+            version=version,
+            own=own,
+            closed=closed,
+            known=known,
+            cost=cost,
+            vertex_capacity=of_vertices,
+            structure=structure,
+        )

@@ -21,6 +21,7 @@ from gpu_engine.networks.units import write_decimal, write_units
 from gpu_engine.paths import Paths
 from gpu_engine.text.names import Names
 from gpu_engine.types import INFINITE, UnitArray
+from gpu_engine.vertices.table import VertexTable, vertices_of
 from service.protocol import TEXTS, CapacitiesArgs, Kind, WatchArgs
 from service.store.catalogue import GraphInfo
 from service.store.feed.record import Seen
@@ -71,8 +72,11 @@ def certificate(network: Network, proof: Certificate) -> dict[str, object]:
     }
 
 
-def cut(network: Network, found: Cut, paid: Terminals, *, packed: bool = False) -> dict[str, object]:
-    """``paid``: the terminals whose caps belong to the cut. All that is paid adds up to the value.
+def cut(
+    network: Network, found: Cut, paid: Terminals, limits: VertexTable | None = None, *, packed: bool = False
+) -> dict[str, object]:
+    """``paid``: the terminals whose caps belong to the cut. All that is paid adds up to the value. ``limits``: the
+    capacities of vertices, if there are any; those in the cut are `vertices`, or, ``packed``, `limited`.
 
     ``packed``: the vertices of the source side as bits, and the labels of all, if they have any, in place of two lists.
     """
@@ -87,6 +91,10 @@ def cut(network: Network, found: Cut, paid: Terminals, *, packed: bool = False) 
         "sink_pays": amounts(network, paid.demand, each(paid.demand), "sinks"),
         "unique": found.unique,
     }
+    if limits is not None:
+        cut_vertices, own = listed(found.vertices), limits.of_vertices(found.vertices)
+        answer["limited" if packed else "vertices"] = labels(vertices, cut_vertices, "limited")
+        answer["vertex_pays"] = amounts(network, own, each(own), "limited")
     if not packed:
         source_side, sink_side = marked(found.source_side), unmarked(found.source_side)
         return answer | {"source_side": labels(vertices, source_side), "sink_side": labels(vertices, sink_side)}
@@ -276,6 +284,21 @@ def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
         if page.encoding not in TEXTS:
             page_of["cost_decimals"] = graph.costs.decimals
     return page_of
+
+
+def vertices(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
+    """A page of the vertices that have capacities; in arrays a flag says what is unlimited."""
+    network, table = graph.network, vertices_of(graph.vertices)
+    last = min(page.offset + page.limit, len(table.vertices))
+    rows, own = table.vertices[page.offset : last], table.capacity[page.offset : last]
+    unlimited = {} if page.encoding in TEXTS else {"unlimited": FlagColumn(own == INFINITE)}
+    return {
+        "version": graph.version,
+        "vertices": labels(network.vertex_labels, listed(rows)),
+        "capacity": amounts(network, own, each(own)),
+        **unlimited,
+        "next": last if last < len(table.vertices) else None,
+    }
 
 
 def snapshot(info: SnapshotInfo) -> dict[str, object]:

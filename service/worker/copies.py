@@ -9,11 +9,15 @@ from functools import partial
 import redis
 
 from gpu_engine.engine import Engine
+from gpu_engine.errors import HasVertexCapacities
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.select import load_network
+from gpu_engine.vertices.engine import SplitEngine
+from gpu_engine.vertices.split import split, splitting_bytes
+from gpu_engine.vertices.table import VertexTable
 from service.errors import ServiceError
 from service.settings import Settings
 from service.store.blobs import Blobs
@@ -91,12 +95,19 @@ class Copies:
             raise Forward(found.owner)
         return found
 
-    def ensure(self, name: str, known: Found | None = None) -> Graph:
+    def ensure(self, name: str, known: Found | None = None, *, limited: bool = False) -> Graph:
         """The graph as the catalogue has it, restored if need be. One round trip when it is at hand, none if that is
         `known`.
 
-        Raises unknown_graph, or `Forward` if another worker owns it.
+        Raises unknown_graph, `Forward` if another worker owns it, or `HasVertexCapacities` for a graph that has some,
+        unless whoever asks says that it knows such ``limited`` vertices.
         """
+        graph = self._ensure(name, known)
+        if graph.vertices is not None and not limited:
+            raise HasVertexCapacities("vertices of this graph have capacities, which this question does not know")
+        return graph
+
+    def _ensure(self, name: str, known: Found | None) -> Graph:
         graph = self.residents.get(name)
         held = self.find(name, known).held
         if held is None:
@@ -108,9 +119,11 @@ class Copies:
         self.residents.touch(name)
         return graph
 
-    def at_least(self, name: str, version: int | None, known: Found | None = None) -> Graph:
+    def at_least(
+        self, name: str, version: int | None, known: Found | None = None, *, limited: bool = False
+    ) -> Graph:
         """The graph as `ensure` gives it. Raises version_unavailable if it has not reached the version."""
-        graph = self.ensure(name, known)
+        graph = self.ensure(name, known, limited=limited)
         if version is not None and version > graph.version:
             raise ServiceError("version_unavailable", f"the graph is at version {graph.version}")
         return graph
@@ -125,12 +138,23 @@ class Copies:
         """A network of these edges, as the engine of the settings wants it."""
         return load_network(edges, self._settings.engine)
 
-    def engine(self, name: str, network: Network, costs: CostTable | None = None) -> Engine:
-        """An engine for the network, which stays within the budget, with the costs beside it. Raises `OutOfMemory`."""
+    def engine(
+        self, name: str, network: Network, costs: CostTable | None = None, vertices: VertexTable | None = None
+    ) -> Engine:
+        """An engine for the network, which stays within the budget, with the costs beside it. Raises `OutOfMemory`.
+
+        Where ``vertices`` have capacities it is one for the split network, which is built here.
+        """
         room = partial(self.residents.take, name)
         beside = network.n_edges + (0 if costs is None else costs.nbytes)  # and which of the edges are closed
         room(Footprint(network.nbytes + beside))
-        return self._open_engine(network, room=room)
+        if vertices is None:
+            return self._open_engine(network, room=room)
+        room(Footprint(splitting_bytes(network, vertices.vertices)))
+        halves, edges = split(network.edge_list(), vertices.vertices, vertices.capacity)
+        inside = self.network(edges)
+        del edges
+        return SplitEngine(network, halves, self._open_engine(inside, room=room))
 
     def note(self, graph: Graph) -> None:
         """Tell the catalogue what the graph takes, and which flow states it has."""

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+import numpy as np
+
 from gpu_engine.checks.certificate import Certificate
 from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import Cancelled, EngineError, TimedOut, Unbounded
@@ -18,6 +20,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable, Change
+from gpu_engine.vertices.table import VertexChange, VertexTable
 from service.protocol import Kind
 from service.store.feed.writing import Feed
 from service.store.keys import generation_of
@@ -96,6 +99,8 @@ class Graph:
     table: CapacityTable
     costs: CostTable | None = None
     """None: its edges were loaded without any."""
+    vertices: VertexTable | None = None
+    """None: no vertex has a capacity."""
     states: "OrderedDict[bytes, Solved]" = field(default_factory=OrderedDict)
     known: "OrderedDict[str, KnownKey]" = field(default_factory=OrderedDict)
     unsaved: int = 0
@@ -135,8 +140,8 @@ class Graph:
     @property
     def footprint(self) -> Footprint:
         """What the graph takes at rest."""
-        costs = 0 if self.costs is None else self.costs.nbytes
-        return self.engine.footprint + Footprint(self.table.nbytes + costs + KNOWN_BYTES * len(self.known))
+        tables = sum(table.nbytes for table in (self.table, self.costs, self.vertices) if table is not None)
+        return self.engine.footprint + Footprint(tables + KNOWN_BYTES * len(self.known))
 
     def open(self, terminals: Terminals, kind: Kind = Kind.MAX_FLOW) -> Solved:
         """The flow state of these terminals, opened if there is none, now the most recently used one."""
@@ -170,18 +175,24 @@ class Graph:
             if solved.proven_at == self.version:
                 solved.proven_at = version
 
-    def update(self, change: Change) -> list[Solved]:
-        """Give the engine and the table what a checked batch changes.
+    def update(self, change: Change, vertices: VertexChange | None = None) -> list[Solved]:
+        """Give the engine and the tables what a checked batch changes, of edges and of ``vertices``.
 
         A flow state that the change leaves without a bound is closed: what was once asked must not stand in the way of
         an update. Returns those that were closed, the most recently used first. Raises `CapacityOverflow` before
         anything changes. O(k) for each state, and O(n + m) where unlimited edges come or go.
         """
         unbounded: list[Solved] = []
-        while len(change.rows):
+        rows, capacity = change.rows, change.effective
+        if self.vertices is not None and vertices is not None:
+            rows = np.concatenate([rows, self.vertices.edge_rows(vertices)])
+            capacity = np.concatenate([capacity, vertices.capacity])
+        while len(rows):
             try:
-                self.engine.update(change.rows, change.effective)
+                self.engine.update(rows, capacity)
                 self.table.apply(change)
+                if self.vertices is not None and vertices is not None:
+                    self.vertices.apply(vertices)
                 break
             except Unbounded as error:  # nothing has changed
                 solved = self.states[error.terminals]
@@ -189,7 +200,9 @@ class Graph:
                 self.close(solved)
         return unbounded
 
-    def restructure(self, structure: Structure, change: Change, room: Room) -> list[Solved]:
+    def restructure(
+        self, structure: Structure, change: Change, room: Room, vertices: VertexChange | None = None
+    ) -> list[Solved]:
         """Insert and delete what a checked batch says, and give the edges their capacities.
 
         Flow states stay as for `update`, but for matchings where anything is inserted, or is there again: their
@@ -208,7 +221,7 @@ class Graph:
             self.table.grow(self.network)
             if self.costs is not None and structure.cost is not None:
                 self.costs.grow(self.network, structure.cost)
-        unbounded = self.update(change)
+        unbounded = self.update(change, vertices)
         self.network.mark(structure.deleted, structure.revived)
         self.table.forget_ends()
         return dropped + unbounded

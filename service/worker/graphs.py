@@ -32,7 +32,7 @@ from service.worker.loading import Loader
 from service.worker.memory import Residents
 from service.worker.metrics import Residency, WorkerMetrics
 from service.worker.past import Past
-from service.worker.patching import Patcher, capacity_change, cost_change
+from service.worker.patching import Patcher, capacity_change, cost_change, vertex_change
 from service.worker.questions.capacities import CapacitiesPage
 from service.worker.questions.capacity_expansion import CapacityExpansion
 from service.worker.questions.circulation import Circulation
@@ -46,6 +46,7 @@ from service.worker.questions.min_cost_flow import MinCostFlow
 from service.worker.questions.pairs import Pairs
 from service.worker.questions.parametric import Parametric
 from service.worker.questions.supposed import Supposer
+from service.worker.questions.vertices import VerticesPage
 from service.worker.questions.what_if import WhatIf
 from service.worker.reopening import Reopener
 from service.worker.running.results import Results
@@ -112,10 +113,12 @@ class Graphs:
             Kind.DELETE: loader.delete,
             Kind.PATCH: patcher.patch,
             Kind.PATCH_COSTS: patcher.patch_costs,
+            Kind.PATCH_VERTICES: patcher.patch_vertices,
             Kind.PATCH_EDGES: patcher.patch_edges,
             Kind.RESTORE: patcher.restore,
             Kind.DRY_RUN: DryRun(self._copies, solver, self._results, capacity_change),
             Kind.DRY_RUN_COSTS: DryRun(self._copies, solver, self._results, cost_change),
+            Kind.DRY_RUN_VERTICES: DryRun(self._copies, solver, self._results, vertex_change),
             Kind.MAX_FLOW: max_flow,
             Kind.MIN_CUT: max_flow,
             Kind.WHAT_IF: WhatIf(self._copies, solver, supposer, runner, max_flow),
@@ -129,6 +132,7 @@ class Graphs:
             Kind.MATCHING: Matching(self._copies, solver, self._results),
             Kind.MIN_COST_FLOW: MinCostFlow(self._copies, solver, self._results),
             Kind.CAPACITIES: CapacitiesPage(self._copies, self._results),
+            Kind.VERTICES: VerticesPage(self._copies, self._results),
             Kind.EXPORT: Export(self._copies, self._results, past),
             Kind.SNAPSHOT: self._snapshot,
             Kind.WATCH: self._watcher.put,
@@ -149,7 +153,7 @@ class Graphs:
         return self._runs[task.command.kind](task)
 
     def _snapshot(self, task: Task) -> Result:
-        graph = self._copies.ensure(task.command.graph)
+        graph = self._copies.ensure(task.command.graph, limited=True)
         saved = self._saver.save(graph)
         envelope = Envelope(version=saved.version, generation=graph.generation)
         return written(self._results, answers.snapshot(saved), envelope)
@@ -189,7 +193,7 @@ class Graphs:
         """Bring a graph into memory, outside of any command; its flow states follow. Raises as `Copies.ensure`, and
         `OutOfMemory` where it would displace others and is not to."""
         with self.residents.at_work(name, displaces=displaces):
-            self._watcher.try_to_catch_up(self._copies.ensure(name))
+            self._watcher.try_to_catch_up(self._copies.ensure(name, limited=True))
         self._reopener.begin(name)
 
     def expect(self, name: str) -> None:

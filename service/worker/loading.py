@@ -9,6 +9,7 @@ from gpu_engine.formats import unpack
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.updates import CapacityTable
+from gpu_engine.vertices.table import VertexTable
 from service.errors import ServiceError
 from service.protocol import Command, DeleteArgs, Envelope, LoadArgs
 from service.settings import Settings
@@ -98,14 +99,15 @@ class Loader:
         self._residents.refuse_hopeless(least_footprint(self._settings.engine, edges.n_vertices, len(edges.tail)))
         task.at("building")
         network = self._copies.network(edges)
-        costs = CostTable.of(network, edges)
+        costs, vertices = CostTable.of(network, edges), VertexTable.of(network, edges)
         try:
-            engine = self._copies.engine(command.graph, network, costs)
+            engine = self._copies.engine(command.graph, network, costs, vertices)
         except OutOfMemory:
             if not self._residents.drop(command.graph):  # the graph in whose place this one comes
                 raise
-            engine = self._copies.engine(command.graph, network, costs)
-        return Graph(command.graph, command.id, 1, 1, network, engine, CapacityTable(network, edges), costs)
+            engine = self._copies.engine(command.graph, network, costs, vertices)
+        table = CapacityTable(network, edges)
+        return Graph(command.graph, command.id, 1, 1, network, engine, table, costs, vertices)
 
     def delete(self, task: Task) -> Result:
         """Forget the graph, its log and its snapshots."""

@@ -13,6 +13,7 @@ from gpu_engine.networks.growing import with_zeros
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
 from gpu_engine.types import BoolArray, UnitArray
+from gpu_engine.vertices.table import VertexChange, VertexTable
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.log import BrokenLog, Entry, Log
@@ -38,6 +39,8 @@ class Values:
     cost: UnitArray | None
     there: BoolArray
     """bool[m]: edges that there were."""
+    vertex: UnitArray | None
+    """int64[k]: the capacities of the vertices that have one."""
     n_vertices: int
     """How many vertices there were, the first ones of those of now."""
 
@@ -49,7 +52,8 @@ class Values:
         there[structure.deleted] = False
         cost = None if read.cost is None else with_zeros(read.cost.copy(), more)
         own, closed = with_zeros(read.own.copy(), more), with_zeros(read.closed.copy(), more)
-        return cls(own, closed, cost, there, loaded[0] + structure.n_vertices)
+        vertex = None if read.vertex_capacity is None else read.vertex_capacity.copy()
+        return cls(own, closed, cost, there, vertex, loaded[0] + structure.n_vertices)
 
     def follow(self, entry: Entry) -> Self:
         """Do what an update did, and be what there was then."""
@@ -57,6 +61,8 @@ class Values:
         self.own[change.rows], self.closed[change.rows] = change.own, change.closed
         if costs is not None and self.cost is not None:
             self.cost[costs.rows] = costs.cost
+        if entry.vertices is not None and self.vertex is not None:
+            self.vertex[entry.vertices.rows] = entry.vertices.capacity
         if structure is None:
             return self
         rows = change.rows[len(change.rows) - structure.n_edges :]
@@ -77,7 +83,9 @@ class Past:
         self._snapshots = snapshots
         self._max_rows = max_rows
 
-    def change_to(self, graph: Graph, version: int) -> tuple[Change, CostChange | None, Structure | None]:
+    def change_to(
+        self, graph: Graph, version: int
+    ) -> tuple[Change, CostChange | None, Structure | None, VertexChange | None]:
         """What makes the graph have the edges, the capacities, the closed edges and the costs that it had at that
         version. Vertices that were inserted since stay, without edges. O(m).
 
@@ -96,14 +104,16 @@ class Past:
             costly = np.flatnonzero((then.cost != graph.costs.cost) & then.there)
             costs = CostChange(costly, then.cost[costly]) if len(costly) else None
             differs[costly] = True
+        vertices = _vertex_change(graph.vertices, then.vertex)
         n_differ = int(differs.sum())
-        if n_differ > self._max_rows:
+        n_rows = n_differ + (0 if vertices is None else len(vertices.rows))
+        if n_rows > self._max_rows:
             raise ServiceError(
-                "too_large", f"{n_differ} edges differ; an update changes {self._max_rows} at most (max_patch_rows)"
+                "too_large", f"{n_rows} rows differ; an update changes {self._max_rows} at most (max_patch_rows)"
             )
         unchanged = int((there | then.there).sum()) - n_differ
         structure = Structure(deleted=deleted, revived=revived) if len(deleted) or len(revived) else None
-        return Change(rows, then.own[rows], then.closed[rows], unchanged=unchanged), costs, structure
+        return Change(rows, then.own[rows], then.closed[rows], unchanged=unchanged), costs, structure, vertices
 
     def values_at(self, graph: Graph, version: int) -> Values:
         """The capacities, the closed edges and the costs that the graph had at that version. O(m).
@@ -157,4 +167,19 @@ class Past:
         edges = unpack(self._blobs.get(held.base))
         closed = np.zeros(edges.n_edges, np.bool_) if edges.closed is None else edges.closed.copy()
         own = np.array(edges.capacity, np.int64)
-        return Capacities(version=FIRST_VERSION, own=own, closed=closed, known=[], cost=edges.cost)
+        return Capacities(
+            version=FIRST_VERSION,
+            own=own,
+            closed=closed,
+            known=[],
+            cost=edges.cost,
+            vertex_capacity=edges.vertex_capacity,
+        )
+
+
+def _vertex_change(table: VertexTable | None, then: UnitArray | None) -> VertexChange | None:
+    """What makes the vertices have the capacities that they had then; None: they have them."""
+    if table is None or then is None:
+        return None
+    rows = np.flatnonzero(table.capacity != then)
+    return VertexChange(rows, then[rows]) if len(rows) else None

@@ -14,8 +14,10 @@ from gpu_engine.engine import Control
 from gpu_engine.errors import EngineError
 from gpu_engine.networks.costs import CostChange, costs_of
 from gpu_engine.networks.restructure import Limits
+from gpu_engine.networks.rounded import Rounded
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
+from gpu_engine.vertices.table import VertexChange, vertices_of
 from service.errors import ServiceError
 from service.packed import unpacked
 from service.protocol import Command, EdgesArgs, Envelope, PatchArgs, RestoreArgs
@@ -52,6 +54,20 @@ class Changes(NamedTuple):
     change: Change
     costs: CostChange | None = None
     structure: Structure | None = None
+    vertices: VertexChange | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Edges and vertices that change or are inserted."""
+        rows = self.change.rows if self.costs is None else np.union1d(self.change.rows, self.costs.rows)
+        inserted = 0 if self.structure is None else self.structure.n_vertices
+        return len(rows) + inserted + (0 if self.vertices is None else len(self.vertices.rows))
+
+    @property
+    def rounded(self) -> Rounded:
+        """What was rounded; a batch is of edges, of costs or of vertices."""
+        others = [other.rounded for other in (self.costs, self.vertices) if other is not None]
+        return sum(others, self.change.rounded)
 
 
 ChangesOf: TypeAlias = Callable[[Graph], Changes]
@@ -114,6 +130,11 @@ class Patcher:
         args = PatchArgs.model_validate(task.command.args)
         return self._update(task, args, lambda graph: cost_change(graph, args))
 
+    def patch_vertices(self, task: Task) -> Result:
+        """Commit a batch of capacities of vertices; all else is as for `patch`."""
+        args = PatchArgs.model_validate(task.command.args)
+        return self._update(task, args, lambda graph: vertex_change(graph, args))
+
     def restore(self, task: Task) -> Result:
         """Commit what leads back to an earlier version; all else is as for `patch`."""
         args = RestoreArgs.model_validate(task.command.args)
@@ -127,7 +148,7 @@ class Patcher:
     def _update(self, task: Task, args: UpdateArgs, change_of: ChangesOf) -> Result:
         began, command, run = time.perf_counter(), task.command, self._written.run()
         for tries_left in reversed(range(MAX_TRIES)):
-            graph = self._copies.ensure(command.graph, task.take_found())
+            graph = self._copies.ensure(command.graph, task.take_found(), limited=True)
             try:
                 self._watcher.catch_up(graph)
                 version, applied, timings_ms, unbounded = self._commit(graph, command, args, change_of)
@@ -166,25 +187,24 @@ class Patcher:
             return Committed(known.version, known.applied, {}, [])
         check_version(command.graph, graph.version, args.if_match, graph.generation)
         began = time.perf_counter()
-        change, costs, structure = change_of(graph)
-        rows = change.rows if costs is None else np.union1d(change.rows, costs.rows)
+        change, costs, structure, vertices = changes = change_of(graph)
         applied = Applied(
             key=key,
             commit=uuid.uuid4().hex,
             digest=command.body_digest,
-            applied=len(rows) + (0 if structure is None else structure.n_vertices),
+            applied=changes.n_rows,
             skipped=change.skipped,
             unchanged=change.unchanged,
-            rounded=RoundedInfo.of(change.rounded if costs is None else costs.rounded),
+            rounded=RoundedInfo.of(changes.rounded),
             inserted=None if structure is None else inserted(graph, structure),
             deleted=None if structure is None else DeletedInfo(edges=len(structure.deleted)),
         )
-        unbounded = self._apply(graph, change, structure)  # refuses before it changes anything
+        unbounded = self._apply(graph, changes)  # refuses before it changes anything
         if costs is not None:
             costs_of(graph.costs).apply(costs)
         applied_at = time.perf_counter()
         counts = None if structure is None else size(graph)
-        entry = Entry(graph.version + 1, applied, change, costs, structure, counts)
+        entry = Entry(graph.version + 1, applied, change, costs, vertices, structure, counts)
         announce = partial(self._feeds.announce, name=graph.name, graph_id=graph.graph_id, version=entry.version)
         try:
             self._log.append(graph.graph_id, graph.epoch, entry, time.time(), command.id, announce)
@@ -193,7 +213,7 @@ class Patcher:
             raise
         logged_at = time.perf_counter()
         self._metrics.appended(logged_at - applied_at)
-        if (costs is not None or structure is not None) and not len(change.rows):
+        if (costs is not None or structure is not None) and not len(change.rows) and vertices is None:
             graph.carry_proofs(entry.version)
         graph.version = entry.version
         graph.remember(entry.version, applied)
@@ -202,12 +222,13 @@ class Patcher:
         timings_ms = {"apply": 1e3 * (applied_at - began), "log": 1e3 * (logged_at - applied_at)}
         return Committed(entry.version, applied, timings_ms, unbounded)
 
-    def _apply(self, graph: Graph, change: Change, structure: Structure | None) -> list[Solved]:
+    def _apply(self, graph: Graph, changes: Changes) -> list[Solved]:
         """Bring the copy in memory to the next version; returns the flow states that it had to close."""
+        change, structure, vertices = changes.change, changes.structure, changes.vertices
         if structure is None:
-            return graph.update(change)
+            return graph.update(change, vertices)
         try:
-            return graph.restructure(structure, change, partial(self._residents.take, graph.name))
+            return graph.restructure(structure, change, partial(self._residents.take, graph.name), vertices)
         except BaseException:
             self._residents.drop(graph.name)  # it may have grown already
             raise
@@ -238,3 +259,11 @@ def cost_change(graph: Graph, args: PatchArgs) -> Changes:
     batch = [unpacked(operation) for operation in args.batch]
     costs = costs_of(graph.costs).resolve(graph.table, batch, on_missing=args.on_missing, rounding=args.rounding)
     return Changes(Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), costs.skipped, costs.unchanged), costs)
+
+
+def vertex_change(graph: Graph, args: PatchArgs) -> Changes:
+    """What a batch of capacities of vertices changes. Raises as `VertexTable.resolve`; nothing changes yet."""
+    batch = [unpacked(operation) for operation in args.batch]
+    found = vertices_of(graph.vertices).resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
+    nothing = Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), found.skipped, found.unchanged)
+    return Changes(nothing, vertices=found)

@@ -12,6 +12,7 @@ from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure, with_inserted
 from gpu_engine.networks.updates import CapacityTable, Change
+from gpu_engine.vertices.table import VertexChange, VertexTable
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.held import Held
@@ -35,7 +36,7 @@ class Restorer:
         updates: Log,
         snapshots: Snapshots,
         build: Callable[[EdgeList], Network],
-        open_engine: Callable[[str, Network, CostTable | None], Engine],
+        open_engine: Callable[[str, Network, CostTable | None, VertexTable | None], Engine],
         count: Callable[[str], None],
     ) -> None:
         self._blobs = blobs
@@ -84,9 +85,11 @@ class Restorer:
         network = self._build(edges)
         network.loaded = loaded
         table, costs = CapacityTable(network, edges), CostTable.of(network, edges)
+        vertices = VertexTable.of(network, edges)
         del edges
         if capacities is not None:
             _adopt(network, table, costs, capacities)
+            _adopt_vertices(vertices, capacities)
         start = version
         graph_known = [(entry.version, entry.applied) for entry in known]
         for entry in self._log.replay(held.graph_id, version):
@@ -96,11 +99,12 @@ class Restorer:
                 network.mark(entry.structure.deleted, entry.structure.revived)
             _replay(network, table, entry.change)
             _replay_costs(costs, entry.costs)
+            _replay_vertices(vertices, entry.vertices)
             graph_known.append((entry.version, entry.applied))
             version = entry.version
         if version < held.version:
             raise BrokenLog(f"the log ends at version {version}; the graph is at {held.version}")
-        engine = self._open_engine(name, network, costs)
+        engine = self._open_engine(name, network, costs, vertices)
         graph = Graph(
             name,
             held.graph_id,
@@ -110,6 +114,7 @@ class Restorer:
             engine,
             table,
             costs,
+            vertices,
             unsaved=version - start,
             to_reopen=noted,
         )
@@ -157,3 +162,21 @@ def _replay_costs(costs: CostTable | None, change: CostChange | None) -> None:
     if costs is None:
         raise BrokenLog("an update changes costs of a graph that has none")
     costs.apply(change)
+
+
+def _adopt_vertices(vertices: VertexTable | None, capacities: Capacities) -> None:
+    """Bring vertices as loaded to a snapshot's capacities."""
+    saved = capacities.vertex_capacity
+    n_saved = None if saved is None else len(saved)
+    if n_saved != (None if vertices is None else len(vertices.capacity)):
+        raise BrokenSnapshot("the snapshot does not have the vertices with capacities that the graph has")
+    if vertices is not None and saved is not None:
+        vertices.capacity[:] = saved
+
+
+def _replay_vertices(vertices: VertexTable | None, change: VertexChange | None) -> None:
+    if change is None:
+        return
+    if vertices is None or (len(change.rows) and change.rows[-1] >= len(vertices.vertices)):
+        raise BrokenLog("an update changes capacities of vertices that have none")
+    vertices.apply(change)

@@ -98,6 +98,7 @@ class Saver:
             closed=graph.table.closed.copy(),
             known=list(graph.known.values()),
             cost=None if graph.costs is None else graph.costs.cost,
+            vertex_capacity=None if graph.vertices is None else graph.vertices.capacity,
             structure=since_load(graph.network, None if graph.costs is None else graph.costs.cost),
         )
         info = self._snapshots.write(graph.name, graph.graph_id, graph.epoch, capacities)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from gpu_engine.errors import HasVertexCapacities
 from gpu_engine.networks.restructure import Limits, resolve
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
@@ -46,6 +47,8 @@ def structure_change(graph: Graph, args: EdgesArgs, limits: Limits) -> tuple[Cha
     batch = [Columns.of(operation) for operation in args.batch]
     options: dict[str, Any] = {"on_missing": args.on_missing, "rounding": args.rounding}
     structure, change = resolve(graph.table, graph.costs, batch, limits, **options)
+    if structure.grows and graph.vertices is not None:
+        raise HasVertexCapacities("vertices of this graph have capacities: edges can be deleted, and nothing inserted")
     return change, None, structure
 
 

@@ -5,11 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+
 from gpu_engine.engine import Fork
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import Change
 from gpu_engine.trials import Trials
+from gpu_engine.vertices.table import VertexChange
 from service.worker.graph import Graph, Solved
 
 
@@ -27,21 +30,27 @@ class Supposition:
         fork = graph.engine.fork(solved.state)
         network = fork.engine.network
         table = graph.table.fork(network)
-        return cls(Graph(name, graph.graph_id, graph.epoch, graph.version, network, fork.engine, table), fork)
+        vertices = None if graph.vertices is None else graph.vertices.fork(network)
+        of_fork = name, graph.graph_id, graph.epoch, graph.version, network, fork.engine, table
+        return cls(Graph(*of_fork, vertices=vertices), fork)
 
     def trials(self, count: int) -> Sequence[Trials]:
         """The state for small changes, with working memory for so many threads; none if it cannot be tried on."""
         return self._fork.trials(count)
 
     @contextmanager
-    def under(self, change: Change, terminals: Terminals) -> Iterator[Solved]:
+    def under(self, change: Change, terminals: Terminals, vertices: VertexChange | None = None) -> Iterator[Solved]:
         """The flow state of these terminals under a checked change, not solved yet; meanwhile the graph has it.
 
         Raises `CapacityOverflow`, `Unbounded` and `InvalidTerminals`.
         """
+        rows, capacity, table = change.rows, change.effective, self.graph.vertices
+        if table is not None and vertices is not None:
+            rows = np.concatenate([rows, table.edge_rows(vertices)])
+            capacity = np.concatenate([capacity, vertices.capacity])
         ours = self._fork.terminals.key == terminals.key
         try:
-            state = self._fork.overlay(change.rows, change.effective, None if ours else terminals)
+            state = self._fork.overlay(rows, capacity, None if ours else terminals)
             solved = self.graph.states[terminals.key] = Solved(state, terminals)
             yield solved
         finally:

@@ -112,7 +112,7 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
         paths = decompose(network, state.terminals, flow, proof, top=9)
         prove_paths(network, flow, proof.value, paths)
         json_writer.dumps(answers.paths(network, paths))
-        paid = answers.cut(network, cut, state.terminals.paid_by(cut.source_side))
+        paid = answers.cut(network, cut, cut.paid(state.terminals))
         answer = {"flow": answers.flow(network, flow, zeros=True, acyclic=True), "terminals": carried, "cut": paid}
         json_writer.dumps(answer)
         list(file_writer.pieces("npz", {"version": 1, **answer}, network.decimals))

@@ -13,7 +13,7 @@ import redis
 import structlog
 
 from gpu_engine.engine import Control
-from gpu_engine.errors import Cancelled, EngineError
+from gpu_engine.errors import Cancelled, EngineError, HasVertexCapacities
 from gpu_engine.networks.terminals import Terminals
 from service.errors import ServiceError
 from service.protocol import MEDIA_TYPES, Envelope, MaxFlowArgs, UnwatchArgs, WatchArgs
@@ -63,7 +63,7 @@ class Watcher:
         """Begin to watch, or watch something else under the same name."""
         asked, run = WatchArgs.model_validate(task.command.args), self._written.run()
         args = asked.model_copy(update={"encoding": "json"})
-        graph = self._copies.ensure(task.command.graph)
+        graph = self._copies.ensure(task.command.graph, limited=True)
         feed = self.catch_up(graph)
         if args.watch not in feed.watches and len(feed.watches) >= self._max_watches:
             raise ServiceError(
@@ -92,7 +92,7 @@ class Watcher:
     def drop(self, task: Task) -> Result:
         """End a watch."""
         args, run = UnwatchArgs.model_validate(task.command.args), self._written.run()
-        graph = self._copies.ensure(task.command.graph)
+        graph = self._copies.ensure(task.command.graph, limited=True)
         feed = self.catch_up(graph)
         if args.watch not in feed.watches:
             raise ServiceError("unknown_watch", f"graph {graph.name!r} has no watch {args.watch!r}")
@@ -186,6 +186,8 @@ class Watcher:
         return Seen(json_writer.dumps(answers.amount(graph.network, answer.report.value)), cut=cut)
 
     def _cut(self, graph: Graph, solved: Solved, control: Control) -> CutSeen:
+        if graph.vertices is not None:
+            raise HasVertexCapacities("vertices of this graph have capacities: watch its value, its cut cannot be")
         found = self._solver.giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
         return CutSeen.of(found.edges)
 

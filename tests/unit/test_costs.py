@@ -22,7 +22,7 @@ from service.protocol import (
     PatchArgs,
     RestoreArgs,
 )
-from service.store.log import pack_costs, unpack_costs
+from service.store.log import pack_units, unpack_units
 from service.store.snapshots import Capacities, pack_capacities, unpack_capacities
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of
@@ -121,8 +121,8 @@ def test_a_graph_without_costs_has_no_table() -> None:
 
 
 def test_a_change_in_the_log() -> None:
-    change = unpack_costs(pack_costs(CostChange(np.array([1, 4]), np.array([-5, 1 << 50]))))
-    assert (change.rows.tolist(), change.cost.tolist()) == ([1, 4], [-5, 1 << 50])
+    rows, cost = unpack_units(pack_units(np.array([1, 4]), np.array([-5, 1 << 50])))
+    assert (rows.tolist(), cost.tolist()) == ([1, 4], [-5, 1 << 50])
 
 
 def test_a_snapshot_without_costs_has_no_column_for_them() -> None:

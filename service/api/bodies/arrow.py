@@ -29,7 +29,6 @@ from service.models.faults import ColumnFault
 
 B = TypeVar("B", bound=Batch)
 
-END_COLUMNS: Final = ("edges", "tail", "head")
 OLD_NAMES: Final = {"edge": "edges"}
 """What the column of ids was once called."""
 AMOUNT_COLUMNS: Final = ("set", "add", "scale")
@@ -70,9 +69,9 @@ def patch_bytes(limits: PatchLimits, body: memoryview) -> int:
 
 
 def patch_from_arrow(model: type[B], limits: PatchLimits, body: memoryview) -> B:
-    """A batch of one operation: the columns `edges`, or `tail` and `head`, and one of `set`, `add`, `scale`.
+    """A batch of one operation: the columns `edges`, or `tail` and `head`, or `vertices`, and one of `set`, `add`,
+    `scale`. ``model`` says what they are of.
 
-    ``model`` says whether they are capacities or costs.
     Amounts are decimal128 or float columns in the graph's own unit, or integers: units of the `decimals` in the
     schema's metadata, 0 without, as in a load. A factor is a number as it stands. Positive infinity is "inf", and so is
     a row of `set` whose boolean `unlimited` is true, whatever amount stands there.
@@ -80,7 +79,7 @@ def patch_from_arrow(model: type[B], limits: PatchLimits, body: memoryview) -> B
     """
     (table,) = read_tables(body, limits.of_stream, [limits.max_rows])
     table = renamed(table, OLD_NAMES)
-    _check_columns(table.column_names)
+    _check_columns(table.column_names, [name for name, kind in model.COLUMNS.items() if kind == "ids"])
     decimals = stated_decimals(table.schema) or 0
     members: dict[str, Any] = {}
     for name in table.column_names:
@@ -103,8 +102,8 @@ def patch_from_arrow(model: type[B], limits: PatchLimits, body: memoryview) -> B
     return model.from_columns(members)
 
 
-def _check_columns(names: list[str]) -> None:
-    known = [*END_COLUMNS, *AMOUNT_COLUMNS, UNLIMITED]
+def _check_columns(names: list[str], ends: list[str]) -> None:
+    known = [*ends, *AMOUNT_COLUMNS, UNLIMITED]
     for name in names:
         if name not in known:
             hint = did_you_mean(

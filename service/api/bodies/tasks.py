@@ -19,7 +19,7 @@ from gpu_engine.networks.validate import check
 from service.api.bodies.arrow import PatchLimits, patch_bytes, patch_from_arrow
 from service.errors import ServiceError
 from service.models.body import parse_body
-from service.models.capacities import COLUMNS, Batch, PatchBody
+from service.models.capacities import Batch, PatchBody
 from service.models.capacity_expansion import CapacityExpansionBody
 from service.models.circulation import CirculationBody
 from service.models.closure_study import ClosureStudyBody
@@ -183,7 +183,7 @@ def edges_task(
 
 
 def _patch_from_json(model: type[Batch], body: memoryview) -> Batch:
-    return parse_body(model, body, COLUMNS)
+    return parse_body(model, body, model.COLUMNS)
 
 
 def _flow_args(fields: frozenset[FlowField], encoding: Encoding, body: memoryview) -> MaxFlowArgs:

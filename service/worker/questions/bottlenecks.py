@@ -11,6 +11,7 @@ from gpu_engine.errors import Cancelled, Unbounded
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import Change
+from gpu_engine.text.names import Names
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray, VertexArray
 from service.worker import answers
 from service.worker.columns import FlagColumn, IntegerColumn, each, listed
@@ -20,6 +21,10 @@ from service.worker.solving import Solver
 from service.worker.supposing import Supposition, needs
 
 NO_CHANGE = Change(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
+
+
+Part = tuple[str, str, Names, EdgeArray | VertexArray, BoolArray, int]
+"""A kind of limit: its members, what its rows stand for, the bottlenecks, and the place of its gains."""
 
 
 class Gained(NamedTuple):
@@ -35,14 +40,19 @@ def in_order(in_every: BoolArray) -> EdgeArray:
     return np.argsort(~in_every, kind="stable")
 
 
-def shown(network: Network, found: Bottlenecks, gained: Gained | None, *, packed: bool) -> dict[str, object]:
-    """The part of an answer; ``gained`` where it is asked for. ``packed``: in arrays a flag says what is unlimited."""
+def shown(
+    network: Network, found: Bottlenecks, gained: Gained | None, of_vertices: bool, *, packed: bool
+) -> dict[str, object]:
+    """The part of an answer; ``gained`` where it is asked for. ``of_vertices``:
+    some of them have capacities. ``packed``: in arrays a flag says what is unlimited."""
     answer: dict[str, object] = {}
-    parts = (
+    parts: tuple[Part, ...] = (
         ("edges", "", network.edge_ids, found.edges, found.in_every, 0),
         ("sources", "source_", network.vertex_labels, found.sources, found.source_in_every, 1),
         ("sinks", "sink_", network.vertex_labels, found.sinks, found.sink_in_every, 2),
     )
+    if of_vertices:
+        parts = (*parts, ("vertices", "vertex_", network.vertex_labels, found.vertices, found.vertex_in_every, 3))
     for kind, prefix, names, rows, in_every, place in parts:
         order, table = in_order(in_every), "" if kind == "edges" else kind
         every = in_every[order]

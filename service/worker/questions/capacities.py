@@ -19,7 +19,7 @@ class CapacitiesPage:
 
     def __call__(self, task: Task) -> Result:
         args = CapacitiesArgs.model_validate(task.command.args)
-        graph = self._copies.ensure(task.command.graph)
+        graph = self._copies.ensure(task.command.graph, limited=True)
         check_version(graph.name, graph.version, args.if_match, graph.generation)
         page, envelope = answers.capacities(graph, args), Envelope(version=graph.version, generation=graph.generation)
         return written_as(args.encoding, graph.network.decimals, self._results, page, envelope)

@@ -52,7 +52,7 @@ class ClosureStudy:
     def __call__(self, task: Task) -> Rest:
         args, began = ClosureStudyArgs.model_validate(task.command.args), time.perf_counter()
         with time_limit(task.control, args.time_limit_s), ExitStack() as stack:
-            graph = self._copies.at_least(task.command.graph, args.min_version)
+            graph = self._copies.at_least(task.command.graph, args.min_version, limited=True)
             terminals = read_terminals(graph.network, args)
             base, _, _ = self._solver.ask(
                 task, graph, terminals, lambda _: {}, began, complete=True, kind=Kind.MAX_FLOW

@@ -3,11 +3,8 @@
 import time
 from collections.abc import Callable
 
-import numpy as np
-
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, Unbounded
-from gpu_engine.networks.updates import Change
 from service.protocol import Envelope, PatchArgs
 from service.store.catalogue import check_version
 from service.store.jobs.record import Result
@@ -24,7 +21,7 @@ from service.worker.written import written
 
 
 class DryRun:
-    """Answers the commands DRY_RUN and DRY_RUN_COSTS, as the PATCH would be answered but for its version."""
+    """Answers the commands DRY_RUN, DRY_RUN_COSTS and DRY_RUN_VERTICES, as the PATCH would be but for its version."""
 
     def __init__(
         self, copies: Copies, solver: Solver, results: Results, change_of: Callable[[Graph, PatchArgs], Changes]
@@ -37,18 +34,18 @@ class DryRun:
 
     def __call__(self, task: Task) -> Result:
         args, began = PatchArgs.model_validate(task.command.args), time.perf_counter()
-        graph = self._copies.ensure(task.command.graph)
+        graph = self._copies.ensure(task.command.graph, limited=True)
         check_version(graph.name, graph.version, args.if_match, graph.generation)
-        change, costs, _ = self._change_of(graph, args)
+        changes = self._change_of(graph, args)
+        change = changes.change
         graph.network.check_update(change.rows, change.effective)
-        rows = change.rows if costs is None else np.union1d(change.rows, costs.rows)
         solving_since = time.perf_counter()
         wanted = reversed(list(graph.states.values())) if args.solve == "all" else ()
-        shown = [self._tried(graph, solved, change, task.control) for solved in wanted]
+        shown = [self._tried(graph, solved, changes, task.control) for solved in wanted]
         ended = time.perf_counter()
         timings_ms = {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
-        counts = {"applied": len(rows), "skipped": change.skipped, "unchanged": change.unchanged}
-        rounded = RoundedInfo.of(change.rounded if costs is None else costs.rounded)
+        counts = {"applied": changes.n_rows, "skipped": change.skipped, "unchanged": change.unchanged}
+        rounded = RoundedInfo.of(changes.rounded)
         answer: dict[str, object] = {
             "version": graph.version,
             "generation": graph.generation,
@@ -60,13 +57,13 @@ class DryRun:
         envelope = Envelope(version=graph.version, generation=graph.generation)
         return written(self._results, answer, envelope, task.control, args.encoding)
 
-    def _tried(self, graph: Graph, solved: Solved, change: Change, control: Control) -> dict[str, object]:
+    def _tried(self, graph: Graph, solved: Solved, changes: Changes, control: Control) -> dict[str, object]:
         """What would become of one flow state. Raises `Cancelled`."""
         old = solved.report
         try:
             self._residents.take(graph.name, needs(graph))
             supposed = Supposition.of(graph, solved, graph.name)
-            with supposed.under(change, solved.terminals) as state:
+            with supposed.under(changes.change, solved.terminals, changes.vertices) as state:
                 state.kind = solved.kind
                 answer = self._solver.solve(supposed.graph, state, control)
                 return answers.solved_state(supposed.graph, state, old, answer)

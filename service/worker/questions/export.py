@@ -51,7 +51,7 @@ class Export:
 
     def __call__(self, task: Task) -> Result:
         args = ExportArgs.model_validate(task.command.args)
-        graph = self._copies.ensure(task.command.graph)
+        graph = self._copies.ensure(task.command.graph, limited=True)
         edge_bytes = EDGE_BYTES + (0 if graph.costs is None else COST_BYTES)
         needed = edge_bytes * graph.network.n_edges + WRITING_BYTES
         self._copies.residents.take(graph.name, Footprint(needed))
@@ -67,6 +67,8 @@ class Export:
         then, edges = self._past.values_at(graph, version), graph.network.edge_list()
         if graph.costs is not None:
             edges = replace(edges, cost=then.cost, cost_decimals=graph.costs.decimals)
+        if graph.vertices is not None:
+            edges = replace(edges, limited=graph.vertices.vertices, vertex_capacity=then.vertex)
         edges = replace(edges, capacity=then.own, closed=then.closed if then.closed.any() else None)
         return only(edges, then.there, then.n_vertices)
 
@@ -76,6 +78,8 @@ def present(graph: Graph) -> EdgeList:
     edges, closed = graph.network.edge_list(), graph.table.closed
     if graph.costs is not None:
         edges = replace(edges, cost=graph.costs.cost, cost_decimals=graph.costs.decimals)
+    if graph.vertices is not None:
+        edges = replace(edges, limited=graph.vertices.vertices, vertex_capacity=graph.vertices.capacity)
     if closed.any():
         edges = replace(edges, capacity=graph.table.own(np.arange(edges.n_edges)), closed=closed)
     return only(edges, ~graph.network.deleted, edges.n_vertices) if len(graph.network.deleted) else edges

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gpu_engine.checks.flows import FlowProof, prove_flow, prove_paths, prove_rest
+from gpu_engine.checks.throughput import prove_throughput
 from gpu_engine.engine import Control
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.mincost.cycles import cycles_of
@@ -28,6 +29,8 @@ def read_proven(
     flow = graph.engine.flow(solved.state, control, acyclic=acyclic)
     proof = prove_flow(graph.network, solved.terminals, flow, acyclic=acyclic)
     failures = [*proof.failures]
+    if graph.vertices is not None:
+        failures += prove_throughput(graph.network, flow, graph.vertices.vertices, graph.vertices.capacity)
     if solved.report is None or solved.report.value != proof.value:
         failures.append(f"{proof.value} units arrive, the flow has another value")
     _refuse(graph, solved, "flow", failures, on_failure)

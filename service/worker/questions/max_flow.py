@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.engine import Control
+from gpu_engine.errors import HasVertexCapacities
 from service.protocol import TEXTS, Envelope, Kind, MaxFlowArgs
 from service.store.jobs.record import Result
 from service.worker import answers
@@ -36,7 +37,7 @@ class MaxFlow:
 
     def _answer(self, task: Task, args: MaxFlowArgs) -> Result:
         began = time.perf_counter()
-        graph = self._copies.at_least(task.command.graph, args.min_version, task.take_found())
+        graph = self._copies.at_least(task.command.graph, args.min_version, task.take_found(), limited=True)
         terminals = read_terminals(graph.network, args)
 
         def read(solved: Solved) -> Parts:
@@ -52,6 +53,8 @@ class MaxFlow:
 
     def fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:
         """The cut and the flow by edge, where they are asked for. About as much work as a solve."""
+        if args.up_to and graph.vertices is not None:
+            raise HasVertexCapacities("vertices of this graph have capacities: `up_to` does not know them")
         parts: Parts = {}
         room = partial(self._copies.residents.take, graph.name)
         on_failure = self._solver.count_failure
@@ -60,9 +63,10 @@ class MaxFlow:
             cut = self._solver.giving_way(
                 graph, lambda: graph.engine.cut(solved.state, control, near=args.near), but=solved
             )
-            paid = solved.terminals.paid_by(cut.source_side)
+            paid = cut.paid(solved.terminals)
             columns += [cut.source_side, cut.edges, paid.sources, paid.supply, paid.sinks, paid.demand]
-            parts["cut"] = answers.cut(graph.network, cut, paid, packed=args.encoding not in TEXTS)
+            columns += [cut.vertices]
+            parts["cut"] = answers.cut(graph.network, cut, paid, graph.vertices, packed=args.encoding not in TEXTS)
         if args.fields & {"flow", "terminals", "paths"}:
             flow, proof = self._solver.giving_way(
                 graph,
@@ -85,6 +89,9 @@ class MaxFlow:
             found = self._solver.giving_way(graph, lambda: graph.engine.bottlenecks(solved.state, control), but=solved)
             gains = self._bottlenecks.gains(graph, solved, found, args.up_to, control) if args.up_to else None
             columns += found.columns
-            parts["bottlenecks"] = bottlenecks.shown(graph.network, found, gains, packed=args.encoding != "json")
+            of_vertices = graph.vertices is not None
+            parts["bottlenecks"] = bottlenecks.shown(
+                graph.network, found, gains, of_vertices, packed=args.encoding != "json"
+            )
         self._solver.hold(graph, sum(column.nbytes for column in columns))
         return parts

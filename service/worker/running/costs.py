@@ -51,7 +51,8 @@ KEPT: Final = 20_000
 """Commands whose durations are remembered; the one that was looked up the longest ago goes first."""
 
 QUESTIONS: Final = (Kind.MAX_FLOW, Kind.MIN_CUT, Kind.MATCHING)
-UPDATES: Final = (Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_EDGES, Kind.DRY_RUN, Kind.DRY_RUN_COSTS)
+DRY_RUNS: Final = (Kind.DRY_RUN, Kind.DRY_RUN_COSTS, Kind.DRY_RUN_VERTICES)
+UPDATES: Final = (Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_VERTICES, Kind.PATCH_EDGES, *DRY_RUNS)
 Arcs = Callable[[str], int | None]
 """How many arcs a graph has in memory; None if it is not there."""
 

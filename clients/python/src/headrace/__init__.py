@@ -43,6 +43,7 @@ from headrace._errors import (
     ConnectionFailed,
     CostOverflow,
     Forbidden,
+    HasVertexCapacities,
     HeadraceError,
     IdempotencyConflict,
     Infeasible,
@@ -58,6 +59,7 @@ from headrace._errors import (
     NotDirected,
     NotFound,
     NotUndirected,
+    NoVertexCapacity,
     OutOfMemory,
     RateLimited,
     SourceIsSink,
@@ -104,6 +106,7 @@ from headrace._roads import from_osmnx, lanes
 from headrace._sequences import AmountColumn, Column, Names, Side
 from headrace._signed import verify_webhook
 from headrace._structures import NewEdges, StructureResult
+from headrace._vertices import VertexCapacities
 from headrace._watching import Events
 from headrace._what_if import Scenario, WhatIfOptions, WhatIfResult, WhatIfRow
 
@@ -163,6 +166,7 @@ __all__ = [
     "GraphFormat",
     "GraphInfo",
     "Grid",
+    "HasVertexCapacities",
     "HeadraceError",
     "IdempotencyConflict",
     "Ids",
@@ -186,6 +190,7 @@ __all__ = [
     "Names",
     "NewEdges",
     "NoCosts",
+    "NoVertexCapacity",
     "NotAcceptable",
     "NotBipartite",
     "NotDirected",
@@ -233,6 +238,7 @@ __all__ = [
     "VersionConflict",
     "VersionUnavailable",
     "Vertex",
+    "VertexCapacities",
     "WaitTimeout",
     "Watch",
     "WatchOptions",

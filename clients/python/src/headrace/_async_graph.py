@@ -24,6 +24,7 @@ from headrace._calls import (
     Update,
 )
 from headrace._files import format_of, whole_file
+from headrace._vertices import VertexCapacities
 
 
 class AsyncGraph(AsyncQuestions, AsyncStudies, AsyncPairQuestions, AsyncLimitQuestions, AsyncStructure, AsyncWatching):
@@ -44,7 +45,8 @@ class AsyncGraph(AsyncQuestions, AsyncStudies, AsyncPairQuestions, AsyncLimitQue
     async def patch(
         self,
         *,
-        edges: Ids,
+        edges: Ids | None = None,
+        vertices: Ids | None = None,
         set: Amounts | None = None,
         add: Amounts | None = None,
         scale: Amounts | None = None,
@@ -53,9 +55,13 @@ class AsyncGraph(AsyncQuestions, AsyncStudies, AsyncPairQuestions, AsyncLimitQue
         **options: Unpack[PatchOptions],
     ) -> results.PatchResult:
         """Set, add to or scale capacities of edges by id, or with `column="cost"` their costs: one amount for all, or
-        one each. All or nothing."""
+        one each. All or nothing. With `vertices` capacities of vertices: those that were loaded with one, else
+        `NoVertexCapacity`."""
         return await self.apply(
-            [Update(edges=edges, set=set, add=add, scale=scale)], column=column, timeout_s=timeout_s, **options
+            [Update(edges=edges, vertices=vertices, set=set, add=add, scale=scale)],
+            column=column,
+            timeout_s=timeout_s,
+            **options,
         )
 
     async def patch_endpoints(
@@ -109,6 +115,18 @@ class AsyncGraph(AsyncQuestions, AsyncStudies, AsyncPairQuestions, AsyncLimitQue
         """A page of edges with their present capacities; `limit` is at most 100,000. With `if_version` it is of that
         version, else `VersionConflict`."""
         call = calls.capacities(self.name, offset, limit, if_version, self.info.generation)
+        return await self._caller.command(call, timeout_s)
+
+    async def vertex_capacities(
+        self,
+        offset: int = 0,
+        limit: int = 10_000,
+        timeout_s: float | None = None,
+        *,
+        if_version: int | str | None = None,
+    ) -> VertexCapacities:
+        """A page of the vertices that have capacities. Raises `NoVertexCapacity` if none has; else as `capacities`."""
+        call = calls.vertex_capacities(self.name, offset, limit, if_version, self.info.generation)
         return await self._caller.command(call, timeout_s)
 
     async def copy(self, to: str, timeout_s: float | None = None) -> "AsyncGraph":

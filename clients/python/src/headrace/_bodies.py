@@ -37,7 +37,7 @@ MEDIA_TYPES = {
 }
 ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
 
-AMOUNTS = ("capacity", "cost")
+AMOUNTS = ("capacity", "cost", "vertex_capacity")
 """Columns of amounts, whose floats stand for decimals."""
 
 NOT_COLUMNS = ("decimals", "rounding", "cost_decimals")
@@ -74,6 +74,11 @@ def graph_body(graph: object, columns: GraphColumns) -> Body:
     """The body of PUT /v1/graphs/{name} for whatever describes a graph; raises `InvalidInput`, `TypeError`."""
     check_options("put_graph()", columns, GraphColumns.__annotations__, PUT_OPTIONS)
     described = {name: value for name, value in columns.items() if name not in NOT_COLUMNS}
+    limits = described.pop("vertex_capacities", None)
+    if limits is not None and (isinstance(graph, str | Path) or not isinstance(limits, Mapping)):
+        raise InvalidInput("vertex_capacities are amounts by vertex, as in {'v': 3}, of a graph that is no file")
+    if isinstance(limits, Mapping):
+        described |= {"vertices": list(limits), "vertex_capacity": list(limits.values())}
     if not isinstance(graph, str | Path):
         return _columns_body(columns_of(graph, described))  # type: ignore[arg-type]  # a dict of its keys
     if described:

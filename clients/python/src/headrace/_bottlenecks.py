@@ -1,7 +1,9 @@
 """What limits a flow, as max-flow answers it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
+
+import numpy as np
 
 from headrace._results import EdgeId, Json, Vertex
 from headrace._sequences import AmountColumn, Column, Names, flags
@@ -29,6 +31,10 @@ class Bottlenecks:
     sink_in_every: Column[bool]
     sink_gain: Column[int]
     sink_up_to: AmountColumn | None
+    vertices: Names[Vertex] = field(default_factory=lambda: Names.of([]))
+    """Vertices that let no more through, where vertices have capacities."""
+    vertex_in_every: Column[bool] = field(default_factory=lambda: flags(()))
+    vertex_gain: Column[int] = field(default_factory=lambda: Column(np.empty(0, np.int64)))
 
     @classmethod
     def from_json(cls, body: Json, decimals: int = 0) -> Self:
@@ -41,6 +47,10 @@ class Bottlenecks:
                 f"{prefix}up_to": None if found is None else AmountColumn.of(found, decimals, unlimited),
             }
 
+        of_vertices: dict[str, Any] = {}
+        if "vertices" in body:
+            of_vertices = {"vertices": Names.of(body["vertices"]), **gains("vertex_")}
+            del of_vertices["vertex_up_to"]
         return cls(
             edges=Names.of(body["edges"]),
             sources=Names.of(body["sources"]),
@@ -48,4 +58,5 @@ class Bottlenecks:
             **gains(""),
             **gains("source_"),
             **gains("sink_"),
+            **of_vertices,
         )

@@ -23,6 +23,7 @@ from headrace._matchings import MatchingResult
 from headrace._mistakes import graph_name, one_or_many, refuse_others, refuse_set
 from headrace._options import check_options
 from headrace._results import EdgeId, Vertex
+from headrace._vertices import VertexCapacities
 
 T = TypeVar("T")
 
@@ -128,9 +129,10 @@ class RestoreOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Update:
-    """One operation of an update: edges by `edges` or by `tail` and `head`, and one of set, add, scale, op.
+    """One operation of an update: edges by `edges` or by `tail` and `head`, or `vertices`; and one of set, add, scale,
+    op, which is for edges.
 
-    An amount is one for all edges, or a column with one for each.
+    An amount is one for all of them, or a column with one for each.
     """
 
     edges: Ids | None = None
@@ -140,18 +142,20 @@ class Update:
     add: Amounts | None = None
     scale: Amounts | None = None
     op: Literal["close", "reopen"] | None = None
+    vertices: Ids | None = None
 
     def as_json(self) -> dict[str, object]:
-        named = {"edges": self.edges, "tail": self.tail, "head": self.head}
+        named = {"edges": self.edges, "tail": self.tail, "head": self.head, "vertices": self.vertices}
         operation: dict[str, Any] = {name: as_column(ids) for name, ids in named.items() if ids is not None}
-        ids = operation.get("edges", operation.get("tail"))
-        if ids is None:
-            raise InvalidInput("an update names its edges by `edges`, or by `tail` and `head`")
+        ids = operation.get("edges", operation.get("tail", operation.get("vertices")))
+        if ids is None or ("vertices" in operation and (len(operation) > 1 or self.op is not None)):
+            raise InvalidInput("an update names edges by `edges`, or by `tail` and `head`, or `vertices` alone")
         for name, amounts in (("set", self.set), ("add", self.add), ("scale", self.scale)):
             if amounts is not None:
                 refuse_set(amounts, name)
                 if not isinstance(amounts, Number):  # one for all may go with edges in any order
                     refuse_set(self.edges, "edges")
+                    refuse_set(self.vertices, "vertices")
                 operation[name] = amount_column(as_column(amounts), len(ids), name)
         return operation if self.op is None else operation | {"op": self.op}
 
@@ -191,10 +195,18 @@ def capacities(
     return Call("GET", graph_path(name) + "/capacities", results.Capacities.from_json, params=params, headers=headers)
 
 
+def vertex_capacities(
+    name: str, offset: int, limit: int, if_version: int | str | None, generation: str | None
+) -> Call[VertexCapacities]:
+    params = {"offset": str(offset), "limit": str(limit)}
+    headers = ACCEPT | _if_match(if_version, generation)
+    return Call("GET", graph_path(name) + "/vertices", VertexCapacities.from_json, params=params, headers=headers)
+
+
 def patch(
     name: str, updates: Sequence[Update], options: PatchOptions, column: Column, generation: str | None
 ) -> Call[results.PatchResult]:
-    columns = ("edges", "set", "add", "scale", "column", "timeout_s")
+    columns = ("edges", "vertices", "set", "add", "scale", "column", "timeout_s")
     check_options("an update", options, PatchOptions.__annotations__, columns)
     if column not in COLUMNS:
         raise InvalidInput(f"column is one of {', '.join(COLUMNS)}, not {column!r}")
@@ -202,6 +214,9 @@ def patch(
         raise InvalidInput("solve= is for capacities: a change of costs leaves every flow as it is")
     given = [updates] if isinstance(updates, Update) else updates
     refuse_others(given, Update, "apply() takes updates, as in Update(edges=[3], set=[5])")
+    of_vertices = {update.vertices is not None for update in given}
+    if len(of_vertices) > 1 or (True in of_vertices and column != "capacity"):
+        raise InvalidInput("an update is of capacities of vertices, or of capacities or costs of edges")
     operations = [update.as_json() for update in given]
     body: dict[str, object] = operations[0] if len(operations) == 1 else {"batch": operations}
     for key in ("on_missing", "rounding"):
@@ -212,7 +227,7 @@ def patch(
         params["dry_run"] = "true"
     return Call(
         "PATCH",
-        graph_path(name) + COLUMNS[column],
+        graph_path(name) + ("/vertices" if True in of_vertices else COLUMNS[column]),
         results.PatchResult.from_json,
         json_body(body),
         params=params,

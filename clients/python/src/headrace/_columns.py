@@ -50,6 +50,9 @@ class GraphColumns(TypedDict, total=False):
     graph: the edge attribute, by default none; an edge without it costs 0."""
     cost_decimals: int | None
     """Places that costs are kept to; by default the fewest that hold every cost exactly."""
+    vertex_capacities: Mapping[Any, Amount] | None
+    """What may pass a vertex, inflow plus own supply: amounts by vertex, `math.inf` for one that is to get a limit by
+    `patch(vertices=...)` later. Other vertices never have one."""
     source: Vertex | None
     """Default terminals of `max_flow`."""
     sink: Vertex | None

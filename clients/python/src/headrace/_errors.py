@@ -26,6 +26,8 @@ HeadraceError
       +-- CapacityOverflow      capacity_overflow
       +-- CostOverflow          cost_overflow
       +-- NoCosts               no_costs
+      +-- NoVertexCapacity      no_vertex_capacity
+      +-- HasVertexCapacities   has_vertex_capacities
       +-- Infeasible            infeasible
       +-- AlreadyExists         already_exists
       +-- VersionConflict       version_conflict
@@ -244,6 +246,18 @@ class NoCosts(ApiError):
     code = "no_costs"
 
 
+class NoVertexCapacity(ApiError):
+    """These vertices were loaded without a capacity: give them one with `put_graph(vertex_capacities=...)`."""
+
+    code = "no_vertex_capacity"
+
+
+class HasVertexCapacities(ApiError):
+    """Vertices of the graph have capacities, which what was asked for does not know."""
+
+    code = "has_vertex_capacities"
+
+
 class Infeasible(ApiError):
     """More flow is asked for than there is; the message has the maximum."""
 
@@ -332,22 +346,3 @@ class InternalError(ApiError):
     """An error of the service itself."""
 
     code = "internal_error"
-
-
-BY_CODE: Mapping[str, type[ApiError]] = {kind.code: kind for kind in ApiError.__subclasses__()}
-
-
-def api_error(
-    code: str,
-    status: int,
-    detail: str,
-    rows: Sequence[object] = (),
-    retry_after_s: float | None = None,
-    request_id: str | None = None,
-    where: Mapping[str, Any] = NOWHERE,
-) -> ApiError:
-    """The exception of `code`; a plain `ApiError` for a code of a newer service."""
-    kind = BY_CODE.get(code, ApiError)
-    return kind(
-        detail, code=code, status=status, rows=rows, retry_after_s=retry_after_s, request_id=request_id, where=where
-    )

@@ -20,7 +20,8 @@ from headrace import _calls as calls
 from headrace._amounts import loads
 from headrace._bodies import Body
 from headrace._calls import Call
-from headrace._errors import ApiError, InvalidInput, TransportError, UnexpectedAnswer, WaitTimeout, api_error
+from headrace._codes import api_error
+from headrace._errors import ApiError, InvalidInput, TransportError, UnexpectedAnswer, WaitTimeout
 from headrace._files_of_columns import NPZ, read_npz
 from headrace._mistakes import seconds
 from headrace._records import JobInfo

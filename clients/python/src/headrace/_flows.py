@@ -27,13 +27,16 @@ class Cut:
     unique: bool | None
     """Whether no other minimum cut exists; None if not examined."""
     pays: AmountColumn
-    """The capacity of each of `edges`; with `source_pays` and `sink_pays` they add up to `value`."""
+    """The capacity of each of `edges`; with `vertex_pays`, `source_pays` and `sink_pays` they add up to `value`."""
     sources: Names[Vertex]
     """Capped sources beyond the cut, which pays their whole supply."""
     source_pays: AmountColumn
     sinks: Names[Vertex]
     """Capped sinks before the cut, which pays their whole demand."""
     sink_pays: AmountColumn
+    vertices: Names[Vertex] = field(default_factory=lambda: Names.of([]))
+    """Vertices whose capacity is paid, on the source side; where vertices of the graph have capacities."""
+    vertex_pays: AmountColumn = field(default_factory=lambda: AmountColumn.of([], 0))
 
     @property
     def mask(self) -> NDArray[np.bool_]:
@@ -64,6 +67,8 @@ class Cut:
             source_pays=AmountColumn.of(body.get("source_pays"), decimals),
             sinks=Names.of(body.get("sinks")),
             sink_pays=AmountColumn.of(body.get("sink_pays"), decimals),
+            vertices=Names.of(body.get("limited" if "n_vertices" in body else "vertices")),
+            vertex_pays=AmountColumn.of(body.get("vertex_pays"), decimals),
         )
 
 

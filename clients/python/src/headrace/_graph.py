@@ -23,6 +23,7 @@ from headrace._pair_questions import PairQuestions
 from headrace._questions import Questions
 from headrace._structure import Structure
 from headrace._studies import Studies
+from headrace._vertices import VertexCapacities
 from headrace._watching import Watching
 
 
@@ -44,7 +45,8 @@ class Graph(Questions, Studies, PairQuestions, LimitQuestions, Structure, Watchi
     def patch(
         self,
         *,
-        edges: Ids,
+        edges: Ids | None = None,
+        vertices: Ids | None = None,
         set: Amounts | None = None,
         add: Amounts | None = None,
         scale: Amounts | None = None,
@@ -53,9 +55,13 @@ class Graph(Questions, Studies, PairQuestions, LimitQuestions, Structure, Watchi
         **options: Unpack[PatchOptions],
     ) -> results.PatchResult:
         """Set, add to or scale capacities of edges by id, or with `column="cost"` their costs: one amount for all, or
-        one each. All or nothing."""
+        one each. All or nothing. With `vertices` capacities of vertices: those that were loaded with one, else
+        `NoVertexCapacity`."""
         return self.apply(
-            [Update(edges=edges, set=set, add=add, scale=scale)], column=column, timeout_s=timeout_s, **options
+            [Update(edges=edges, vertices=vertices, set=set, add=add, scale=scale)],
+            column=column,
+            timeout_s=timeout_s,
+            **options,
         )
 
     def patch_endpoints(
@@ -109,6 +115,18 @@ class Graph(Questions, Studies, PairQuestions, LimitQuestions, Structure, Watchi
         """A page of edges with their present capacities; `limit` is at most 100,000. With `if_version` it is of that
         version, else `VersionConflict`."""
         call = calls.capacities(self.name, offset, limit, if_version, self.info.generation)
+        return self._caller.command(call, timeout_s)
+
+    def vertex_capacities(
+        self,
+        offset: int = 0,
+        limit: int = 10_000,
+        timeout_s: float | None = None,
+        *,
+        if_version: int | str | None = None,
+    ) -> VertexCapacities:
+        """A page of the vertices that have capacities. Raises `NoVertexCapacity` if none has; else as `capacities`."""
+        call = calls.vertex_capacities(self.name, offset, limit, if_version, self.info.generation)
         return self._caller.command(call, timeout_s)
 
     def copy(self, to: str, timeout_s: float | None = None) -> "Graph":

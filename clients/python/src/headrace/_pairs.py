@@ -7,8 +7,9 @@ from typing import Any, Literal, Self, TypedDict, overload
 from headrace._amounts import Exact, exact
 from headrace._bodies import json_body
 from headrace._calls import WAITING, Call, End, FlowField, Ids, graph_path
+from headrace._codes import api_error
 from headrace._columns import as_column
-from headrace._errors import ApiError, api_error
+from headrace._errors import ApiError
 from headrace._flows import Cut, Flow, Paths, TerminalAmounts
 from headrace._mistakes import one_or_many
 from headrace._options import check_options

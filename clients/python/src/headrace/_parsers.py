@@ -9,11 +9,14 @@ from headrace._flows import MaxFlowResult
 from headrace._matchings import MatchingResult
 from headrace._min_cost import MinCostFlowResult
 from headrace._structures import StructureResult
+from headrace._vertices import VertexCapacities
 
 RESULTS: Mapping[str, Callable[[Any], Any]] = {
     "load": results.GraphInfo.from_json,
     "patch": results.PatchResult.from_json,
     "patch-costs": results.PatchResult.from_json,
+    "patch-vertices": results.PatchResult.from_json,
+    "vertices": VertexCapacities.from_json,
     "patch-edges": StructureResult.from_json,
     "restore": results.PatchResult.from_json,
     "max-flow": MaxFlowResult.from_json,

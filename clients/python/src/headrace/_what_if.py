@@ -8,7 +8,8 @@ from headrace._amounts import Exact, exact
 from headrace._bodies import json_body
 from headrace._bottlenecks import Bottlenecks
 from headrace._calls import WAITING, Call, Caps, End, FlowField, Ids, Rounding, Terminals, Update, ends, graph_path
-from headrace._errors import ApiError, api_error
+from headrace._codes import api_error
+from headrace._errors import ApiError
 from headrace._flows import Cut, Flow, Paths, TerminalAmounts
 from headrace._options import check_options
 from headrace._results import Certificate, Json

@@ -1,0 +1,1 @@
+"""Vertices with a capacity: split in two inside an engine, and nowhere else."""

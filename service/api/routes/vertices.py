@@ -1,0 +1,79 @@
+"""/v1/graphs/{name}/vertices: read a page of the vertices that have capacities, change a batch of these."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from gpu_engine.networks.rounding import Rounding
+from service.api.accept import encoding_of, texts_of
+from service.api.backend import Context, GraphName
+from service.api.bodies.arrow import PatchLimits
+from service.api.bodies.parsing import advice_of, limit_of
+from service.api.bodies.tasks import JSON, patch_task
+from service.api.headers import if_match, refuse_if_none_match, require_media_type
+from service.api.openapi import (
+    ACCEPTED,
+    BINARY,
+    DRY_RUN,
+    FORMS,
+    IDEMPOTENCY_KEY,
+    IF_MATCH,
+    PREFER,
+    PROBLEMS,
+    TEXT_FORMS,
+    request_body,
+)
+from service.api.questions import answer_body, body_for
+from service.api.replies.answers import answer
+from service.models.flows import PatchInfo
+from service.models.vertices import EXAMPLES, VerticesBody, VerticesInfo
+from service.protocol import ARROW_TYPE, CapacitiesArgs, Kind
+
+router = APIRouter(prefix="/v1/graphs/{name}/vertices", tags=["capacities"], responses=PROBLEMS)
+MAX_OFFSET = 2**31 - 1
+MEDIA = (JSON, ARROW_TYPE)
+
+
+@router.get(
+    "", response_model=VerticesInfo, responses={**FORMS, **ACCEPTED}, openapi_extra={"parameters": [PREFER, IF_MATCH]}
+)
+async def get_vertices(
+    name: GraphName,
+    request: Request,
+    backend: Context,
+    offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
+    limit: Annotated[int, Query(ge=1, le=100_000)] = 10_000,
+) -> Response:
+    """The vertices that have capacities, in the order of the graph's vertices, a page at a time."""
+    wanted = if_match(request.headers)
+    args = CapacitiesArgs(offset=offset, limit=limit, if_match=wanted, encoding=encoding_of(request.headers))
+    return await answer(request, backend, Kind.VERTICES, name, args)
+
+
+@router.patch(
+    "",
+    response_model=PatchInfo,
+    responses={**TEXT_FORMS, **ACCEPTED},
+    openapi_extra=request_body(VerticesBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, IF_MATCH, media={ARROW_TYPE: BINARY}),
+)
+async def patch_vertices(
+    name: GraphName,
+    request: Request,
+    backend: Context,
+    solve: Annotated[Literal["all", "none"], Query(description="Re-solve resident flow states?")] = "all",
+    rounding: Annotated[
+        Rounding | None, Query(description="What becomes of a result of more decimals than the graph's.")
+    ] = None,
+    dry_run: Annotated[bool, Query(description=DRY_RUN)] = False,
+) -> Response:
+    """A batch of capacities of vertices, all or nothing, durable when answered. Flows that are kept stay warm."""
+    refuse_if_none_match(request.headers)
+    kind = require_media_type(request.headers, MEDIA)
+    settings, version = backend.settings, if_match(request.headers)
+    limits = PatchLimits(settings.max_patch_rows, limit_of(JSON, settings))
+    task = patch_task(kind, limits, version, solve, rounding, VerticesBody, texts_of(request.headers))
+    advice = advice_of(JSON, settings, "send several batches, or an Arrow stream")
+    async with body_for(request, backend, name, limits.max_bytes, advice) as body:
+        command = Kind.DRY_RUN_VERTICES if dry_run else Kind.PATCH_VERTICES
+        return await answer_body(request, backend, command, name, body, task)

@@ -1,0 +1,25 @@
+"""A page of the vertices that have capacities."""
+
+from service.protocol import CapacitiesArgs, Envelope
+from service.store.catalogue import check_version
+from service.store.jobs.record import Result
+from service.worker import answers
+from service.worker.copies import Copies
+from service.worker.running.results import Results
+from service.worker.running.task import Task
+from service.worker.written import written_as
+
+
+class VerticesPage:
+    """Answers the command VERTICES."""
+
+    def __init__(self, copies: Copies, results: Results) -> None:
+        self._copies = copies
+        self._results = results
+
+    def __call__(self, task: Task) -> Result:
+        args = CapacitiesArgs.model_validate(task.command.args)
+        graph = self._copies.ensure(task.command.graph, limited=True)
+        check_version(graph.name, graph.version, args.if_match, graph.generation)
+        page, envelope = answers.vertices(graph, args), Envelope(version=graph.version, generation=graph.generation)
+        return written_as(args.encoding, graph.network.decimals, self._results, page, envelope)
