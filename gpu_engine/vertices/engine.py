@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate
-from gpu_engine.engine import Bottlenecks, Control, Cut, Engine, FlowState, Fork, SolveReport
+from gpu_engine.engine import Bottlenecks, Control, Cut, End, Engine, FlowState, Fork, SolveReport
 from gpu_engine.errors import EngineError, HasVertexCapacities, Unbounded, shown
 from gpu_engine.footprint import Footprint, Needs, Room, unlimited
 from gpu_engine.networks.growing import Growth
@@ -65,8 +65,8 @@ class SplitEngine(Engine):
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
         return self._inner.solve(self._own(state).inner, control, cold=cold)
 
-    def cut(self, state: FlowState, control: Control | None = None) -> Cut:
-        found, split = self._inner.cut(self._own(state).inner, control), self._split
+    def cut(self, state: FlowState, control: Control | None = None, *, near: End = "sources") -> Cut:
+        found, split = self._inner.cut(self._own(state).inner, control, near=near), self._split
         return Cut(
             split.in_halves(found.source_side),
             split.edges_of(found.edges),

@@ -119,9 +119,7 @@ class Copies:
         self.residents.touch(name)
         return graph
 
-    def at_least(
-        self, name: str, version: int | None, known: Found | None = None, *, limited: bool = False
-    ) -> Graph:
+    def at_least(self, name: str, version: int | None, known: Found | None = None, *, limited: bool = False) -> Graph:
         """The graph as `ensure` gives it. Raises version_unavailable if it has not reached the version."""
         graph = self.ensure(name, known, limited=limited)
         if version is not None and version > graph.version:
