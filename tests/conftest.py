@@ -1,6 +1,7 @@
 """Fixtures for all tests."""
 
 import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -29,13 +30,20 @@ def pytest_configure() -> None:
 
 @pytest.fixture(autouse=True)
 def log_as_before() -> Iterator[None]:
-    """A command that a test runs within its own process sets up the log of that process: it is put back."""
+    """A command that a test runs within its own process sets up the log of that process: it is put back.
+
+    Loggers that were first used meanwhile, as by a server in a thread, keep that log: they forget it, lest nothing that
+    they write is captured later.
+    """
     root, config = logging.getLogger(), structlog.get_config()
     handlers, level = root.handlers[:], root.level
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.configure(**config)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("service.") and (log := getattr(module, "log", None)) is not None:
+            vars(log).pop("bind", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

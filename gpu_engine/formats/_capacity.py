@@ -19,7 +19,7 @@ from gpu_engine.errors import CapacityOverflow, InvalidNetwork
 from gpu_engine.formats._floats import floats_as_units
 from gpu_engine.formats._place import Place
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
-from gpu_engine.networks.rounding import AS_WRITTEN, OF_ARROW, OF_DECIMAL, Precision, divided
+from gpu_engine.networks.rounding import AS_WRITTEN, OF_DECIMAL, Precision, divided
 from gpu_engine.types import INFINITE, MAX_DECIMALS, MAX_TOTAL, BoolArray, UnitArray
 
 INFINITE_TEXT = "inf"
@@ -30,8 +30,14 @@ FINEST = 19
 SHORT = r"^\+?[0-9]{1,18}(\.[0-9]{0,19})?$"
 """A number that has no more."""
 SLICE_ROWS = 1 << 16
+STEP_DIGITS = 9
+"""Arrow divides by so many digits at a time, which 32 bits hold."""
+LOW = (1 << 64) - 1
 EXACT = Context(prec=WIDEST)
 """Far more digits than an amount that was not refused has, its trailing zeros aside."""
+
+Halves = tuple[NDArray[np.uint64] | np.uint64, NDArray[np.uint64] | np.uint64]
+"""The lower and the upper 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,53 +101,64 @@ def from_decimals(
     unlimited: BoolArray | None = None,
 ) -> Amounts:
     """An Arrow decimal128 column without nulls."""
-    decimals, rounded = precision.decimals, UNROUNDED
-    if precision.rounds:
-        values, rounded = _rounded(values, place, precision, unlimited)
+    decimals = precision.decimals
+    if precision.rounds and values.type.scale > precision.allowed:
+        return _rounded(values, place, precision, unlimited)
     for tried in range(MAX_DECIMALS + 1) if decimals is None else (decimals,):
         try:
             scaled = pc.cast(values, pa.decimal128(WIDEST, tried))
         except pa.ArrowInvalid:
             continue
-        return Amounts(with_unlimited(_words(scaled, place), unlimited), tried, rounded)
+        return Amounts(with_unlimited(_words(scaled, place), unlimited), tried)
     allowed = precision.allowed
     long = np.concatenate([np.zeros(0, np.int8), *_in_slices(values, lambda value: _n_decimals(value) > allowed)])
     place.refuse(long > 0, precision.too_fine, what=place.amounts)
     raise CapacityOverflow(f"a {place.amounts} has too many digits")
 
 
-def _rounded(
-    values: pa.Decimal128Array, place: Place, precision: Precision, unlimited: BoolArray | None
-) -> tuple[pa.Decimal128Array, Rounded]:
-    """The same with no more decimals than stated. What is negative is refused before it may become zero."""
+def _rounded(values: pa.Decimal128Array, place: Place, precision: Precision, unlimited: BoolArray | None) -> Amounts:
+    """The same with no more decimals than stated, which are fewer. What is negative is refused before it may become
+    zero.
+
+    Arrow rounds wrongly where it divides by more than 64 bits hold, as 4294967295.875 of 19 decimals. So it is asked
+    for the part below in steps of fewer digits, and what is left is compared here, in halves of 128-bit integers.
+    """
     negative = pc.less(values, pa.scalar(Decimal(0), pa.decimal128(1, 0)))
     place.refuse(negative.to_numpy(zero_copy_only=False), "is negative", what=place.amounts)
-    if values.type.scale <= precision.allowed:
-        return values, UNROUNDED
-    try:
-        rounded = pc.round(values, precision.allowed, OF_ARROW[precision.mode])
-    except pa.ArrowInvalid:
-        raise CapacityOverflow(f"a {place.amounts} has too many digits") from None
-    return rounded, _changed(values, rounded, unlimited)
+    below = _below(values, precision.allowed)
+    units, step = _words(below, place), 10 ** (values.type.scale - precision.allowed)
+    rest = _less(_halves(values), _halves(pc.cast(below, pa.decimal128(WIDEST, values.type.scale))))
+    left = _less((np.uint64(step & LOW), np.uint64(step >> 64)), rest)
+    inexact = (rest[0] | rest[1]) != 0
+    if precision.mode == "nearest":
+        tie = (rest[0] == left[0]) & (rest[1] == left[1])
+        up = (rest[1] > left[1]) | ((rest[1] == left[1]) & (rest[0] > left[0])) | (tie & (units % 2 == 1))
+    else:
+        up = inexact & (precision.mode == "up")
+    units += up
+    place.refuse(units > MAX_TOTAL, "is too large", CapacityOverflow, what=place.amounts)
+    if unlimited is not None and len(unlimited) == len(inexact):
+        inexact &= ~unlimited  # what stands there counts for nothing
+    low, high = (np.where(up, left[half], rest[half])[inexact] for half in (0, 1))
+    rounded = UNROUNDED
+    if len(low):
+        largest = (int(high.max()) << 64) | int(low[high == high.max()].max())
+        rounded = Rounded(len(low), Decimal(largest).scaleb(-values.type.scale, EXACT))
+    return Amounts(with_unlimited(units, unlimited), precision.allowed, rounded)
 
 
-def _changed(values: pa.Decimal128Array, rounded: pa.Decimal128Array, unlimited: BoolArray | None) -> Rounded:
-    """What two columns of one scale differ by, as 128-bit integers in two halves: Arrow has none that are as wide."""
-    (low, high), (kept_low, kept_high) = _halves(values), _halves(rounded)
-    high = high - kept_high - (low < kept_low)
-    low = low - kept_low
-    below = high >> np.uint64(63) > 0
-    high = np.where(below, ~high + (low == 0), high)
-    low = np.where(below, ~low + np.uint64(1), low)
-    differ = (low | high) != 0
-    if unlimited is not None and len(unlimited) == len(differ):
-        differ &= ~unlimited  # what stands there counts for nothing
-    low, high = low[differ], high[differ]
-    if not len(low):
-        return UNROUNDED
-    top = high.max()
-    largest = (int(top) << 64) | int(low[high == top].max())
-    return Rounded(len(low), Decimal(largest).scaleb(-values.type.scale, EXACT))
+def _below(values: pa.Decimal128Array, places: int) -> pa.Decimal128Array:
+    """The largest numbers of so many decimals that are not above these, none of which is negative."""
+    while values.type.scale > places:
+        kept = max(places, values.type.scale - STEP_DIGITS)
+        values = pc.cast(pc.round(values, kept, "down"), pa.decimal128(WIDEST, kept))
+    return values
+
+
+def _less(these: Halves, others: Halves) -> Halves:
+    """128-bit integers less others that are no larger, in halves."""
+    (low, high), (other_low, other_high) = these, others
+    return low - other_low, high - other_high - (low < other_low)
 
 
 def from_integers(column: NDArray[np.integer], place: Place) -> UnitArray:

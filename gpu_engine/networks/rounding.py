@@ -23,8 +23,6 @@ OF_DECIMAL: Final[Mapping[Rounding, str]] = MappingProxyType(
 )
 """The names that the standard library's `decimal` has for them."""
 
-OF_ARROW: Final[Mapping[Rounding, str]] = MappingProxyType({"nearest": "half_to_even", "down": "down", "up": "up"})
-
 
 @dataclass(frozen=True, slots=True)
 class Precision:

@@ -71,6 +71,17 @@ def test_a_path_cannot_write_to_a_terminal(api: Api) -> None:
     assert line["path"] == r"/v1/\x1b[31mred\nforged"
 
 
+@pytest.mark.parametrize("turn", [1, 2])
+def test_a_log_that_was_set_up_meanwhile_hides_nothing_later(api: Api, turn: int) -> None:
+    """The first turn leaves loggers that the server has used with the log of a process; the second one sees its line
+    all the same. So does the first, whatever ran before."""
+    with structlog.testing.capture_logs() as lines:
+        api.http.get(f"/v1/turn/{turn}")
+    assert [line["path"] for line in lines] == [f"/v1/turn/{turn}"]
+    logs.configure("test")
+    api.http.get("/v1/turn/0")
+
+
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
 @pytest.mark.parametrize("path", ["/{0}", "/v1/graphs/{0}", "/v1/graphs/{0}/capacities", "/v1/jobs/{0}"])
 def test_the_log_gets_no_more_than_the_beginning_of_a_path(api: Api, method: str, path: str) -> None:

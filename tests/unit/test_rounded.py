@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpu_engine import formats
@@ -45,7 +45,8 @@ def test_nothing_is_said_where_nothing_was_rounded(name: str) -> None:
     assert load(name, [1.0, 2.5]).rounded == UNROUNDED
 
 
-@settings(deadline=None)
+@settings(deadline=None, print_blob=True)
+@example([4294967295.875], 0, "nearest", "csv")
 @given(
     st.lists(st.floats(0, 2.0**40), min_size=1, max_size=30), st.integers(0, 6), st.sampled_from(MODES),
     st.sampled_from(sorted(FORMATS)),
@@ -53,6 +54,35 @@ def test_nothing_is_said_where_nothing_was_rounded(name: str) -> None:
 def test_any_floats(values: list[float], decimals: int, rounding: Rounding, name: str) -> None:
     rounded = load(name, values, decimals, rounding).rounded
     assert rounded == expected([repr(value) for value in values], decimals, rounding)
+
+
+@pytest.mark.parametrize("rounding", MODES)
+@pytest.mark.parametrize("scale", [10, 18, 19, 20, 25, 28])
+def test_just_below_powers_of_two(scale: int, rounding: Rounding) -> None:
+    """Arrow rounds 4294967295.875 of 19 decimals to 4294967295, whatever it is asked for."""
+    rng = random.Random(scale)
+    for decimals in (0, 1, 2, 6):
+        texts = []
+        for bits in range(34):
+            whole = Decimal((1 << bits) + rng.randint(-2, 2)).copy_abs() / 10**decimals
+            part = Decimal(rng.choice(["0", "0.125", "0.5", "0.875", "0.9999"])) / 10**decimals
+            texts.append(f"{(whole + part).quantize(Decimal(1).scaleb(-scale), context=EXACT):f}")
+        read = formats.read(
+            as_arrow(list(map(Decimal, texts)), pa.decimal128(38, scale)),  # type: ignore[arg-type]
+            ARROW,
+            precision=Precision(decimals, rounding),
+        )
+        kept = [Decimal(text).scaleb(decimals).to_integral_value(OF_DECIMAL[rounding]) for text in texts]
+        assert read.capacity.tolist() == list(map(int, kept))
+        assert read.rounded == expected(texts, decimals, rounding)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_floats_just_below_powers_of_two(name: str) -> None:
+    values = [4294967295.875, 8589934591.875, 17179869183.9, 65535.875]
+    edges = load(name, values, 0, "nearest")
+    assert edges.capacity.tolist() == [round(value) for value in values]
+    assert edges.rounded == expected([repr(value) for value in values], 0, "nearest")
 
 
 SHORT_DIGITS = 15
