@@ -1,4 +1,4 @@
-"""CSV with a header: ``tail,head,capacity`` and optionally ``id``, ``undirected`` and ``cost``, in any order.
+"""CSV with a header: ``tail,head,capacity`` and optionally ``edge_ids``, ``undirected`` and ``cost``, in any order.
 
 Vertices are names. Text is numbered in the order it first appears, integers in ascending order; integers that
 are exactly ``0 .. n-1`` are the vertex indices themselves. They are integers if every tail and head is written as one
@@ -28,11 +28,13 @@ from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
 REQUIRED = ("tail", "head", "capacity")
-OPTIONAL = ("id", "undirected", "cost")
+OPTIONAL = ("edge_ids", "undirected", "cost")
+FORMER: Final = {"id": "edge_ids"}
+"""What a column was called, and what it is called in every format."""
 LINES = Place("line", first=2)
 """The header is line 1."""
 
-EXPECTED: Final = "the header is tail,head,capacity[,id][,undirected][,cost]"
+EXPECTED: Final = "the header is tail,head,capacity[,edge_ids][,undirected][,cost]"
 OTHER_DIVIDERS: Final = (";", "\t", "|")
 
 MAX_HEADER_BYTES = 4096
@@ -60,7 +62,7 @@ def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precisi
         undirected=_undirected(columns["undirected"]) if "undirected" in columns else False,
         decimals=amounts.decimals,
         rounded=amounts.rounded,
-        edge_ids=_ids(columns["id"]) if "id" in columns else None,
+        edge_ids=_ids(columns["edge_ids"]) if "edge_ids" in columns else None,
         vertex_labels=labels,
         costs=_costs.from_text(columns["cost"], LINES, precision.of_costs(None)) if "cost" in columns else None,
         place=LINES,
@@ -77,7 +79,7 @@ def write_csv(edges: EdgeList) -> bytes:
         "capacity": _capacity.to_text(edges.effective, edges.decimals),
     }
     if edges.edge_ids is not None:
-        columns["id"] = as_arrow(edges.edge_ids)
+        columns["edge_ids"] = as_arrow(edges.edge_ids)
     if edges.undirected is not False:
         columns["undirected"] = pa.array(np.broadcast_to(edges.undirected, edges.n_edges).copy())
     if edges.cost is not None:
@@ -120,7 +122,8 @@ def _header(data: memoryview) -> list[str]:
         raise InvalidNetwork(f"line 1: a header has at most {MAX_HEADER_BYTES} bytes", lines=[1])
     if not line.strip():
         raise InvalidNetwork(f"line 1: {EXPECTED}; it is empty", lines=[1])
-    names = [name.strip().strip('"') for name in line.decode("utf-8-sig").split(",")]
+    written = [name.strip().strip('"') for name in line.decode("utf-8-sig").split(",")]
+    names = [FORMER.get(name, name) for name in written]
     unknown = [name for name in names if name not in REQUIRED + OPTIONAL]
     if unknown or not set(REQUIRED) <= set(names) or len(set(names)) < len(names):
         raise InvalidNetwork(f"line 1: {EXPECTED}; {_fault_of_header(names, unknown)}", lines=[1])
@@ -190,7 +193,7 @@ def _are_whole(column: pa.Array) -> bool:
 
 
 def _ids(column: pa.Array) -> Names:
-    return from_arrow(pc.cast(column, pa.int64()) if _are_whole(column) else column, "id")
+    return from_arrow(pc.cast(column, pa.int64()) if _are_whole(column) else column, "edge_ids")
 
 
 def _undirected(column: pa.Array) -> BoolArray:

@@ -11,7 +11,7 @@ from service.api.backend import Backend, OpenBackend, open_backend
 from service.api.guards.access import authorise
 from service.api.guards.parameters import refuse_unknown_parameters
 from service.api.guards.refusals import EarlyRefusals
-from service.api.guards.shields import SecurityHeaders, Shedding
+from service.api.guards.shields import Queries, SecurityHeaders, Shedding
 from service.api.metrics import Metrics
 from service.api.middleware import Requests
 from service.api.replies import problems
@@ -95,4 +95,5 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
     app.add_middleware(Requests, metrics=metrics, access_log=settings.access_log, tracing=tracing)
     app.add_middleware(EarlyRefusals, settings=settings, metrics=metrics)
     app.add_middleware(SecurityHeaders)
+    app.add_middleware(Queries)
     return app

@@ -107,7 +107,8 @@ def never_reading(house: House) -> None:
     columns = {"tail": [0] * N_EDGES, "head": [1] * N_EDGES, "capacity": [123_456_789] * N_EDGES}
     ids = {"edge_ids": [f"{number:060}" for number in range(N_EDGES)]}
     http.put("/v1/graphs/long", json=columns | ids).raise_for_status()
-    asked = http.get(f"/v1/graphs/long/capacities?limit={N_EDGES}", headers={"Prefer": "respond-async"})
+    whole = {"sources": [0], "sinks": [1], "fields": ["flow"]}
+    asked = http.post("/v1/graphs/long/max-flow", json=whole, headers={"Prefer": "respond-async"})
     job = asked.headers["location"]
     http.get(job, headers={"Prefer": "wait=15"}).raise_for_status()
     with house.attack(f"{READERS} readers that never read") as attack, ExitStack() as stack:

@@ -11,7 +11,9 @@ from starlette.datastructures import Headers
 from service.api.app import create_app
 from service.api.guards import access
 from service.api.guards.access import NEEDED, OPEN, _may_be_asked_for
+from service.api.replies.signposts import QUESTION
 from service.errors import ServiceError
+from service.protocol import Kind
 from service.settings import Settings
 from service.store.api_keys import KeyRing, Scope, new_key
 from service.store.keys_seen import KeysSeen
@@ -92,6 +94,35 @@ def test_without_keys_a_container_answers_to_no_domain(local: str) -> None:
 @pytest.mark.parametrize("host", ["localhost", "localhost:80", "127.0.0.1", "127.8.8.8:1", "[::1]:8080", "[::1]"])
 def test_names_of_this_machine(api: Api, host: str) -> None:
     assert api.http.get("/v1/graphs", headers={"Host": host}).status_code == 200
+
+
+def test_query_is_post_where_post_asks(api: Api) -> None:
+    """With the same scope, and refused in the same way; everywhere else it is no method."""
+    page = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+    for needed, method, path, body in CALLS:
+        key = make_key(api, Scope.ADMIN)
+        response = api.http.request("QUERY", path, json=body, headers=key)
+        if method != "POST" or needed is not Scope.READ:
+            check_problem(response, "method_not_allowed")
+            continue
+        assert response.content == api.http.request("POST", path, json=body, headers=key).content
+        check_problem(api.http.request("QUERY", path, json=body), "unauthorised")
+        check_problem(api.http.request("QUERY", path, json=body, headers=make_key(api, needed, "other")), "forbidden")
+        check_problem(api.http.request("QUERY", path, json=body, headers=key | page), "forbidden")
+        assert api.http.get(path, headers=key).headers["Allow"] == "POST, QUERY"
+    assert {sent.kind for sent in api.fakes.dispatcher.sent} == {Kind.MAX_FLOW, Kind.MATCHING, Kind.MIN_COST_FLOW}
+
+
+def test_query_asks_all_questions_that_there_are() -> None:
+    """Those whose key is ignored, as the description of the API says."""
+    document = create_app(Settings()).openapi()["paths"]
+    asks = {
+        path
+        for path, operations in document.items()
+        for parameter in operations.get("post", {}).get("parameters", ())
+        if parameter["name"] == "Idempotency-Key" and parameter["description"].startswith("Ignored")
+    }
+    assert asks == {path for path in document if QUESTION.fullmatch(path)}
 
 
 @pytest.mark.parametrize(("needed", "method", "path", "body"), CALLS)

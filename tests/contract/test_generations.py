@@ -71,6 +71,25 @@ def test_pages_are_of_the_version_that_is_wanted(http: httpx.Client) -> None:
     assert http.get(url, headers={"If-Match": "2"}).status_code == 400
 
 
+def test_what_a_graph_is_may_be_asked_of_one_version(http: httpx.Client) -> None:
+    tag = load(http).headers["etag"]
+    for fits in (tag, '"1"', "*", f'"7", {tag}'):
+        assert http.get(URL, headers={"If-Match": fits}).status_code == 200
+    for other in ('"00000000-1"', '"2"', f"W/{tag}"):
+        refused = http.get(URL, headers={"If-Match": other})
+        assert (refused.status_code, refused.json()["code"]) == (412, "version_conflict")
+    assert http.get(URL, headers={"If-Match": "1"}).status_code == 400
+
+
+def test_a_page_is_never_answered_with_202(http: httpx.Client) -> None:
+    load(http)
+    before = http.get("/v1/jobs").json()["jobs"]
+    refused = http.get(f"{URL}/capacities", headers={"Prefer": "respond-async"})
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_request")
+    assert http.get("/v1/jobs").json()["jobs"] == before
+    assert http.get(f"{URL}/capacities", headers={"Prefer": "wait=300"}).status_code == 200
+
+
 def test_all_answers_say_it(http: httpx.Client) -> None:
     loaded = load(http)
     tag, generation = loaded.headers["etag"], loaded.json()["generation"]

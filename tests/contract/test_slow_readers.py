@@ -208,7 +208,8 @@ def test_readers_who_never_read_hold_a_bounded_part_of_the_memory(tmp_path: Path
     ):
         http = service.http
         assert http.put("/v1/graphs/g", json=columns | ids).status_code == 201
-        asked = http.get(f"/v1/graphs/g/capacities?limit={n_edges}", headers={"Prefer": "respond-async"})
+        whole = {"sources": [0], "sinks": [1], "fields": ["flow"]}
+        asked = http.post("/v1/graphs/g/max-flow", json=whole, headers={"Prefer": "respond-async"})
         job = asked.headers["location"]
         eventually(lambda: http.get(job).json()["status"] == "succeeded")
         answer_bytes = len(http.get(job).content)

@@ -1,4 +1,4 @@
-"""Two thin layers of ASGI around the application: too many requests are shed, every answer has its headers."""
+"""Thin layers of ASGI around the application: requests over a number are shed, answers have headers, QUERY is POST."""
 
 from collections import Counter
 from typing import Final
@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.api.guards.access import claimed_key
 from service.api.guards.admission import share_of_key
 from service.api.replies.problems import problem_response
+from service.api.replies.signposts import QUESTION
 from service.api.turns import Turns
 from service.errors import ServiceError
 
@@ -50,6 +51,18 @@ class SecurityHeaders:
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
+
+
+class Queries:
+    """Takes the method QUERY (RFC 10008) for POST where POST asks a question, so that all behind it know one method."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "QUERY" and QUESTION.fullmatch(scope["path"]):
+            scope = {**scope, "method": "POST"}
+        await self._app(scope, receive, send)
 
 
 class Shedding:

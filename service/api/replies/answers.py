@@ -95,6 +95,17 @@ async def ask(
     return reply
 
 
+async def ask_in_place(request: Request, backend: Backend, kind: Kind, graph: str, args: Arguments, what: str) -> Reply:
+    """As `ask` for a GET, which is never answered with 202. Raises timeout where it takes longer than is waited."""
+    if waiting(request.headers, backend.settings).wait_s == 0:
+        raise ServiceError("invalid_request", f"{what} is answered in place: ask with Prefer: wait=SECONDS")
+    reply = await ask(request, backend, kind, graph, args)
+    if isinstance(reply, Response):
+        await backend.dispatcher.cancel(request.state.job_id)
+        raise ServiceError("timeout", f"{what} was not there in time: ask with Prefer: wait=SECONDS for more of it")
+    return reply
+
+
 async def answer(
     request: Request,
     backend: Backend,

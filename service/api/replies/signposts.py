@@ -1,5 +1,6 @@
 """What to say to a request for a path or with a method that there is not: the one that was probably meant."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -11,6 +12,12 @@ MAX_SEGMENTS: Final = 8
 """A path of more segments is not compared with those there are; no path of the API has as many."""
 
 SHOWN_CHARS: Final = 120
+
+QUESTION: Final = re.compile(
+    r"/v1/graphs/[^/]+/(max-flow|min-cut|matching|min-cost-flow|what-if|closure-study|pairs|gomory-hu-tree"
+    r"|global-min-cut|parametric|capacity-expansion)"
+)
+"""Paths at which POST asks, and changes nothing: the method QUERY (RFC 10008) does as well there."""
 
 INSTEAD: Final[Mapping[tuple[str, str], str]] = {
     ("POST", "/v1/graphs"): "a graph is loaded by PUT /v1/graphs/{name}",
@@ -45,6 +52,7 @@ def not_allowed(app: FastAPI, method: str, path: str) -> tuple[str, list[str]]:
     for template, operations in paths.items():
         if _fits(path, template):
             methods = sorted(operation.upper() for operation in operations)
+            methods += ["QUERY"] if QUESTION.fullmatch(path) else []
             instead = INSTEAD.get((method, template))
             detail = f"{method} is not for {template}, which takes {' and '.join(methods)}"
             return detail + (f": {instead}" if instead else ""), methods

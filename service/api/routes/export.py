@@ -12,9 +12,8 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from service.api.backend import Backend, Context, GraphName, unknown_graph
-from service.api.headers import waiting
 from service.api.openapi import BINARY, PREFER, PROBLEMS, TEXT
-from service.api.replies.answers import ask, etag, long_result
+from service.api.replies.answers import ask_in_place, etag, long_result
 from service.api.replies.results import HeldResponse, Result
 from service.errors import ServiceError
 from service.protocol import ExportArgs, Kind, Reply
@@ -89,12 +88,8 @@ async def download_snapshot(
 
 async def _file(request: Request, backend: Backend, name: str, format: Format, version: int | None) -> Response:
     """Have the worker write the file, and send it. Raises version_unavailable, and timeout where it takes too long."""
-    if waiting(request.headers, backend.settings).wait_s == 0:
-        raise ServiceError("invalid_request", "an export is answered in place: ask with Prefer: wait=SECONDS")
-    reply = await ask(request, backend, Kind.EXPORT, name, ExportArgs(format=format, version=version))
-    if isinstance(reply, Response):
-        await backend.dispatcher.cancel(request.state.job_id)
-        raise ServiceError("timeout", "the file was not written in time: ask with Prefer: wait=SECONDS for more of it")
+    args = ExportArgs(format=format, version=version)
+    reply = await ask_in_place(request, backend, Kind.EXPORT, name, args, "an export")
     written = read_export(reply)
     result = await long_result(backend, reply.id, written["blob"])
     media_type, suffix = FILES[format]

@@ -122,9 +122,10 @@ async def put_graph(
     return await success(backend, reply, 200 if reply.envelope.replaced else 201)
 
 
-@router.get("/graphs/{name}", response_model=GraphInfo)
-async def get_graph(name: GraphName, backend: Context) -> Response:
-    info = await known_graph(backend, name)
+@router.get("/graphs/{name}", response_model=GraphInfo, openapi_extra={"parameters": [IF_MATCH]})
+async def get_graph(name: GraphName, request: Request, backend: Context) -> Response:
+    wanted, info = if_match(request.headers), await known_graph(backend, name)
+    check_version(name, info.version, wanted, info.generation)
     return json_response(info, headers=etag(info.version, info.generation))
 
 

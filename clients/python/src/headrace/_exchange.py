@@ -136,8 +136,12 @@ def ask(call: Call[T], retry: Retry) -> Steps[T]:
 
 
 def command(call: Call[T], retry: Retry, deadline: Deadline) -> Steps[T]:
-    """A call that may take long: the service holds it, and after a 202 its job is held, until it ends."""
-    response = yield from _exchange(call, retry, deadline, f"wait={deadline.hold_s}", deadline.hold_s)
+    """A call that may take long: the service holds it, and after a 202 its job is held, until it ends.
+
+    A GET has no job, and is held for as long as it may take.
+    """
+    hold_s = _longest_hold_s(deadline) if call.method == "GET" else deadline.hold_s
+    response = yield from _exchange(call, retry, deadline, f"wait={hold_s}", hold_s)
     if response.status_code != httpx.codes.ACCEPTED:
         return parsed(call.parse, read_body(response))
     return (yield from follow(pending_job_id(response), call.parse, retry, deadline))
@@ -145,9 +149,13 @@ def command(call: Call[T], retry: Retry, deadline: Deadline) -> Steps[T]:
 
 def download(call: Call[int], retry: Retry, deadline: Deadline) -> Steps[int]:
     """A call whose answer is a file; the version of the graph that it holds."""
-    hold_s = max(1, math.ceil(min(LONGEST_HOLD_S, deadline.remaining_s)))
+    hold_s = _longest_hold_s(deadline)
     response = yield from _exchange(call, retry, deadline, f"wait={hold_s}", hold_s)
     return parsed(call.parse, response.headers.get("etag", "").strip('"'))
+
+
+def _longest_hold_s(deadline: Deadline) -> int:
+    return max(1, math.ceil(min(LONGEST_HOLD_S, deadline.remaining_s)))
 
 
 def submit(call: Call[T], retry: Retry, deadline: Deadline | None = None) -> Steps[JobInfo]:
