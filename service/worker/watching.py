@@ -75,7 +75,8 @@ class Watcher:
             seen = self._solved(graph, args, terminals, task.control)
             answer = json_writer.dumps(answers.watch(graph, args, seen), strings=asked.strings)
             whose = graph.name, graph.graph_id, graph.epoch, graph.version
-            self._feeds.put(*whose, args, seen, task.command.id, answer)
+            with self._certain(graph):
+                self._feeds.put(*whose, feed.at, args, seen, task.command.id, answer)
             envelope = Envelope(
                 version=graph.version,
                 generation=graph.generation,
@@ -97,7 +98,8 @@ class Watcher:
         if args.watch not in feed.watches:
             raise ServiceError("unknown_watch", f"graph {graph.name!r} has no watch {args.watch!r}")
         whose = graph.name, graph.graph_id, graph.epoch, graph.version
-        self._feeds.drop(*whose, args.watch, task.command.id)
+        with self._certain(graph):
+            self._feeds.drop(*whose, feed.at, args.watch, task.command.id)
         feed.watches.pop(args.watch)
         feed.seen.pop(args.watch, None)
         self._pin(graph, feed)
@@ -120,7 +122,8 @@ class Watcher:
         for watch, args in sorted(feed.watches.items()):  # the same order at whichever worker
             events += events_of(graph, args, feed.seen.get(watch), seen[watch], same_load=same_load)
         news = {watch: what for watch, what in seen.items() if not same_load or what != feed.seen.get(watch)}
-        self._feeds.tell(graph.name, graph.graph_id, graph.epoch, graph.version, feed, news, events)
+        with self._certain(graph):
+            self._feeds.tell(graph.name, graph.graph_id, graph.epoch, graph.version, feed, news, events)
         self._counters.count("watches_told", len(seen))
         return feed
 
@@ -163,6 +166,16 @@ class Watcher:
         finally:
             with self._lock:
                 self._running.discard(control)
+
+    @contextmanager
+    def _certain(self, graph: Graph) -> Iterator[None]:
+        """What is known of a feed is read again after a write that failed: it may be there, its answer lost, or Redis
+        has come back older than what is known."""
+        try:
+            yield
+        except BaseException:
+            graph.feed = None
+            raise
 
     def _look(self, graph: Graph, args: WatchArgs, control: Control) -> Seen:
         """What a watch sees now. Raises `Cancelled`, and nothing else."""

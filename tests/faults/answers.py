@@ -48,13 +48,13 @@ def _flow_faults(body: dict[str, Any], state: State) -> list[str]:
 
 
 def page_faults(body: dict[str, Any], state: State) -> list[str]:
-    """What is wrong with the first page of capacities, which has `PAGE_ROWS` rows at most."""
+    """What is wrong with the first page of capacities: of `PAGE_ROWS` rows, those of deleted edges left out."""
     seen = state.values.seen
-    m = len(seen.capacity)
+    m, n_shown = len(seen.capacity), int((~state.values.gone[:PAGE_ROWS]).sum())
     right: dict[str, Any] = {"tail": seen.tail, "head": seen.head, "capacity": seen.capacity, "closed": seen.closed}
     right |= {"edge_ids": list(range(m)) if seen.ids is None else seen.ids}
     right |= {} if seen.cost is None else {"cost": seen.cost}
-    right = {name: column[:PAGE_ROWS] for name, column in right.items()}
+    right = {name: column[:n_shown] for name, column in right.items()}
     faults = [
         f"{name} is {column[:SHOWN_ROWS]}, {len(column)} rows"
         for name, column in right.items()
@@ -62,7 +62,7 @@ def page_faults(body: dict[str, Any], state: State) -> list[str]:
     ]
     if "cost" in body and "cost" not in right:
         faults.append("the graph has no costs")
-    wanted = PAGE_ROWS if m > PAGE_ROWS else None
+    wanted = PAGE_ROWS if len(state.own) > PAGE_ROWS else None
     return faults if body["next"] == wanted else [*faults, f"the next page begins at {wanted}"]
 
 

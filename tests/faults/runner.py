@@ -37,6 +37,7 @@ class Outcome:
         """A run of a thousand histories holds gigabytes else."""
         self.history.ops.clear()
         self.history.shapes.clear()
+        self.history.told.clear()
 
 
 def run_history(house: House, seed: int, faults: list[str] | None = None) -> Outcome:

@@ -87,6 +87,15 @@ class Watching(Story):
         self.feed.append(Entry(entry.id, entry.type, entry.data, order))
         self.feed.sort(key=lambda each: each.order)
 
+    def tell_later(self) -> None:
+        """What version 3 changes, when nothing was told of version 2."""
+        place = self.place("3-main-value")
+        self.say("3-main-value", old_value=LOADED, cut_added=[1])
+        entry = self.feed[place]
+        more = Entry(entry.id.replace("value", "cut"), "cut.changed", entry.data, entry.order)
+        self.feed.insert(place + 1, more)
+        self.told.insert(place + 1, Told(more.id, more.type, more.data, 9.0))
+
     def cut_off(self, at: float) -> None:
         """The log lost its end then: version 3, and what was told of it and followed before."""
         self.history.cuts.append(Cut(at - 0.1, at))
@@ -108,6 +117,15 @@ HARMS: dict[str, tuple[Callable[[Watching], object], str | None]] = {
     "all events of a version are lost": (
         lambda story: [story.forget(part) for part in ("2-main-value", "2-main-cut", "2-value-value")],
         "lost: ['00000000-2-main-value', '00000000-2-main-cut', '00000000-2-value-value'] was never told",
+    ),
+    "what was told is cut off": (
+        lambda story: (
+            [story.forget(part) for part in ("2-main-value", "2-main-cut", "2-value-value")],
+            change(story.committed.watches["g"][2], order=5),
+            story.history.cuts.append(Cut(-2.0, -1.0)),
+            story.tell_later(),
+        ),
+        None,
     ),
     "the last version is left untold": (lambda story: story.forget("3-main-value"), None),
     "an event has another value": (lambda story: story.say("3-main-value", value=7), "wrong: told"),

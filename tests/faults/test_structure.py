@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 import zstandard
 
+from tests.faults import answers
 from tests.faults.entries import Commit, Structure, read_entry
 from tests.faults.growth import FEW_DELETABLE, FIRST_ID, Growth, random_change
 from tests.faults.history import LOAD_UNIT, Edges, Op, Shape
+from tests.faults.model import State
 from tests.faults.questions import random_edges
 from tests.faults.stories import RESTORED, Later, change, page, see
 from tests.faults.structure import Values, apply, back_to, expected, n_missing, restructure
@@ -247,6 +249,18 @@ def test_what_came_and_went_leads_back() -> None:
         assert again == first.seen
         assert back.seen.n_vertices == now.edges.n_vertices
         assert expected(back, back, is_structural=False).structure is None
+
+
+def test_a_page_counts_edges_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by seed 7030: of a graph with more rows than a page, where some of the first ones are gone."""
+    monkeypatch.setattr(answers, "PAGE_ROWS", 3)
+    values = restructure(Values.of(Edges(2, [0] * 4, [1] * 4, [5, 6, 7, 8])), [{"op": "delete", "edges": [1]}])
+    columns = {"edge_ids": [0, 2], "tail": [0, 0], "head": [1, 1], "capacity": [5, 7], "closed": [False] * 2}
+    state = State(0, 2, values, Op(0, "put", "g", 0.0))
+    assert answers.page_faults(columns | {"next": 3}, state) == []
+    assert answers.page_faults(columns | {"next": None}, state) == ["the next page begins at 3"]
+    more = {"edge_ids": [0, 2, 3], "capacity": [5, 7, 8], "next": 3}
+    assert len(answers.page_faults(columns | more, state)) == 2
 
 
 def test_a_batch_passes_over_edges_that_are_gone() -> None:

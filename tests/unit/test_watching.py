@@ -122,6 +122,47 @@ def test_a_worker_that_lost_its_graph_tells_nothing(caller: Caller, watched: Wor
     assert told(caller) == [*before, event]
 
 
+def test_a_redis_that_comes_back_older_stands_in_no_way(
+    caller: Caller, watched: Worker, client: Any, keys: Keys
+) -> None:
+    """It may have kept an update, and lost that the update was told. Found by a fault history of seed 7023."""
+    edges, before = out_of_0(watched), client.hgetall(keys.told("g"))
+    caller.set("g", edges, ["1"] * len(edges))
+    client.delete(keys.told("g"))
+    client.hset(keys.told("g"), mapping=before)
+    caller.set("g", edges, ["2"] * len(edges))
+    caller.set("g", edges, ["3"] * len(edges))
+    eventually(lambda: versions(caller, record.VALUE_CHANGED) == [2, 3, 4])
+    watch(caller)
+    client.hset(keys.told("g"), mapping=before)
+    watch(caller, "late")
+    caller.ask(Kind.UNWATCH, "g", UnwatchArgs(watch="late"))
+    assert client.hget(keys.told("g"), "at").endswith(b"-4")
+
+
+@pytest.mark.parametrize("failing", ["put", "drop"])
+def test_a_watch_is_known_of_whose_answer_was_lost(
+    caller: Caller, watched: Worker, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    do, failed = getattr(Feeds, failing), threading.Event()
+
+    def fail(self: Feeds, *args: Any) -> None:
+        do(self, *args)
+        if not failed.is_set():
+            failed.set()
+            raise redis.ConnectionError("the answer is lost")
+
+    monkeypatch.setattr(Feeds, failing, fail)
+    if failing == "put":
+        watch(caller, "late")
+    else:
+        caller.ask(Kind.UNWATCH, "g", UnwatchArgs(watch="w"))
+    edges = out_of_0(watched)
+    caller.set("g", edges, ["1"] * len(edges))
+    changed = [event.id.split("-")[2] for event in told(caller) if event.type == record.VALUE_CHANGED]
+    assert changed == (["late", "w"] if failing == "put" else [])
+
+
 def test_the_history_has_a_bound(caller: Caller, start_worker: StartWorker, client: Any, keys: Keys) -> None:
     start_worker(event_history=100)
     caller.wait_ready()

@@ -100,8 +100,7 @@ class Feeds:
                 (at,) = self._look(pipe, name, graph_id, epoch, version)
                 if at == tag.encode():
                     break  # by an earlier try, whose answer was lost
-                if at != (None if feed.at is None else feed.at.encode()):
-                    raise Fenced(f"the watches of {name} have been told of {at}")
+                refuse_other(name, at, feed.at)
                 pipe.multi()
                 self._add(pipe, name, events)
                 pipe.hset(self._keys.told(name), mapping=self._told(tag, seen))
@@ -114,30 +113,52 @@ class Feeds:
         self._keep_small(name)
 
     def put(
-        self, name: str, graph_id: str, epoch: int, version: int, args: WatchArgs, seen: Seen, job_id: str, result: str
+        self,
+        name: str,
+        graph_id: str,
+        epoch: int,
+        version: int,
+        told: str | None,
+        args: WatchArgs,
+        seen: Seen,
+        job_id: str,
+        result: str,
     ) -> None:
-        """Write a watch, and what it sees now. Raises as `Log.append`."""
+        """Write a watch, and what it sees now. `told`: the version that the others were told of last. Raises as
+        `Log.append`, and `Fenced` if they were told of another."""
         tag = version_tag(graph_id, version)
 
         def write(pipe: Any) -> None:
             pipe.hset(self._keys.watches(name), args.watch, args.kept())
             pipe.hset(self._keys.told(name), mapping=self._told(tag, {args.watch: seen}))
 
-        self._commit(name, graph_id, epoch, version, job_id, result, write)
+        self._commit(name, graph_id, epoch, version, told, job_id, result, write)
 
-    def drop(self, name: str, graph_id: str, epoch: int, version: int, watch: str, job_id: str) -> None:
-        """Forget a watch. Raises as `Log.append`."""
+    def drop(
+        self, name: str, graph_id: str, epoch: int, version: int, told: str | None, watch: str, job_id: str
+    ) -> None:
+        """Forget a watch. Raises as `put`."""
 
         def write(pipe: Any) -> None:
             pipe.hdel(self._keys.watches(name), watch)
             pipe.hdel(self._keys.told(name), f"={watch}", f"#{watch}")
 
-        self._commit(name, graph_id, epoch, version, job_id, "{}", write)
+        self._commit(name, graph_id, epoch, version, told, job_id, "{}", write)
 
-    def _commit(self, name: str, graph_id: str, epoch: int, version: int, job_id: str, result: str, write: Any) -> None:
+    def _commit(
+        self,
+        name: str,
+        graph_id: str,
+        epoch: int,
+        version: int,
+        told: str | None,
+        job_id: str,
+        result: str,
+        write: Any,
+    ) -> None:
         for _ in range(MAX_TRIES):
             with self._redis.pipeline() as pipe, suppress(redis.WatchError):
-                _, outcome, status = self._look(
+                at, outcome, status = self._look(
                     pipe,
                     name,
                     graph_id,
@@ -147,6 +168,7 @@ class Feeds:
                     keys=[outcome_key(self._keys, job_id)],
                 )
                 refuse_decided(outcome, status)
+                refuse_other(name, at, told)
                 pipe.multi()
                 write(pipe)
                 commit(pipe, self._keys, job_id, result)
@@ -186,3 +208,9 @@ class Feeds:
 
     def _keys_of(self, name: str) -> list[str]:
         return [self._keys.feed(name), self._keys.watches(name), self._keys.told(name)]
+
+
+def refuse_other(name: str, at: bytes | None, told: str | None) -> None:
+    """Raises `Fenced` if the watches of a name were told of another version than their owner knows."""
+    if at != (None if told is None else told.encode()):
+        raise Fenced(f"the watches of {name} have been told of {at!r}")
