@@ -7,6 +7,8 @@ from fastapi import FastAPI
 
 from service.api import direct
 from service.api.app import create_app
+from service.api.guards.access import authorise
+from service.api.guards.parameters import refuse_unknown_parameters
 from service.settings import Settings
 from tests.contract.conftest import running
 from tests.contract.fakes import MAX_BODY_BYTES
@@ -67,6 +69,7 @@ def test_both_ways_answer_alike(settings: Settings, monkeypatch: pytest.MonkeyPa
 
 def test_which_requests_take_it(settings: Settings) -> None:
     app: FastAPI = create_app(settings)
+    assert [each.dependency for each in app.router.dependencies] == [authorise, refuse_unknown_parameters]
     (layer,) = [layer for layer in app.user_middleware if layer.cls is direct.Direct]
     found = direct.ways(layer.kwargs["routes"])
     assert {("POST", "/max-flow"), ("POST", "/min-cut"), ("PATCH", "/capacities"), ("GET", "")} <= found.keys()
