@@ -77,7 +77,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         docs_url=None,  # they load their viewer from elsewhere: see `docs_page`
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
-        dependencies=[Depends(authorise), Depends(refuse_unknown_parameters)],
+        dependencies=[Depends(authorise), Depends(refuse_unknown_parameters)],  # `direct` sees to both as well
     )
     more = (what_if, closure_study, pairs, parametric, capacity_expansion, circulation)
     questions = (flows, min_cost_flow, matching, *more)

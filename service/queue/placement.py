@@ -1,6 +1,8 @@
 """Which worker gets a command: the one that serves its graph, if it is there and has room; a new name, the emptiest."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 from service.errors import RETRY_AFTER_S, ServiceError
@@ -23,6 +25,10 @@ class Seen:
     alive: bool
     waiting: int
     """Commands of the owner that have not ended."""
+
+    def with_one_more(self) -> "Seen":
+        """The same with one more command of the owner."""
+        return replace(self, waiting=self.waiting + 1)
 
     def is_free(self, command: Command) -> bool:
         """Whether any worker may get the command: a load of a name that has no owner, or an absent one and no graph."""
@@ -52,6 +58,13 @@ class Placement:
             ("EXISTS", keys.lease(guess)),
             ("XLEN", keys.commands(guess)),
         )
+
+    def expected(self, guess: str, answers: Iterator[Any]) -> Seen | None:
+        """What the next answers say of the graph's owner; None if it is not the guess, who is there."""
+        found, exists, alive, waiting = islice(answers, 4)
+        if found != guess.encode() or not (exists and alive):
+            return None
+        return Seen(guess, exists=True, alive=True, waiting=waiting)
 
     async def seen(self, pipe: Any, guess: str, answers: list[Any]) -> Seen:
         """What the answers say of the graph's owner. One more round trip if the guess was wrong."""

@@ -14,6 +14,7 @@ import redis.asyncio
 
 from service.errors import ServiceError
 from service.protocol import Command, Kind
+from service.queue.grouped import Group
 from service.queue.models import WorkerInfo
 from service.queue.placement import Placement, Seen, unavailable
 from service.store.catalogue import give
@@ -47,15 +48,20 @@ class Submission:
         self._room = AsyncRoom(client)
         self._keys = keys
         self._placement = placement
+        self._group = Group(client, keys, placement, self._ask, self._take)
 
     async def submit(self, command: Command) -> str:
         """Queue the command. Returns the id of its job: the command's own, or that of the first command under its key.
 
         Raises rate_limited, worker_unavailable, unknown_graph, idempotency_conflict or out_of_memory. Cost: two round
-        trips.
+        trips, which short commands share.
         """
         text = command.to_json()
         pause_s, deadline, tried = FIRST_PAUSE_S, time.monotonic() + PATIENCE_S, False
+        if self._group.takes(command, text):
+            if await self._group.put(command, text):
+                return command.id
+            tried = True
         chosen = None
         while True:
             try:
@@ -81,7 +87,7 @@ class Submission:
                 return await self._known_job(pipe, known, command)
             if tried and written:
                 return command.id  # by the try before, whose answer was lost
-            self._room.take_as_heard(len(text), NEEDS.get(command.kind, Need.ANSWER))
+            self._take(command, len(text))
             if seen.is_free(command):
                 if chosen is None:
                     return None
@@ -93,6 +99,9 @@ class Submission:
             enqueue(pipe, self._keys, command, text, owner)
             await pipe.execute()
         return command.id
+
+    def _take(self, command: Command, n_bytes: int) -> None:
+        self._room.take_as_heard(n_bytes, NEEDS.get(command.kind, Need.ANSWER))
 
     async def _look(self, pipe: Any, command: Command) -> tuple[Seen, bytes | None, bool]:
         """Who owns the graph, what its key stands for, and whether the command is there already."""

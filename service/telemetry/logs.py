@@ -2,12 +2,33 @@
 
 import logging
 import sys
-from typing import Any
+from functools import partial
+from typing import Any, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor
 
 from service.telemetry.redaction import redact
+
+
+class Lines:
+    """Writes the lines of this process to where a handler writes. One that cannot be written is lost: the service goes
+    on without it."""
+
+    def __init__(self, handler: "logging.StreamHandler[TextIO]", *_: Any) -> None:
+        self._handler = handler
+
+    def info(self, line: str) -> None:
+        self._handler.acquire()
+        try:
+            self._handler.stream.write(f"{line}\n")
+            self._handler.flush()
+        except (OSError, ValueError):  # its reader is gone, its disk is full, or it is closed
+            pass
+        finally:
+            self._handler.release()
+
+    debug = warning = error = critical = info
 
 
 def configure(process: str, level: int = logging.INFO) -> None:
@@ -29,13 +50,13 @@ def configure(process: str, level: int = logging.INFO) -> None:
         if pretty
         else [structlog.processors.format_exc_info, redact, structlog.processors.JSONRenderer()]
     )
+    handler = logging.StreamHandler(sys.stderr)
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        logger_factory=structlog.stdlib.LoggerFactory(),
+        processors=[*shared, *ending],
+        logger_factory=partial(Lines, handler),
         wrapper_class=structlog.make_filtering_bound_logger(level),
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

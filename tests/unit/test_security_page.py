@@ -22,7 +22,7 @@ from service.api.replies import sending
 from service.api.routes import graphs, sessions, status_page
 from service.models import bottlenecks, closure_study, columns, numbers, parametric, webhooks
 from service.models import flows as models
-from service.queue import dispatcher, replies
+from service.queue import dispatcher, grouped, replies
 from service.settings import Settings
 from service.store import graphs as listed
 from service.store import room
@@ -37,7 +37,7 @@ from service.webhooks import courier, posting
 from service.worker import answers, watch_events
 from service.worker.graph import MAX_KNOWN, MAX_STATES
 from service.worker.membership import heartbeat
-from service.worker.running import consumer, lanes, results, rows
+from service.worker.running import consumer, lanes, results, rows, together
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
@@ -111,6 +111,10 @@ FIXED = {
     "progress events of a job": transitions.EVENTS_KEPT,
     "memory of Redis kept for what frees it, where `maxmemory` is set": room.RESERVE_LEAST_BYTES >> 20,
     "deliveries of a command": consumer.MAX_ATTEMPTS,
+    "commands that one API process queues together": grouped.AT_ONCE,
+    "bytes of a command that is queued together with others": grouped.SHORT_BYTES,
+    "short questions of one graph that are answered together": together.MOST,
+    "time after which no further one of these begins": together.LONGEST_S,
     "API keys, revoked included": MAX_KEYS,
     "sessions of one API key": SESSIONS_OF_A_KEY,
     "life of a session": SESSION_S,

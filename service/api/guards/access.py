@@ -9,6 +9,7 @@ import ipaddress
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Final, TypeAlias
 
 import structlog
@@ -38,6 +39,9 @@ FETCH_S: Final = 2.0
 
 RETRY_S: Final = 0.25
 """How long to wait before Redis is asked for the keys again when it did not answer."""
+
+NAMES_KEPT: Final = 64
+"""Names of hosts, which callers give, of which it is remembered what they are."""
 
 OPEN: Final = frozenset({"/", "/docs", "/livez", "/readyz", "/health"})
 """A signpost, the description of the API, and probes, which say nothing but yes or no."""
@@ -290,10 +294,12 @@ def _bare(host: str) -> str:
     return name.strip("[]")
 
 
+@lru_cache(NAMES_KEPT)
 def _is_loopback(address: str) -> bool:
     return _is_address(address) and ipaddress.ip_address(address).is_loopback
 
 
+@lru_cache(NAMES_KEPT)
 def _is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)

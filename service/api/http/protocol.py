@@ -21,6 +21,7 @@ from service.api.http.chunks import Chunks, Refused
 from service.api.http.closing import hang_up, refusal, reset
 from service.api.http.connections import Place, ServerConfig
 from service.api.http.cookies import ours
+from service.api.http.corked import Corked
 from service.api.http.heads import end_of_head, is_in_chunks
 
 MAX_HEAD_BYTES: Final = 64 * 1024
@@ -185,6 +186,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if changes and in_chunks:
             raise Refused("a body in chunks goes with no offer of another protocol")
         super().on_headers_complete()
+        self.cycle.transport = Corked(self.transport, self.loop)  # type: ignore[assignment]  # all that a cycle uses
         self._stop_head_timer()
         self._part = Part.CHUNKS if in_chunks else Part.BODY
         self._past_parser = changes and self._body_left > 0

@@ -22,7 +22,7 @@ from service.settings import Settings
 from service.store.connection import AWAY
 from service.store.jobs.outcomes import Committed, Over, refuse_decided
 from service.store.jobs.record import Result
-from service.store.jobs.transitions import GROUP, count_attempt
+from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
 from service.store.log import Fenced
 from service.store.written import Written
@@ -36,6 +36,7 @@ from service.worker.running.looks import Looks
 from service.worker.running.observed import Observer
 from service.worker.running.progress import TICK_S, Progress
 from service.worker.running.task import LEFT_BEHIND, Forward, Rest, Task, parse_command, parse_remains
+from service.worker.running.together import Together
 
 BATCH: Final = 64
 BLOCK_MS: Final = 1000
@@ -102,6 +103,7 @@ class Consumer:
         self._control = ControlStream(client, keys, worker, self._cancel, on_restore)
         self._on_arrival = on_arrival
         self._looks = Looks(client, keys, graph_id)
+        self._together = Together(self._looks, self._endings, self._observer, handler, self._costs.expected_s)
         self._inherits = True
         """Whether there may be commands, not read yet, that earlier processes of this name left behind."""
 
@@ -193,8 +195,15 @@ class Consumer:
         task = Task(entry_id, command, redelivered, readable=read is not None)
         with self._tasks_lock:
             self._tasks[entry_id] = task
-        self._lanes.put(command.graph, lambda: self._run_in_lane(task), lambda: self._costs.expected_s(command))
+        self._together.add(task)
+        self._lanes.put(command.graph, lambda: self._run_next(task), lambda: self._costs.expected_s(command))
         self._on_arrival(command.graph)
+
+    def _run_next(self, task: Task) -> None:
+        if (ended := self._together.next(task)) == []:
+            self._run_in_lane(task)
+        for other in ended or ():
+            self._forget(other)
 
     def _run_in_lane(self, task: Task) -> None:
         with self._observer.observed(task):
@@ -280,21 +289,13 @@ class Consumer:
             refuse_decided(*self._looks.look(task))
             if not task.readable:
                 raise ServiceError("internal_error", UNREADABLE)
-            self._count_delivery(task)
+            self._looks.count_delivery(task, MAX_ATTEMPTS)
             if task.control.cancelled:
                 raise Cancelled("cancelled before it ran")
             return self._handler(task) if task.rest is None else task.rest.work()
         except Committed as done:
             self._written.wait(run)
             return Result.of_commit(done.result)
-
-    def _count_delivery(self, task: Task) -> None:
-        """Count the delivery of a command that was left behind. Raises `EngineError` if that was so too often."""
-        if not task.redelivered:
-            return
-        if count_attempt(self._redis, self._keys, task.command.id) > MAX_ATTEMPTS:
-            raise EngineError(f"the command was tried {MAX_ATTEMPTS} times and never came to an end")
-        task.redelivered = False  # counted
 
     def _cancel(self, job_id: str) -> None:
         """Stop a running task; end one at once that only waits."""

@@ -50,6 +50,8 @@ TIMES: Final = 4
 KEPT: Final = 20_000
 """Commands whose durations are remembered; the one that was looked up the longest ago goes first."""
 
+IN_ORDER: Final = json.JSONEncoder(sort_keys=True)
+
 QUESTIONS: Final = (Kind.MAX_FLOW, Kind.MIN_CUT, Kind.MATCHING)
 DRY_RUNS: Final = (Kind.DRY_RUN, Kind.DRY_RUN_COSTS, Kind.DRY_RUN_VERTICES)
 UPDATES: Final = (Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_VERTICES, Kind.PATCH_EDGES, *DRY_RUNS)
@@ -115,7 +117,7 @@ def _same(command: Command) -> Key:
     n_terminals = sum(len(value) for value in asked.values() if isinstance(value, list))
     if n_terminals > SAME_TERMINALS:
         return _alike(command)
-    return command.graph, command.kind, hash(json.dumps(asked, sort_keys=True)) or 1
+    return command.graph, command.kind, hash(IN_ORDER.encode(asked)) or 1
 
 
 def _rows(args: dict[str, Any]) -> int:

@@ -1,6 +1,8 @@
 """How a delivery ends: with a result or a problem, dropped, or handed on. Each way is one MULTI."""
 
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any, Final
 
 import redis
@@ -53,6 +55,25 @@ class Endings:
         except redis.WatchError:  # the library says so of a lost connection as well
             return False
         return True
+
+    def succeed_together(self, done: Sequence[tuple[Task, Result]]) -> None:
+        """End commands that were looked at together, in one MULTI, unless the job of any has changed since.
+
+        Raises WatchError; then nothing is written, or it is not known whether it was.
+        """
+        with ExitStack() as locks:
+            for task, _ in done:
+                locks.enter_context(task.lock)
+            looks = [task.look for task, _ in done if task.look is not None and not task.ended]
+            if not looks or len(looks) < len(done):
+                return
+            pipe = looks[0].pipe
+            pipe.multi()
+            for (task, result), look in zip(done, looks, strict=True):
+                self._write_end(pipe, task, result, None, followed=look.is_followed)
+            pipe.execute()
+            for task, _ in done:
+                task.ended, task.status = True, Status.SUCCEEDED
 
     def _succeed(self, task: Task, result: Result) -> None:
         with self._redis.pipeline() as pipe:
@@ -120,6 +141,21 @@ class Endings:
         followed: bool = True,
     ) -> None:
         """Write job, reply and event, and remove the command, in one MULTI; see `transitions.finish`."""
+        status = self._write_end(pipe, task, result, problem, keyed=keyed, followed=followed)
+        pipe.execute()
+        task.ended, task.status, task.code = True, status, problem.code if problem else None
+
+    def _write_end(
+        self,
+        pipe: Any,
+        task: Task,
+        result: Result | None,
+        problem: Problem | None,
+        *,
+        keyed: bool = True,
+        followed: bool = True,
+    ) -> Status:
+        """Queue what the end of a command writes; the status of its job."""
         command = task.command
         status = Status.SUCCEEDED if problem is None else Status.FAILED
         if problem is not None and problem.code == "cancelled":
@@ -128,8 +164,7 @@ class Endings:
         times = {"started_at": task.started_at or command.created_at, "finished_at": time.time()}
         ending = self._entry(task), header, result, times, self._settings.job_ttl_s
         transitions.finish(pipe, self._keys, command, *ending, keyed, followed)
-        pipe.execute()
-        task.ended, task.status, task.code = True, status, problem.code if problem else None
+        return status
 
     def _entry(self, task: Task) -> Entry:
         return Entry(self._worker, task.entry_id)

@@ -25,8 +25,9 @@ class Observer:
         self._access_log = access_log
 
     @contextmanager
-    def observed(self, task: Task) -> Iterator[None]:
-        """Around a run of the task: all that is logged meanwhile carries the command's ids."""
+    def observed(self, task: Task, *, only_ended: bool = False) -> Iterator[None]:
+        """Around a run of the task: all that is logged meanwhile carries the command's ids. With `only_ended`, one that
+        has not ended by then is not told of."""
         command = task.command
         ids = {"job_id": command.id, "graph": command.graph, "request_id": command.request_id}
         with (
@@ -34,7 +35,8 @@ class Observer:
             self._tracing.span(command.kind.value, "consumer", command.traceparent) as span,
         ):
             yield
-            self._tell(task, span, ids)
+            if task.ended or not only_ended:
+                self._tell(task, span, ids)
 
     def _tell(self, task: Task, span: Span, ids: dict[str, str | None]) -> None:
         """Tell metrics, trace, costs and log how the task went. One that leaves its lane goes on."""

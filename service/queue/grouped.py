@@ -1,0 +1,144 @@
+"""Short commands of many callers are queued together: two round trips for all that came while the last two were made.
+
+Which graph is whose is watched and read once for all of them, and all are written in one MULTI, in the order they came.
+What is not as it was for the last command of a graph is left to its caller, who looks and tries alone.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import redis
+import redis.asyncio
+
+from service.protocol import Command
+from service.queue.placement import Placement, Seen
+from service.store.jobs.transitions import enqueue
+from service.store.keys import Keys
+
+SHORT_BYTES: Final = 16 << 10
+"""A longer command is queued alone: others would wait for its bytes."""
+
+AT_ONCE: Final = 64
+"""Commands that are queued together at most."""
+
+SLOW_S: Final = 0.05
+"""Whoever comes when a round has taken so long does not wait for it: Redis may be hanging."""
+
+Ask = Callable[..., Awaitable[list[Any]]]
+"""Watches keys on a pipeline, and reads."""
+
+
+@dataclass(eq=False, slots=True)
+class Waiting:
+    """A command on its way, and what its caller waits for: whether it is queued, or is to be tried alone."""
+
+    command: Command
+    text: bytes
+    queued: asyncio.Future[bool]
+
+    def refuse(self, error: Exception) -> None:
+        if not self.queued.done():
+            self.queued.set_exception(error)
+
+    def decide(self, is_queued: bool) -> None:
+        if not self.queued.done():
+            self.queued.set_result(is_queued)
+
+
+class Group:
+    """Puts commands into the streams of workers, several at a time. In one event loop, so without locks."""
+
+    def __init__(
+        self,
+        client: redis.asyncio.Redis,
+        keys: Keys,
+        placement: Placement,
+        ask: Ask,
+        take: Callable[[Command, int], None],
+    ) -> None:
+        """`take` counts the bytes of a command before it is written, or refuses it."""
+        self._redis: Any = client
+        self._keys = keys
+        self._placement = placement
+        self._ask = ask
+        self._take = take
+        self._waiting: list[Waiting] = []
+        self._rounds: set[asyncio.Task[Any] | None] = set()
+        self._begun_at = 0.0
+        """When the latest round began, by the clock of the event loop."""
+
+    def takes(self, command: Command, text: bytes) -> bool:
+        """Whether the command may be queued together with others: it is short, new, and of a graph that is known."""
+        known = self._placement.guess(command.graph)
+        return bool(known) and command.idempotency_key is None and len(text) <= SHORT_BYTES
+
+    async def put(self, command: Command, text: bytes) -> bool:
+        """Queue the command. False if it is not known to be queued: then it is to be tried alone.
+
+        Raises ServiceError for what is refused, and RedisError.
+        """
+        loop = asyncio.get_running_loop()
+        waiting = Waiting(command, text, loop.create_future())
+        self._waiting.append(waiting)
+        if not self._rounds or loop.time() - self._begun_at > SLOW_S:
+            self._begun_at = loop.time()
+            rounds = loop.create_task(self._go_round(loop))
+            self._rounds.add(rounds)
+        return await waiting.queued
+
+    async def _go_round(self, loop: asyncio.AbstractEventLoop) -> None:
+        some: list[Waiting] = []
+        try:
+            while self._waiting:
+                self._begun_at = loop.time()
+                some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+                try:
+                    await self._round(some)
+                except (redis.WatchError, redis.ConnectionError):  # an answer that was lost is one of them
+                    for waiting in some:
+                        waiting.decide(False)
+                except Exception as error:
+                    for waiting in some:
+                        waiting.refuse(error)
+        finally:
+            self._rounds.discard(asyncio.current_task(loop))  # at once: who comes next begins another
+            for waiting in some:  # if this was cancelled, as the process ends
+                waiting.queued.cancel()
+
+    async def _round(self, some: list[Waiting]) -> None:
+        """Queue these commands, all or none of those that are as expected. Raises RedisError."""
+        guesses = {waiting.command.graph: self._placement.guess(waiting.command.graph) for waiting in some}
+        reads = [read for graph, guess in guesses.items() for read in self._placement.reads(graph, guess)]
+        queued: list[Waiting] = []
+        async with self._redis.pipeline() as pipe:
+            answers = iter(await self._ask(pipe, [self._keys.claim(graph) for graph in guesses], *reads))
+            seen = {graph: self._placement.expected(guess, answers) for graph, guess in guesses.items()}
+            pipe.multi()
+            for waiting in some:
+                if self._enqueue(pipe, waiting, seen):
+                    queued.append(waiting)
+            if queued:
+                await pipe.execute()
+        for waiting in queued:
+            waiting.decide(True)
+
+    def _enqueue(self, pipe: Any, waiting: Waiting, seen: dict[str, Seen | None]) -> bool:
+        """Add the command to the MULTI; False if its caller was told another thing."""
+        command = waiting.command
+        place = seen[command.graph]
+        if place is None:
+            waiting.decide(False)
+            return False
+        try:
+            self._take(command, len(waiting.text))
+            owner = self._placement.checked(command.graph, place)
+        except Exception as error:
+            waiting.refuse(error)
+            return False
+        enqueue(pipe, self._keys, command, waiting.text, owner)
+        for graph, other in seen.items():
+            if other is not None and other.owner == owner:
+                seen[graph] = other.with_one_more()
+        return True

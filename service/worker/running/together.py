@@ -1,0 +1,124 @@
+"""Short questions of one graph that wait in its lane one behind the other are answered together.
+
+What they depend on is read in one round trip and their answers are written in another, whatever their number: with
+many callers that is most of what a short question costs. Whatever is not simply answered is tried again by itself.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import islice, takewhile
+from typing import Final
+
+import redis
+
+from service.protocol import Command, Kind
+from service.store.jobs.outcomes import refuse_decided
+from service.store.jobs.record import Result
+from service.worker.running.endings import Endings
+from service.worker.running.looks import Looks
+from service.worker.running.observed import Observer
+from service.worker.running.task import Rest, Task
+
+KINDS: Final = frozenset({Kind.MAX_FLOW, Kind.MIN_CUT})
+MOST: Final = 16
+"""Questions that are answered together at most."""
+
+SHORT_S: Final = 0.02
+"""A question that is expected to take longer is answered by itself."""
+
+LONGEST_S: Final = 0.02
+"""No further question is begun after so long: the first of them has waited for its answer since."""
+
+
+class Together:
+    """Answers questions of one worker. Each graph is at work in one thread at a time."""
+
+    def __init__(
+        self,
+        looks: Looks,
+        endings: Endings,
+        observer: Observer,
+        handler: Callable[[Task], Result | Rest],
+        expected_s: Callable[[Command], float],
+    ) -> None:
+        self._looks = looks
+        self._endings = endings
+        self._observer = observer
+        self._handler = handler
+        self._expected_s = expected_s
+        self._lines: dict[str, deque[Task]] = {}
+        """The tasks of each graph that have not begun, in order."""
+        self._lock = threading.Lock()
+
+    def add(self, task: Task) -> None:
+        """Take note of a task that is put into its graph's lane just now."""
+        with self._lock:
+            self._lines.setdefault(task.command.graph, deque()).append(task)
+
+    def next(self, task: Task) -> list[Task] | None:
+        """Answer the task, which is the next in its lane, together with some behind it; returns those that have ended.
+
+        Empty: it has to be run by itself. None: it was answered together with one before it.
+        """
+        with self._lock:
+            line = self._lines.get(task.command.graph)
+            if not line or line[0] is not task:
+                return None
+            some = self._chosen(line)
+        ended = self._answer(some) if len(some) > 1 else []
+        with self._lock:
+            for _ in ended or [task]:
+                line.popleft()
+            if not line:
+                del self._lines[task.command.graph]
+        return ended
+
+    def _chosen(self, line: deque[Task]) -> list[Task]:
+        """The questions at the front of a lane that may be answered together."""
+        return list(islice(takewhile(self._may_be, line), MOST))
+
+    def _may_be(self, task: Task) -> bool:
+        is_new = task.readable and not (task.redelivered or task.ended or task.control.cancelled)
+        return is_new and task.command.kind in KINDS and self._expected_s(task.command) <= SHORT_S
+
+    def _answer(self, tasks: list[Task]) -> list[Task]:
+        """Answer as many of the tasks as there is time for, the first ones; returns those that have ended."""
+        began = time.monotonic()
+        with ExitStack() as told:
+            try:
+                decisions = self._looks.look_at_all(tasks)
+                done: list[tuple[Task, Result]] = []
+                for task, decision in zip(tasks, decisions, strict=True):
+                    if done and time.monotonic() - began > LONGEST_S:
+                        break
+                    told.enter_context(self._observer.observed(task, only_ended=True))
+                    result = self._result(task, decision)
+                    if result is None:
+                        break
+                    done.append((task, result))
+                self._endings.succeed_together(done)
+            except redis.RedisError:
+                pass  # each by itself, through any absence of Redis
+            finally:
+                for task in tasks:
+                    task.let_go()
+        return list(takewhile(lambda task: task.ended, tasks))
+
+    def _result(self, task: Task, decision: tuple[bytes | None, bytes | None]) -> Result | None:
+        """The answer to one question; None if it has to be tried by itself."""
+        with task.lock:
+            if task.ended or task.control.cancelled:
+                return None
+            task.started_at = time.time()
+        try:
+            refuse_decided(*decision)
+            result = self._handler(task)
+        except Exception:  # whatever it is, it will be told when it is tried again
+            return None
+        if isinstance(result, Rest):
+            result.close()
+            return None
+        return result

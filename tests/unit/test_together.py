@@ -1,0 +1,130 @@
+"""Short questions that wait behind one another are answered in one MULTI, and each only as it would be by itself."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gpu_engine.errors import EngineError
+from service.protocol import Command, Kind
+from service.settings import Settings
+from service.store.jobs.outcomes import CANCELLED
+from service.store.jobs.record import Result
+from service.store.jobs.transitions import GROUP, enqueue
+from service.store.keys import Keys
+from service.telemetry.tracing import NoTracing
+from service.worker.metrics import WorkerMetrics
+from service.worker.running.costs import Costs
+from service.worker.running.endings import Endings
+from service.worker.running.looks import Looks
+from service.worker.running.observed import Observer
+from service.worker.running.task import Task
+from service.worker.running.together import Together
+
+Handler = Callable[[Task], Result]
+ANSWER = Result(b'{"value":5}')
+
+
+def question(number: int, kind: Kind = Kind.MAX_FLOW) -> Command:
+    return Command(id=f"job{number}", kind=kind, graph="g", reply_to="api", created_at=time.time())
+
+
+@pytest.fixture
+def tasks(client: Any, keys: Keys) -> list[Task]:
+    """Three questions of one graph and a snapshot, which the worker w0 has been given."""
+    commands = [*map(question, range(3)), question(3, Kind.SNAPSHOT)]
+    client.xgroup_create(keys.commands("w0"), GROUP, id="0", mkstream=True)
+    for command in commands:
+        enqueue(client, keys, command, command.to_json(), "w0")
+    ((_, entries),) = client.xreadgroup(GROUP, "w0", {keys.commands("w0"): ">"})
+    return [Task(entry, command, redelivered=False) for (entry, _), command in zip(entries, commands, strict=True)]
+
+
+@pytest.fixture
+def together(client: Any, keys: Keys, settings: Settings, tasks: list[Task]) -> Callable[[Handler], Together]:
+    def make(handler: Handler) -> Together:
+        observer = Observer(WorkerMetrics(), NoTracing(), Costs(), access_log=False)
+        looks, endings = Looks(client, keys, lambda graph: None), Endings(client, keys, "w0", settings)
+        made = Together(looks, endings, observer, handler, lambda command: 0.0)
+        for task in tasks:
+            made.add(task)
+        return made
+
+    return make
+
+
+def multis(client: Any) -> int:
+    return int(client.info("commandstats").get("cmdstat_multi", {}).get("calls", 0))
+
+
+def statuses(client: Any, keys: Keys, tasks: list[Task]) -> list[str]:
+    return [client.hget(keys.job(task.command.id), "status").decode() for task in tasks]
+
+
+def test_questions_are_answered_together(
+    client: Any, keys: Keys, tasks: list[Task], together: Callable[[Handler], Together]
+) -> None:
+    made, before = together(lambda task: ANSWER), multis(client)
+    assert made.next(tasks[0]) == tasks[:3]
+    assert multis(client) == before + 1
+    assert statuses(client, keys, tasks) == ["succeeded"] * 3 + ["queued"]
+    assert client.xlen(keys.replies("api")) == 3
+    assert client.xlen(keys.commands("w0")) == client.zcard(keys.waiting("w0")) == 1
+    assert [made.next(task) for task in tasks] == [None, None, None, []]
+
+
+@pytest.mark.parametrize("why", ["cancelled", "over", "refused", "broken"])
+def test_what_is_not_simply_answered_is_tried_by_itself(
+    client: Any, keys: Keys, tasks: list[Task], together: Callable[[Handler], Together], why: str
+) -> None:
+    def handler(task: Task) -> Result:
+        if task is tasks[1] and why in ("refused", "broken"):
+            raise EngineError("no") if why == "refused" else RuntimeError("no")
+        return ANSWER
+
+    if why == "cancelled":
+        client.set(keys.outcome("job1"), CANCELLED)
+    if why == "over":
+        client.hset(keys.job("job1"), "status", "failed")
+    made = together(handler)
+    assert made.next(tasks[0]) == tasks[:1]
+    assert made.next(tasks[1]) == []
+    assert not tasks[1].ended
+    assert statuses(client, keys, tasks[:1]) == ["succeeded"]
+    assert client.xlen(keys.replies("api")) == 1
+    assert client.exists(keys.job("job2"))
+
+
+@pytest.mark.parametrize("what", ["handed on", "ended by another worker", "followed"])
+def test_nothing_is_written_when_a_job_changes_meanwhile(
+    client: Any, keys: Keys, tasks: list[Task], together: Callable[[Handler], Together], what: str
+) -> None:
+    def handler(task: Task) -> Result:
+        if task is tasks[2] and what == "followed":
+            client.xadd(keys.events("job1"), {"event": "subscribed"})
+        elif task is tasks[2]:
+            field = ("worker", "w1") if what == "handed on" else ("status", "succeeded")
+            client.hset(keys.job("job1"), *field)
+        return ANSWER
+
+    assert together(handler).next(tasks[0]) == []
+    assert client.xlen(keys.replies("api")) == 0
+    assert client.xlen(keys.commands("w0")) == 4
+    assert not any(task.ended for task in tasks)
+
+
+def test_a_slow_one_keeps_no_other_from_its_answer(
+    tasks: list[Task], together: Callable[[Handler], Together], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.worker.running.together.LONGEST_S", 0.0)
+    made = together(lambda task: ANSWER)
+    assert made.next(tasks[0]) == tasks[:1]
+    assert made.next(tasks[1]) == tasks[1:2]
+
+
+def test_what_was_left_behind_is_not_among_them(tasks: list[Task], together: Callable[[Handler], Together]) -> None:
+    """Its delivery is counted first."""
+    tasks[1].redelivered = True
+    made = together(lambda task: ANSWER)
+    assert [made.next(task) for task in tasks[:2]] == [[], []]
