@@ -7,7 +7,7 @@ HeadraceError
  +-- TransportError             no usable answer came back
  |    +-- ConnectionFailed      refused, lost, or silent for too long (also a ConnectionError)
  |    +-- UnexpectedAnswer      an answer that is not of this API
- +-- ApiError                   the service refused: code, status, detail, and what is at fault
+ +-- ApiError                   the service refused: code, status, detail, what is at fault; of new codes the plain one
       +-- InvalidBody           invalid_body
       +-- UnsupportedMediaType  unsupported_media_type
       +-- TooLarge              too_large
@@ -45,8 +45,6 @@ HeadraceError
       +-- MethodNotAllowed      method_not_allowed
       +-- NotAcceptable         not_acceptable
       +-- InternalError         internal_error
-
-A code this client does not know yet is a plain `ApiError`.
 """
 
 from collections.abc import Mapping, Sequence
