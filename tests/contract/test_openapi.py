@@ -53,12 +53,13 @@ def test_every_member_of_a_body_or_an_answer_has_a_type(document: dict[str, Any]
     assert amount in schemas["MinCostFlowBody"]["properties"]["value"]["anyOf"]
 
 
-NEWER = ("/parametric", "/capacity-expansion")
+NEWER = ("/parametric", "/capacity-expansion", "/vertices")
 
 
 def test_bodies_are_strict_and_have_examples(document: dict[str, Any]) -> None:
     for name in (
         *("PatchBody", "OperationBody", "CostsBody", "CostOperation", "EstimateBody", "GraphBody"),
+        *("VerticesBody", "VertexOperation"),
         *("MaxFlowBody", "MatchingBody", "MinCostFlowBody", "WhatIfBody", "ScenarioBody", "ClosureStudyBody"),
         *("PairsBody", "CutTreeBody", "GlobalCutBody", "ParametricBody", "CapacityExpansionBody"),
     ):
