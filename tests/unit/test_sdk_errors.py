@@ -8,6 +8,7 @@ import headrace
 import httpx
 import pytest
 from headrace import _connecting, _errors
+from headrace._codes import api_error
 
 API = Path(__file__).parents[2] / "docs" / "api.md"
 
@@ -23,14 +24,14 @@ def test_the_table_was_found() -> None:
 
 @pytest.mark.parametrize(("code", "status"), documented_codes())
 def test_every_documented_code_has_its_class(code: str, status: int) -> None:
-    error = _errors.api_error(code, status, "why", [17])
+    error = api_error(code, status, "why", [17])
     assert type(error) is not headrace.ApiError
     assert (error.code, error.status, error.detail, error.rows) == (code, status, "why", [17])
     assert getattr(headrace, type(error).__name__) is type(error)
 
 
 def test_a_code_of_a_newer_service_is_an_api_error() -> None:
-    error = _errors.api_error("flux_capacitor", 418, "why")
+    error = api_error("flux_capacitor", 418, "why")
     assert type(error) is headrace.ApiError
     assert error.code == "flux_capacitor"
 
