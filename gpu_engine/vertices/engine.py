@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate
-from gpu_engine.engine import Bottlenecks, Control, Cut, End, Engine, FlowState, Fork, SolveReport
+from gpu_engine.engine import Bottlenecks, Control, Cut, Engine, FlowState, Fork, SolveReport
 from gpu_engine.errors import EngineError, HasVertexCapacities, Unbounded, shown
 from gpu_engine.footprint import Footprint, Needs, Room, unlimited
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.trials import Trials
-from gpu_engine.types import EdgeArray, UnitArray
+from gpu_engine.types import EdgeArray, End, UnitArray
 from gpu_engine.vertices.split import Split
 
 
