@@ -270,3 +270,6 @@ def test_a_set_that_can_do_what_it_must_proves_nothing() -> None:
     assert (of([True, False, False], "leave").must, of([True, False, False], "leave").can) == (0, 5)
     assert not of([True, False, False], "leave").valid
     assert not of([True, True, True], "enter").valid  # the source has no cap
+    network, bounds = bounded(drawn(3, [(0, 1, 5), (1, 2, INFINITE)]), {}, Terminals.of([0], [2]), demand=5)
+    enough = barrier(network, bounds, np.array([False, True, True]), "enter")
+    assert (enough.must, enough.can, enough.valid) == (5, 5, False)
