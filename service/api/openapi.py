@@ -19,6 +19,7 @@ from service.models.min_cost_flow import MinCostFlowBody
 from service.models.pairs import CutTreeBody, GlobalCutBody, PairsBody
 from service.models.parametric import ParametricBody
 from service.models.problem import ProblemInfo
+from service.models.vertices import VerticesBody
 from service.models.watches import WatchBody
 from service.models.webhooks import WebhookBody
 from service.models.what_if import WhatIfBody
@@ -28,6 +29,7 @@ READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     GraphBody,
     PatchBody,
     CostsBody,
+    VerticesBody,
     EdgesBody,
     MaxFlowBody,
     MatchingBody,
