@@ -7,7 +7,6 @@ refused or answered otherwise by the framework goes the long way: a query, anoth
 """
 
 import inspect
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -18,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.guards.access import authorise
-from service.models.graphs import NAME
+from service.models.graphs import is_graph_name
 
 GRAPHS: Final = "/v1/graphs/"
 ONE_GRAPH: Final = f"{GRAPHS}{{name}}"
@@ -45,7 +44,6 @@ class Direct:
         self._app = app
         self._ways = ways(routes)
         self._handlers = handlers
-        self._is_name = re.compile(NAME).fullmatch
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         way = self._way(scope)
@@ -75,7 +73,7 @@ class Direct:
             return None
         name, slash, rest = path[len(GRAPHS) :].partition("/")
         way = self._ways.get((scope["method"], slash + rest))
-        if way is None or not self._is_name(name):
+        if way is None or not is_graph_name(name):
             return None
         scope["path_params"] = {"name": name}
         return way

@@ -71,8 +71,13 @@ class GraphBody(Body):
     )
 
 
+def is_graph_name(text: str) -> bool:
+    """Whether a graph may have this name."""
+    return _NAME.fullmatch(text) is not None
+
+
 def _checked_name(text: str) -> str:
-    if _NAME.fullmatch(text) is None:
+    if not is_graph_name(text):
         raise ColumnFault(f"{text[:100]!r} {NO_NAME}")
     return text
 

@@ -29,6 +29,8 @@ CALLS: list[tuple[Scope, str, str, Any]] = [
     (Scope.READ, "POST", "/v1/graphs/city/min-cost-flow", {}),
     (Scope.READ, "POST", "/v1/graphs/city/circulation", {}),
     (Scope.UPDATE, "PATCH", "/v1/graphs/city/costs", {"edges": [0], "set": [1]}),
+    (Scope.READ, "GET", "/v1/graphs/city/vertices", None),
+    (Scope.UPDATE, "PATCH", "/v1/graphs/city/vertices", {"vertices": [0], "set": [1]}),
     (Scope.UPDATE, "PATCH", "/v1/graphs/city/edges", {"op": "delete", "edges": [0]}),
     (Scope.READ, "GET", "/status", None),
     (Scope.READ, "GET", "/metrics", None),
@@ -110,7 +112,9 @@ def test_query_is_post_where_post_asks(api: Api) -> None:
         check_problem(api.http.request("QUERY", path, json=body, headers=make_key(api, needed, "other")), "forbidden")
         check_problem(api.http.request("QUERY", path, json=body, headers=key | page), "forbidden")
         assert api.http.get(path, headers=key).headers["Allow"] == "POST, QUERY"
-    assert {sent.kind for sent in api.fakes.dispatcher.sent} == {Kind.MAX_FLOW, Kind.MATCHING, Kind.MIN_COST_FLOW}
+    assert {sent.kind for sent in api.fakes.dispatcher.sent} == {
+        *(Kind.MAX_FLOW, Kind.MATCHING, Kind.MIN_COST_FLOW, Kind.CIRCULATION)
+    }
 
 
 def test_query_asks_all_questions_that_there_are() -> None:

@@ -118,7 +118,7 @@ def test_what_does_not_change_is_counted() -> None:
     [
         (op("set", ["x"], "1"), UnknownVertex, "'x' is no vertex", "/vertices"),
         (op("set", ["u", "s"], "1", "2"), NoVertexCapacity, "'s' was loaded without a capacity", "/vertices"),
-        (op("set", ["u"], "0.01"), InvalidNetwork, "more than 1 decimals", "/set"),
+        (op("set", ["u"], "0.01"), InvalidNetwork, "more than 1 decimal", "/set"),
         (op("add", ["u"], "-4"), InvalidNetwork, "negative", "/add"),
         (op("set", ["u", "u"], "1", "2"), InvalidNetwork, "named twice", "/vertices"),
         (op("set", ["u"], str(MAX_TOTAL // 10)), CapacityOverflow, "add up to", None),

@@ -65,6 +65,8 @@ NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("PATCH", "/v1/graphs/{name}/capacities"): Scope.UPDATE,
     ("PATCH", "/v1/graphs/{name}/costs"): Scope.UPDATE,
     ("PATCH", "/v1/graphs/{name}/edges"): Scope.UPDATE,
+    ("GET", "/v1/graphs/{name}/vertices"): Scope.READ,
+    ("PATCH", "/v1/graphs/{name}/vertices"): Scope.UPDATE,
     ("GET", "/v1/graphs/{name}/export"): Scope.READ,
     ("POST", "/v1/graphs/{name}/max-flow"): Scope.READ,
     ("POST", "/v1/graphs/{name}/min-cut"): Scope.READ,

@@ -8,14 +8,14 @@ from starlette.responses import Response
 from service.api.accept import encoding_of
 from service.api.backend import Context, GraphName
 from service.api.bodies.tasks import circulation_task
-from service.api.openapi import ACCEPTED, FORMS, IDEMPOTENCY_KEY, PREFER, PROBLEMS, request_body
+from service.api.openapi import ACCEPTED, FORMS, KEY_IGNORED, PREFER, PROBLEMS, request_body
 from service.api.questions import answer_question
 from service.models.circulation import EXAMPLES, CirculationBody, CirculationInfo
 from service.protocol import Kind
 
 router = APIRouter(prefix="/v1/graphs/{name}", tags=["flows"], responses={**PROBLEMS, **ACCEPTED})
 
-BODY: Final = request_body(CirculationBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, required=False)
+BODY: Final = request_body(CirculationBody, EXAMPLES, PREFER, KEY_IGNORED, required=False)
 
 
 @router.post("/circulation", response_model=CirculationInfo, responses=FORMS, openapi_extra=BODY)
