@@ -60,6 +60,7 @@ def no_keys_left(api: Api) -> Any:
     forget(api)
     yield
     api.fakes.api_keys.keys.clear()
+    forget(api)
     api.fakes.reset()
     forget(api)
 
