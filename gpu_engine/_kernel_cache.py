@@ -17,7 +17,9 @@ PACKAGE: Final = Path(__file__).parent
 CONSTANTS: Final = ("types.py", "engine.py", "free.py")
 """Modules without kernels whose constants are compiled into kernels."""
 
-WITH_KERNELS: Final = ("checks/*.py", "cpu/*.py", "mincost/*.py", "networks/*.py", "pairs/*.py", "text/*.py")
+WITH_KERNELS: Final = tuple(
+    f"{package}/*.py" for package in ("checks", "circulations", "cpu", "mincost", "networks", "pairs", "text")
+)
 """Packages with kernels, beside the modules of `gpu_engine` itself."""
 
 PREFIX: Final = "headrace-"

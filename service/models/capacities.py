@@ -112,12 +112,16 @@ class RowAmounts(Body):
         return Operation.model_construct(op=self.op_name, **columns)
 
 
-class EdgeAmounts(RowAmounts):
-    """Amounts for edges named by `edges`, or by `tail` and `head`."""
+class EdgeNames(Body):
+    """Edges named by `edges`, or by `tail` and `head`."""
 
     edges: Ids | None = None
     tail: Ids | None = None
     head: Ids | None = None
+
+
+class EdgeAmounts(RowAmounts, EdgeNames):
+    """Amounts for edges. What names them is looked at first, and so it is a base of its own, the last one."""
 
     def check_names(self) -> None:
         if (self.edges is None) == (self.tail is None and self.head is None):

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, Field
 
 from service.models.amounts import Amount
+from service.models.body import Body
 from service.models.capacities import COLUMNS, MAX_OPERATIONS, Batch, RowAmounts, check_capacities
 from service.models.columns import AmountColumn, Amounts, IdColumn, Ids
 from service.models.flat import Kind
@@ -17,10 +18,15 @@ EXAMPLES: dict[str, Any] = {
 }
 
 
-class VertexOperation(RowAmounts):
-    """One operation on the capacities of `vertices`, which were loaded with one each."""
+class VertexNames(Body):
+    """Vertices named by `vertices`."""
 
     vertices: Ids | None = None
+
+
+class VertexOperation(RowAmounts, VertexNames):
+    """One operation on the capacities of `vertices`, which were loaded with one each."""
+
     set: Amounts | None = Field(default=None, description='The new capacities; "inf" for unlimited.')
     add: Amounts | None = Field(default=None, description="Added to the capacities; may be negative.")
     scale: Amounts | None = Field(default=None, description="Multiplied with the capacities.")

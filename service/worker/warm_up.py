@@ -13,6 +13,7 @@ import numpy as np
 from gpu_engine.checks.circulations import prove_circulation
 from gpu_engine.checks.costs import prove_cheapest
 from gpu_engine.checks.flows import prove_flow, prove_paths
+from gpu_engine.checks.throughput import prove_throughput
 from gpu_engine.circulations.solver import find_circulation
 from gpu_engine.engine import Control, Engine, FlowState
 from gpu_engine.formats import pack, unpack
@@ -108,6 +109,7 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
         flow, cut = engine.flow(state), engine.cut(state)
         engine.bottlenecks(state)
         proof = prove_flow(network, state.terminals, flow, acyclic=True)
+        prove_throughput(network, flow, np.zeros(1, np.int32), np.ones(1, np.int64))
         carried = answers.terminals(network, state.terminals, proof)
         paths = decompose(network, state.terminals, flow, proof, top=9)
         prove_paths(network, flow, proof.value, paths)

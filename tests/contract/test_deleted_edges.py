@@ -140,10 +140,10 @@ def pairing(tail: list[int], head: list[int]) -> dict[str, Any]:
 
 
 def size(http: httpx.Client, graph: str) -> tuple[int, list[int]]:
-    answer = ask(http, graph, "matching", fields=["size", "edges", "cover"])
-    cover = answer["cover"]
-    assert answer["size"] == len(answer["edges"]) == len(cover["left"]) + len(cover["right"])
-    return answer["size"], answer["edges"]
+    answer = ask(http, graph, "matching", fields=["size", "matching", "cover"])
+    cover, edges = answer["cover"], answer["matching"]["edges"]
+    assert answer["size"] == len(edges) == len(cover["left"]) + len(cover["right"])
+    return answer["size"], edges
 
 
 def test_a_matching_after_one_was_deleted_and_another_inserted_in_its_place(http: httpx.Client) -> None:

@@ -24,6 +24,7 @@ BODIES = {
     "{name}:copy": {"to": "h"},
     "what-if": {"scenarios": [{}]},
     "pairs": {"source": [0], "sink": [1]},
+    "vertices": {"vertices": [0], "set": [1]},
     "parametric": {"edges": [0], "to": 2},
     "capacity-expansion": {"raise_by": 1, "edges": [0], "price": [1]},
     "{name}:restore": {"version": 1},

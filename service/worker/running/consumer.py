@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import redis
@@ -113,10 +114,8 @@ class Consumer:
 
     def run(self) -> None:
         """Read and run commands until `stop`, through any absence of Redis."""
-        threads = [
-            threading.Thread(target=self._control.read, args=(self._stopping,), name="control", daemon=True),
-            threading.Thread(target=self._report_progress, name="progress", daemon=True),
-        ]
+        sides = ("control", partial(self._control.read, self._stopping)), ("progress", self._report_progress)
+        threads = [threading.Thread(target=target, name=name, daemon=True) for name, target in sides]
         for thread in threads:
             thread.start()
         last: bytes | None = b"0"  # first what this name left pending
