@@ -35,7 +35,7 @@ def by_nvrtc(source: str, options: list[str]) -> bytes:
     return bytes(cubin)
 
 
-@pytest.mark.parametrize(("architecture", "width"), [(80, "narrow"), (90, "narrow"), (90, "wide"), (100, "wide")])
+@pytest.mark.parametrize(("architecture", "width"), [(80, "narrow"), (90, "wide"), (100, "narrow")])
 @pytest.mark.parametrize("source", SOURCES)
 def test_compiles_to_a_cubin(source: str, architecture: int, width: str, tmp_path: Path) -> None:
     macros = options(CLUSTER if architecture >= 90 else 1, wide=width == "wide")  # as in gpu_engine.cuda.module

@@ -94,8 +94,11 @@ def test_a_cancel_ends_a_curve(asked: Caller, gate: threading.Event) -> None:
 def test_a_curve_begins_again_when_its_worker_is_left(
     caller: Caller, start_worker: StartWorker, gate: threading.Event
 ) -> None:
+    gate.set()  # for the curve that a worker warms up with
     worker = start_worker(open_engine=CpuEngine)
     caller.wait_ready()
+    gate.clear()
+    Gated.reached.clear()
     caller.load("g", diamond().edges)
     job = caller.submit(Kind.PARAMETRIC, "g", SCALED)
     assert Gated.reached.wait(PATIENCE_S)
