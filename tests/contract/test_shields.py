@@ -3,7 +3,8 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 import structlog
@@ -45,6 +46,12 @@ def written() -> Iterator[io.StringIO]:
     structlog.contextvars.clear_contextvars()
 
 
+def paths_of(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The paths of the requests among lines of the log, which all servers of this process write: one of another test
+    may be ending a request meanwhile."""
+    return [line["path"] for line in lines if "path" in line]
+
+
 def test_secrets_never_reach_the_log(written: io.StringIO) -> None:
     _, token = new_key("x", Scope.READ)
     url = "rediss://app:p4ssw0rd@redis.example:6379/0"
@@ -67,8 +74,8 @@ def test_secrets_never_reach_the_log(written: io.StringIO) -> None:
 def test_a_path_cannot_write_to_a_terminal(api: Api) -> None:
     with structlog.testing.capture_logs() as lines:
         api.http.get("/v1/%1b%5b31mred%0aforged")
-    (line,) = lines
-    assert line["path"] == r"/v1/\x1b[31mred\nforged"
+    assert r"/v1/\x1b[31mred\nforged" in paths_of(lines)
+    assert all(str(value).isprintable() for line in lines for value in line.values())
 
 
 @pytest.mark.parametrize("turn", [1, 2])
@@ -77,7 +84,7 @@ def test_a_log_that_was_set_up_meanwhile_hides_nothing_later(api: Api, turn: int
     all the same. So does the first, whatever ran before."""
     with structlog.testing.capture_logs() as lines:
         api.http.get(f"/v1/turn/{turn}")
-    assert [line["path"] for line in lines] == [f"/v1/turn/{turn}"]
+    assert f"/v1/turn/{turn}" in paths_of(lines)
     logs.configure("test")
     api.http.get("/v1/turn/0")
 
@@ -92,7 +99,7 @@ def test_the_log_gets_no_more_than_the_beginning_of_a_path(api: Api, method: str
         for text in map(str, line.values()):
             assert text.isprintable()
             assert len(text) < 2 * LONGEST_PATH + 100
-    assert "characters left out)" in lines[0]["path"]
+    assert any("characters left out)" in path for path in paths_of(lines))
 
 
 def test_a_text_that_is_too_long_says_so() -> None:

@@ -8,8 +8,9 @@ import zstandard
 
 from service.errors import ServiceError
 
-SLICE_BYTES: Final = 1024
-"""Fed to a decoder at a time, so that what one step can blow up to stays small (zstd: 32 MiB)."""
+SLICE_BYTES: Final = 512
+"""Fed to a decoder at a time, so that what one step can blow up to stays small. A block of zstd has 4 bytes or more and
+decodes to 128 KiB at most, so that is 16 MiB, and as much again while the decoder joins its blocks."""
 
 MAX_WINDOW_BYTES: Final = 128 * 1024 * 1024
 
