@@ -14,6 +14,8 @@ from gpu_engine._kernel_cache import n_kernels
 class Compiling:
     """How far it is."""
 
+    kernel: str
+    """The one that is begun, by its module and name."""
     done: int
     """Kernels that were begun. Those that were read from the cache are not among them."""
     of: int
@@ -25,25 +27,29 @@ class Compiling:
 class _Listener(event.Listener):
     """Counts each kernel of ours once, however many types it is compiled for."""
 
-    def __init__(self, tell: Callable[[Compiling], None]) -> None:
+    def __init__(self, tell: Callable[[Compiling], None], known: set[str]) -> None:
         self._tell = tell
-        self._known: set[tuple[str, str]] = set()
+        self._known = known
         self._of = n_kernels()
         self._began = time.perf_counter()
 
     def on_start(self, event: event.Event) -> None:
         function = event.data["dispatcher"].py_func
-        kernel = (function.__module__, function.__qualname__)
+        kernel = f"{function.__module__}.{function.__qualname__}"
         if function.__module__.startswith("gpu_engine.") and kernel not in self._known:
             self._known.add(kernel)
-            self._tell(Compiling(len(self._known), self._of, time.perf_counter() - self._began))
+            self._tell(Compiling(kernel, len(self._known), self._of, time.perf_counter() - self._began))
 
     def on_end(self, event: event.Event) -> None:
         """Nothing to tell: another one begins, or the caller goes on."""
 
 
 @contextmanager
-def told(tell: Callable[[Compiling], None]) -> Iterator[None]:
-    """While this lasts, `tell` hears of each kernel that is compiled in this process, as it is begun, in its thread."""
-    with event.install_listener("numba:compile", _Listener(tell)):
-        yield
+def told(tell: Callable[[Compiling], None]) -> Iterator[set[str]]:
+    """While this lasts, `tell` hears of each kernel that is compiled in this process, as it is begun, in its thread.
+
+    Gives the kernels that count as begun: those that another process compiles meanwhile may be added to them.
+    """
+    known: set[str] = set()
+    with event.install_listener("numba:compile", _Listener(tell, known)):
+        yield known

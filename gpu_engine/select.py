@@ -3,14 +3,20 @@
 from functools import partial
 from typing import Final, TypeAlias
 
+import numpy as np
+
+from gpu_engine.cpu.decompose import distribute
 from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.cpu.routes import straighten
 from gpu_engine.cuda.presets.schedules import DEFAULT, find
-from gpu_engine.engine import Engine
+from gpu_engine.engine import Control, Engine
 from gpu_engine.errors import EngineError, UnknownEngine
 from gpu_engine.footprint import Room, unlimited
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
 from gpu_engine.trial import TrialEngine
+from gpu_engine.types import UnitArray
 
 Choice: TypeAlias = str
 """auto, cpu, cuda, or cuda:PRESET for a name of `gpu_engine.cuda.presets`."""
@@ -84,6 +90,19 @@ def prepare(choice: Choice = "auto") -> str:
 
     warm_up()
     return f"{choice} ({device_name()})"
+
+
+def unit_flow(network: Network, path: list[int]) -> UnitArray:
+    """int64[m]: one unit along these edge rows, made as `Engine.flow` makes one, but with no solve before it.
+
+    For a start that compiles what answers need in a process of its own.
+    """
+    ends = Terminals.of(network.edge_tail(np.array(path[:1])), network.edge_head(np.array(path[-1:])))
+    arcs = network.edge_arc[path]
+    arc_flow = np.zeros(network.n_arcs, np.int64)
+    arc_flow[arcs], arc_flow[network.reverse_arc[arcs]] = 1, -1
+    straighten(network, ends, network.arc_capacity(), arc_flow, 1, Control())
+    return distribute(network, arc_flow)
 
 
 def device_bytes(choice: Choice = "auto") -> int:

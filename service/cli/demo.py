@@ -55,7 +55,7 @@ class Summary:
 
 
 def run(say: Say = print) -> int:
-    """Run the demo and tell each step; 0 if everything was as promised. Takes about half a minute."""
+    """Run the demo and tell each step; 0 if all was as promised. Takes a minute the first time, then ten seconds."""
     if not ROADS.is_file():
         say(f"demo failed: {ROADS} is not there; run it from a clone of the repository")
         return 1
@@ -63,7 +63,7 @@ def run(say: Say = print) -> int:
         log = Path(folder) / "serve.log"
         try:
             start = time.perf_counter()
-            say("Starting Redis, a worker and the API. The first start compiles the solver: half a minute or more.")
+            say("Starting Redis, a worker and the API. The first start compiles the solver: about a minute.")
             with _served(Path(folder), log) as url, Client(url) as client:
                 say(f"Headrace (API, worker, Redis) is ready on {url} after {time.perf_counter() - start:.1f} s")
                 _show(client, say)

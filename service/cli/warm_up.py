@@ -5,10 +5,10 @@ import time
 from functools import partial
 
 from gpu_engine import kernel_directory
-from gpu_engine.compiling import Compiling, told
-from gpu_engine.select import open_engine, prepare
+from gpu_engine.compiling import Compiling
+from gpu_engine.select import open_engine
 from service.cli.meter import Meter
-from service.worker.warm_up import warm_up
+from service.worker.compile import compile_kernels
 
 
 def run(choice: str) -> None:
@@ -23,9 +23,8 @@ def run(choice: str) -> None:
         compiled = now.done
         meter.show(now.done, now.of, "kernels compiled", now.seconds)
 
-    with Meter(sys.stderr) as meter, told(tell):
-        warm_up(partial(open_engine, choice=choice))
-        engine = prepare(choice)
+    with Meter(sys.stderr) as meter:
+        engine = compile_kernels(partial(open_engine, choice=choice), choice, tell)
     seconds = time.perf_counter() - began
     what = f"{compiled} kernels were compiled" if compiled else "all kernels were there"
     print(f"{what}, in {seconds:.1f} s, engine {engine}; they are kept in {kernel_directory()}", file=sys.stderr)

@@ -15,7 +15,8 @@ from headrace import Client, HeadraceError, Retry
 READY_S = 120.0
 """The first start on a machine compiles the solvers."""
 STOP_S = 60.0
-PROBE_S = 0.05
+PROBE_S = 0.25
+"""Each question costs the service time in which it compiles."""
 ASK_EVERY_S = 1.0
 """How often a service that is not ready is asked how far it is."""
 

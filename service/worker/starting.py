@@ -6,11 +6,10 @@ from typing import Final
 import structlog
 
 from gpu_engine import kernel_directory
-from gpu_engine.compiling import Compiling, told
-from gpu_engine.select import prepare
+from gpu_engine.compiling import Compiling
 from service.queue.models import CompilingReport
+from service.worker.compile import compile_kernels
 from service.worker.graph import OpenEngine
-from service.worker.warm_up import warm_up
 
 TELL_EVERY_S: Final = 5.0
 """Between two lines of the log."""
@@ -36,14 +35,9 @@ class Start:
         return CompilingReport(done=latest.done, of=latest.of, seconds=time.perf_counter() - self._began)
 
     def compile(self, open_engine: OpenEngine, choice: str) -> str:
-        """Compile all kernels, or read them; gives the engine there is, as `gpu_engine.select.prepare` names it.
-
-        A minute where nothing is cached, then a second.
-        """
+        """`compile_kernels`, with lines in the log."""
         self._began = time.perf_counter()
-        with told(self._tell):
-            warm_up(open_engine)
-            engine = prepare(choice)  # a device engine has kernels of the host that nobody else needs
+        engine = compile_kernels(open_engine, choice, self._tell)
         self._over = True
         if self._latest is not None:
             seconds = round(time.perf_counter() - self._began, 1)

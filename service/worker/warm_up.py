@@ -35,6 +35,7 @@ from gpu_engine.pairs.global_cut import global_cut
 from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.parametric.probes import Prober, Scaled
 from gpu_engine.paths import decompose
+from gpu_engine.select import unit_flow
 from gpu_engine.trials import Changes
 from gpu_engine.types import INFINITE
 from service import packed
@@ -68,18 +69,31 @@ PAIRS = replace(EDGES, tail=np.array([0, 0, 1, 1], np.int32), head=np.array([2, 
 
 def warm_up(open_engine: OpenEngine) -> None:
     """Compile every host kernel. Seconds at first, then from the cache."""
+    warm_up_engine(open_engine)
+    warm_up_others()
+
+
+def warm_up_engine(open_engine: OpenEngine) -> None:
+    """The kernels of an engine: two thirds of the time."""
     for edges in (EDGES, OPPOSITE):
         _question(Network(unpack(pack(edges))), open_engine)
     _growth(Network(EDGES), open_engine)
     _matching(Network(PAIRS), open_engine)
-    _cheapest(Network(EDGES))
     _wider(Network(EDGES), open_engine)
+
+
+def warm_up_others() -> None:
+    """The kernels that no engine is needed for, so that another process can compile them at the same time."""
     _pairs()
+    for edges, path in ((EDGES, [0, 2]), (OPPOSITE, [0, 1, 2])):
+        _answers(Network(unpack(pack(edges))), path)
+    _updates(Network(EDGES))
+    _cheapest(Network(EDGES))
     _circulations(Network(EDGES))
 
 
 def _question(network: Network, open_engine: OpenEngine) -> None:
-    engine, table = open_engine(network), CapacityTable(network)
+    engine = open_engine(network)
     args = MaxFlowArgs(sources=["s"], sinks=["t"], supply=["9"], demand=["9"])
     pairs = Terminals.of([0], [3]), read_terminals(network, args), Terminals.of([3], [0])  # the last have no flow
     states = [engine.open(terminals) for terminals in pairs]
@@ -93,6 +107,32 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
             engine.certificate(state, complete=False)
     for trials in engine.fork(states[0]).trials(1):
         trials.run(Changes.closing(np.array([0, 1]), np.array([0])), Control())
+    for state in states:
+        engine.flow(state)
+        cut = engine.cut(state)
+        json_writer.dumps(answers.cut(network, cut, cut.paid(state.terminals)))
+        engine.bottlenecks(state)
+        engine.certificate(state)
+        engine.close(state)
+
+
+def _answers(network: Network, path: list[int]) -> None:
+    """A flow of 1 over these edges is shortened, proved, told as paths, and written."""
+    ends, flow = Terminals.of([0], [3]), unit_flow(network, path)
+    proof = prove_flow(network, ends, flow, acyclic=True)
+    prove_throughput(network, flow, np.zeros(1, np.int32), np.ones(1, np.int64))
+    paths = decompose(network, ends, flow, proof, top=9)
+    prove_paths(network, flow, proof.value, paths)
+    json_writer.dumps(answers.paths(network, paths))
+    carried = answers.terminals(network, ends, proof)
+    answer = {"flow": answers.flow(network, flow, zeros=True, acyclic=True), "terminals": carried}
+    json_writer.dumps(answer)
+    list(file_writer.pieces("npz", {"version": 1, **answer}, network.decimals))
+
+
+def _updates(network: Network) -> None:
+    """The amounts and edges of a PATCH are read."""
+    table = CapacityTable(network)
     named = {"edges": network.edge_ids.of(np.arange(2)), "amounts": ["1", "2"]}
     ends: dict[str, Sequence[str]] = {"tail": ["s"], "head": ["a"]}
     by_name, by_ends = (packed.unpack(packed.pack(OrderedDict(columns))) for columns in (named, ends))
@@ -105,21 +145,6 @@ def _question(network: Network, open_engine: OpenEngine) -> None:
         table.resolve([operation])
         table.resolve([operation], rounding="nearest")
     table.resolve([Columns("close", None, by_ends["tail"], by_ends["head"], None)])
-    for state in states:
-        flow, cut = engine.flow(state), engine.cut(state)
-        engine.bottlenecks(state)
-        proof = prove_flow(network, state.terminals, flow, acyclic=True)
-        prove_throughput(network, flow, np.zeros(1, np.int32), np.ones(1, np.int64))
-        carried = answers.terminals(network, state.terminals, proof)
-        paths = decompose(network, state.terminals, flow, proof, top=9)
-        prove_paths(network, flow, proof.value, paths)
-        json_writer.dumps(answers.paths(network, paths))
-        paid = answers.cut(network, cut, cut.paid(state.terminals))
-        answer = {"flow": answers.flow(network, flow, zeros=True, acyclic=True), "terminals": carried, "cut": paid}
-        json_writer.dumps(answer)
-        list(file_writer.pieces("npz", {"version": 1, **answer}, network.decimals))
-        engine.certificate(state)
-        engine.close(state)
 
 
 def _growth(network: Network, open_engine: OpenEngine) -> None:

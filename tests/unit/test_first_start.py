@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +85,13 @@ def test_a_worker_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, cached: bo
     """While it compiles, to `/status`, and in the log every few seconds; a start from the cache says nothing."""
     start, seen = Start("w0"), []
 
-    def compile_some(open_engine: Any) -> None:
+    def compile_some(open_engine: Any, choice: str, tell: Callable[[Compiling], None]) -> str:
         for done in () if cached else range(1, 61):
-            start._tell(Compiling(done, 95, 0.25 * done))
+            tell(Compiling("kernel", done, 95, 0.25 * done))
             seen.append(start.progress)
+        return f"{choice} (ready)"
 
-    monkeypatch.setattr(starting, "warm_up", compile_some)
-    monkeypatch.setattr(starting, "prepare", lambda choice: f"{choice} (ready)")
+    monkeypatch.setattr(starting, "compile_kernels", compile_some)
     with structlog.testing.capture_logs() as log:
         assert start.progress is None
         assert start.compile(lambda *_: None, "auto") == "auto (ready)"  # type: ignore[arg-type]  # never opened here

@@ -1,0 +1,87 @@
+"""All host kernels are compiled, or read from the cache, by two processes where there are two cores.
+
+``python -m service.worker.compile`` is the second one: it compiles what needs no engine and prints the names of the
+kernels as it begins them. Numba compiles one kernel at a time in each process, and keeps it in a cache for both.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self
+
+from gpu_engine.compiling import Compiling, told
+from gpu_engine.select import prepare
+from service.worker.graph import OpenEngine
+from service.worker.warm_up import warm_up_engine, warm_up_others
+
+LONGEST_S: Final = 300.0
+"""The second process gets so long; what it has not compiled by then, the first one does."""
+
+
+class Second:
+    """The second process: begun when the first kernel is not in the cache, and ended in any case."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._process is not None and self._reader is not None:
+            self._process.kill()
+            self._process.wait()
+            self._reader.join()
+
+    def begin(self, known: set[str]) -> None:
+        """Start it, unless it was started before or there is one core; its kernels are added to ``known``."""
+        if self._process is not None or len(os.sched_getaffinity(0)) < 2:
+            return
+        command = [sys.executable, "-m", "service.worker.compile"]
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        self._reader = threading.Thread(target=self._read, args=[self._process, known], name="compiling", daemon=True)
+        self._reader.start()
+
+    def join(self) -> None:
+        """Wait until it has compiled its kernels, or has ended for another reason."""
+        if self._reader is not None:
+            self._reader.join(LONGEST_S)
+
+    @staticmethod
+    def _read(process: subprocess.Popen[str], known: set[str]) -> None:
+        assert process.stdout is not None
+        with process.stdout as lines:
+            for line in lines:
+                known.add(line.rstrip())
+
+
+def compile_kernels(open_engine: OpenEngine, choice: str, tell: Callable[[Compiling], None]) -> str:
+    """Compile all kernels, or read them; gives the engine there is, as `gpu_engine.select.prepare` names it.
+
+    Most of a minute on two cores where nothing is cached, then a second. `tell` hears of each kernel that is not.
+    Raises `EngineError` if the engine of this `choice` cannot be had here.
+    """
+    with Second() as second:
+
+        def on_kernel(now: Compiling) -> None:
+            second.begin(known)
+            tell(now)
+
+        with told(on_kernel) as known:
+            warm_up_engine(open_engine)
+            second.join()
+            warm_up_others()
+            return prepare(choice)  # a device engine has kernels of the host that nobody else needs
+
+
+def main() -> None:
+    with told(lambda now: print(now.kernel, flush=True)):
+        warm_up_others()
+
+
+if __name__ == "__main__":
+    main()

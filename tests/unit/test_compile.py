@@ -1,0 +1,64 @@
+"""Two processes compile the kernels: the second one only where there is something to compile, and a core for it."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from gpu_engine._kernel_cache import VARIABLE
+from gpu_engine.compiling import Compiling
+from gpu_engine.cpu.engine import CpuEngine
+from service.worker import compile as compiling
+from service.worker.compile import Second, compile_kernels
+
+TWO_CORES = {0, 1}
+
+
+@pytest.fixture(autouse=True)
+def cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: TWO_CORES)
+
+
+def test_kernels_of_the_second_process_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))  # nothing is cached there
+    known: set[str] = set()
+    with Second() as second:
+        second.begin(known)
+        process = second._process
+        second.begin(known)
+        assert second._process is process is not None
+        ends_at = time.monotonic() + 60
+        while not known and time.monotonic() < ends_at:
+            time.sleep(0.05)
+        assert all(kernel.startswith("gpu_engine.") for kernel in known)
+        assert known
+        assert process.poll() is None
+    assert process.poll() is not None
+
+
+def test_one_core_has_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    with Second() as second:
+        second.begin(set())
+        assert second._process is None
+        second.join()
+
+
+def test_a_second_process_that_fails_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling.sys, "executable", "/bin/false")
+    known: set[str] = set()
+    with Second() as second:
+        second.begin(known)
+        second.join()
+    assert known == set()
+
+
+def test_there_is_none_where_all_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warm-up before the tests filled the cache, or the first of these two calls does."""
+    heard: list[Compiling] = []
+    compile_kernels(CpuEngine, "cpu", heard.append)
+    heard.clear()
+    monkeypatch.setattr(compiling.subprocess, "Popen", None)
+    assert compile_kernels(CpuEngine, "cpu", heard.append) == "cpu"
+    assert heard == []
