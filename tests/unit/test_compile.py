@@ -1,5 +1,6 @@
 """Two processes compile the kernels: the second one only where there is something to compile, and a core for it."""
 
+import gc
 import os
 import time
 from pathlib import Path
@@ -57,7 +58,9 @@ def test_a_second_process_that_fails_costs_nothing(monkeypatch: pytest.MonkeyPat
 def test_there_is_none_where_all_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     """A warm-up before the tests filled the cache, or the first of these two calls does."""
     heard: list[Compiling] = []
+    thresholds = gc.get_threshold()
     compile_kernels(CpuEngine, "cpu", heard.append)
+    assert gc.get_threshold() == thresholds
     heard.clear()
     monkeypatch.setattr(compiling.subprocess, "Popen", None)
     assert compile_kernels(CpuEngine, "cpu", heard.append) == "cpu"
