@@ -2,6 +2,9 @@
 
 import sys
 
-from service.worker.process import main
+from service.collector import paused
+
+with paused():
+    from service.worker.process import main
 
 sys.exit(main())
