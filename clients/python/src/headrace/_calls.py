@@ -379,7 +379,7 @@ def capped(
     if terminals is None:
         raise InvalidInput(f"{name} needs its terminals named: beside it, or in a mapping of vertices to amounts")
     refuse_set(caps, name)
-    return terminals, amount_column(as_column(caps), len(terminals), name, "terminals")
+    return terminals, amount_column(as_column(caps), len(terminals), name, "terminal")
 
 
 def _if_match(version: int | str | None, generation: str | None = None) -> dict[str, str]:
