@@ -48,6 +48,7 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("max_flow", ("s", "t"), {"timeout_s": math.nan}, "timeout_s is a number of seconds"),
     ("patch", (), {"edges": {0, 1}, "set": [1, 2]}, "edges is a set, which has no order"),
     ("patch", (), {"edges": [0, 1], "add": {1, 2}}, "add is a set, which has no order"),
+    ("patch", (), {"vertices": [0, 1], "set": [1]}, "set has 1 amount for 2 vertices"),
     ("patch_endpoints", (), {"tail": [0], "head": [1], "set": [1, 2]}, "set has 2 amounts for 1 edge"),
     ("apply", ([{"edges": [0], "set": [1]}],), {}, "as in Update(edges=[3], set=[5]), not {'edges'"),
     ("copy", ("my city",), {}, "'my city' is no graph name: that is 1 to 128 of"),
