@@ -11,6 +11,7 @@ from gpu_engine.formats._vertices import Limited, rising
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
+from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE, MAX_TOTAL, MAX_VERTICES, BoolArray, UnitArray
 
 
@@ -113,7 +114,7 @@ def check_vertex_count(n_vertices: int, limits: Limits) -> None:
 def _check_lengths(n_edges: int, **columns: Names | NDArray[np.generic] | None) -> None:
     for name, column in columns.items():
         if column is not None and len(column) != n_edges:
-            raise InvalidNetwork(f"{name} has {len(column)} rows, tail has {n_edges}", field=pointer(name))
+            raise InvalidNetwork(f"{name} has {counted(len(column), 'row')}, tail has {n_edges}", field=pointer(name))
 
 
 def _check_names(n_vertices: int, edge_ids: Names | None, vertex_labels: Names | None, unique: bool) -> None:
@@ -122,7 +123,8 @@ def _check_names(n_vertices: int, edge_ids: Names | None, vertex_labels: Names |
     if vertex_labels is None:
         return
     if len(vertex_labels) != n_vertices:
-        detail = f"there are {len(vertex_labels)} labels for {n_vertices} vertices: vertex_labels lists one for each"
+        vertices = counted(n_vertices, "vertex", "vertices")
+        detail = f"vertex_labels has {counted(len(vertex_labels), 'label')} for {vertices}: it lists one for each"
         raise InvalidNetwork(detail, field="/vertex_labels")
     if not unique:
         refuse_repeats(vertex_labels, "vertex label", "vertices")

@@ -20,6 +20,7 @@ from gpu_engine.formats._floats import floats_as_units
 from gpu_engine.formats._place import Place
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.networks.rounding import AS_WRITTEN, OF_DECIMAL, Precision, divided
+from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE, MAX_DECIMALS, MAX_TOTAL, BoolArray, UnitArray
 
 INFINITE_TEXT = "inf"
@@ -203,7 +204,7 @@ def with_unlimited(units: UnitArray, unlimited: BoolArray | None, there: int = I
     if unlimited is None:
         return units
     if len(unlimited) != len(units):
-        raise InvalidNetwork(f"unlimited has {len(unlimited)} rows, capacity has {len(units)}")
+        raise InvalidNetwork(f"unlimited has {counted(len(unlimited), 'row')}, capacity has {len(units)}")
     return np.where(unlimited, there, units)
 
 

@@ -14,6 +14,7 @@ from gpu_engine.formats._names import Names, as_arrow, from_arrow
 from gpu_engine.formats._place import ROWS, Place, shown
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import Precision
+from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, UnitArray, VertexArray
 
 VERTEX_ROWS: Final = Place(amounts="vertex_capacity")
@@ -73,7 +74,7 @@ def rising(limited: Limited | None, n_vertices: int) -> tuple[VertexArray | None
         return None, None
     vertices, units = limited.vertices, limited.amounts.units
     if len(vertices) != len(units):
-        detail = f"there are {len(units)} capacities for {len(vertices)} vertices"
+        detail = f"vertex_capacity has {counted(len(units), 'row')}, vertices has {len(vertices)}"
         raise InvalidNetwork(detail, field="/vertex_capacity")
     outside = (vertices < 0) | (vertices >= n_vertices)
     VERTEX_ROWS.refuse(outside, f"is no vertex 0 .. {n_vertices - 1}", what="vertices", value_of=vertices.__getitem__)

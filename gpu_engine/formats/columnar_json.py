@@ -31,6 +31,7 @@ from gpu_engine.formats._vertices import VERTEX_ROWS, Limited, together
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision
+from gpu_engine.text.counted import counted
 from gpu_engine.text.json_fault import json_fault
 from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray, UnitArray
@@ -258,7 +259,7 @@ def _vertices(
     """Tail and head indices, labels, and the two terminals."""
     tail, head = _names(body["tail"], "tail"), _names(body["head"], "head")
     if len(tail) != len(head):
-        raise InvalidNetwork(f"head has {len(head)} rows, tail has {len(tail)}", field="/head")
+        raise InvalidNetwork(f"head has {counted(len(head), 'row')}, tail has {len(tail)}", field="/head")
     labels: Names | None = None
     if body.get("vertex_labels") is not None:
         labels = _names(body["vertex_labels"], "vertex_labels")

@@ -24,6 +24,7 @@ from gpu_engine.formats._vertices import refuse_limited
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision
+from gpu_engine.text.counted import counted
 from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
@@ -171,7 +172,7 @@ def _table(data: memoryview) -> pa.Table:
             )
         except pa.ArrowInvalid:
             for row in ragged:
-                found = f"{row.expected_columns} columns expected, not {row.actual_columns}"
+                found = f"{counted(row.expected_columns, 'column')} expected, not {row.actual_columns}"
                 raise InvalidNetwork(f"line {row.number}: {found}", lines=[row.number]) from None
             raise
 

@@ -31,6 +31,7 @@ from gpu_engine.formats._zip import Archive
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision
+from gpu_engine.text.counted import counted
 from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
@@ -164,7 +165,7 @@ def _research(arrays: Arrays, limits: Limits, precision: Precision) -> EdgeList:
     if not isinstance(undirected, bool):
         raise InvalidNetwork("undirected must be one flag beside src, dst, cap")
     if not len(tail) == len(head) == len(units):
-        raise InvalidNetwork(f"src, dst, cap have {len(tail)}, {len(head)}, {len(units)} rows")
+        raise InvalidNetwork(f"src has {counted(len(tail), 'row')}, dst has {len(head)}, cap has {len(units)}")
     if undirected:
         if len(tail) % 2:
             raise InvalidNetwork(f"undirected edges are pairs of arcs, but there are {len(tail)} arcs")

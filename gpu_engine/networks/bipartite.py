@@ -11,6 +11,7 @@ import numpy as np
 from gpu_engine.errors import InvalidNetwork, NotBipartite
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.text.counted import counted
 from gpu_engine.types import BoolArray, EdgeArray, VertexArray
 
 
@@ -75,7 +76,8 @@ def refuse_narrow(network: Network) -> None:
     narrow = np.flatnonzero((network.capacity > 0) & (network.capacity < unit(network)))
     if len(narrow):
         shown = network.edge_ids.of(narrow[:10])
-        raise InvalidNetwork(f"{len(narrow)} edges have a capacity below 1, and a matched edge carries 1", edges=shown)
+        several = counted(len(narrow), "edge has", "edges have")
+        raise InvalidNetwork(f"{several} a capacity below 1, and a matched edge carries 1", edges=shown)
 
 
 def unit(network: Network) -> int:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.errors import CapacityOverflow, CostOverflow, InvalidNetwork, TooLarge
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE, MAX_ARCS, MAX_DECIMALS, MAX_TOTAL, MAX_VERTICES, BoolArray, UnitArray
 
 
@@ -110,7 +111,8 @@ def check_cost(edges: EdgeList) -> None:
     limit = largest_cost(edges.n_vertices)
     beyond = np.flatnonzero((edges.cost > limit) | (edges.cost < -limit))
     if len(beyond):
-        detail = f"{len(beyond)} costs are beyond {limit} units either way, the limit for {edges.n_vertices} vertices"
+        several = counted(len(beyond), "cost is", "costs are")
+        detail = f"{several} beyond {limit} units either way, the limit for {edges.n_vertices} vertices"
         raise CostOverflow(detail, beyond.tolist(), field="/cost")
     below = np.flatnonzero((edges.cost < 0) & np.asarray(edges.undirected, dtype=np.bool_))
     if len(below):

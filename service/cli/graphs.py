@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from gpu_engine.text.counted import counted
 from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, amount, connected, fail, name
 from service.cli.show import Columns, say_facts, say_json, say_table, size, text
 
@@ -78,7 +79,8 @@ def delete(
     """Remove a graph with all its updates and snapshots."""
     with connected(url, key) as client:
         graph = client.graph(name)
-        question = f"{name} has {graph.info.n_edges} edges and is at version {graph.info.version}. Delete it for good?"
+        edges = counted(graph.info.n_edges, "edge")
+        question = f"{name} has {edges} and is at version {graph.info.version}. Delete it for good?"
         if not yes and not typer.confirm(question):
             fail(f"{name} is kept", MISWRITTEN)
         graph.delete()
@@ -266,7 +268,7 @@ def _with_decimals(places: int) -> str:
 
 
 def _rounded(rounded: "Rounded | None") -> str | None:
-    return None if rounded is None else f"{rounded.rows} amounts, by {text(rounded.largest)} at most"
+    return None if rounded is None else f"{counted(rounded.rows, 'amount')}, by {text(rounded.largest)} at most"
 
 
 def _terminals(state: "FlowState") -> str:

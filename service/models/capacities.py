@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from gpu_engine.networks.rounding import Rounding
+from gpu_engine.text.counted import counted
 from service.errors import ServiceError
 from service.models.body import Body
 from service.models.columns import AmountColumn, Amounts, IdColumn, Ids, refuse_infinite, refuse_negative
@@ -49,8 +50,8 @@ class RowAmounts(Body):
 
     VERBS: ClassVar[tuple[str, ...]] = ("set", "add", "scale")
     """Members of which one says what to do."""
-    ROWS: ClassVar[str] = "edges"
-    """What the rows are."""
+    ROWS: ClassVar[tuple[str, str]] = ("edge", "edges")
+    """What a row is, and several are."""
     COLUMNS: ClassVar[Mapping[str, Kind]] = COLUMNS
     """Members that may be long."""
 
@@ -69,9 +70,8 @@ class RowAmounts(Body):
             raise ValueError(f"say what to do by one of {known} or `{self.VERBS[-1]}`, not {given}")
         if self.amounts is not None:
             if len(self.amounts) != self.n_rows:
-                raise ColumnFault(
-                    f"there are {self.n_rows} {self.ROWS}, but {len(self.amounts)} amounts", field=self.verb
-                )
+                amounts = counted(len(self.amounts), "amount")
+                raise ColumnFault(f"{amounts} for {counted(self.n_rows, *self.ROWS)}", field=self.verb)
             self.check_amounts(self.amounts)
 
     def check_names(self) -> None:
@@ -129,7 +129,7 @@ class EdgeAmounts(RowAmounts, EdgeNames):
         if (self.tail is None) != (self.head is None):
             raise ValueError("`tail` and `head` come together")
         if self.tail is not None and self.head is not None and len(self.tail) != len(self.head):
-            raise ColumnFault(f"`tail` has {len(self.tail)} rows, `head` has {len(self.head)}", field="head")
+            raise ColumnFault(f"`tail` has {counted(len(self.tail), 'row')}, `head` has {len(self.head)}", field="head")
 
     @property
     def names(self) -> dict[str, IdColumn | None]:

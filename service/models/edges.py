@@ -5,6 +5,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, Field, model_validator
 
 from gpu_engine.networks.rounding import Rounding
+from gpu_engine.text.counted import counted
 from service.errors import ServiceError
 from service.models.body import Body
 from service.models.capacities import MAX_OPERATIONS
@@ -100,7 +101,9 @@ class EdgesOperationBody(Body):
         for name in ("edge_ids", "capacity", "cost", "undirected"):
             column = getattr(self, name)
             if column is not None and not isinstance(column, bool) and len(column) != self.n_rows:
-                raise ColumnFault(f"there are {self.n_rows} edges, but {len(column)} rows", field=name)
+                raise ColumnFault(
+                    f"{name} has {counted(len(column), 'row')} for {counted(self.n_rows, 'edge')}", field=name
+                )
         if self.capacity is not None:
             refuse_negative(self.capacity, "a capacity", "capacity")
         if self.cost is not None:
@@ -110,7 +113,7 @@ class EdgesOperationBody(Body):
         if (self.tail is None) != (self.head is None):
             raise ValueError("`tail` and `head` come together")
         if self.tail is not None and self.head is not None and len(self.tail) != len(self.head):
-            raise ColumnFault(f"`tail` has {len(self.tail)} rows, `head` has {len(self.head)}", field="head")
+            raise ColumnFault(f"`tail` has {counted(len(self.tail), 'row')}, `head` has {len(self.head)}", field="head")
 
     @property
     def given(self) -> set[str]:

@@ -31,7 +31,7 @@ class VertexOperation(RowAmounts, VertexNames):
     add: Amounts | None = Field(default=None, description="Added to the capacities; may be negative.")
     scale: Amounts | None = Field(default=None, description="Multiplied with the capacities.")
 
-    ROWS: ClassVar[str] = "vertices"
+    ROWS: ClassVar[tuple[str, str]] = ("vertex", "vertices")
     COLUMNS: ClassVar[Mapping[str, Kind]] = {
         "vertices": "ids",
         **{name: kind for name, kind in COLUMNS.items() if kind == "amounts"},

@@ -188,3 +188,9 @@ class ExportArgs(Message):
     """``packed`` is the form in which a load has its edges (gpu_engine.formats.pack)."""
     version: int | None = None
     """The version whose capacities and closed edges the file is to hold; None: the present one."""
+    if_match: Wanted | None = None
+    """What that version has to be; None: any."""
+
+    def to_json(self) -> bytes:
+        """Without what is not asked for, so that workers of the release before can read it."""
+        return self.model_dump_json(exclude={"if_match"} if self.if_match is None else None).encode()

@@ -204,8 +204,8 @@ LOADS = [
     put(columns(capacity=None), "invalid_body", "the column 'capacity' is missing", "/capacity"),
     put(columns(capacity=3), "invalid_body", "capacity must be an array, with one value for each edge", "/capacity"),
     put(columns(tail=0), "invalid_body", "tail must be an array", "/tail"),
-    put(columns(capacity=[3]), "invalid_body", "capacity has 1 rows, tail has 2", "/capacity"),
-    put(columns(edge_ids=["a"]), "invalid_body", "edge_ids has 1 rows, tail has 2", "/edge_ids"),
+    put(columns(capacity=[3]), "invalid_body", "capacity has 1 row, tail has 2", "/capacity"),
+    put(columns(edge_ids=["a"]), "invalid_body", "edge_ids has 1 row, tail has 2", "/edge_ids"),
     put(columns(edge_ids=["a", "a"]), "invalid_body", "edge id 'a' occurs more than once"),
     put(
         columns(edge_ids=[1.5, 2.5]),
@@ -231,7 +231,7 @@ LOADS = [
     put(
         columns(tail=["a", "b"], head=["b", "c"], n_vertices=5),
         "invalid_body",
-        "there are 3 labels for 5 vertices",
+        "vertex_labels has 3 labels for 5 vertices",
         "/vertex_labels",
     ),
     put(columns(n_vertices="3"), "invalid_body", "n_vertices must be a whole number, not '3'", "/n_vertices"),
@@ -317,7 +317,7 @@ PATCHES = [
     patch({"edges": ["s-a"], "capacity": [6]}, "invalid_body", "did you mean 'set'?", "/capacity"),
     patch({"edges": ["s-a"]}, "invalid_body", "one of `set`, `add`, `scale` or `op`, not none"),
     patch(ONE | {"add": [1]}, "invalid_body", "not `set` and `add`"),
-    patch({"edges": ["s-a", "s-b"], "set": [6]}, "invalid_body", "2 edges, but 1 amounts", "/set"),
+    patch({"edges": ["s-a", "s-b"], "set": [6]}, "invalid_body", "1 amount for 2 edges", "/set"),
     patch({"edges": ["s-a", "s-a"], "set": [1, 2]}, "invalid_body", "edge 's-a' is named twice", "/edges"),
     patch({"edges": [1.0], "set": [6]}, "invalid_body", "row 0: 1.0 is neither an integer nor text", "/edges"),
     patch({"edges": ["s-a"], "op": "delete"}, "invalid_body", "did you mean 'close'?", "/op"),

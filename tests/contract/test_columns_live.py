@@ -252,6 +252,33 @@ def test_what_cannot_be_answered_is_refused_before_any_work(http: httpx.Client) 
     assert len(http.get("/v1/jobs").json()["jobs"]) == before
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PATCH", "capacities", {"edges": [0], "set": [1]}),
+        ("PATCH", "costs", {"edges": [0], "set": [1]}),
+        ("PATCH", "edges", {"op": "delete", "edges": [0]}),
+        ("PATCH", "vertices", {"vertices": [0], "set": [1]}),
+        ("POST", "parametric", {"edges": [0], "to": 2}),
+        ("PUT", "watches/main", {"sources": [0], "sinks": [1]}),
+        ("POST", "gomory-hu-tree", {}),
+        ("POST", "global-min-cut", {}),
+        ("GET", "vertices", None),
+    ],
+)
+def test_updates_and_further_questions_refuse_it_as_well(http: httpx.Client, method: str, path: str, body: Any) -> None:
+    version = http.get("/v1/graphs/plain").json()["version"]
+    response = http.request(method, f"/v1/graphs/plain/{path}", json=body, headers={"Accept": "image/png"})
+    assert "application/json" in check_problem(response, "not_acceptable")["detail"]
+    assert http.get("/v1/graphs/plain").json()["version"] == version
+
+
+@pytest.mark.parametrize("path", ["graphs", "graphs/plain", "jobs", "graphs/plain/snapshots", "webhooks"])
+def test_what_has_one_form_comes_in_it(http: httpx.Client, path: str) -> None:
+    answer = http.get(f"/v1/{path}", headers={"Accept": "image/png"})
+    assert (answer.status_code, answer.headers["content-type"]) == (200, JSON)
+
+
 def test_a_key_does_not_bind_a_question_to_one_form(http: httpx.Client) -> None:
     for accept in (NPZ, JSON):
         headers = {"Idempotency-Key": "form", "Accept": accept}

@@ -81,6 +81,28 @@ def test_what_a_graph_is_may_be_asked_of_one_version(http: httpx.Client) -> None
     assert http.get(URL, headers={"If-Match": "1"}).status_code == 400
 
 
+def test_a_file_is_of_the_version_that_is_wanted(http: httpx.Client) -> None:
+    """Present or earlier: what counts is the version that the file is of, and the load that it is of."""
+    first = load(http).headers["etag"]
+    assert change(http, first).status_code == 200
+    second = first.replace("-1", "-2")
+    assert http.post(f"{URL}/snapshots").is_success
+    (snapshot,) = http.get(f"{URL}/snapshots").json()["snapshots"]
+    assert snapshot["version"] == 2
+    for path, fits, other in (
+        ("/export", second, first),
+        ("/export?version=1", first, second),
+        ("/snapshots/2", second, first),
+    ):
+        for wanted in (fits, f'"{fits[-2]}"', "*", f"{other}, {fits}"):
+            answer = http.get(URL + path, headers={"If-Match": wanted})
+            assert (answer.status_code, answer.headers["etag"]) == (200, fits), path
+        for wanted in (other, '"00000000-1", "00000000-2"', f"W/{fits}"):
+            refused = http.get(URL + path, headers={"If-Match": wanted})
+            assert (refused.status_code, refused.json()["code"]) == (412, "version_conflict"), path
+        assert http.get(URL + path, headers={"If-Match": "2"}).status_code == 400
+
+
 def test_a_page_is_never_answered_with_202(http: httpx.Client) -> None:
     load(http)
     before = http.get("/v1/jobs").json()["jobs"]

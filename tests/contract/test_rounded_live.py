@@ -85,8 +85,8 @@ def test_the_shell_shows_it(service_url: str, tmp_path: Path) -> None:
 
     options = ("--decimals", "1", "--rounding", "down", "--cost-decimals", "1")
     shown = shell("load", "rounded", str(file), *options)
-    assert "rounded        1 amounts, by 0.05 at most\n" in shown
-    assert "costs rounded  1 amounts, by 0.06 at most\n" in shown
+    assert "rounded        1 amount, by 0.05 at most\n" in shown
+    assert "costs rounded  1 amount, by 0.06 at most\n" in shown
     assert "costs          yes, with 1 decimal\n" in shown
     loaded = json.loads(shell("load", "rounded", str(file), *options, "--json"), parse_float=Decimal)
     assert loaded["rounded"] == {"rows": 1, "largest": Decimal("0.05")}

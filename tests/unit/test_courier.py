@@ -10,7 +10,7 @@ import pytest
 from service.settings import Settings
 from service.store.connection import connect_async, connect_listeners
 from service.store.feed.reading import FeedReader
-from service.store.feed.record import version_event
+from service.store.feed.record import reset_event, version_event
 from service.store.hooks.hooks import Hooks
 from service.store.hooks.record import Delivery, Webhook, new_secret
 from service.store.keys import Keys
@@ -124,6 +124,29 @@ def test_nothing_more_is_sent_once_it_is_removed_or_disabled(run: Run, ends: str
             assert await house.left() == []
         if ends == "made anew":
             assert await house.hooks.counts("h") == (0, 0)
+
+    run(work)
+
+
+@pytest.mark.parametrize("change", [{"graphs": ["other"]}, {"types": ["value.changed"]}], ids=["graph", "type"])
+def test_what_it_does_not_want_any_more_is_forgotten(run: Run, change: dict[str, list[str]]) -> None:
+    """Pending and dead deliveries of a graph, or of a type, that is taken off; a reset is for all types."""
+
+    async def work(house: House) -> None:
+        hook = await house.waiting("1", "2", "3")
+        found = await house.hooks.delivery("h", "3")
+        assert found is not None
+        await house.hooks.failed("h", found.model_copy(update={"status": "dead"}))
+        assert await house.hooks.counts("h") == (2, 1)
+        reset = Delivery.of("g", reset_event("g", "reset"), 0.0).model_copy(update={"created_at": time.time() - 1})
+        assert await house.hooks.queue(hook, "g", "1-0", "2-0", [reset])
+        changed = hook.model_copy(update=change)
+        poster = Recorded(lambda: house.hooks.put(changed, hook, 9, {"other": "0-0"}), Outcome(500, "answered 500"))
+        await house.deliver(poster)
+        left = [] if "graphs" in change else [(ADDRESS, "reset")]
+        assert poster.sent == [(ADDRESS, "1"), *left], "the first one was on its way"
+        assert await house.hooks.counts("h") == (0, 0)
+        assert not await house.client.exists(house.keys.deliveries("h"))
 
     run(work)
 

@@ -140,7 +140,7 @@ def test_numbers_of_arrow(cost: pa.Array, units: list[int]) -> None:
 @pytest.mark.parametrize(
     ("body", "media_type", "code", "rows", "told"),
     [
-        (json(cost="[1]"), "application/json", "invalid_body", [], "cost has 1 rows, tail has 2"),
+        (json(cost="[1]"), "application/json", "invalid_body", [], "cost has 1 row, tail has 2"),
         (json(cost="7"), "application/json", "invalid_body", [], "cost must be an array"),
         (json(cost='[1, "inf"]'), "application/json", "invalid_body", [1], "cost is not finite"),
         (json(cost='[1, "-inf"]'), "application/json", "invalid_body", [1], "cost is not a number"),

@@ -76,7 +76,7 @@ def test_float_capacities() -> None:
     [
         ({"cap": np.array([5, 5, 6, 7])}, "row 2: arc is no pair"),
         ({"dst": np.array([1, 0, 2, 0])}, "row 2: arc is no pair"),
-        ({"src": np.array([0, 1, 1]), "dst": np.array([1, 0, 2])}, "3, 3, 4 rows"),
+        ({"src": np.array([0, 1, 1]), "dst": np.array([1, 0, 2])}, "src has 3 rows, dst has 3, cap has 4"),
         ({"n": np.int64(2)}, "row 1: head is no vertex"),
         ({"n": np.float64(3)}, "n must be one whole number"),
         ({"t": np.int64(3)}, "sink 3 is no vertex"),
@@ -95,7 +95,7 @@ def test_research_archives_refused(changes: dict[str, Any], message: str) -> Non
         ({"capacity": np.array([True, False])}, "capacity must be a column of numbers"),
         ({"capacity": np.array([3.0, np.nan])}, "row 1: capacity is not a number"),
         ({"capacity": np.array([[3, 4]])}, "capacity must be a column of numbers"),
-        ({"capacity": np.array([3])}, "capacity has 1 rows"),
+        ({"capacity": np.array([3])}, "capacity has 1 row,"),
         ({"tail": np.array([0, -1])}, "row 1: tail"),
         ({"tail": np.array([0.0, 1.0])}, "tail must be a column of integers"),
         ({"tail": np.array([0, 1], dtype=object)}, "object are not read"),

@@ -61,5 +61,5 @@ def test_received_numbers_are_exact() -> None:
 def test_one_amount_serves_all_rows() -> None:
     assert amount_column(2, 3, "set") == [2, 2, 2]
     assert amount_column([1, 2], 2, "set") == [1, 2]
-    with pytest.raises(InvalidInput, match="set has 1 amounts for 2 edges"):
+    with pytest.raises(InvalidInput, match="set has 1 amount for 2 edges"):
         amount_column([1], 2, "set")

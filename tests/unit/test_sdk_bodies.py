@@ -251,7 +251,7 @@ def test_series_are_columns(series: Any) -> None:
     assert as_npz(body)["capacity"] == [1.5, 2]
     update = Update(edges=series(["a", "b"]), set=series([0.1, 2.5]))
     assert json.loads(dumps(update.as_json())) == {"edges": ["a", "b"], "set": [0.1, 2.5]}
-    with pytest.raises(InvalidInput, match="set has 1 amounts for 2 edges"):
+    with pytest.raises(InvalidInput, match="set has 1 amount for 2 edges"):
         Update(edges=series([1, 2]), set=series([1])).as_json()
 
 

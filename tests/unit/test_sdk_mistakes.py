@@ -42,13 +42,14 @@ LOADS: list[tuple[Any, dict[str, Any], str]] = [
 CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("max_flow", ({"s": 3}, "t"), {}, "amounts by vertex are what supply= takes"),
     ("max_flow", ("s", {"t": 3}), {}, "amounts by vertex are what demand= takes"),
-    ("max_flow", ("s", "t"), {"supply": [3, 4]}, "supply has 2 amounts for 1 terminals"),
+    ("max_flow", ("s", "t"), {"supply": [3, 4]}, "supply has 2 amounts for 1 terminal"),
     ("max_flow", (["s", "a"], "t"), {"supply": {3, 4}}, "supply is a set, which has no order"),
     ("max_flow", ("s", "t"), {"timeout_s": "3"}, "timeout_s is a number of seconds, or None, not '3'"),
     ("max_flow", ("s", "t"), {"timeout_s": math.nan}, "timeout_s is a number of seconds"),
     ("patch", (), {"edges": {0, 1}, "set": [1, 2]}, "edges is a set, which has no order"),
     ("patch", (), {"edges": [0, 1], "add": {1, 2}}, "add is a set, which has no order"),
-    ("patch_endpoints", (), {"tail": [0], "head": [1], "set": [1, 2]}, "set has 2 amounts for 1 edges"),
+    ("patch", (), {"vertices": [0, 1], "set": [1]}, "set has 1 amount for 2 vertices"),
+    ("patch_endpoints", (), {"tail": [0], "head": [1], "set": [1, 2]}, "set has 2 amounts for 1 edge"),
     ("apply", ([{"edges": [0], "set": [1]}],), {}, "as in Update(edges=[3], set=[5]), not {'edges'"),
     ("copy", ("my city",), {}, "'my city' is no graph name: that is 1 to 128 of"),
 ]

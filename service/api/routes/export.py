@@ -12,7 +12,8 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from service.api.backend import Backend, Context, GraphName, unknown_graph
-from service.api.openapi import BINARY, PREFER, PROBLEMS, TEXT
+from service.api.headers import if_match
+from service.api.openapi import BINARY, IF_MATCH, PREFER, PROBLEMS, TEXT
 from service.api.replies.answers import ask_in_place, etag, long_result
 from service.api.replies.results import HeldResponse, Result
 from service.errors import ServiceError
@@ -45,7 +46,7 @@ MAX_VERSION: Final = (1 << 60) - 1
     tags=["graphs"],
     response_class=Response,
     responses={200: {"content": CONTENT}},
-    openapi_extra={"parameters": [PREFER]},
+    openapi_extra={"parameters": [PREFER, IF_MATCH]},
 )
 async def export_graph(
     name: GraphName,
@@ -63,7 +64,7 @@ async def export_graph(
     tags=["snapshots"],
     response_class=Response,
     responses={200: {"content": CONTENT}},
-    openapi_extra={"parameters": [PREFER]},
+    openapi_extra={"parameters": [PREFER, IF_MATCH]},
 )
 async def download_snapshot(
     name: GraphName,
@@ -88,7 +89,7 @@ async def download_snapshot(
 
 async def _file(request: Request, backend: Backend, name: str, format: Format, version: int | None) -> Response:
     """Have the worker write the file, and send it. Raises version_unavailable, and timeout where it takes too long."""
-    args = ExportArgs(format=format, version=version)
+    args = ExportArgs(format=format, version=version, if_match=if_match(request.headers))
     reply = await ask_in_place(request, backend, Kind.EXPORT, name, args, "an export")
     written = read_export(reply)
     result = await long_result(backend, reply.id, written["blob"])

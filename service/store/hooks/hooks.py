@@ -42,25 +42,32 @@ class Hooks:
     async def put(self, hook: Webhook, before: Webhook | None, most: int, cursors: Mapping[str, str]) -> bool:
         """Write a webhook unless it has changed since it was `before`; False then, and where there are `most` others.
 
-        `cursors` say where graphs begin that it has not read yet.
+        `cursors` say where graphs begin that it has not read yet. Deliveries it does not want any more are forgotten.
         """
         for _ in range(MAX_TRIES):
             async with self._redis.pipeline() as pipe:
                 with suppress(redis.WatchError):
-                    row, count, read = await watched_async(
+                    row, count, read, kept = await watched_async(
                         pipe,
                         [self._keys.webhooks, self._keys.cursors(hook.id)],
                         ("HGET", self._keys.webhooks, hook.id),
                         ("HLEN", self._keys.webhooks),
                         ("HKEYS", self._keys.cursors(hook.id)),
+                        ("HVALS", self._keys.deliveries(hook.id)),
                     )
                     found = None if row is None else Webhook.model_validate_json(row)
                     if found != before or (found is None and count >= most):
                         return False
                     known = {name.decode() for name in read}
                     gone, new = known - set(hook.graphs), [name for name in hook.graphs if name not in known]
+                    deliveries = map(Delivery.model_validate_json, kept)
+                    unwanted = [delivery.id for delivery in deliveries if not hook.wants(delivery)]
                     pipe.multi()
                     pipe.hset(self._keys.webhooks, hook.id, hook.model_dump_json())
+                    if unwanted:
+                        pipe.hdel(self._keys.deliveries(hook.id), *unwanted)
+                        pipe.zrem(self._keys.due(hook.id), *unwanted)
+                        pipe.zrem(self._keys.dead(hook.id), *unwanted)
                     if gone:
                         pipe.hdel(self._keys.cursors(hook.id), *gone)
                     if new:

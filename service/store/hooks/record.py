@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel
 
-from service.store.feed.record import Event
+from service.store.feed.record import RESET, Event
 
 SECRET_PREFIX: Final = "whsec_"
 SECRET_BYTES: Final = 32
@@ -45,6 +45,10 @@ class Webhook(BaseModel):
         """The secrets that a delivery is signed with, the newest first."""
         is_fresh = self.old_secret is not None and now - self.rotated_at < OLD_SECRET_S
         return [self.secret, self.old_secret] if is_fresh and self.old_secret is not None else [self.secret]
+
+    def wants(self, delivery: "Delivery") -> bool:
+        """Whether it is for events of this graph and type. A `reset` says that events were lost, of whatever type."""
+        return delivery.graph in self.graphs and delivery.type in (*self.types, RESET)
 
     def rotated(self, now: float) -> "Webhook":
         """With a new secret."""

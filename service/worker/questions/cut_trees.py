@@ -14,6 +14,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.pairs.cut_tree import CutTree, TreeGrower
 from gpu_engine.pairs.global_cut import GlobalCut, global_cut, global_cut_nbytes
 from gpu_engine.pairs.solver import PairSolver, seat_nbytes, solver_nbytes
+from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE, VertexArray
 from service.errors import ServiceError
 from service.protocol import CutTreeArgs, Envelope, GlobalCutArgs
@@ -108,7 +109,8 @@ def _terminals(network: Network, args: CutTreeArgs) -> VertexArray:
     directed = rows[~network.is_undirected(rows)]
     if len(directed):
         ids = network.edge_ids.of(directed[:10])
-        raise NotUndirected(f"{len(directed)} edges are directed: a Gomory-Hu tree is of undirected ones", edges=ids)
+        several = counted(len(directed), "edge is", "edges are")
+        raise NotUndirected(f"{several} directed: a Gomory-Hu tree is of undirected ones", edges=ids)
     if args.terminals is None:
         terminals = np.arange(network.n_vertices, dtype=np.int32)
     else:

@@ -13,6 +13,7 @@ from gpu_engine.footprint import Footprint
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.structure import only
 from service.protocol import Envelope, ExportArgs
+from service.store.catalogue import check_version
 from service.store.jobs.record import Result
 from service.worker.copies import Copies
 from service.worker.graph import Graph
@@ -52,10 +53,11 @@ class Export:
     def __call__(self, task: Task) -> Result:
         args = ExportArgs.model_validate(task.command.args)
         graph = self._copies.ensure(task.command.graph, limited=True)
+        version = graph.version if args.version is None else args.version
+        check_version(graph.name, version, args.if_match, graph.generation)
         edge_bytes = EDGE_BYTES + (0 if graph.costs is None else COST_BYTES)
         needed = edge_bytes * graph.network.n_edges + WRITING_BYTES
         self._copies.residents.take(graph.name, Footprint(needed))
-        version = graph.version if args.version is None else args.version
         edges = present(graph) if version == graph.version else self._earlier(graph, version)
         pieces = WRITERS[args.format](edges)
         blob, n_bytes = self._results.store(unless_cancelled(pieces, task.control), keeps=args.format != "packed")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace._errors import InvalidInput
+from headrace._mistakes import counted
 
 Amount: TypeAlias = int | float | Decimal
 """What callers may send."""
@@ -81,12 +82,14 @@ def exact(value: Any) -> Exact:
     return value
 
 
-def amount_column(amounts: Amounts, n_rows: int, name: str, of: str = "edges") -> Sequence[Amount] | NDArray[Any]:
-    """One amount per row. Raises `InvalidInput` when the column has another length."""
+def amount_column(
+    amounts: Amounts, n_rows: int, name: str, of: tuple[str, ...] = ("edge",)
+) -> Sequence[Amount] | NDArray[Any]:
+    """One amount per row. Raises `InvalidInput` when the column has another length than there are rows."""
     if isinstance(amounts, int | float | Decimal | np.generic):
         return [amounts] * n_rows
     if isinstance(amounts, Mapping):
         raise InvalidInput(f"{name} is one amount or a column of them, not a mapping")
     if len(amounts) != n_rows:
-        raise InvalidInput(f"{name} has {len(amounts)} amounts for {n_rows} {of}")
+        raise InvalidInput(f"{name} has {counted(len(amounts), 'amount')} for {counted(n_rows, *of)}")
     return amounts

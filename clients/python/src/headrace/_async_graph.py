@@ -24,6 +24,7 @@ from headrace._calls import (
     Update,
 )
 from headrace._files import format_of, whole_file
+from headrace._mistakes import counted
 from headrace._vertices import VertexCapacities
 
 
@@ -31,7 +32,8 @@ class AsyncGraph(AsyncQuestions, AsyncStudies, AsyncPairQuestions, AsyncLimitQue
     """A graph in the service. Every method is one request; the handle keeps no columns."""
 
     def __repr__(self) -> str:
-        return f"<AsyncGraph {self.name}: {self.info.n_vertices} vertices, {self.info.n_edges} edges>"
+        vertices, edges = counted(self.info.n_vertices, "vertex", "vertices"), counted(self.info.n_edges, "edge")
+        return f"<AsyncGraph {self.name}: {vertices}, {edges}>"
 
     async def refresh(self) -> results.GraphInfo:
         """Read `info` again."""

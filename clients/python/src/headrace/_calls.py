@@ -156,7 +156,8 @@ class Update:
                 if not isinstance(amounts, Number):  # one for all may go with edges in any order
                     refuse_set(self.edges, "edges")
                     refuse_set(self.vertices, "vertices")
-                operation[name] = amount_column(as_column(amounts), len(ids), name)
+                of = ("edge",) if self.vertices is None else ("vertex", "vertices")
+                operation[name] = amount_column(as_column(amounts), len(ids), name, of)
         return operation if self.op is None else operation | {"op": self.op}
 
 
@@ -379,7 +380,7 @@ def capped(
     if terminals is None:
         raise InvalidInput(f"{name} needs its terminals named: beside it, or in a mapping of vertices to amounts")
     refuse_set(caps, name)
-    return terminals, amount_column(as_column(caps), len(terminals), name, "terminals")
+    return terminals, amount_column(as_column(caps), len(terminals), name, ("terminal",))
 
 
 def _if_match(version: int | str | None, generation: str | None = None) -> dict[str, str]:

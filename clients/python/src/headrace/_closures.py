@@ -1,8 +1,8 @@
 """Closure studies: which edges cost most if they are closed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeAlias, TypedDict, overload
+from typing import Any, Literal, Self, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from headrace._bodies import json_body
 from headrace._calls import WAITING, Call, Caps, Ids, Rounding, Terminals, ends, graph_path
 from headrace._options import check_options
 from headrace._results import Certificate, EdgeId, Json
+from headrace._rows import Rows
 
 Candidates: TypeAlias = Literal["cut", "all"] | Ids | Sequence[Ids]
 """Edges, one by one or in lists of those that are closed together."""
@@ -61,7 +62,7 @@ class Closure:
 
 
 @dataclass(frozen=True, slots=True)
-class ClosureStudy(Sequence[Closure]):
+class ClosureStudy(Rows[Closure]):
     """The candidates that cost most, the worst first; the graph has changed for none."""
 
     graph: str
@@ -90,21 +91,6 @@ class ClosureStudy(Sequence[Closure]):
             skipped_at_most=exact(body["skipped_at_most"]),
             rows=tuple(map(Closure.from_json, body["answers"])),
         )
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Closure]:
-        return iter(self.rows)
-
-    @overload
-    def __getitem__(self, at: int) -> Closure: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Closure, ...]: ...
-
-    def __getitem__(self, at: int | slice) -> Closure | tuple[Closure, ...]:
-        return self.rows[at]
 
 
 def question(

@@ -19,6 +19,7 @@ from headrace._calls import (
 )
 from headrace._files import format_of, whole_file
 from headrace._limit_questions import LimitQuestions
+from headrace._mistakes import counted
 from headrace._pair_questions import PairQuestions
 from headrace._questions import Questions
 from headrace._structure import Structure
@@ -31,7 +32,8 @@ class Graph(Questions, Studies, PairQuestions, LimitQuestions, Structure, Watchi
     """A graph in the service. Every method is one request; the handle keeps no columns."""
 
     def __repr__(self) -> str:
-        return f"<Graph {self.name}: {self.info.n_vertices} vertices, {self.info.n_edges} edges>"
+        vertices, edges = counted(self.info.n_vertices, "vertex", "vertices"), counted(self.info.n_edges, "edge")
+        return f"<Graph {self.name}: {vertices}, {edges}>"
 
     def refresh(self) -> results.GraphInfo:
         """Read `info` again."""

@@ -187,9 +187,9 @@ def expansion(
             raise TypeError(f"capacity_expansion() needs {needed}=")
     edges: Any = as_column(options["edges"])
     body = _body(source, sink, options, ()) | {"raise_by": raise_by, "edges": edges}
-    body["price"] = amount_column(as_column(options["price"]), len(edges), "price", "edges")
+    body["price"] = amount_column(as_column(options["price"]), len(edges), "price")
     if "max_add" in options:
-        body["max_add"] = amount_column(as_column(options["max_add"]), len(edges), "max_add", "edges")
+        body["max_add"] = amount_column(as_column(options["max_add"]), len(edges), "max_add")
     path = graph_path(name) + "/capacity-expansion"
     return Call("POST", path, ExpansionResult.from_json, json_body(body), headers=ACCEPT)
 

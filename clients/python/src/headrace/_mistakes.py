@@ -55,6 +55,11 @@ def refuse_missing(column: Any, name: str) -> None:
     _refuse_rows(rows, name, str(column[rows[0]]) if rows else "")
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """``1 row``, ``2 rows``: the count, and `one` or `many`, which is `one` with an s unless it is given."""
+    return f"{count} {one if count == 1 else many or f'{one}s'}"
+
+
 def one_or_many(fields: str | Iterable[str]) -> list[str]:
     """The names of fields; one alone may be given as text."""
     return [fields] if isinstance(fields, str) else list(fields)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypedDict, overload
+from typing import Any, Literal, Self, TypedDict
 
 from headrace._amounts import Exact, exact
 from headrace._bodies import json_body
@@ -14,6 +14,7 @@ from headrace._flows import Cut, Flow, Paths, TerminalAmounts
 from headrace._mistakes import one_or_many
 from headrace._options import check_options
 from headrace._results import Certificate, EdgeId, Json, Vertex, timings
+from headrace._rows import Rows
 from headrace._sequences import Names
 
 PAIR_WAYS = ("source", "sink", "sources", "sinks", "among")
@@ -95,7 +96,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class PairsResult(Sequence[Pair]):
+class PairsResult(Rows[Pair]):
     """A row for each pair, in order; all are about one version of the graph."""
 
     graph: str
@@ -110,21 +111,6 @@ class PairsResult(Sequence[Pair]):
     def values(self) -> dict[tuple[Vertex, Vertex], Exact]:
         """The value of each pair that has one, by source and sink."""
         return {(row.source, row.sink): row.value for row in self.rows if row.value is not None}
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Pair]:
-        return iter(self.rows)
-
-    @overload
-    def __getitem__(self, at: int) -> Pair: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Pair, ...]: ...
-
-    def __getitem__(self, at: int | slice) -> Pair | tuple[Pair, ...]:
-        return self.rows[at]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """What-if questions: scenarios, and what the service answers of each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, TypedDict, overload
+from typing import Literal, Self, TypedDict
 
 from headrace._amounts import Exact, exact
 from headrace._bodies import json_body
@@ -13,6 +13,7 @@ from headrace._errors import ApiError
 from headrace._flows import Cut, Flow, Paths, TerminalAmounts
 from headrace._options import check_options
 from headrace._results import Certificate, Json
+from headrace._rows import Rows
 
 
 class WhatIfOptions(TypedDict, total=False):
@@ -111,7 +112,7 @@ class WhatIfRow:
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIfResult(Sequence[WhatIfRow]):
+class WhatIfResult(Rows[WhatIfRow]):
     """A row for each scenario, in order; all are about one version of the graph, which none has changed."""
 
     graph: str
@@ -136,21 +137,6 @@ class WhatIfResult(Sequence[WhatIfRow]):
             certificate=Certificate.from_json(base["certificate"]),
             rows=tuple(map(WhatIfRow.from_json, body["answers"])),
         )
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[WhatIfRow]:
-        return iter(self.rows)
-
-    @overload
-    def __getitem__(self, at: int) -> WhatIfRow: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> tuple[WhatIfRow, ...]: ...
-
-    def __getitem__(self, at: int | slice) -> WhatIfRow | tuple[WhatIfRow, ...]:
-        return self.rows[at]
 
 
 def question(

@@ -20,6 +20,7 @@ from headrace._errors import InvalidInput
 from headrace._floats import rounded
 from headrace._flows import MaxFlowResult
 from headrace._kept import Content, kept
+from headrace._mistakes import counted
 
 
 def maxflow(graph: Any, source: int, target: int, capacity: str | Sequence[Amount] | None = None) -> Any:
@@ -31,7 +32,7 @@ def maxflow(graph: Any, source: int, target: int, capacity: str | Sequence[Amoun
     ends = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2)
     amounts = graph.es[capacity] if isinstance(capacity, str) else [1] * len(ends) if capacity is None else capacity
     if len(amounts) != len(ends):
-        raise InvalidInput(f"capacity has {len(amounts)} amounts for {len(ends)} edges")
+        raise InvalidInput(f"capacity has {counted(len(amounts), 'amount')} for {counted(len(ends), 'edge')}")
     content = Content.of(
         {
             "n_vertices": graph.vcount(),
