@@ -56,6 +56,10 @@ def least_footprint(engine: str, n_vertices: int, n_edges: int) -> Footprint:
     return needs.of_one_state + Footprint(n_edges)
 
 
+SHORTEST_S: Final = 0.001
+"""A time limit that leaves less has passed: a thread takes about as long to begin."""
+
+
 class NotProven(EngineError):
     """Two solves in a row, the second from zero flow, failed their certificate: a fault of the engine."""
 
@@ -284,8 +288,12 @@ def time_limit(control: Control, limit_s: float | None, used_s: float = 0.0) -> 
         passed.set()
         control.cancel()
 
-    timer = threading.Timer(max(0.0, limit_s - used_s), stop)
-    timer.start()
+    left_s = limit_s - used_s
+    timer = threading.Timer(left_s, stop)
+    if left_s < SHORTEST_S:
+        stop()
+    else:
+        timer.start()
     try:
         yield
     except Cancelled as error:
@@ -294,6 +302,7 @@ def time_limit(control: Control, limit_s: float | None, used_s: float = 0.0) -> 
         raise
     finally:
         timer.cancel()
-        timer.join()  # it may be at work
+        if timer.ident is not None:
+            timer.join()  # it may be at work
         if passed.is_set():
             control.go_on()

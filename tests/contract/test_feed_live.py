@@ -70,11 +70,15 @@ def ids(events: list[dict[str, Any]]) -> list[str]:
     return [event["id"] for event in events]
 
 
-def kept(http: httpx.Client, name: str, count: int) -> list[dict[str, Any]]:
-    """All events that are kept, once there are so many."""
+def kept(http: httpx.Client, name: str, count: int, kind: str | None = None) -> list[dict[str, Any]]:
+    """All events that are kept, of this kind if there is one, once there are so many."""
+
+    def those() -> list[dict[str, Any]]:
+        return [event for event in list(reader.events) if kind in (None, event["event"])]
+
     with reading(http, name, "0") as reader:
-        eventually(lambda: len(reader.events) >= count)
-        return list(reader.events)
+        eventually(lambda: len(those()) >= count)
+        return those()
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +251,7 @@ def test_after_a_kill_of_any_process_nothing_is_missing(tmp_path: Path) -> None:
             version += 1
             assert patch(http, "city", c=version)["version"] == version + 1
             version += 1
-        told = [event for event in kept(http, "city", version) if event["event"] == "version"]
+        told = kept(http, "city", version, "version")
         assert ids(told) == [f"{generation}-{v}-version" for v in range(1, version + 1)]
         values = [event["data"] for event in kept(http, "city", version) if event["event"] == "value.changed"]
         assert all(before["value"] == after["old_value"] for before, after in itertools.pairwise(values))

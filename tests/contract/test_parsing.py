@@ -31,6 +31,7 @@ from service.errors import ServiceError
 from service.protocol import ARROW_TYPE, PatchArgs
 from service.settings import Settings
 from tests import bombs
+from tests.serving import eventually
 
 BUDGET_BYTES = 1 << 30
 PATIENCE_S = 60.0
@@ -153,6 +154,15 @@ def gone(pid: int) -> bool:
     while is_parser(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not is_parser(pid)
+
+
+def has_let_go(pid: int) -> bool:
+    """Whether all threads of a killed process have ended: until then they keep its sockets open."""
+    try:
+        states = [Path(f"/proc/{pid}/task/{thread}/stat").read_text() for thread in os.listdir(f"/proc/{pid}/task")]
+    except OSError:  # one of them ended just now
+        return not Path(f"/proc/{pid}").exists()
+    return all(state.rpartition(")")[2].split()[0] in "ZX" for state in states)
 
 
 def test_a_process_of_its_own_that_stays(reading: Reading) -> None:
@@ -284,7 +294,7 @@ def test_a_process_that_was_killed_while_it_waited_is_not_noticed(reading: Readi
     process = reading.process(Act())
     os.kill(process, signal.SIGKILL)
     assert gone(process)
-    time.sleep(0.1)  # its threads end a moment later
+    eventually(lambda: has_let_go(process))
     assert reading.process(Act()) != process
 
 
