@@ -5,10 +5,10 @@ Appending is the commit of a PATCH; it goes into one MULTI with the version in t
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import redis
@@ -25,6 +25,9 @@ from service.store.keys import Keys, generation_of
 from service.store.rounded import RoundedInfo
 from service.store.structures import pack_structure, unpack_structure
 from service.store.watched import watched
+
+Also: TypeAlias = Callable[[Any, int], None]
+"""Queues what belongs into the MULTI of a commit: gets the pipeline and the version."""
 
 PAGE = 256
 """Entries read at a time in a replay."""
@@ -125,52 +128,58 @@ class Log:
         entry: Entry,
         updated_at: float,
         job_id: str,
-        also: Callable[[Any], None] = lambda pipe: None,
+        also: Also = lambda pipe, version: None,
     ) -> None:
-        """Commit `entry` as the version after the present one, and as the outcome of its command; `also` adds to the
-        MULTI.
+        """`append_all` of one."""
+        self.append_all(graph_id, epoch, [(entry, job_id)], updated_at, also)
+
+    def append_all(
+        self,
+        graph_id: str,
+        epoch: int,
+        updates: Sequence[tuple[Entry, str]],
+        updated_at: float,
+        also: Also = lambda pipe, version: None,
+    ) -> None:
+        """Commit entries as the versions after the present one, each as the outcome of the command with the id beside
+        it, all in one MULTI; `also` adds to it, for each version.
 
         Raises `Fenced`, `Cancelled`, `Committed` or `Over`, and then nothing is written. After a ConnectionError it is
         not known what was: read the log again. Cost: two round trips.
         """
-        fields: dict[Any, Any] = {"applied": entry.applied.model_dump_json(exclude_none=True)}
-        sizes: dict[Any, Any] = {}
-        if entry.structure is None:
-            fields["change"] = pack_change(entry.change)
-        else:  # under another name: a worker that knows nothing of structures must not take it for the whole update
-            fields |= {"values": pack_change(entry.change), "structure": pack_structure(entry.structure)}
-            sizes = {} if entry.counts is None else entry.counts.model_dump()
-        if entry.costs is not None:
-            fields["costs"] = pack_units(entry.costs.rows, entry.costs.cost)
-        if entry.vertices is not None:  # a worker that knows nothing of them cannot read the graph itself
-            fields["vertices"] = pack_units(entry.vertices.rows, entry.vertices.capacity)
         for _ in range(MAX_TRIES):
             with self._redis.pipeline() as pipe, suppress(redis.WatchError):  # a lost answer is a WatchError as well
-                if self._is_there(pipe, graph_id, epoch, entry, job_id):
+                if self._are_there(pipe, graph_id, epoch, updates):
                     return
                 pipe.multi()
-                pipe.xadd(self._keys.log(graph_id), fields, id=f"{entry.version}-0")
-                moving = {"version": entry.version, "updated_at": updated_at} | sizes
+                moving: dict[Any, Any] = {"version": updates[-1][0].version, "updated_at": updated_at}
+                for entry, job_id in updates:
+                    pipe.xadd(self._keys.log(graph_id), _fields(entry), id=f"{entry.version}-0")
+                    if entry.structure is not None and entry.counts is not None:
+                        moving |= entry.counts.model_dump()
+                    commit(pipe, self._keys, job_id, entry.result_json(graph_id))
+                    also(pipe, entry.version)
                 pipe.hset(self._keys.graph(graph_id), mapping=moving)
-                commit(pipe, self._keys, job_id, entry.result_json(graph_id))
-                also(pipe)
                 _execute(pipe)
                 return
         raise Fenced("others keep writing to the graph")
 
-    def _is_there(self, pipe: Any, graph_id: str, epoch: int, entry: Entry, job_id: str) -> bool:
-        """Whether an earlier try has written the entry, whose answer was lost. Raises as `append` does."""
-        graph = self._keys.graph(graph_id)
-        held, outcome, status = watched(
+    def _are_there(self, pipe: Any, graph_id: str, epoch: int, updates: Sequence[tuple[Entry, str]]) -> bool:
+        """Whether an earlier try has written the entries, whose answer was lost. Raises as `append_all` does."""
+        graph, jobs = self._keys.graph(graph_id), [job_id for _, job_id in updates]
+        held, *decisions = watched(
             pipe,
-            [graph, outcome_key(self._keys, job_id)],
+            [graph, *(outcome_key(self._keys, job_id) for job_id in jobs)],
             ("HMGET", graph, "version", "epoch"),
-            *decision(self._keys, job_id),
+            *(read for job_id in jobs for read in decision(self._keys, job_id)),
         )
-        if outcome == entry.result_json(graph_id).encode() and held == [b"%d" % entry.version, b"%d" % epoch]:
+        outcomes = decisions[::2]
+        written = [entry.result_json(graph_id).encode() for entry, _ in updates]
+        if outcomes == written and held == [b"%d" % updates[-1][0].version, b"%d" % epoch]:
             return True
-        refuse_decided(outcome, status)
-        if held != [b"%d" % (entry.version - 1), b"%d" % epoch]:
+        for outcome, status in zip(outcomes, decisions[1::2], strict=True):
+            refuse_decided(outcome, status)
+        if held != [b"%d" % (updates[0][0].version - 1), b"%d" % epoch]:
             raise Fenced(f"the graph is at version and epoch {held}")
         return False
 
@@ -197,6 +206,20 @@ class Log:
                 yield version, fields
             if len(page) < PAGE:
                 return
+
+
+def _fields(entry: Entry) -> dict[Any, Any]:
+    """What an entry is in the stream."""
+    fields: dict[Any, Any] = {"applied": entry.applied.model_dump_json(exclude_none=True)}
+    if entry.structure is None:
+        fields["change"] = pack_change(entry.change)
+    else:  # under another name: a worker that knows nothing of structures must not take it for the whole update
+        fields |= {"values": pack_change(entry.change), "structure": pack_structure(entry.structure)}
+    if entry.costs is not None:
+        fields["costs"] = pack_units(entry.costs.rows, entry.costs.cost)
+    if entry.vertices is not None:  # a worker that knows nothing of them cannot read the graph itself
+        fields["vertices"] = pack_units(entry.vertices.rows, entry.vertices.capacity)
+    return fields
 
 
 def _execute(pipe: Any) -> None:

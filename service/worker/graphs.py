@@ -6,7 +6,7 @@ and one that has it is not run again; all others change nothing that counts.
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import redis
 import structlog
@@ -25,6 +25,7 @@ from service.store.ownership import Ownership
 from service.store.snapshots import Snapshots
 from service.store.written import Written
 from service.worker import answers
+from service.worker.changes import capacity_change, cost_change, vertex_change
 from service.worker.copies import Copies
 from service.worker.counters import Counters
 from service.worker.graph import Graph, OpenEngine
@@ -32,7 +33,7 @@ from service.worker.loading import Loader
 from service.worker.memory import Residents
 from service.worker.metrics import Residency, WorkerMetrics
 from service.worker.past import Past
-from service.worker.patching import Patcher, capacity_change, cost_change, vertex_change
+from service.worker.patching import Patcher
 from service.worker.questions.capacities import CapacitiesPage
 from service.worker.questions.capacity_expansion import CapacityExpansion
 from service.worker.questions.circulation import Circulation
@@ -102,7 +103,7 @@ class Graphs:
         )
         limits = Limits(settings.max_vertices, settings.max_edges)
         kept = self._copies, solver, self._saver, self._results, self._counters, metrics
-        patcher = Patcher(client, keys, *kept, past, limits, feeds, self._watcher)
+        self._patcher = patcher = Patcher(client, keys, *kept, past, limits, feeds, self._watcher)
         max_flow = MaxFlow(self._copies, solver, self._results)
         row_threads = min(settings.row_threads, len(os.sched_getaffinity(0)))
         supposer = Supposer(self._copies, solver, row_threads)
@@ -112,8 +113,8 @@ class Graphs:
             Kind.LOAD: loader.load,
             Kind.DELETE: loader.delete,
             Kind.PATCH: patcher.patch,
-            Kind.PATCH_COSTS: patcher.patch_costs,
-            Kind.PATCH_VERTICES: patcher.patch_vertices,
+            Kind.PATCH_COSTS: patcher.patch,
+            Kind.PATCH_VERTICES: patcher.patch,
             Kind.PATCH_EDGES: patcher.patch_edges,
             Kind.RESTORE: patcher.restore,
             Kind.DRY_RUN: DryRun(self._copies, solver, self._results, capacity_change),
@@ -148,6 +149,17 @@ class Graphs:
             except MemoryError as error:
                 log.warning("no_memory", graph=task.command.graph, error=str(error)[:200])
                 raise OutOfMemory("the machine has no more memory, whatever the budget says") from error
+
+    def update_together(self, tasks: Sequence[Task]) -> list[Result]:
+        """Run updates of one graph that wait behind one another, or the first ones of them; see
+        `service.worker.patching.Patcher.patch_together`."""
+        with self.residents.at_work(tasks[0].command.graph, tasks[0].control):
+            results = self._patcher.patch_together(tasks)
+        for task in tasks[: len(results)]:
+            self._counters.count(f"commands_{task.command.kind.value}")
+        if len(results) > 1:
+            self._counters.count("commits_shared")
+        return results
 
     def _run(self, task: Task) -> Result | Rest:
         return self._runs[task.command.kind](task)

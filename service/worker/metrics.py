@@ -20,6 +20,7 @@ TTL_S: Final = 60
 """A worker's text outlives it by this much."""
 
 COUNTED: Final[Mapping[str, str]] = {
+    "commits_shared": "Commits of several updates of one graph at once.",
     "certificate_failures": "Answers whose proof failed and that were therefore not given.",
     "fenced": "Commits refused because another process had written to the graph.",
     "graphs_handed_back": "Graphs given back to the worker they were taken from.",

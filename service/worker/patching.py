@@ -2,24 +2,18 @@
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
-import numpy as np
 import redis
 import structlog
 
 from gpu_engine.engine import Control
 from gpu_engine.errors import EngineError
-from gpu_engine.networks.costs import CostChange, costs_of
+from gpu_engine.networks.costs import costs_of
 from gpu_engine.networks.restructure import Limits
-from gpu_engine.networks.rounded import Rounded
-from gpu_engine.networks.structure import Structure
-from gpu_engine.networks.updates import Change
-from gpu_engine.vertices.table import VertexChange, vertices_of
 from service.errors import ServiceError
-from service.packed import unpacked
 from service.protocol import Command, EdgesArgs, Envelope, PatchArgs, RestoreArgs
 from service.store.catalogue import check_version
 from service.store.feed.writing import Feeds
@@ -29,6 +23,7 @@ from service.store.log import Applied, DeletedInfo, Entry, Fenced, Log
 from service.store.rounded import RoundedInfo
 from service.store.written import Written
 from service.worker import answers
+from service.worker.changes import CHANGE_OF, Changes
 from service.worker.copies import Copies
 from service.worker.counters import Counters
 from service.worker.graph import Graph, Solved
@@ -44,35 +39,14 @@ from service.worker.written import written
 
 UpdateArgs: TypeAlias = PatchArgs | RestoreArgs | EdgesArgs
 
+LONGEST_S: Final = 0.02
+"""No further batch joins those that are committed together after so long: the first of them waits for its commit."""
+
 MAX_TRIES: Final = 10
 """How often a commit is tried while others write to the graph."""
 
 
-class Changes(NamedTuple):
-    """What an update changes."""
-
-    change: Change
-    costs: CostChange | None = None
-    structure: Structure | None = None
-    vertices: VertexChange | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """Edges and vertices that change or are inserted."""
-        rows = self.change.rows if self.costs is None else np.union1d(self.change.rows, self.costs.rows)
-        inserted = 0 if self.structure is None else self.structure.n_vertices
-        return len(rows) + inserted + (0 if self.vertices is None else len(self.vertices.rows))
-
-    @property
-    def rounded(self) -> Rounded:
-        """What was rounded; a batch is of edges, of costs or of vertices."""
-        others = [other.rounded for other in (self.costs, self.vertices) if other is not None]
-        return sum(others, self.change.rounded)
-
-
 ChangesOf: TypeAlias = Callable[[Graph], Changes]
-
-NO_ROWS: Final = np.empty(0, np.int64)
 
 log = structlog.get_logger(__name__)
 
@@ -86,6 +60,17 @@ class Committed(NamedTuple):
     """By step; empty if it was in the log before."""
     unbounded: list[Solved]
     """Flow states that it left without a bound or a meaning, and that were closed."""
+
+
+class Step(NamedTuple):
+    """One of several batches that are committed together: it is in the copy in memory, and solved."""
+
+    task: Task
+    args: PatchArgs
+    entry: Entry
+    shown: list[dict[str, object]]
+    """What became of the flow states at its version."""
+    timings_ms: dict[str, float]
 
 
 class Patcher:
@@ -121,19 +106,63 @@ class Patcher:
         self._log = Log(client, keys)
 
     def patch(self, task: Task) -> Result:
-        """Commit the batch, then bring the flow states up to it."""
+        """Commit the batch, then bring the flow states up to it. Costs leave these as they are, and solved."""
         args = PatchArgs.model_validate(task.command.args)
-        return self._update(task, args, lambda graph: capacity_change(graph, args))
+        change_of = CHANGE_OF[task.command.kind]
+        return self._update(task, args, lambda graph: change_of(graph, args))
 
-    def patch_costs(self, task: Task) -> Result:
-        """Commit a batch of costs. The flow states stay as they are, and solved."""
-        args = PatchArgs.model_validate(task.command.args)
-        return self._update(task, args, lambda graph: cost_change(graph, args))
+    def patch_together(self, tasks: Sequence[Task]) -> list[Result]:
+        """Commit the batches of one graph in one MULTI, each as a version of its own; results of the first ones.
 
-    def patch_vertices(self, task: Task) -> Result:
-        """Commit a batch of capacities of vertices; all else is as for `patch`."""
-        args = PatchArgs.model_validate(task.command.args)
-        return self._update(task, args, lambda graph: vertex_change(graph, args))
+        Each is applied and solved before the next. They end before the first batch that is refused, was committed
+        earlier, or would begin after `LONGEST_S`: that is for `patch`, which tells its caller. So are all where there
+        are watches, which are told of a version before the next is committed. Raises RedisError or `Fenced`; then
+        nothing is committed, or it is not known whether it is, and `patch` finds out.
+        """
+        run = self._written.run()
+        graph = self._copies.ensure(tasks[0].command.graph, tasks[0].take_found(), limited=True)
+        if self._watcher.catch_up(graph).watches:
+            return []
+        began, steps = time.perf_counter(), list[Step]()
+        try:
+            for task in tasks:
+                if steps and time.perf_counter() - began > LONGEST_S:
+                    break
+                step = self._step(graph, task)
+                if step is None:
+                    break
+                steps.append(step)
+            if not steps:
+                return []
+            log_ms = self._append(graph, [(step.entry, step.task.command.id) for step in steps])
+        except BaseException:
+            self._residents.drop(graph.name)  # it has changes that the log has not, or may not have
+            raise
+        self._written.wait(run)
+        return [self._answer(graph, step, log_ms) for step in steps]
+
+    def _step(self, graph: Graph, task: Task) -> Step | None:
+        """Bring the copy in memory to the next version, and solve. None, and nothing has changed, if it is refused."""
+        command, began = task.command, time.perf_counter()
+        args, change_of = PatchArgs.model_validate(command.args), CHANGE_OF[command.kind]
+        try:
+            if (command.idempotency_key or command.id) in graph.known:
+                return None
+            entry, unbounded = self._apply_next(graph, command, args, lambda graph: change_of(graph, args))
+        except (EngineError, ServiceError):
+            return None
+        applied_at = time.perf_counter()
+        self._arrive(graph, entry)
+        shown = self._flows(graph, unbounded, task.control) if args.solve == "all" else []
+        solved_at = time.perf_counter()
+        timings_ms = {"apply": 1e3 * (applied_at - began), "solve": 1e3 * (solved_at - applied_at)}
+        return Step(task, args, entry, shown, timings_ms)
+
+    def _answer(self, graph: Graph, step: Step, log_ms: float) -> Result:
+        """What one of several batches that were committed together is answered."""
+        timings_ms = {"apply": step.timings_ms["apply"], "log": log_ms, "solve": step.timings_ms["solve"]}
+        timings_ms["total"] = sum(timings_ms.values())
+        return self._written_answer(graph, step.args, step.entry.version, step.entry.applied, step.shown, timings_ms)
 
     def restore(self, task: Task) -> Result:
         """Commit what leads back to an earlier version; all else is as for `patch`."""
@@ -152,7 +181,6 @@ class Patcher:
             try:
                 self._watcher.catch_up(graph)
                 version, applied, timings_ms, unbounded = self._commit(graph, command, args, change_of)
-                generation = graph.generation
                 break
             except Fenced as error:
                 log.warning("fenced", graph=command.graph, error=str(error))
@@ -167,29 +195,54 @@ class Patcher:
         solving_since = time.perf_counter()
         # An answer given again, after later updates, says nothing of flows: they are at another version.
         wanted = args.solve == "all" and graph.version == version
-        shown = [answers.closed_state(graph, solved) for solved in unbounded] if wanted else []
-        shown += self._solve_all(graph, task.control) if wanted else []
+        shown = self._flows(graph, unbounded, task.control) if wanted else []
         timings_ms["solve"] = 1e3 * (time.perf_counter() - solving_since)
         self._watcher.try_to_catch_up(graph)
         timings_ms["total"] = 1e3 * (time.perf_counter() - began)
         self._written.wait(run)
+        return self._written_answer(graph, args, version, applied, shown, timings_ms)
+
+    def _written_answer(
+        self,
+        graph: Graph,
+        args: UpdateArgs,
+        version: int,
+        applied: Applied,
+        shown: list[dict[str, object]],
+        timings_ms: dict[str, float],
+    ) -> Result:
         flows = {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
-        answer = {"version": version, "generation": generation} | applied.counts | flows
-        return written(self._results, answer, Envelope(version=version, generation=generation), None, args.encoding)
+        answer = {"version": version, "generation": graph.generation} | applied.counts | flows
+        envelope = Envelope(version=version, generation=graph.generation)
+        return written(self._results, answer, envelope, None, args.encoding)
 
     def _commit(self, graph: Graph, command: Command, args: UpdateArgs, change_of: ChangesOf) -> Committed:
         """See to it that the command is in the log. All or nothing."""
-        key = command.idempotency_key or command.id
-        known = graph.known.get(key)
+        known = graph.known.get(command.idempotency_key or command.id)
         if known is not None:
             if known.applied.digest != command.body_digest:
                 raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")
             return Committed(known.version, known.applied, {}, [])
-        check_version(command.graph, graph.version, args.if_match, graph.generation)
         began = time.perf_counter()
+        entry, unbounded = self._apply_next(graph, command, args, change_of)
+        applied_at = time.perf_counter()
+        try:
+            log_ms = self._append(graph, [(entry, command.id)])
+        except BaseException:
+            self._residents.drop(graph.name)  # it has the change, and whether the log has it is not known
+            raise
+        self._arrive(graph, entry)
+        return Committed(entry.version, entry.applied, {"apply": 1e3 * (applied_at - began), "log": log_ms}, unbounded)
+
+    def _apply_next(
+        self, graph: Graph, command: Command, args: UpdateArgs, change_of: ChangesOf
+    ) -> tuple[Entry, list[Solved]]:
+        """Change the copy in memory, which keeps its version; the log entry of the change, and the flow states that it
+        closed. Raises before anything changes."""
+        check_version(command.graph, graph.version, args.if_match, graph.generation)
         change, costs, structure, vertices = changes = change_of(graph)
         applied = Applied(
-            key=key,
+            key=command.idempotency_key or command.id,
             commit=uuid.uuid4().hex,
             digest=command.body_digest,
             applied=changes.n_rows,
@@ -202,25 +255,33 @@ class Patcher:
         unbounded = self._apply(graph, changes)  # refuses before it changes anything
         if costs is not None:
             costs_of(graph.costs).apply(costs)
-        applied_at = time.perf_counter()
         counts = None if structure is None else size(graph)
-        entry = Entry(graph.version + 1, applied, change, costs, vertices, structure, counts)
-        announce = partial(self._feeds.announce, name=graph.name, graph_id=graph.graph_id, version=entry.version)
-        try:
-            self._log.append(graph.graph_id, graph.epoch, entry, time.time(), command.id, announce)
-        except BaseException:
-            self._residents.drop(graph.name)  # it has the change, and whether the log has it is not known
-            raise
-        logged_at = time.perf_counter()
-        self._metrics.appended(logged_at - applied_at)
-        if (costs is not None or structure is not None) and not len(change.rows) and vertices is None:
+        return Entry(graph.version + 1, applied, change, costs, vertices, structure, counts), unbounded
+
+    def _append(self, graph: Graph, updates: Sequence[tuple[Entry, str]]) -> float:
+        """Commit entries to the log, each with the id of its command; how many milliseconds that took."""
+        began = time.perf_counter()
+        announce = partial(self._feeds.announce, name=graph.name, graph_id=graph.graph_id)
+        self._log.append_all(
+            graph.graph_id,
+            graph.epoch,
+            updates,
+            time.time(),
+            lambda pipe, version: announce(pipe, version=version),
+        )
+        took_s = time.perf_counter() - began
+        self._metrics.appended(took_s)
+        graph.unsaved += len(updates)
+        self._saver.save_soon(graph)
+        return 1e3 * took_s
+
+    def _arrive(self, graph: Graph, entry: Entry) -> None:
+        """The copy in memory is at the version of the entry now."""
+        only_beside = entry.costs is not None or entry.structure is not None
+        if only_beside and not len(entry.change.rows) and entry.vertices is None:
             graph.carry_proofs(entry.version)
         graph.version = entry.version
-        graph.remember(entry.version, applied)
-        graph.unsaved += 1
-        self._saver.save_soon(graph)
-        timings_ms = {"apply": 1e3 * (applied_at - began), "log": 1e3 * (logged_at - applied_at)}
-        return Committed(entry.version, applied, timings_ms, unbounded)
+        graph.remember(entry.version, entry.applied)
 
     def _apply(self, graph: Graph, changes: Changes) -> list[Solved]:
         """Bring the copy in memory to the next version; returns the flow states that it had to close."""
@@ -232,6 +293,10 @@ class Patcher:
         except BaseException:
             self._residents.drop(graph.name)  # it may have grown already
             raise
+
+    def _flows(self, graph: Graph, unbounded: list[Solved], control: Control) -> list[dict[str, object]]:
+        """What became of the flow states: those that an update has closed, and the others, solved again."""
+        return [answers.closed_state(graph, solved) for solved in unbounded] + self._solve_all(graph, control)
 
     def _solve_all(self, graph: Graph, control: Control) -> list[dict[str, object]]:
         """Solve every flow state of the graph again, the most recently used first. Returns what is answered of each."""
@@ -246,24 +311,3 @@ class Patcher:
                 answer = None  # what is committed stays; the state is solved when it is asked for
             shown.append(answers.solved_state(graph, solved, old, answer))
         return shown
-
-
-def capacity_change(graph: Graph, args: PatchArgs) -> Changes:
-    """What a batch of capacities changes. Raises as `CapacityTable.resolve`; nothing changes yet."""
-    batch = [unpacked(operation) for operation in args.batch]
-    return Changes(graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding))
-
-
-def cost_change(graph: Graph, args: PatchArgs) -> Changes:
-    """What a batch of costs changes. Raises as `CostTable.resolve`; nothing changes yet."""
-    batch = [unpacked(operation) for operation in args.batch]
-    costs = costs_of(graph.costs).resolve(graph.table, batch, on_missing=args.on_missing, rounding=args.rounding)
-    return Changes(Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), costs.skipped, costs.unchanged), costs)
-
-
-def vertex_change(graph: Graph, args: PatchArgs) -> Changes:
-    """What a batch of capacities of vertices changes. Raises as `VertexTable.resolve`; nothing changes yet."""
-    batch = [unpacked(operation) for operation in args.batch]
-    found = vertices_of(graph.vertices).resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
-    nothing = Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), found.skipped, found.unchanged)
-    return Changes(nothing, vertices=found)

@@ -87,6 +87,7 @@ class Worker:
             name,
             settings,
             self.graphs.handle,
+            self.graphs.update_together,
             self._metrics,
             self._tracing,
             Costs(self.graphs.arcs),

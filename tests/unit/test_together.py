@@ -46,7 +46,7 @@ def together(client: Any, keys: Keys, settings: Settings, tasks: list[Task]) -> 
     def make(handler: Handler) -> Together:
         observer = Observer(WorkerMetrics(), NoTracing(), Costs(), access_log=False)
         looks, endings = Looks(client, keys, lambda graph: None), Endings(client, keys, "w0", settings)
-        made = Together(looks, endings, observer, handler, lambda command: 0.0)
+        made = Together(looks, endings, observer, handler, lambda tasks: [], lambda command: 0.0)
         for task in tasks:
             made.add(task)
         return made

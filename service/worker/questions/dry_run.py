@@ -10,9 +10,9 @@ from service.store.catalogue import check_version
 from service.store.jobs.record import Result
 from service.store.rounded import RoundedInfo
 from service.worker import answers
+from service.worker.changes import Changes
 from service.worker.copies import Copies
 from service.worker.graph import Graph, Solved
-from service.worker.patching import Changes
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Solver

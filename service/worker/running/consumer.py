@@ -8,7 +8,7 @@ whether it was cancelled or has committed (`service.store.jobs.outcomes`).
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -74,6 +74,7 @@ class Consumer:
         worker: str,
         settings: Settings,
         handler: Handler,
+        update_together: Callable[[Sequence[Task]], list[Result]] = lambda tasks: [],
         metrics: WorkerMetrics | None = None,
         tracing: Tracing | None = None,
         costs: Costs | None = None,
@@ -82,8 +83,9 @@ class Consumer:
         on_arrival: Callable[[str], None] = lambda graph: None,
         graph_id: Callable[[str], str | None] = lambda graph: None,
     ) -> None:
-        """`on_restore` is told of each graph that another worker has handed over, `on_arrival` of each graph that a
-        command has come for; `graph_id` says which graph of a name is in memory."""
+        """`update_together` runs updates of one graph, or the first ones of those it gets. `on_restore` is told of each
+        graph that another worker has handed over, `on_arrival` of each graph that a command has come for; `graph_id`
+        says which graph of a name is in memory."""
         self._redis: Any = client
         self._keys = keys
         self._written = Written(client, keys)
@@ -104,7 +106,8 @@ class Consumer:
         self._control = ControlStream(client, keys, worker, self._cancel, on_restore)
         self._on_arrival = on_arrival
         self._looks = Looks(client, keys, graph_id)
-        self._together = Together(self._looks, self._endings, self._observer, handler, self._costs.expected_s)
+        answering = handler, update_together, self._costs.expected_s
+        self._together = Together(self._looks, self._endings, self._observer, *answering)
         self._inherits = True
         """Whether there may be commands, not read yet, that earlier processes of this name left behind."""
 

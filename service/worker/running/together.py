@@ -1,40 +1,47 @@
-"""Short questions of one graph that wait in its lane one behind the other are answered together.
+"""Short commands of one graph that wait in its lane one behind the other are answered together: questions, or updates.
 
 What they depend on is read in one round trip and their answers are written in another, whatever their number: with
-many callers that is most of what a short question costs. Whatever is not simply answered is tried again by itself.
+many callers that is most of what a short question costs. Updates share their commit as well, and the wait for it.
+Whatever is not simply answered is tried again by itself.
 """
 
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice, takewhile
 from typing import Final
 
 import redis
+import structlog
 
+from gpu_engine.errors import Cancelled
 from service.protocol import Command, Kind
-from service.store.jobs.outcomes import refuse_decided
+from service.store.jobs.outcomes import Committed, Over, refuse_decided
 from service.store.jobs.record import Result
 from service.worker.running.endings import Endings
 from service.worker.running.looks import Looks
 from service.worker.running.observed import Observer
 from service.worker.running.task import Rest, Task
 
-KINDS: Final = frozenset({Kind.MAX_FLOW, Kind.MIN_CUT})
+QUESTIONS: Final = frozenset({Kind.MAX_FLOW, Kind.MIN_CUT})
+UPDATES: Final = frozenset({Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_VERTICES})
 MOST: Final = 16
-"""Questions that are answered together at most."""
+"""Commands that are answered together at most."""
 
 SHORT_S: Final = 0.02
-"""A question that is expected to take longer is answered by itself."""
+"""A command that is expected to take longer is answered by itself."""
 
 LONGEST_S: Final = 0.02
 """No further question is begun after so long: the first of them has waited for its answer since."""
 
 
+log = structlog.get_logger(__name__)
+
+
 class Together:
-    """Answers questions of one worker. Each graph is at work in one thread at a time."""
+    """Answers short commands of one worker. Each graph is at work in one thread at a time."""
 
     def __init__(
         self,
@@ -42,12 +49,15 @@ class Together:
         endings: Endings,
         observer: Observer,
         handler: Callable[[Task], Result | Rest],
+        update: Callable[[Sequence[Task]], list[Result]],
         expected_s: Callable[[Command], float],
     ) -> None:
+        """`handler` answers a question, and `update` runs updates of one graph, or the first ones of those it gets."""
         self._looks = looks
         self._endings = endings
         self._observer = observer
         self._handler = handler
+        self._update = update
         self._expected_s = expected_s
         self._lines: dict[str, deque[Task]] = {}
         """The tasks of each graph that have not begun, in order."""
@@ -77,29 +87,22 @@ class Together:
         return ended
 
     def _chosen(self, line: deque[Task]) -> list[Task]:
-        """The questions at the front of a lane that may be answered together."""
-        return list(islice(takewhile(self._may_be, line), MOST))
+        """The questions, or the updates, at the front of a lane that may be answered together."""
+        kinds = UPDATES if line[0].command.kind in UPDATES else QUESTIONS
+        return list(islice(takewhile(lambda task: self._may_be(task, kinds), line), MOST))
 
-    def _may_be(self, task: Task) -> bool:
+    def _may_be(self, task: Task, kinds: frozenset[Kind]) -> bool:
         is_new = task.readable and not (task.redelivered or task.ended or task.control.cancelled)
-        return is_new and task.command.kind in KINDS and self._expected_s(task.command) <= SHORT_S
+        return is_new and task.command.kind in kinds and self._expected_s(task.command) <= SHORT_S
 
     def _answer(self, tasks: list[Task]) -> list[Task]:
         """Answer as many of the tasks as there is time for, the first ones; returns those that have ended."""
-        began = time.monotonic()
+        answer = self._run_updates if tasks[0].command.kind in UPDATES else self._ask
         with ExitStack() as told:
             try:
                 decisions = self._looks.look_at_all(tasks)
-                done: list[tuple[Task, Result]] = []
-                for task, decision in zip(tasks, decisions, strict=True):
-                    if done and time.monotonic() - began > LONGEST_S:
-                        break
-                    told.enter_context(self._observer.observed(task, only_ended=True))
-                    result = self._result(task, decision)
-                    if result is None:
-                        break
-                    done.append((task, result))
-                self._endings.succeed_together(done)
+                begun = takewhile(lambda each: self._begin(*each, told), zip(tasks, decisions, strict=True))
+                self._endings.succeed_together(answer(task for task, _ in begun))
             except redis.RedisError:
                 pass  # each by itself, through any absence of Redis
             finally:
@@ -107,18 +110,42 @@ class Together:
                     task.let_go()
         return list(takewhile(lambda task: task.ended, tasks))
 
-    def _result(self, task: Task, decision: tuple[bytes | None, bytes | None]) -> Result | None:
-        """The answer to one question; None if it has to be tried by itself."""
-        with task.lock:
-            if task.ended or task.control.cancelled:
-                return None
-            task.started_at = time.time()
+    def _begin(self, task: Task, decision: tuple[bytes | None, bytes | None], told: ExitStack) -> bool:
+        """Whether the task is to be done, which it is from now on."""
         try:
             refuse_decided(*decision)
-            result = self._handler(task)
-        except Exception:  # whatever it is, it will be told when it is tried again
-            return None
-        if isinstance(result, Rest):
-            result.close()
-            return None
-        return result
+        except (Over, Cancelled, Committed):
+            return False  # as it will be told when it is tried by itself
+        with task.lock:
+            if task.ended or task.control.cancelled:
+                return False
+            told.enter_context(self._observer.observed(task, only_ended=True))
+            task.started_at = time.time()
+        return True
+
+    def _ask(self, tasks: Iterator[Task]) -> list[tuple[Task, Result]]:
+        """Answer questions, each as it is begun, until one has to be tried by itself, or for `LONGEST_S`."""
+        began, done = time.monotonic(), list[tuple[Task, Result]]()
+        for task in tasks:
+            try:
+                result = self._handler(task)
+            except Exception:  # whatever it is, it will be told when it is tried again
+                break
+            if isinstance(result, Rest):
+                result.close()
+                break
+            done.append((task, result))
+            if time.monotonic() - began > LONGEST_S:
+                break
+        return done
+
+    def _run_updates(self, tasks: Iterator[Task]) -> list[tuple[Task, Result]]:
+        begun = list(tasks)
+        if len(begun) < 2:
+            return []
+        try:
+            results = self._update(begun)
+        except Exception as error:  # what has been committed all the same is found when they are tried again
+            log.warning("not_together", graph=begun[0].command.graph, commands=len(begun), error=str(error))
+            return []
+        return list(zip(begun, results, strict=False))

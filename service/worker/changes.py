@@ -1,0 +1,68 @@
+"""What a PATCH would change, found and checked before anything changes."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from gpu_engine.networks.costs import CostChange, costs_of
+from gpu_engine.networks.rounded import Rounded
+from gpu_engine.networks.structure import Structure
+from gpu_engine.networks.updates import Change
+from gpu_engine.vertices.table import VertexChange, vertices_of
+from service.packed import unpacked
+from service.protocol import Kind, PatchArgs
+from service.worker.graph import Graph
+
+NO_ROWS: Final = np.empty(0, np.int64)
+
+
+class Changes(NamedTuple):
+    """What an update changes."""
+
+    change: Change
+    costs: CostChange | None = None
+    structure: Structure | None = None
+    vertices: VertexChange | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Edges and vertices that change or are inserted."""
+        rows = self.change.rows if self.costs is None else np.union1d(self.change.rows, self.costs.rows)
+        inserted = 0 if self.structure is None else self.structure.n_vertices
+        return len(rows) + inserted + (0 if self.vertices is None else len(self.vertices.rows))
+
+    @property
+    def rounded(self) -> Rounded:
+        """What was rounded; a batch is of edges, of costs or of vertices."""
+        others = [other.rounded for other in (self.costs, self.vertices) if other is not None]
+        return sum(others, self.change.rounded)
+
+
+def capacity_change(graph: Graph, args: PatchArgs) -> Changes:
+    """What a batch of capacities changes. Raises as `CapacityTable.resolve`; nothing changes yet."""
+    batch = [unpacked(operation) for operation in args.batch]
+    return Changes(graph.table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding))
+
+
+def cost_change(graph: Graph, args: PatchArgs) -> Changes:
+    """What a batch of costs changes. Raises as `CostTable.resolve`; nothing changes yet."""
+    batch = [unpacked(operation) for operation in args.batch]
+    costs = costs_of(graph.costs).resolve(graph.table, batch, on_missing=args.on_missing, rounding=args.rounding)
+    return Changes(Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), costs.skipped, costs.unchanged), costs)
+
+
+def vertex_change(graph: Graph, args: PatchArgs) -> Changes:
+    """What a batch of capacities of vertices changes. Raises as `VertexTable.resolve`; nothing changes yet."""
+    batch = [unpacked(operation) for operation in args.batch]
+    found = vertices_of(graph.vertices).resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
+    nothing = Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), found.skipped, found.unchanged)
+    return Changes(nothing, vertices=found)
+
+
+CHANGE_OF: Final[Mapping[Kind, Callable[[Graph, PatchArgs], Changes]]] = {
+    Kind.PATCH: capacity_change,
+    Kind.PATCH_COSTS: cost_change,
+    Kind.PATCH_VERTICES: vertex_change,
+}
+"""What a PATCH changes, by its kind."""

@@ -1,0 +1,185 @@
+"""Updates of one graph that wait behind one another share a commit, and each is answered as it would be by itself."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import redis
+
+from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, Operation, PatchArgs, Reply, Status, WatchArgs
+from service.store.jobs.outcomes import CANCELLED
+from service.store.log import Log
+from service.store.watched import watched
+from service.store.written import Restarted, Written
+from service.worker.process import Worker
+from tests.graphs import diamond
+from tests.service_fixtures import PATIENCE_S, Caller, StartWorker, result
+from tests.serving import eventually
+
+CHANGES = [([0], ["7"]), ([1], ["1"]), ([4], ["0"]), ([0, 2], ["2", "9"]), ([4], ["5"])]
+VALUES = [5, 4, 2, 2, 3]
+"""Of the flow after each of them."""
+
+
+@pytest.fixture
+def worker(caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch) -> Worker:
+    """With time for all of them, however busy the machine is."""
+    monkeypatch.setattr("service.worker.patching.LONGEST_S", PATIENCE_S)
+    monkeypatch.setattr("service.worker.running.together.SHORT_S", PATIENCE_S)
+    worker = start_worker()
+    caller.wait_ready()
+    for name in ("g", "h"):
+        caller.load(name, diamond().edges)
+        caller.ask(Kind.MAX_FLOW, name, MaxFlowArgs(sources=[0], sinks=[3]))
+    return worker
+
+
+def setting(edges: list[int], amounts: list[str], **more: Any) -> PatchArgs:
+    return PatchArgs(batch=[Operation(op="set", edges=edges, amounts=amounts)], **more)
+
+
+def at_once(
+    caller: Caller, worker: Worker, patches: Sequence[PatchArgs], keys: Sequence[str | None] = (), digest: str = "d"
+) -> list[Reply]:
+    """The answers to updates of "g" that all wait in its lane before the first of them is run."""
+    gate = threading.Event()
+
+    def wait() -> None:
+        gate.wait(PATIENCE_S)
+
+    worker._lanes.put("g", wait)
+    padded = [*keys, *[None] * (len(patches) - len(keys))]
+    jobs = [caller.submit(Kind.PATCH, "g", args, key, digest) for args, key in zip(patches, padded, strict=True)]
+    waiting = {*jobs}
+    eventually(lambda: waiting <= {task.command.id for task in [*worker._consumer._tasks.values()]})
+    gate.set()
+    replies = [caller.run(caller.dispatcher.wait(job, PATIENCE_S)) for job in jobs]
+    assert None not in replies
+    return [reply for reply in replies if reply is not None]
+
+
+def shared(worker: Worker) -> int:
+    """Commits of several updates so far."""
+    return worker.graphs.counters.get("commits_shared", 0)
+
+
+def said(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer without what differs between two graphs."""
+    states = [{name: value for name, value in state.items() if name != "timings_ms"} for state in answer["flow_states"]]
+    return {name: answer[name] for name in ("version", "applied", "unchanged")} | {"flow_states": states}
+
+
+def capacities(caller: Caller, name: str = "g") -> list[Any]:
+    found: list[Any] = caller.ask(Kind.CAPACITIES, name, CapacitiesArgs())["capacity"]
+    return found
+
+
+def test_each_is_a_version_with_its_own_flow(caller: Caller, worker: Worker, client: Any) -> None:
+    one_by_one = [said(caller.set("h", *change)) for change in CHANGES]
+    replies = at_once(caller, worker, [setting(*change) for change in CHANGES])
+    assert [said(result(reply)) for reply in replies] == one_by_one
+    assert [state["value"] for answer in one_by_one for state in answer["flow_states"]] == VALUES
+    assert shared(worker) == 1
+    assert client.xlen(worker._keys.log(worker.graphs.graph_id("g") or "")) == len(CHANGES)
+    worker.graphs.residents.drop("g")
+    assert capacities(caller) == capacities(caller, "h") == [2, 1, 9, 2, 5]
+    assert result(replies[0])["timings_ms"].keys() == {"apply", "log", "solve", "total"}
+
+
+def test_one_that_is_refused_takes_no_other_with_it(caller: Caller, worker: Worker) -> None:
+    patches = [setting([0], ["7"]), setting([1], ["1"]), setting([99], ["1"]), setting([4], ["5"])]
+    replies = at_once(caller, worker, patches)
+    assert [reply.status for reply in replies] == [Status.SUCCEEDED, Status.SUCCEEDED, Status.FAILED, Status.SUCCEEDED]
+    assert replies[2].problem is not None
+    assert replies[2].problem.code == "unknown_edge"
+    assert [result(replies[at])["version"] for at in (0, 1, 3)] == [2, 3, 4]
+    assert shared(worker) == 1
+
+
+def test_a_version_may_be_asked_for_that_one_before_makes(caller: Caller, worker: Worker) -> None:
+    patches = [setting([0], ["7"]), setting([1], ["1"], if_match=[2]), setting([4], ["5"], if_match=[2])]
+    replies = at_once(caller, worker, patches)
+    assert [result(reply)["version"] for reply in replies[:2]] == [2, 3]
+    assert replies[2].problem is not None
+    assert replies[2].problem.code == "version_conflict"
+
+
+def test_what_comes_twice_is_done_once(caller: Caller, worker: Worker) -> None:
+    twice = setting([0], ["7"])
+    caller.reply(Kind.PATCH, "g", twice, "key", "d")
+    patches = [setting([1], ["1"]), setting([4], ["5"]), twice]
+    graph = worker.graphs.residents.get("g")
+    assert graph is not None
+    replies = at_once(caller, worker, patches[:2], ["a", "b"])
+    assert [result(reply)["version"] for reply in replies] == [3, 4]
+    assert {*graph.known} >= {"key", "a", "b"}
+    assert [graph.known[key].version for key in ("key", "a", "b")] == [2, 3, 4]
+
+
+def test_watches_are_told_of_each_version(caller: Caller, worker: Worker) -> None:
+    caller.ask(Kind.WATCH, "g", WatchArgs(watch="w", on=("value",), sources=[0], sinks=[3]))
+    replies = at_once(caller, worker, [setting(*change) for change in CHANGES])
+    assert [result(reply)["version"] for reply in replies] == [2, 3, 4, 5, 6]
+    assert shared(worker) == 0
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_lost_commit_or_a_lost_answer_to_it_doubles_nothing(
+    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    append_all, calls = Log.append_all, list[int]()
+
+    def append(self: Log, *args: Any) -> None:
+        calls.append(len(args[2]))
+        if len(calls) > 1:
+            return append_all(self, *args)
+        if when == "after":
+            append_all(self, *args)
+        raise redis.ConnectionError("the connection was lost")
+
+    monkeypatch.setattr(Log, "append_all", append)
+    replies = at_once(caller, worker, [setting(*change) for change in CHANGES])
+    assert calls[0] == len(CHANGES)
+    assert [result(reply)["version"] for reply in replies] == [2, 3, 4, 5, 6]
+    assert capacities(caller) == [2, 1, 9, 2, 5]
+    assert caller.value("g", sources=[0], sinks=[3]) == VALUES[-1]
+
+
+def test_a_server_that_was_started_again_is_asked_for_each(
+    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait, waits = Written.wait, list[str]()
+
+    def restarted(self: Written, run: str) -> None:
+        waits.append(run)
+        if len(waits) == 1:
+            raise Restarted("it was started again")
+        wait(self, run)
+
+    monkeypatch.setattr(Written, "wait", restarted)
+    replies = at_once(caller, worker, [setting(*change) for change in CHANGES])
+    assert [result(reply)["version"] for reply in replies] == [2, 3, 4, 5, 6]
+    assert len(waits) == 1 + len(CHANGES)
+    assert capacities(caller) == [2, 1, 9, 2, 5]
+
+
+def test_a_cancel_that_was_accepted_holds(
+    caller: Caller, worker: Worker, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes as the second one is in the copy in memory already, and the commit is about to be made."""
+    seen: list[Any] = []
+
+    def meanwhile(pipe: Any, names: Sequence[str], *reads: Any) -> list[Any]:
+        found = watched(pipe, names, *reads)
+        if not seen:
+            seen.append(names)
+            client.set(names[2], CANCELLED)
+        return found
+
+    monkeypatch.setattr("service.store.log.watched", meanwhile)
+    replies = at_once(caller, worker, [setting(*change) for change in CHANGES])
+    assert [reply.status for reply in replies] == [Status.SUCCEEDED, Status.CANCELLED, *[Status.SUCCEEDED] * 3]
+    assert [result(replies[at])["version"] for at in (0, 2, 3, 4)] == [2, 3, 4, 5]
+    assert capacities(caller) == [2, 2, 9, 2, 5]
+    assert caller.value("g", sources=[0], sinks=[3]) == 4
