@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import redis
 
 from gpu_engine.errors import EngineError
 from service.protocol import Command, Kind
@@ -42,7 +43,12 @@ def tasks(client: Any, keys: Keys) -> list[Task]:
 
 
 @pytest.fixture
-def together(client: Any, keys: Keys, settings: Settings, tasks: list[Task]) -> Callable[[Handler], Together]:
+def together(
+    client: Any, keys: Keys, settings: Settings, tasks: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Handler], Together]:
+    """However busy the machine is, there is time for all of them."""
+    monkeypatch.setattr("service.worker.running.together.LONGEST_S", 1e9)
+
     def make(handler: Handler) -> Together:
         observer = Observer(WorkerMetrics(), NoTracing(), Costs(), access_log=False)
         looks, endings = Looks(client, keys, lambda graph: None), Endings(client, keys, "w0", settings)
@@ -117,8 +123,8 @@ def test_nothing_is_written_when_a_job_changes_meanwhile(
 def test_a_slow_one_keeps_no_other_from_its_answer(
     tasks: list[Task], together: Callable[[Handler], Together], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.worker.running.together.LONGEST_S", 0.0)
     made = together(lambda task: ANSWER)
+    monkeypatch.setattr("service.worker.running.together.LONGEST_S", 0.0)
     assert made.next(tasks[0]) == tasks[:1]
     assert made.next(tasks[1]) == tasks[1:2]
 
@@ -128,3 +134,24 @@ def test_what_was_left_behind_is_not_among_them(tasks: list[Task], together: Cal
     tasks[1].redelivered = True
     made = together(lambda task: ANSWER)
     assert [made.next(task) for task in tasks[:2]] == [[], []]
+
+
+@pytest.mark.parametrize(("of", "fails"), [(Task, "let_go"), (Endings, "succeed_together"), (Together, "_may_be")])
+def test_no_failure_leaves_the_line_without_an_answer(
+    tasks: list[Task],
+    together: Callable[[Handler], Together],
+    monkeypatch: pytest.MonkeyPatch,
+    of: type[object],
+    fails: str,
+) -> None:
+    """Each is tried by itself, and what comes behind it as well."""
+
+    def fail(*_: object) -> None:
+        raise redis.TimeoutError("UNWATCH") if fails == "let_go" else RuntimeError("no")
+
+    made = together(lambda task: ANSWER)
+    with monkeypatch.context() as broken:
+        broken.setattr(of, fails, fail)
+        broken.setattr(Endings, "succeed_together", fail)
+        assert [made.next(task) for task in tasks[:2]] == [[], []]
+    assert [made.next(task) for task in tasks[2:]] == [[], []]

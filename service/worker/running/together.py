@@ -13,6 +13,7 @@ from itertools import islice, takewhile
 from typing import Final
 
 import redis
+import structlog
 
 from service.protocol import Command, Kind
 from service.store.jobs.outcomes import refuse_decided
@@ -31,6 +32,8 @@ SHORT_S: Final = 0.02
 
 LONGEST_S: Final = 0.02
 """No further question is begun after so long: the first of them has waited for its answer since."""
+
+log = structlog.get_logger(__name__)
 
 
 class Together:
@@ -67,8 +70,15 @@ class Together:
             line = self._lines.get(task.command.graph)
             if not line or line[0] is not task:
                 return None
-            some = self._chosen(line)
-        ended = self._answer(some) if len(some) > 1 else []
+        ended: list[Task] = []
+        try:
+            with self._lock:
+                some = self._chosen(line)
+            if len(some) > 1:
+                self._answer(some)
+                ended = list(takewhile(lambda task: task.ended, some))
+        except Exception:  # a line that is not shortened would leave all behind it without an answer
+            log.exception("not_answered_together", graph=task.command.graph)
         with self._lock:
             for _ in ended or [task]:
                 line.popleft()
@@ -84,8 +94,8 @@ class Together:
         is_new = task.readable and not (task.redelivered or task.ended or task.control.cancelled)
         return is_new and task.command.kind in KINDS and self._expected_s(task.command) <= SHORT_S
 
-    def _answer(self, tasks: list[Task]) -> list[Task]:
-        """Answer as many of the tasks as there is time for, the first ones; returns those that have ended."""
+    def _answer(self, tasks: list[Task]) -> None:
+        """Answer as many of the tasks as there is time for, the first ones."""
         began = time.monotonic()
         with ExitStack() as told:
             try:
@@ -105,7 +115,6 @@ class Together:
             finally:
                 for task in tasks:
                     task.let_go()
-        return list(takewhile(lambda task: task.ended, tasks))
 
     def _result(self, task: Task, decision: tuple[bytes | None, bytes | None]) -> Result | None:
         """The answer to one question; None if it has to be tried by itself."""
