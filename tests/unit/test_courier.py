@@ -161,3 +161,28 @@ def test_a_removal_races_what_is_sent_again(run: Run) -> None:
             assert await house.left() == []
 
     run(work)
+
+
+def test_graphs_without_news_cost_one_look_together(run: Run) -> None:
+    """However many a webhook names, one question finds those that have some."""
+    graphs = [f"g{number}" for number in range(60)]
+
+    async def work(house: House) -> None:
+        hook = Webhook(id="h", url=ADDRESS, graphs=graphs, types=["version"], secret=new_secret(), created_at=1.0)
+        assert await house.hooks.put(hook, None, 9, dict.fromkeys(graphs, "0-0"))
+        for number, graph in ((1, "g7"), (2, "g41")):
+            event = version_event(graph, f"{number}123456789abcdef", 2)
+            await house.client.xadd(house.keys.feed(graph), event.fields)
+        before = await house.client.info("commandstats")
+        poster = Recorded(house.hooks.count)
+        await house.deliver(poster)
+        after = await house.client.info("commandstats")
+        calls = {name: after.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("xread", "xrange")}
+        calls = {name: n - before.get(f"cmdstat_{name}", {}).get("calls", 0) for name, n in calls.items()}
+        assert len(poster.sent) == 2
+        assert calls["xread"] == 1
+        assert calls["xrange"] <= 4
+        await house.deliver(poster)
+        assert len(poster.sent) == 2
+
+    run(work)
