@@ -72,8 +72,8 @@ class OtelTracing:
     """Batches spans and exports them in a thread of its own. Raises ImportError without the extra `otel`."""
 
     def __init__(self, process: str, exporter: "SpanExporter | None" = None) -> None:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.context import Context
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
