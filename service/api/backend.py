@@ -29,7 +29,7 @@ from service.store.keys_seen import KeysSeen
 from service.store.sessions import Sessions
 from service.webhooks.courier import Courier
 from service.webhooks.posting import Poster
-from service.webhooks.targets import hosts_of
+from service.webhooks.targets import Names, hosts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class Backend:
     parsers: Parsers
     feed: FeedReader
     hooks: Hooks
+    names: Names = field(default_factory=Names)
     wrong_keys: WrongKeys = field(default_factory=WrongKeys)
     scrapes: Scrapes = field(default_factory=Scrapes)
     started_at: float = field(default_factory=time.time)
@@ -69,7 +70,9 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
         sessions = Sessions(dispatcher.client, dispatcher.keys)
         admission = Admission(settings)
         hooks = Hooks(dispatcher.client, dispatcher.keys)
-        sending = hooks, dispatcher.feed, Poster(hosts_of(settings.webhook_hosts)), settings.webhook_give_up_s
+        names = Names()
+        poster = Poster(hosts_of(settings.webhook_hosts), names=names)
+        sending = hooks, dispatcher.feed, poster, settings.webhook_give_up_s
         courier = Courier(dispatcher.client, dispatcher.keys, *sending)
         metrics.show_bytes(bodies=budget, replies=dispatcher.replies.latest)
         async with Parsers() as parsers:
@@ -77,7 +80,7 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
             courier.start()
             try:
                 yield Backend(
-                    settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget, *guards, parsers, *told
+                    settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget, *guards, parsers, *told, names
                 )
             finally:
                 await courier.close()

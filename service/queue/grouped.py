@@ -65,9 +65,8 @@ class Group:
         self._ask = ask
         self._take = take
         self._waiting: list[Waiting] = []
-        self._rounds: set[asyncio.Task[Any] | None] = set()
-        self._begun_at = 0.0
-        """When the latest round began, by the clock of the event loop."""
+        self._rounds: dict[asyncio.Task[Any] | None, float] = {}
+        """Those that are under way, with when each last took some commands, by the clock of the event loop."""
 
     def takes(self, command: Command, text: bytes) -> bool:
         """Whether the command may be queued together with others: it is short, new, and of a graph that is known."""
@@ -82,17 +81,16 @@ class Group:
         loop = asyncio.get_running_loop()
         waiting = Waiting(command, text, loop.create_future())
         self._waiting.append(waiting)
-        if not self._rounds or loop.time() - self._begun_at > SLOW_S:
-            self._begun_at = loop.time()
-            rounds = loop.create_task(self._go_round(loop))
-            self._rounds.add(rounds)
+        if all(loop.time() - begun_at > SLOW_S for begun_at in self._rounds.values()):
+            self._rounds[loop.create_task(self._go_round(loop))] = loop.time()
         return await waiting.queued
 
     async def _go_round(self, loop: asyncio.AbstractEventLoop) -> None:
         some: list[Waiting] = []
+        this = asyncio.current_task(loop)
         try:
             while self._waiting:
-                self._begun_at = loop.time()
+                self._rounds[this] = loop.time()
                 some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
                 try:
                     await self._round(some)
@@ -103,7 +101,7 @@ class Group:
                     for waiting in some:
                         waiting.refuse(error)
         finally:
-            self._rounds.discard(asyncio.current_task(loop))  # at once: who comes next begins another
+            self._rounds.pop(this, None)  # at once: who comes next begins another
             for waiting in some:  # if this was cancelled, as the process ends
                 waiting.queued.cancel()
 

@@ -72,6 +72,7 @@ class OtelTracing:
     """Batches spans and exports them in a thread of its own. Raises ImportError without the extra `otel`."""
 
     def __init__(self, process: str, exporter: "SpanExporter | None" = None) -> None:
+        from opentelemetry.context import Context
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
@@ -85,11 +86,13 @@ class OtelTracing:
         self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("headrace")
         self._context = TraceContextTextMapPropagator()
+        self._outside = Context()
         self._kinds = {"server": SpanKind.SERVER, "consumer": SpanKind.CONSUMER}
 
     @contextmanager
     def span(self, name: str, kind: Literal["server", "consumer"], parent: str | None) -> Iterator[Span]:
-        context = None if parent is None else self._context.extract({"traceparent": parent})
+        # One without a parent begins a trace, also while a worker answers several commands together.
+        context = self._context.extract({} if parent is None else {"traceparent": parent}, self._outside)
         with self._tracer.start_as_current_span(name, context, self._kinds[kind]) as span:
             carrier: dict[str, str] = {}
             self._context.inject(carrier)

@@ -132,9 +132,13 @@ class Courier:
         """Queue the new events of the webhook's graphs, as many as there is room for."""
         pending, _ = await self._hooks.counts(hook.id)
         room = MOST_PENDING - pending
-        for graph, entry in (await self._hooks.cursors(hook.id)).items():
+        if room <= 0:
+            return
+        cursors = await self._hooks.cursors(hook.id)
+        for graph in await self._feed.with_news(cursors):
             if room <= 0:
                 return
+            entry = cursors[graph]
             page = await self._feed.after(graph, entry, min(room, PAGE))
             if not page:
                 continue

@@ -8,7 +8,7 @@ from typing import Final
 
 import httpx
 
-from service.webhooks.targets import Forbidden, address_of, checked_url, host_of
+from service.webhooks.targets import Forbidden, Names, address_of, checked_url, host_of
 
 TRY_S: Final = 15.0
 """Time for one try, from the name's resolution to the head of the answer. Its body is never read."""
@@ -29,8 +29,11 @@ class Outcome:
 class Poster:
     """Sends to webhooks. No proxy, no redirect, no cookie, and a connection of its own for each try."""
 
-    def __init__(self, trusted: Collection[str], context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, trusted: Collection[str], context: ssl.SSLContext | None = None, names: Names | None = None
+    ) -> None:
         self._trusted = trusted
+        self._names = names or Names()
         # A connection is never used again: it is open to an address, and was proven for one of its names alone.
         self._http = httpx.AsyncClient(
             verify=context or httpx.create_ssl_context(),
@@ -57,7 +60,7 @@ class Poster:
 
     async def _post(self, text: str, body: str, headers: Mapping[str, str]) -> Outcome:
         url = checked_url(text, self._trusted)
-        address = await address_of(url, self._trusted)
+        address = await address_of(url, self._trusted, self._names)
         own = {"Host": url.netloc.decode("ascii"), "Content-Type": "application/json", "User-Agent": "Headrace"}
         request = self._http.build_request(
             "POST",

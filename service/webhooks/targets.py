@@ -8,11 +8,14 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
 MAX_URL_CHARS: Final = 2048
+
+LOOKUPS: Final = 2
+"""Names that are resolved at a time: fewer than an event loop has threads for, which connections to Redis need too."""
 
 IPV4_OTHERS: Final = tuple(
     ipaddress.ip_network(network)
@@ -27,6 +30,30 @@ IPV6_OTHERS: Final = tuple(
 
 class Forbidden(ValueError):
     """Nothing is sent to this URL; the text says why."""
+
+
+class Names:
+    """Resolves names, `LOOKUPS` at a time.
+
+    One whose server never answers holds a thread of the event loop for most of a minute, and nothing can stop it. It
+    counts for as long as it does, even if whoever asked has given up.
+    """
+
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(LOOKUPS)
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        """All addresses of a host. Raises OSError or UnicodeError."""
+        await self._places.acquire()
+        loop = asyncio.get_running_loop()
+        found = loop.create_task(loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        found.add_done_callback(self._done)
+        return [str(address[0]) for *_, address in await asyncio.shield(found)]
+
+    def _done(self, found: asyncio.Task[Any]) -> None:
+        self._places.release()
+        if not found.cancelled():
+            found.exception()  # taken note of, as whoever asked may be gone
 
 
 def hosts_of(setting: str) -> frozenset[str]:
@@ -66,12 +93,10 @@ def host_of(url: httpx.URL) -> str:
     return url.host.lower().rstrip(".")
 
 
-async def address_of(url: httpx.URL, trusted: Collection[str]) -> str:
-    """An address of the host, after all that it has were looked at. Raises `Forbidden`, or OSError."""
+async def address_of(url: httpx.URL, trusted: Collection[str], names: Names) -> str:
+    """An address of the host, after all that it has were looked at. Raises `Forbidden`, OSError or UnicodeError."""
     host = host_of(url)
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, url.port or (443 if url.scheme == "https" else 80), type=socket.SOCK_STREAM)
-    addresses = [str(address[0]) for *_, address in found]
+    addresses = await names.resolve(host, url.port or (443 if url.scheme == "https" else 80))
     if not addresses:
         raise OSError(f"{host} has no address")
     if host not in trusted:

@@ -17,6 +17,7 @@ from tests.oracle import maximum_flow
 from tests.serving import serving
 
 LINES = {"Accept": "application/x-ndjson"}
+STRING_LINES = {"Accept": "application/x-ndjson; numbers=string"}
 
 
 @pytest.fixture(scope="module")
@@ -133,13 +134,14 @@ def test_lines_of_json(http: httpx.Client, city: str) -> None:
     assert last == {"done": True, "rows": 2}
 
 
+@pytest.mark.parametrize("form", [LINES, STRING_LINES])
 @pytest.mark.parametrize("count", [3, 900])
-def test_lines_are_read_on_behind_a_row(http: httpx.Client, city: str, count: int) -> None:
-    """Of a short answer, and of one that lies in pieces."""
+def test_lines_are_read_on_behind_a_row(http: httpx.Client, city: str, count: int, form: dict[str, str]) -> None:
+    """Of a short answer, and of one that lies in pieces, whether its amounts are numbers or strings."""
     asked = {
         "scenarios": [{"id": row, "batch": [{"edges": ["abcde"[row % 5]], "op": "close"}]} for row in range(count)]
     }
-    started = http.post(f"{city}/what-if", json=asked, headers=LINES | {"Prefer": "respond-async"})
+    started = http.post(f"{city}/what-if", json=asked, headers=form | {"Prefer": "respond-async"})
     result = started.headers["Location"] + "/result"
     whole = http.get(result, headers={"Prefer": "wait=60"}).text.splitlines(keepends=True)
     assert len(whole) == count + 2
@@ -147,11 +149,11 @@ def test_lines_are_read_on_behind_a_row(http: httpx.Client, city: str, count: in
         rest = http.get(result, params={"after": after})
         assert rest.text == "".join(whole[after + 2 :])
         assert rest.headers["etag"]
+        assert rest.headers["content-type"] == form["Accept"]
     assert http.get(result, params={"after": count}).text == ""
     assert http.get(result, params={"after": -1}).status_code == 400
     in_json = http.post(f"{city}/what-if", json=asked, headers={"Prefer": "respond-async"})
-    http.get(in_json.headers["Location"], headers={"Prefer": "wait=60"})
-    refused = http.get(in_json.headers["Location"] + "/result", params={"after": 1})
+    refused = http.get(in_json.headers["Location"] + "/result", params={"after": 1}, headers={"Prefer": "wait=60"})
     assert refusal(refused)[:2] == (406, "not_acceptable")
 
 

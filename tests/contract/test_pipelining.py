@@ -1,6 +1,7 @@
 """Requests that follow one another on a connection before the answers came: each gets its own, in order."""
 
 import json
+import re
 import socket
 import threading
 import time
@@ -31,7 +32,7 @@ FOLLOWERS = {
 @pytest.fixture(scope="module")
 def service(redis_url: str) -> Iterator[tuple[Address, httpx.Client]]:
     """The server as `service.api.http.server` configures it, a worker, and a graph."""
-    settings = Settings(redis_url=redis_url, redis_prefix=f"test-{uuid.uuid4().hex}:", lease_s=2)
+    settings = Settings(redis_url=redis_url, redis_prefix=f"test-{uuid.uuid4().hex}:", lease_s=60)
     worker = Worker(settings, "w0", CpuEngine)
     server = uvicorn.Server(config(settings))
     listener = socket.create_server(("127.0.0.1", 0))
@@ -117,6 +118,13 @@ def test_what_follows_a_request_cannot_take_its_answer(
     assert [(status, problem["code"]) for status, problem in rest] == (
         [] if follower == "partial" else [(400, "invalid_request")]
     )
+
+
+def test_a_refusal_comes_behind_the_answer_before_it(service: tuple[Address, httpx.Client]) -> None:
+    """Also behind one without a body, whose head is held for a moment."""
+    with socket.create_connection(service[0], timeout=60) as connection, connection.makefile("rb") as answers:
+        connection.sendall(request("HEAD", "/livez") + FOLLOWERS["broken"])
+        assert re.findall(rb"HTTP/1.1 (\d+)", answers.read()) == [b"200", b"400"]
 
 
 def test_requests_are_answered_one_after_the_other(service: tuple[Address, httpx.Client]) -> None:

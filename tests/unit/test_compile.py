@@ -12,6 +12,7 @@ from gpu_engine.compiling import Compiling
 from gpu_engine.cpu.engine import CpuEngine
 from service.worker import compile as compiling
 from service.worker.compile import Second, compile_kernels
+from tests.serving import PATIENCE_S
 
 TWO_CORES = {0, 1}
 
@@ -29,11 +30,12 @@ def test_kernels_of_the_second_process_count(tmp_path: Path, monkeypatch: pytest
         process = second._process
         second.begin(known)
         assert second._process is process is not None
-        ends_at = time.monotonic() + 60
+        ends_at = time.monotonic() + PATIENCE_S
         while not known and time.monotonic() < ends_at:
             time.sleep(0.05)
-        assert all(kernel.startswith("gpu_engine.") for kernel in known)
-        assert known
+        heard = set(known)  # others are added meanwhile
+        assert all(kernel.startswith("gpu_engine.") for kernel in heard)
+        assert heard
         assert process.poll() is None
     assert process.poll() is not None
 

@@ -58,9 +58,13 @@ def closed_behind_the_head(corked: Corked) -> None:
 )
 def test_what_is_written_at_once(act: Callable[[Corked], Any], expected: list[bytes]) -> None:
     async def run() -> None:
-        written = Written()
-        act(Corked(written, asyncio.get_running_loop()))  # type: ignore[arg-type]
+        written, failed = Written(), list[object]()
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: failed.append(context))
+        act(Corked(written, loop))  # type: ignore[arg-type]
         assert written.writes == expected
+        await asyncio.sleep(0)
+        assert failed == []
 
     asyncio.run(run())
 

@@ -12,7 +12,7 @@ from service.store.connection import connect_async, connect_listeners
 from service.store.feed.reading import FeedReader
 from service.store.feed.record import reset_event, version_event
 from service.store.hooks.hooks import Hooks
-from service.store.hooks.record import Delivery, Webhook, new_secret
+from service.store.hooks.record import OLD_SECRET_S, Delivery, Webhook, new_secret
 from service.store.keys import Keys
 from service.webhooks.courier import Courier
 from service.webhooks.posting import Outcome, Poster
@@ -184,3 +184,53 @@ def test_a_removal_races_what_is_sent_again(run: Run) -> None:
             assert await house.left() == []
 
     run(work)
+
+
+def test_graphs_without_news_cost_one_look_together(run: Run) -> None:
+    """However many a webhook names, one question finds those that have some."""
+    graphs = [f"g{number}" for number in range(60)]
+
+    async def work(house: House) -> None:
+        hook = Webhook(id="h", url=ADDRESS, graphs=graphs, types=["version"], secret=new_secret(), created_at=1.0)
+        assert await house.hooks.put(hook, None, 9, dict.fromkeys(graphs, "0-0"))
+        for number, graph in ((1, "g7"), (2, "g41")):
+            event = version_event(graph, f"{number}123456789abcdef", 2)
+            await house.client.xadd(house.keys.feed(graph), event.fields)
+        before = await house.client.info("commandstats")
+        poster = Recorded(house.hooks.count)
+        await house.deliver(poster)
+        after = await house.client.info("commandstats")
+        calls = {name: after.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("xread", "xrange")}
+        calls = {name: n - before.get(f"cmdstat_{name}", {}).get("calls", 0) for name, n in calls.items()}
+        assert len(poster.sent) == 2
+        assert calls["xread"] == 1
+        assert calls["xrange"] <= 4
+        await house.deliver(poster)
+        assert len(poster.sent) == 2
+
+    run(work)
+
+
+def test_events_are_queued_once_and_for_the_webhook_as_it_is(run: Run) -> None:
+    """Not by a process that was slower than another, nor as an address, types or graphs were before a change."""
+
+    async def work(house: House) -> None:
+        hook, more = await house.waiting("1"), [delivery("2")]
+        assert not await house.hooks.queue(hook, "g", "0-0", "2-0", more)
+        moved = hook.model_copy(update={"url": OTHER})
+        assert await house.hooks.put(moved, hook, 9, {})
+        assert not await house.hooks.queue(hook, "g", "1-0", "2-0", more)
+        assert await house.hooks.cursors("h") == {"g": "1-0"}
+        assert await house.hooks.counts("h") == (1, 0)
+        assert await house.hooks.queue(moved, "g", "1-0", "2-0", more)
+        assert await house.hooks.counts("h") == (2, 0)
+
+    run(work)
+
+
+def test_the_secret_before_signs_for_a_day() -> None:
+    hook = Webhook(id="h", url=ADDRESS, graphs=["g"], types=["version"], secret=new_secret(), created_at=1.0)
+    rotated = hook.rotated(1000.0)
+    assert hook.secrets_at(1000.0) == [hook.secret]
+    assert rotated.secrets_at(1000.0 + OLD_SECRET_S - 1) == [rotated.secret, hook.secret]
+    assert rotated.secrets_at(1000.0 + OLD_SECRET_S) == [rotated.secret]

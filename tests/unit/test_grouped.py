@@ -8,12 +8,12 @@ import redis
 
 from service.errors import ServiceError
 from service.protocol import Kind, MaxFlowArgs, Operation, PatchArgs
-from service.queue.grouped import SHORT_BYTES
+from service.queue.grouped import SHORT_BYTES, SLOW_S, Group, Waiting
 from service.queue.placement import Placement, Seen
 from service.settings import Settings
 from service.store.keys import Keys
 from service.store.ownership import Ownership
-from tests.service_fixtures import Caller
+from tests.service_fixtures import PATIENCE_S, Caller
 
 ASK = MaxFlowArgs()
 
@@ -108,6 +108,33 @@ def test_a_graph_that_moves_meanwhile_gets_its_commands_at_its_new_owner(
     jobs = all_at_once(known, *["g"] * 3)
     assert moved == [True]
     assert all(client.hget(keys.job(job), "worker") == b"w1" for job in jobs)
+
+
+def test_a_round_that_hangs_keeps_no_later_command(
+    known: Caller, client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one that comes while another round is under way, nor one that comes just after that."""
+    go_round, hung = Group._round, asyncio.Event()
+
+    async def hang_at_first(group: Group, some: list[Waiting]) -> None:
+        if not begun:
+            begun.append(some)
+            await hung.wait()
+        await go_round(group, some)
+
+    async def submit() -> list[str]:
+        first = asyncio.create_task(known.dispatcher.submit(Kind.MAX_FLOW, "g", ASK))
+        await asyncio.sleep(2 * SLOW_S)
+        async with asyncio.timeout(PATIENCE_S):
+            later = [await known.dispatcher.submit(Kind.MAX_FLOW, "g", ASK) for _ in range(5)]
+        hung.set()
+        return [await first, *later]
+
+    begun: list[object] = []
+    monkeypatch.setattr(Group, "_round", hang_at_first)
+    assert len(set(known.run(submit()))) == 6
+    assert len(begun) == 1
+    assert client.xlen(keys.commands("w0")) == 7
 
 
 def test_a_long_command_goes_by_itself(known: Caller, client: Any, keys: Keys) -> None:

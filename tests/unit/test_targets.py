@@ -13,7 +13,7 @@ import pytest
 
 from service.webhooks import posting, targets
 from service.webhooks.posting import Outcome, Poster
-from service.webhooks.targets import Forbidden, address_of, checked_url, hosts_of, is_public
+from service.webhooks.targets import LOOKUPS, Forbidden, Names, address_of, checked_url, hosts_of, is_public
 from tests.receiver import receiving
 
 PRIVATE = (
@@ -56,7 +56,7 @@ def test_public_addresses_are_let_pass(text: str) -> None:
 @pytest.mark.parametrize("host", ["0", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "localhost"])
 def test_other_forms_are_judged_by_what_they_resolve_to(host: str) -> None:
     with pytest.raises((Forbidden, OSError)):
-        asyncio.run(address_of(checked_url(f"https://{host}/", ()), ()))
+        asyncio.run(address_of(checked_url(f"https://{host}/", ()), (), Names()))
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
@@ -77,7 +77,34 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
 def test_a_name_is_judged_by_all_its_addresses(monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]) -> None:
     resolving(monkeypatch, *addresses)
     with pytest.raises((Forbidden, OSError)):
-        asyncio.run(address_of(httpx.URL("https://example.com/"), ()))
+        asyncio.run(address_of(httpx.URL("https://example.com/"), (), Names()))
+
+
+def test_names_that_never_resolve_leave_threads_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asked gives up; what was begun goes on, and no more is begun until one of them has ended."""
+    asked: list[str] = []
+
+    async def run() -> None:
+        answered = asyncio.Event()
+
+        async def getaddrinfo(self: Any, host: str, port: int, **others: Any) -> list[Any]:
+            asked.append(host)
+            await answered.wait()
+            if host != "good":
+                raise socket.gaierror("the server failed")
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", port))]
+
+        monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", getaddrinfo)
+        names = Names()
+        for number in range(LOOKUPS + 3):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await names.resolve(f"bad{number}", 443)
+        assert asked == [f"bad{number}" for number in range(LOOKUPS)]
+        answered.set()
+        assert await names.resolve("good", 443) == ["8.8.8.8"]
+
+    asyncio.run(run())
 
 
 def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:

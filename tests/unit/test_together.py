@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import redis
 
 from gpu_engine.errors import EngineError
 from service.protocol import Command, Kind
@@ -20,7 +21,7 @@ from service.worker.running.endings import Endings
 from service.worker.running.looks import Looks
 from service.worker.running.observed import Observer
 from service.worker.running.task import Task
-from service.worker.running.together import Together
+from service.worker.running.together import SHORT_S, Together
 
 Handler = Callable[[Task], Result]
 ANSWER = Result(b'{"value":5}')
@@ -42,7 +43,12 @@ def tasks(client: Any, keys: Keys) -> list[Task]:
 
 
 @pytest.fixture
-def together(client: Any, keys: Keys, settings: Settings, tasks: list[Task]) -> Callable[[Handler], Together]:
+def together(
+    client: Any, keys: Keys, settings: Settings, tasks: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Handler], Together]:
+    """However busy the machine is, there is time for all of them."""
+    monkeypatch.setattr("service.worker.running.together.LONGEST_S", 1e9)
+
     def make(handler: Handler) -> Together:
         observer = Observer(WorkerMetrics(), NoTracing(), Costs(), access_log=False)
         looks, endings = Looks(client, keys, lambda graph: None), Endings(client, keys, "w0", settings)
@@ -74,13 +80,25 @@ def test_questions_are_answered_together(
     assert [made.next(task) for task in tasks] == [None, None, None, []]
 
 
-@pytest.mark.parametrize("why", ["cancelled", "over", "refused", "broken"])
+@pytest.mark.parametrize("why", ["cancelled", "cancelled meanwhile", "over", "refused", "broken"])
 def test_what_is_not_simply_answered_is_tried_by_itself(
-    client: Any, keys: Keys, tasks: list[Task], together: Callable[[Handler], Together], why: str
+    client: Any,
+    keys: Keys,
+    tasks: list[Task],
+    together: Callable[[Handler], Together],
+    monkeypatch: pytest.MonkeyPatch,
+    why: str,
 ) -> None:
+    """And nothing is told of it before."""
+    told, asked = list[Task](), list[Task]()
+    monkeypatch.setattr(Observer, "_tell", lambda _, task, *more: told.append(task))
+
     def handler(task: Task) -> Result:
         if task is tasks[1] and why in ("refused", "broken"):
             raise EngineError("no") if why == "refused" else RuntimeError("no")
+        asked.append(task)
+        if why == "cancelled meanwhile":
+            tasks[1].control.cancel()
         return ANSWER
 
     if why == "cancelled":
@@ -89,6 +107,7 @@ def test_what_is_not_simply_answered_is_tried_by_itself(
         client.hset(keys.job("job1"), "status", "failed")
     made = together(handler)
     assert made.next(tasks[0]) == tasks[:1]
+    assert told == asked == tasks[:1]
     assert made.next(tasks[1]) == []
     assert not tasks[1].ended
     assert statuses(client, keys, tasks[:1]) == ["succeeded"]
@@ -117,14 +136,42 @@ def test_nothing_is_written_when_a_job_changes_meanwhile(
 def test_a_slow_one_keeps_no_other_from_its_answer(
     tasks: list[Task], together: Callable[[Handler], Together], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.worker.running.together.LONGEST_S", 0.0)
     made = together(lambda task: ANSWER)
+    monkeypatch.setattr("service.worker.running.together.LONGEST_S", 0.0)
     assert made.next(tasks[0]) == tasks[:1]
     assert made.next(tasks[1]) == tasks[1:2]
 
 
-def test_what_was_left_behind_is_not_among_them(tasks: list[Task], together: Callable[[Handler], Together]) -> None:
-    """Its delivery is counted first."""
-    tasks[1].redelivered = True
+@pytest.mark.parametrize("why", ["left behind", "cancelled", "ended", "unreadable", "long"])
+def test_what_is_not_among_them(
+    tasks: list[Task], together: Callable[[Handler], Together], monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """The delivery of what was left behind is counted first, and what takes long is not waited for by the others."""
+    tasks[1].redelivered, tasks[1].ended, tasks[1].readable = why == "left behind", why == "ended", why != "unreadable"
+    if why == "cancelled":
+        tasks[1].control.cancel()
     made = together(lambda task: ANSWER)
+    if why == "long":
+        monkeypatch.setattr(made, "_expected_s", lambda command: 2 * SHORT_S * (command is tasks[1].command))
     assert [made.next(task) for task in tasks[:2]] == [[], []]
+
+
+@pytest.mark.parametrize(("of", "fails"), [(Task, "let_go"), (Endings, "succeed_together"), (Together, "_may_be")])
+def test_no_failure_leaves_the_line_without_an_answer(
+    tasks: list[Task],
+    together: Callable[[Handler], Together],
+    monkeypatch: pytest.MonkeyPatch,
+    of: type[object],
+    fails: str,
+) -> None:
+    """Each is tried by itself, and what comes behind it as well."""
+
+    def fail(*_: object) -> None:
+        raise redis.TimeoutError("UNWATCH") if fails == "let_go" else RuntimeError("no")
+
+    made = together(lambda task: ANSWER)
+    with monkeypatch.context() as broken:
+        broken.setattr(of, fails, fail)
+        broken.setattr(Endings, "succeed_together", fail)
+        assert [made.next(task) for task in tasks[:2]] == [[], []]
+    assert [made.next(task) for task in tasks[2:]] == [[], []]

@@ -34,6 +34,17 @@ def test_a_context_of_another_form_is_none(header: str | None) -> None:
     assert read_traceparent(CALLER) == CALLER
 
 
+def test_a_span_without_a_parent_begins_a_trace() -> None:
+    """Also one within another: a worker answers several commands together."""
+    exporter = InMemorySpanExporter()
+    worker = OtelTracing("cpu-0", exporter)
+    with worker.span("first", "consumer", CALLER), worker.span("second", "consumer", None):
+        pass
+    worker.close()
+    parents = {span.name: span.parent and f"{span.parent.span_id:016x}" for span in exporter.get_finished_spans()}
+    assert parents == {"first": CALLER[36:52], "second": None}
+
+
 def test_spans_of_two_processes_are_one_trace() -> None:
     exporters = InMemorySpanExporter(), InMemorySpanExporter()
     api, worker = OtelTracing("api", exporters[0]), OtelTracing("cpu-0", exporters[1])

@@ -186,7 +186,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if changes and in_chunks:
             raise Refused("a body in chunks goes with no offer of another protocol")
         super().on_headers_complete()
-        self.cycle.transport = Corked(self.transport, self.loop)  # type: ignore[assignment]  # all that a cycle uses
+        self._corked = Corked(self.transport, self.loop)
+        self.cycle.transport = self._corked  # type: ignore[assignment]  # all that a cycle uses
         self._stop_head_timer()
         self._part = Part.CHUNKS if in_chunks else Part.BODY
         self._past_parser = changes and self._body_left > 0
@@ -205,6 +206,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._part = Part.AHEAD
 
     def on_response_complete(self) -> None:
+        self._corked.flush()  # before anything that is written past it, such as a refusal of what comes behind
         super().on_response_complete()
         self._unset_keepalive_if_required()  # which it has set, not knowing what is `_ahead`
         self.cycle.body.clear()

@@ -14,7 +14,19 @@ from service.api.backend import Backend
 from service.api.headers import Waiting, idempotency_key, waiting
 from service.api.replies.results import Result, lines_response, open_result, result_response
 from service.errors import RETRY_AFTER_S, STATUS, ServiceError
-from service.protocol import ARGS, LINES_TYPE, Arguments, Envelope, Kind, Message, Problem, QuestionArgs, Reply, Status
+from service.protocol import (
+    ARGS,
+    LINES_TYPE,
+    STRING_LINES_TYPE,
+    Arguments,
+    Envelope,
+    Kind,
+    Message,
+    Problem,
+    QuestionArgs,
+    Reply,
+    Status,
+)
 from service.store.jobs.events import LOST
 
 KEYED: Final = frozenset(
@@ -136,7 +148,7 @@ async def success(backend: Backend, reply: Reply, status: int = 200) -> Response
 async def rows_behind(backend: Backend, reply: Reply, after: int) -> Response:
     """The rows behind one of an answer in lines, and its last line. Raises not_acceptable for other answers."""
     headers, media_type = version_of(reply.envelope), reply.envelope.media_type
-    if media_type != LINES_TYPE:
+    if media_type not in (LINES_TYPE, STRING_LINES_TYPE):
         raise ServiceError("not_acceptable", f"`after` is for answers in lines, as {LINES_TYPE}; this one has none")
     if blob := reply.file_blob:
         return lines_response(await long_result(backend, reply.id, blob), after, media_type, headers)

@@ -157,7 +157,7 @@ async def _check_target(backend: Backend, text: str) -> None:
     try:
         url = checked_url(text, trusted)
         async with asyncio.timeout(RESOLVE_S):
-            await address_of(url, trusted)
+            await address_of(url, trusted, backend.names)
     except Forbidden as error:
         raise ServiceError("invalid_body", f"url: {error}", field="/url") from None
     except (OSError, UnicodeError):  # which TimeoutError is as well

@@ -1,6 +1,6 @@
 """The reading side of the change feed, for API processes."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -88,6 +88,14 @@ class FeedReader:
         """The events behind an entry, as far as they are there."""
         page = await self._redis.xrange(self._keys.feed(name), f"({entry}", "+", count)
         return [(found.decode(), Event.of_fields(fields)) for found, fields in page]
+
+    async def with_news(self, entries: Mapping[str, str]) -> list[str]:
+        """The names of feeds that have events behind these entries of theirs. One round trip."""
+        if not entries:
+            return []
+        streams = {self._keys.feed(name): entry for name, entry in entries.items()}
+        found = {stream.decode() for stream, _ in await self._redis.xread(streams, count=1)}
+        return [name for name in entries if self._keys.feed(name) in found]
 
     async def has(self, name: str, entry: str) -> bool:
         """Whether this entry is still kept."""

@@ -78,6 +78,5 @@ class Delivery(BaseModel):
     def of(cls, graph: str, event: Event, happened_at: float) -> "Delivery":
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(happened_at))
         said = json.dumps({"type": event.type, "timestamp": stamp, "id": event.id})
-        said = json.dumps({"type": event.type, "timestamp": stamp, "id": event.id})
         body = f'{said[:-1]}, "data": {event.data}}}'  # whose numbers are exact
         return cls(id=event.id, type=event.type, graph=graph, body=body, created_at=time.time())

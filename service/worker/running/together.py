@@ -36,7 +36,6 @@ SHORT_S: Final = 0.02
 LONGEST_S: Final = 0.02
 """No further question is begun after so long: the first of them has waited for its answer since."""
 
-
 log = structlog.get_logger(__name__)
 
 
@@ -77,8 +76,15 @@ class Together:
             line = self._lines.get(task.command.graph)
             if not line or line[0] is not task:
                 return None
-            some = self._chosen(line)
-        ended = self._answer(some) if len(some) > 1 else []
+        ended: list[Task] = []
+        try:
+            with self._lock:
+                some = self._chosen(line)
+            if len(some) > 1:
+                self._answer(some)
+                ended = list(takewhile(lambda task: task.ended, some))
+        except Exception:  # a line that is not shortened would leave all behind it without an answer
+            log.exception("not_answered_together", graph=task.command.graph)
         with self._lock:
             for _ in ended or [task]:
                 line.popleft()
@@ -95,8 +101,8 @@ class Together:
         is_new = task.readable and not (task.redelivered or task.ended or task.control.cancelled)
         return is_new and task.command.kind in kinds and self._expected_s(task.command) <= SHORT_S
 
-    def _answer(self, tasks: list[Task]) -> list[Task]:
-        """Answer as many of the tasks as there is time for, the first ones; returns those that have ended."""
+    def _answer(self, tasks: list[Task]) -> None:
+        """Answer as many of the tasks as there is time for, the first ones."""
         answer = self._run_updates if tasks[0].command.kind in UPDATES else self._ask
         with ExitStack() as told:
             try:
@@ -108,7 +114,6 @@ class Together:
             finally:
                 for task in tasks:
                     task.let_go()
-        return list(takewhile(lambda task: task.ended, tasks))
 
     def _begin(self, task: Task, decision: tuple[bytes | None, bytes | None], told: ExitStack) -> bool:
         """Whether the task is to be done, which it is from now on."""
