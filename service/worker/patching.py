@@ -61,7 +61,7 @@ class Changes(NamedTuple):
         """Edges and vertices that change or are inserted."""
         rows = self.change.rows if self.costs is None else np.union1d(self.change.rows, self.costs.rows)
         inserted = 0 if self.structure is None else self.structure.n_vertices
-        return len(rows) + inserted + (0 if self.vertices is None else len(self.vertices.rows))
+        return len(rows) + inserted + (0 if self.vertices is None else len(self.vertices.vertices))
 
     @property
     def rounded(self) -> Rounded:
@@ -225,6 +225,8 @@ class Patcher:
     def _apply(self, graph: Graph, changes: Changes) -> list[Solved]:
         """Bring the copy in memory to the next version; returns the flow states that it had to close."""
         change, structure, vertices = changes.change, changes.structure, changes.vertices
+        if vertices is not None and graph.splits(vertices):
+            return self._copies.split_anew(graph, vertices)
         if structure is None:
             return graph.update(change, vertices)
         try:
@@ -264,6 +266,7 @@ def cost_change(graph: Graph, args: PatchArgs) -> Changes:
 def vertex_change(graph: Graph, args: PatchArgs) -> Changes:
     """What a batch of capacities of vertices changes. Raises as `VertexTable.resolve`; nothing changes yet."""
     batch = [unpacked(operation) for operation in args.batch]
-    found = vertices_of(graph.vertices).resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
+    table = vertices_of(graph.vertices, graph.network)
+    found = table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
     nothing = Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), found.skipped, found.unchanged)
     return Changes(nothing, vertices=found)
