@@ -20,6 +20,7 @@ check: lint ## the linters, and the tests that need neither Redis nor processes:
 	$(BIN)/pytest -n auto --dist worksteal -q -m "not service" --ignore tests/property $(ARGS)
 
 test: .venv/.dev ## all tests, by one process more than there are cores: many of them wait
+	$(BIN)/headrace warm-up
 	$(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal $(ARGS)
 
 bench: .venv/.dev ## the benchmarks, each checking its answers

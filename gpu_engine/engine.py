@@ -167,6 +167,10 @@ class Engine(ABC):
         """int64[k]: what `update` would have to be given to change nothing."""
         return self.network.capacity[rows]
 
+    def check_update(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        """Raise `CapacityOverflow` as `update` would. O(k)."""
+        self.network.check_update(rows, capacity)
+
     @abstractmethod
     def grow(self, growth: Growth) -> None:
         """Go on with a network that has grown out of the present one, and whose new edges have no capacity yet.

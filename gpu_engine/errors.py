@@ -6,7 +6,6 @@ EngineError
  +-- CapacityOverflow      exact sums would leave int64            capacity_overflow
  +-- CostOverflow          exact sums of costs would, too        cost_overflow
  +-- NoCosts               a question of costs on edges without  no_costs
- +-- NoVertexCapacity      a vertex that was loaded without one  no_vertex_capacity
  +-- HasVertexCapacities   a question that does not know them    has_vertex_capacities
  +-- Infeasible            more flow is asked for than there is  infeasible
  +-- InvalidTerminals      no source or sink, a cap that is none   invalid_body
@@ -143,12 +142,6 @@ class NoCosts(EngineError):
     """The edges have no costs, and what is asked for needs them."""
 
     code = "no_costs"
-
-
-class NoVertexCapacity(EngineError):
-    """A change of the capacity of vertices that were loaded without one; `vertices` names them."""
-
-    code = "no_vertex_capacity"
 
 
 class HasVertexCapacities(EngineError):

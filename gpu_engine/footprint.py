@@ -6,7 +6,7 @@ them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 
@@ -147,6 +147,24 @@ def on_cuda(counts: Counts) -> Needs:
         fork=host.fork + host.state,
         trial=host.trial,
     )
+
+
+def on_split(
+    needs_of: Callable[[Counts], Needs], counts: Counts, n_limited: int, n_twins: int = 0, n_two_way: int = 0
+) -> Needs:
+    """Of the engine of `gpu_engine.vertices` on a network with ``n_limited`` vertices of a capacity, each one more
+    vertex, edge and link inside. ``n_twins`` undirected edges at them are two edges each, and ``n_two_way`` links at
+    them, which edges run along both ways, are two links each.
+
+    Network: beside that of the split one, the caller's own; per vertex its out half 4; per vertex with a capacity its
+    number 4, per twin its edge 8. Flow and fork: per edge 8.
+    """
+    if not n_limited:
+        return needs_of(counts)
+    n, m, arcs = counts.n_vertices + n_limited, counts.n_edges + n_limited, counts.n_arcs + 2 * n_limited
+    needs = needs_of(replace(counts, n_vertices=n, n_edges=m + n_twins, n_arcs=arcs + 2 * n_two_way))
+    own, by_edge = Footprint(network_bytes(counts) + 4 * n + 8 * n_twins), Footprint(8 * counts.n_edges)
+    return replace(needs, network=needs.network + own, flow=needs.flow + by_edge, fork=needs.fork + by_edge)
 
 
 def arranging_bytes(n_vertices: int, n_arcs: int) -> int:

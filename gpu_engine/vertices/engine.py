@@ -56,6 +56,10 @@ class SplitEngine(Engine):
         own = rows < self._split.n_edges
         self.network.set_capacity(rows[own], capacity[own])  # their sum is within that of the split network
 
+    def check_update(self, rows: EdgeArray, capacity: UnitArray) -> None:
+        with self._as_the_caller_knows_it():
+            self._inner.check_update(*self._split.change(rows, capacity))
+
     def capacity(self, rows: EdgeArray) -> UnitArray:
         return self._inner.capacity(rows)
 
@@ -102,11 +106,11 @@ class SplitEngine(Engine):
 
     def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
         own = self._own(state)
-        inner = self._inner.fork(own.inner, room)
+        terminals, inner = own.terminals, self._inner.fork(own.inner, room)
         forked = type(self)(self.network.fork(), self._split, inner.engine)
 
         def copy() -> FlowState:
-            return forked._keep(own.terminals, inner._copy())
+            return forked._keep(terminals, inner._copy())
 
         def is_copy(state: FlowState, rows: EdgeArray) -> bool:
             return inner._is_copy(forked._own(state).inner, self._split.rows(rows))
@@ -122,7 +126,7 @@ class SplitEngine(Engine):
         def trials(count: int) -> Sequence[Trials]:
             return []
 
-        return Fork(forked, own.terminals, copy, is_copy, recap, trials)
+        return Fork(forked, terminals, copy, is_copy, recap, trials)
 
     def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
         return self._inner.export(self._own(state).inner)

@@ -1,18 +1,19 @@
 """The capacities of vertices, and batches of operations on them.
 
-A vertex has a capacity from its load on, or never: one that is not limited yet is loaded as unlimited. The throughput
-of a vertex is what comes in by edges and what it supplies itself; that of a sink is what comes in.
+A vertex without a capacity is unlimited, and gets one when it is first given one, at the load or by an update. It then
+has one for good, if only an unlimited one. The throughput of a vertex is what comes in by edges and what it supplies
+itself; that of a sink is what comes in.
 """
 
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.errors import ROWS_SHOWN, CapacityOverflow, EngineError, InvalidNetwork, NoVertexCapacity, Where, shown
+from gpu_engine.errors import ROWS_SHOWN, CapacityOverflow, EngineError, InvalidNetwork, Where, shown
 from gpu_engine.networks.amounts import changed
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
@@ -22,23 +23,21 @@ from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.tally import Tally
 from gpu_engine.networks.updates import chosen, rows_of
 from gpu_engine.networks.validate import exact_total
-from gpu_engine.types import MAX_TOTAL, EdgeArray, UnitArray, VertexArray
+from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray, VertexArray
 
 Places = NDArray[np.int64]
-
-ADVICE: Final = ': load it with one for each vertex that may get one later, "inf" if it is not to limit yet'
 
 
 @dataclass(frozen=True, slots=True)
 class VertexChange:
-    """A batch that was checked: distinct rising places in the table, and the capacities there afterwards."""
+    """A batch that was checked: distinct rising vertices, int32[k], and their capacities afterwards."""
 
-    rows: Places
+    vertices: VertexArray
     capacity: UnitArray
     skipped: int = 0
     """Named vertices that the network does not have."""
     unchanged: int = 0
-    """Distinct vertices that were named and end up as they were; they are not in `rows`."""
+    """Distinct vertices that were named and end up as they were; they are not in `vertices`."""
     rounded: Rounded = UNROUNDED
 
 
@@ -57,6 +56,11 @@ class VertexTable:
             return None
         return cls(network, edges.limited.astype(np.int32), np.array(edges.vertex_capacity, np.int64))
 
+    @classmethod
+    def none(cls, network: Network) -> Self:
+        """No vertex has a capacity."""
+        return cls(network, np.empty(0, np.int32), np.empty(0, np.int64))
+
     @property
     def nbytes(self) -> int:
         return self.vertices.nbytes + self.capacity.nbytes
@@ -67,17 +71,41 @@ class VertexTable:
         other.network, other.capacity = network, self.capacity.copy()
         return other
 
+    def after(self, change: VertexChange) -> Self:
+        """A table of its own in which what was checked is stored. O(vertices with capacities)."""
+        other = self.fork(self.network)
+        other.apply(change)
+        return other
+
     def apply(self, change: VertexChange) -> None:
-        """Store what was checked. O(k)."""
-        self.capacity[change.rows] = change.capacity
+        """Store what was checked; vertices that had no capacity get one. O(k), and O(vertices with capacities) then."""
+        first = change.vertices[~self.has(change.vertices)]
+        if len(first):
+            at = np.searchsorted(self.vertices, first)
+            self.vertices = np.insert(self.vertices, at, first)
+            self.capacity = np.insert(self.capacity, at, INFINITE)
+        self.capacity[np.searchsorted(self.vertices, change.vertices)] = change.capacity
+
+    def has(self, vertices: VertexArray) -> BoolArray:
+        """bool[...]: which of these vertices have a capacity. O(k log n)."""
+        place = np.searchsorted(self.vertices, vertices)
+        found: BoolArray = np.append(self.vertices, np.int32(-1))[place] == vertices
+        return found
+
+    def is_within(self, network: Network) -> bool:
+        """Whether the vertices are such of the network, rising. O(vertices with capacities)."""
+        beyond = len(self.vertices) > 0 and (self.vertices[0] < 0 or self.vertices[-1] >= network.n_vertices)
+        return not beyond and bool((np.diff(self.vertices) > 0).all())
 
     def edge_rows(self, change: VertexChange) -> EdgeArray:
-        """The rows by which `SplitEngine.update` knows these vertices: behind those of the edges."""
-        return self.network.n_edges + change.rows
+        """The rows by which `SplitEngine.update` knows these vertices, which have capacities: behind those of the
+        edges."""
+        return self.network.n_edges + np.searchsorted(self.vertices, change.vertices)
 
     def of_vertices(self, vertices: VertexArray) -> UnitArray:
-        """int64[...]: the capacities of vertices that have one. O(k log n)."""
-        return self.capacity[np.searchsorted(self.vertices, vertices)]
+        """int64[...]: the capacities of vertices. O(k log n)."""
+        place = np.searchsorted(self.vertices, vertices)
+        return np.where(self.has(vertices), np.append(self.capacity, INFINITE)[place], INFINITE)
 
     def resolve(
         self,
@@ -88,8 +116,8 @@ class VertexTable:
     ) -> VertexChange:
         """Run the operations set, add and scale in order on copies of the capacities; nothing changes yet.
 
-        The ``edges`` of an operation are vertices here. Raises `UnknownVertex`, `NoVertexCapacity`, `InvalidNetwork` or
-        `CapacityOverflow`, with at most ten vertices. O(k log k), and O(vertices with capacities).
+        The ``edges`` of an operation are vertices here. Raises `UnknownVertex`, `InvalidNetwork` or `CapacityOverflow`,
+        with at most ten vertices. O(k log k), and O(vertices with capacities).
         """
         place, found, tally = 0, list[Places](), Tally(rounding)
         try:
@@ -97,7 +125,7 @@ class VertexTable:
                 found.append(self._find(batch[place], on_missing))
             touched = np.unique(np.concatenate([*found, np.empty(0, np.int64)]))
             touched = touched[touched >= 0]
-            before = self.capacity[touched]
+            before = self.of_vertices(touched.astype(np.int32))
             own = before.copy()
             for place, operation in enumerate(batch):
                 known = np.flatnonzero(found[place] >= 0)
@@ -109,20 +137,19 @@ class VertexTable:
         self._check_total(touched, own)
         moved = own != before
         missing = sum(int((rows < 0).sum()) for rows in found)
-        return VertexChange(touched[moved], own[moved], missing, int((~moved).sum()), tally.rounded)
+        return VertexChange(touched[moved].astype(np.int32), own[moved], missing, int((~moved).sum()), tally.rounded)
 
     def _check_total(self, touched: Places, own: UnitArray) -> None:
         """Raises as the engine would, which a dry run does not ask."""
-        after = self.capacity.copy()
-        after[touched] = own
+        after = np.concatenate([self.capacity[~np.isin(self.vertices, touched)], own])
         total = self.network.finite_total + exact_total(after, np.zeros(1, np.bool_))
         if total > MAX_TOTAL:
-            labels = self.network.vertex_labels.of(self.vertices[touched[:ROWS_SHOWN]].astype(np.int64))
+            labels = self.network.vertex_labels.of(touched[:ROWS_SHOWN])
             detail = f"the capacities would add up to {total} units; the limit is {MAX_TOTAL}"
             raise CapacityOverflow(detail, vertices=labels)
 
     def _find(self, operation: OperationLike, on_missing: Literal["error", "skip"]) -> Places:
-        """int64[k]: the place of each vertex that is named, -1 for those that the network does not have."""
+        """int64[k]: each vertex that is named, -1 for those that the network does not have."""
         names = operation.edges
         if names is None or operation.amounts is None or len(names) != len(operation.amounts):
             raise InvalidNetwork("an operation names its vertices, and has an amount for each", field="/vertices")
@@ -132,18 +159,13 @@ class VertexTable:
             first = missing[:ROWS_SHOWN].tolist()
             given = shown([names[i] for i in first])
             raise unknown_vertices(self.network, given, first, count=len(missing), field="/vertices")
-        place = np.searchsorted(self.vertices, rows)
-        has_one = self.vertices[np.minimum(place, len(self.vertices) - 1)] == rows if len(self.vertices) else rows < -1
-        bare = np.flatnonzero((rows >= 0) & ~has_one)
-        if len(bare):
-            raise _without(self.network, rows[bare], bare)
-        order = np.sort(place[rows >= 0])
+        order = np.sort(rows[rows >= 0])
         twice = order[1:][order[1:] == order[:-1]]
         if len(twice):
-            labels = self.network.vertex_labels.of(self.vertices[twice[:ROWS_SHOWN]].astype(np.int64))
+            labels = self.network.vertex_labels.of(twice[:ROWS_SHOWN])
             detail = f"vertex {labels[0]!r} is named twice in one operation"
             raise InvalidNetwork(detail, vertices=labels, field="/vertices")
-        return np.where(rows >= 0, place, -1)
+        return rows
 
     def _run(self, operation: OperationLike, own: UnitArray, known: Places, tally: Tally) -> UnitArray:
         if operation.op in ("close", "reopen") or operation.amounts is None:
@@ -163,16 +185,6 @@ class VertexTable:
         return where
 
 
-def vertices_of(table: VertexTable | None) -> VertexTable:
-    """The table itself. Raises `NoVertexCapacity` if no vertex of the graph has a capacity."""
-    if table is None:
-        raise NoVertexCapacity(f"the vertices of this graph have no capacities{ADVICE}")
-    return table
-
-
-def _without(network: Network, vertices: NDArray[np.int64], rows: Places) -> NoVertexCapacity:
-    """The refusal of vertices that were loaded without a capacity."""
-    labels = network.vertex_labels.of(vertices[:ROWS_SHOWN])
-    more = f" (and {len(vertices) - 1} more)" if len(vertices) > 1 else ""
-    detail = f"the vertex {labels[0]!r}{more} was loaded without a capacity{ADVICE}"
-    return NoVertexCapacity(detail, rows[:ROWS_SHOWN].tolist(), vertices=labels, field="/vertices")
+def vertices_of(table: VertexTable | None, network: Network) -> VertexTable:
+    """The table itself, or that of a ``network`` none of whose vertices has a capacity."""
+    return VertexTable.none(network) if table is None else table

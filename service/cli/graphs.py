@@ -180,6 +180,9 @@ def estimate(
     vertices: Annotated[int, typer.Argument(min=0)],
     edges: Annotated[int, typer.Argument(min=0)],
     links: Annotated[int | None, typer.Option(min=0, help="Pairs of vertices that edges join [as many].")] = None,
+    limited: Annotated[int, typer.Option(min=0, help="Vertices that have a capacity.")] = 0,
+    twins: Annotated[int, typer.Option(min=0, help="Undirected edges at such vertices.")] = 0,
+    two_way: Annotated[int | None, typer.Option(min=0, help="Pairs at them that edges join both ways.")] = None,
     infinite: Annotated[bool, typer.Option("--infinite", help="Some edge has no limit.")] = False,
     wide: Annotated[bool, typer.Option("--wide", help="Some pair has 2^30 units or more between it.")] = False,
     name_bytes: Annotated[int, typer.Option(min=0, help="Of edge ids and labels.")] = 0,
@@ -188,7 +191,8 @@ def estimate(
     url: Url = DEFAULT_URL,
 ) -> None:
     """What a graph of this size would take in memory, and whether a worker has room for it."""
-    known = {"n_links": links, "infinite": infinite, "wide": wide, "name_bytes": name_bytes}
+    split = {"n_limited": limited, "n_twins": twins, "n_two_way": two_way}
+    known = {"n_links": links, "infinite": infinite, "wide": wide, "name_bytes": name_bytes, **split}
     with connected(url, key) as client:
         needs = client.estimate(vertices, edges, **known)  # type: ignore[arg-type]  # each as its option says
     if json:

@@ -20,6 +20,7 @@ def what_if(
     changes: Annotated[list[str] | None, typer.Argument(help=f"{CHANGES} Each is a scenario.")] = None,
     close: Annotated[list[str] | None, typer.Option(help="EDGE=close; repeat for each.")] = None,
     together: Annotated[bool, typer.Option("--together", help="All changes are one scenario.")] = False,
+    vertices: Annotated[bool, typer.Option("--vertices", help="The changes are VERTEX=CAPACITY.")] = False,
     source: Vertices = None,
     sink: Vertices = None,
     json: Json = False,
@@ -29,10 +30,11 @@ def what_if(
     """The maximum flow if something were otherwise; nothing is changed."""
     from headrace import Scenario
 
-    written = [*(changes or ()), *(f"{edge}=close" for edge in close or ())]
+    closed = [f"{edge}=close" for edge in close or ()]
+    written = [*(changes or ()), *closed]
     if not written:
         fail("say what is otherwise: EDGE=CAPACITY, EDGE=reopen or --close EDGE", MISWRITTEN)
-    updates = [update(change) for change in written]
+    updates = [*(update(change, vertices=vertices) for change in changes or ()), *map(update, closed)]
     if together:
         scenarios = [Scenario(id=" ".join(written), updates=updates)]
     else:

@@ -97,8 +97,14 @@ class EstimateBody(Body):
     n_edges: int = Field(ge=0, le=MAX_ARCS // 2)
     n_links: int | None = Field(default=None, ge=0, le=MAX_ARCS // 2)
     """Pairs of vertices that edges join; without it every edge counts as the only one of its pair."""
+    n_limited: int = Field(default=0, ge=0, le=MAX_VERTICES)
+    """Vertices that have a capacity: each is two inside."""
+    n_twins: int = Field(default=0, ge=0, le=MAX_ARCS // 2)
+    """Undirected edges at such vertices: each is two inside."""
+    n_two_way: int | None = Field(default=None, ge=0, le=MAX_ARCS // 2)
+    """Pairs with such a vertex that edges join both ways: each is two inside. Without it, as many as `n_twins`."""
     infinite: bool = False
-    """Some edge has no limit."""
+    """Some edge or vertex with a capacity has no limit."""
     wide: bool = False
     """Some pair has 2**30 units or more between it: a device then holds 64-bit residuals."""
     name_bytes: int = Field(default=0, ge=0, le=1 << 60)

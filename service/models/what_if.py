@@ -20,12 +20,20 @@ from service.models.flows import (
     TerminalsInfo,
     check_caps,
 )
+from service.models.vertices import VertexOperation
 from service.protocol import Scenario, WhatIfArgs
 
 EXAMPLES: dict[str, Any] = {
     "an edge closed": {"value": {"scenarios": [{"id": "no e", "batch": [{"edges": ["e"], "op": "close"}]}]}},
     "less supply": {
         "value": {"sources": ["s"], "sinks": ["t"], "scenarios": [{"id": "less", "supply": [5]}, {"supply": [4]}]}
+    },
+    "a junction closed, and an edge with it": {
+        "value": {
+            "scenarios": [
+                {"vertex_batch": [{"vertices": ["v"], "set": [0]}], "batch": [{"edges": ["e"], "op": "close"}]}
+            ]
+        }
     },
     "changes of many edges, with the cut": {
         "value": {
@@ -38,10 +46,14 @@ EXAMPLES: dict[str, Any] = {
 
 
 class ScenarioBody(Body):
-    """What is otherwise than it is: capacities by a `batch` as in PATCH, terminals, or both."""
+    """What is otherwise than it is: capacities of edges by a `batch` and those of vertices by a `vertex_batch`, as in
+    PATCH, terminals, or all of these."""
 
     id: int | str | None = Field(default=None, description="Your name for it, which its answer has.")
     batch: list[OperationBody] | None = Field(default=None, max_length=MAX_OPERATIONS)
+    vertex_batch: list[VertexOperation] | None = Field(
+        default=None, max_length=MAX_OPERATIONS, description="Vertices without a capacity are unlimited before."
+    )
     sources: Ids | None = Field(default=None, description="In place of the question's; uncapped without `supply`.")
     sinks: Ids | None = Field(default=None, description="In place of the question's; uncapped without `demand`.")
     supply: Amounts | None = Field(default=None, description="A cap for each source.")
@@ -61,13 +73,14 @@ class ScenarioBody(Body):
 
     @property
     def n_rows(self) -> int:
-        return sum(operation.n_rows for operation in self.batch or ())
+        return sum(operation.n_rows for operation in (*(self.batch or ()), *(self.vertex_batch or ())))
 
     def scenario(self) -> Scenario:
         """The scenario as a worker gets it. Its columns have just been validated, and are not validated again."""
         return Scenario.model_construct(
             id=self.id,
             batch=None if self.batch is None else [operation.operation() for operation in self.batch],
+            vertex_batch=None if self.vertex_batch is None else [each.operation() for each in self.vertex_batch],
             sources=self.sources,
             sinks=self.sinks,
             supply=self.supply,
@@ -84,7 +97,7 @@ class WhatIfBody(MaxFlowBody):
 
     def what_if_args(self, max_rows: int, max_patch_rows: int, *, lines: bool) -> WhatIfArgs:
         """What the worker gets. Raises too_large for more than `max_rows` scenarios, or if one of them changes more
-        than `max_patch_rows` edges."""
+        than `max_patch_rows` edges and vertices."""
         if len(self.scenarios) > max_rows:
             limit = f"a question has at most {max_rows} scenarios (HEADRACE_MAX_QUESTION_ROWS)"
             raise ServiceError("too_large", f"{limit}, not {len(self.scenarios)}: ask several", field="/scenarios")

@@ -72,6 +72,8 @@ class Scenario(Message):
     id: int | str | None = None
     """The caller's name for it."""
     batch: list[Operation] | None = None
+    vertex_batch: list[Operation] | None = None
+    """Operations on vertices, as in PATCH_VERTICES."""
     sources: list[int] | list[str] | None = None
     sinks: list[int] | list[str] | None = None
     supply: list[str] | None = None

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from gpu_engine.networks.costs import CostChange
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
-from gpu_engine.types import EdgeArray, UnitArray
+from gpu_engine.types import EdgeArray, UnitArray, VertexArray
 from gpu_engine.vertices.table import VertexChange
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys, generation_of
@@ -100,7 +100,7 @@ class Entry:
     costs: CostChange | None = None
     """Of a graph with costs, where some of them change."""
     vertices: VertexChange | None = None
-    """Of a graph whose vertices have capacities, where some of them change."""
+    """Capacities of vertices that change, or that are the first ones."""
     structure: Structure | None = None
     """What is inserted and deleted, if anything is. The change then has the capacities of inserted edges too."""
     counts: SizeInfo | None = None
@@ -211,14 +211,15 @@ class Log:
 def _fields(entry: Entry) -> dict[Any, Any]:
     """What an entry is in the stream."""
     fields: dict[Any, Any] = {"applied": entry.applied.model_dump_json(exclude_none=True)}
-    if entry.structure is None:
-        fields["change"] = pack_change(entry.change)
-    else:  # under another name: a worker that knows nothing of structures must not take it for the whole update
-        fields |= {"values": pack_change(entry.change), "structure": pack_structure(entry.structure)}
+    # Under another name beside what an earlier release does not know: it must not take the rest for the whole update.
+    is_known = entry.structure is None and entry.vertices is None
+    fields["change" if is_known else "values"] = pack_change(entry.change)
+    if entry.structure is not None:
+        fields["structure"] = pack_structure(entry.structure)
     if entry.costs is not None:
         fields["costs"] = pack_units(entry.costs.rows, entry.costs.cost)
-    if entry.vertices is not None:  # a worker that knows nothing of them cannot read the graph itself
-        fields["vertices"] = pack_units(entry.vertices.rows, entry.vertices.capacity)
+    if entry.vertices is not None:
+        fields["vertices"] = pack_units(entry.vertices.vertices, entry.vertices.capacity)
     return fields
 
 
@@ -235,13 +236,18 @@ def _read_entry(version: int, fields: dict[bytes, bytes]) -> Entry:
     try:
         applied = Applied.model_validate_json(fields[b"applied"])
         costs = CostChange(*unpack_units(fields[b"costs"])) if b"costs" in fields else None
-        vertices = VertexChange(*unpack_units(fields[b"vertices"])) if b"vertices" in fields else None
+        vertices = _read_vertices(fields[b"vertices"]) if b"vertices" in fields else None
         structure = _read_structure(version, fields[b"structure"]) if b"structure" in fields else None
-        packed = fields[b"change"] if structure is None else fields[b"values"]
+        packed = fields[b"change"] if structure is None and vertices is None else fields[b"values"]
         change = unpack_change(packed, applied.skipped, applied.unchanged)
         return Entry(version, applied, change, costs, vertices, structure)
     except (KeyError, ValueError, zstandard.ZstdError) as error:
         raise BrokenLog(f"version {version} cannot be read: {error}") from error
+
+
+def _read_vertices(data: bytes) -> VertexChange:
+    vertices, capacity = unpack_units(data)
+    return VertexChange(vertices.astype(np.int32), capacity)
 
 
 def _read_structure(version: int, data: bytes) -> Structure:
@@ -273,8 +279,8 @@ def unpack_change(data: bytes, skipped: int = 0, unchanged: int = 0) -> Change:
     )
 
 
-def pack_units(rows: EdgeArray, units: UnitArray) -> bytes:
-    """Rows int64[k] and costs or capacities int64[k], compressed, with a checksum."""
+def pack_units(rows: EdgeArray | VertexArray, units: UnitArray) -> bytes:
+    """Rows or vertices int64[k] and costs or capacities int64[k], compressed, with a checksum."""
     raw = rows.astype("<i8").tobytes() + units.astype("<i8").tobytes()
     return zstandard.ZstdCompressor(level=1, write_checksum=True).compress(raw)
 

@@ -16,7 +16,7 @@ import zstandard
 from pydantic import BaseModel, TypeAdapter
 
 from gpu_engine.networks.structure import Structure
-from gpu_engine.types import BoolArray, UnitArray
+from gpu_engine.types import BoolArray, UnitArray, VertexArray
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.keys import Keys
 from service.store.log import Applied, Fenced
@@ -61,8 +61,10 @@ class Capacities(BaseModel):
     closed: BoolArray
     known: list[KnownKey]
     cost: UnitArray | None = None
+    limited: VertexArray | None = None
+    """int32[k], rising: the vertices that have a capacity; None: none has."""
     vertex_capacity: UnitArray | None = None
-    """int64[k], of the vertices that were loaded with one; None: none was."""
+    """int64[k], of these."""
     structure: Structure | None = None
     """All that was inserted and deleted since the graph was loaded; None: nothing."""
 
@@ -170,18 +172,22 @@ def read_listed(data: bytes | None) -> list[SnapshotInfo]:
     return [] if data is None else LISTED.validate_json(data)
 
 
+NEWER: Final = frozenset({"structure", "vertex_capacity"})
+"""Columns that the first release did not know."""
+
+
 def pack_capacities(capacities: Capacities) -> bytes:
     """An npz of plain arrays, compressed, with a checksum."""
     plain = io.BytesIO()
     known = np.frombuffer(KNOWN.dump_json(capacities.known), np.uint8)
     columns: dict[str, Any] = {} if capacities.cost is None else {"cost": capacities.cost}
     if capacities.vertex_capacity is not None:
-        columns["vertex_capacity"] = capacities.vertex_capacity
-    count = "count"
-    if capacities.structure is not None:  # a worker that knows nothing of structures must not read the rest alone
+        columns |= {"limited": capacities.limited, "vertex_capacity": capacities.vertex_capacity}
+    if capacities.structure is not None:
         columns["structure"] = np.frombuffer(pack_structure(capacities.structure), np.uint8)
-        count = "rows"
-    columns[count] = np.int64(len(capacities.own))
+    # An earlier release must not read what it knows and leave out the rest: it looks for `count`.
+    is_newer = not columns.keys().isdisjoint(NEWER)
+    columns["rows" if is_newer else "count"] = np.int64(len(capacities.own))
     np.savez(
         plain,
         version=np.int64(capacities.version),
@@ -196,8 +202,7 @@ def pack_capacities(capacities: Capacities) -> bytes:
 def unpack_capacities(data: bytes) -> Capacities:
     """The inverse of `pack_capacities`; raises ValueError, KeyError, OSError or ZstdError."""
     with np.load(io.BytesIO(zstandard.ZstdDecompressor().decompress(data)), allow_pickle=False) as arrays:
-        changed = "structure" in arrays.files
-        count = int(arrays["rows" if changed else "count"])
+        count = int(arrays["count" if NEWER.isdisjoint(arrays.files) else "rows"])
         own = arrays["own"]
         closed = np.unpackbits(arrays["closed"], count=count).astype(np.bool_)
         if own.shape != (count,) or own.dtype != np.int64:
@@ -205,11 +210,13 @@ def unpack_capacities(data: bytes) -> Capacities:
         cost = arrays["cost"] if "cost" in arrays.files else None
         if cost is not None and (cost.shape != (count,) or cost.dtype != np.int64):
             raise ValueError(f"{cost.shape} costs of {cost.dtype} for {count} edges")
-        of_vertices = arrays["vertex_capacity"] if "vertex_capacity" in arrays.files else None
-        if of_vertices is not None and (of_vertices.ndim != 1 or of_vertices.dtype != np.int64):
-            raise ValueError(f"{of_vertices.shape} capacities of vertices of {of_vertices.dtype}")
+        limited, of_vertices = None, None
+        if "vertex_capacity" in arrays.files:
+            limited, of_vertices = arrays["limited"], arrays["vertex_capacity"]
+            if limited.ndim != 1 or limited.shape != of_vertices.shape or of_vertices.dtype != np.int64:
+                raise ValueError(f"{of_vertices.shape} capacities of {of_vertices.dtype} for {limited.shape} vertices")
         known = KNOWN.validate_json(arrays["known"].tobytes())
-        structure = unpack_structure(arrays["structure"].tobytes()) if changed else None
+        structure = unpack_structure(arrays["structure"].tobytes()) if "structure" in arrays.files else None
         version = int(arrays["version"])
         return Capacities(
             version=version,
@@ -217,6 +224,7 @@ def unpack_capacities(data: bytes) -> Capacities:
             closed=closed,
             known=known,
             cost=cost,
+            limited=limited,
             vertex_capacity=of_vertices,
             structure=structure,
         )

@@ -288,7 +288,7 @@ def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
 
 def vertices(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
     """A page of the vertices that have capacities; in arrays a flag says what is unlimited."""
-    network, table = graph.network, vertices_of(graph.vertices)
+    network, table = graph.network, vertices_of(graph.vertices, graph.network)
     last = min(page.offset + page.limit, len(table.vertices))
     rows, own = table.vertices[page.offset : last], table.capacity[page.offset : last]
     unlimited = {} if page.encoding in TEXTS else {"unlimited": FlagColumn(own == INFINITE)}

@@ -30,7 +30,7 @@ class Changes(NamedTuple):
         """Edges and vertices that change or are inserted."""
         rows = self.change.rows if self.costs is None else np.union1d(self.change.rows, self.costs.rows)
         inserted = 0 if self.structure is None else self.structure.n_vertices
-        return len(rows) + inserted + (0 if self.vertices is None else len(self.vertices.rows))
+        return len(rows) + inserted + (0 if self.vertices is None else len(self.vertices.vertices))
 
     @property
     def rounded(self) -> Rounded:
@@ -55,7 +55,8 @@ def cost_change(graph: Graph, args: PatchArgs) -> Changes:
 def vertex_change(graph: Graph, args: PatchArgs) -> Changes:
     """What a batch of capacities of vertices changes. Raises as `VertexTable.resolve`; nothing changes yet."""
     batch = [unpacked(operation) for operation in args.batch]
-    found = vertices_of(graph.vertices).resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
+    table = vertices_of(graph.vertices, graph.network)
+    found = table.resolve(batch, on_missing=args.on_missing, rounding=args.rounding)
     nothing = Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), found.skipped, found.unchanged)
     return Changes(nothing, vertices=found)
 

@@ -2,18 +2,23 @@
 
 ``python -m service.worker.compile`` is the second one: it compiles what needs no engine and prints the names of the
 kernels as it begins them. Numba compiles one kernel at a time in each process, and keeps it in a cache for both.
+Workers that start side by side wait for the first of them, and read what it has compiled.
 """
 
+import fcntl
 import gc
 import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import IO, Final, Self
 
+from gpu_engine import kernel_directory
 from gpu_engine.compiling import Compiling, told
 from gpu_engine.select import prepare
 from service.worker.graph import OpenEngine
@@ -24,7 +29,9 @@ COLLECT_AFTER: Final = (100_000, 50, 50)
 thresholds cost a sixth of the time; with none the process grows by 600 MiB."""
 
 LONGEST_S: Final = 300.0
-"""The second process gets so long; what it has not compiled by then, the first one does."""
+"""The second process gets so long; what it has not compiled by then, the first one does. So does another worker."""
+
+LOOK_EVERY_S: Final = 0.1
 
 
 @contextmanager
@@ -35,6 +42,36 @@ def rare_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+class Turn:
+    """A lock in the folder of the cache: whoever has it compiles. It goes with the process at the latest."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: IO[bytes] | None = None
+
+    def take(self) -> bool:
+        """False, once it is free or for `LONGEST_S`, if another process had it."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._file = (self._folder / "turn.lock").open("wb")
+        except OSError:  # nobody shares a cache that cannot be written
+            return True
+        ends_at, waited = time.monotonic() + LONGEST_S, False
+        while time.monotonic() < ends_at:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                waited = True
+                time.sleep(LOOK_EVERY_S)
+        return not waited
+
+    def give_back(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 class Second:
@@ -81,17 +118,25 @@ def compile_kernels(open_engine: OpenEngine, choice: str, tell: Callable[[Compil
     Most of a minute on two cores where nothing is cached, then a second. `tell` hears of each kernel that is not.
     Raises `EngineError` if the engine of this `choice` cannot be had here.
     """
-    with Second() as second:
+    turn: Turn | None = None
 
-        def on_kernel(now: Compiling) -> None:
-            second.begin(known)
-            tell(now)
+    def on_kernel(now: Compiling) -> None:
+        nonlocal turn
+        tell(now)
+        if turn is None:
+            turn = Turn(kernel_directory())
+            if turn.take():
+                second.begin(known)
 
-        with told(on_kernel) as known, rare_collections():
+    try:
+        with Second() as second, told(on_kernel) as known, rare_collections():
             warm_up_engine(open_engine)
             second.join()
             warm_up_others()
             return prepare(choice)  # a device engine has kernels of the host that nobody else needs
+    finally:
+        if turn is not None:
+            turn.give_back()
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ A copy is used only while the catalogue agrees with its id, version and fencing 
 restored. So dropping a copy is always safe, and it is what happens whenever an outcome is unknown.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import redis
@@ -14,10 +15,11 @@ from gpu_engine.footprint import Footprint
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
+from gpu_engine.networks.validate import check_vertices
 from gpu_engine.select import load_network
 from gpu_engine.vertices.engine import SplitEngine
 from gpu_engine.vertices.split import split, splitting_bytes
-from gpu_engine.vertices.table import VertexTable
+from gpu_engine.vertices.table import VertexChange, VertexTable, vertices_of
 from service.errors import ServiceError
 from service.settings import Settings
 from service.store.blobs import Blobs
@@ -28,7 +30,7 @@ from service.store.log import Log
 from service.store.snapshots import Snapshots
 from service.store.states import pack_states, unpack_states
 from service.worker.counters import Counters
-from service.worker.graph import Graph, OpenEngine
+from service.worker.graph import Graph, OpenEngine, Solved
 from service.worker.memory import Residents
 from service.worker.restore import Restorer
 from service.worker.running.task import Forward
@@ -148,11 +150,39 @@ class Copies:
         room(Footprint(network.nbytes + beside))
         if vertices is None:
             return self._open_engine(network, room=room)
+        return self.split(name, network, vertices)
+
+    def split(self, name: str, network: Network, vertices: VertexTable) -> SplitEngine:
+        """An engine for a network that is there already, and whose ``vertices`` have capacities. Raises `OutOfMemory`,
+        or `TooLarge` where there are more halves than an engine knows. O(n + m)."""
+        room = partial(self.residents.take, name)
+        edges = network.edge_list()
+        limited = replace(edges, limited=vertices.vertices, vertex_capacity=vertices.capacity)
+        check_vertices(limited, network.finite_total)
         room(Footprint(splitting_bytes(network, vertices.vertices)))
-        halves, edges = split(network.edge_list(), vertices.vertices, vertices.capacity)
+        halves, edges = split(edges, vertices.vertices, vertices.capacity)
         inside = self.network(edges)
         del edges
         return SplitEngine(network, halves, self._open_engine(inside, room=room))
+
+    def split_anew(self, graph: Graph, vertices: VertexChange) -> list[Solved]:
+        """Go on with an engine for which the vertices of a checked change are split too: they had no capacity before.
+
+        Flow states are opened again, and solved from zero; those that there is no room for are forgotten. Returns those
+        that were closed for good. Raises as `split` before anything changes. O(n + m), and as much for each state.
+        """
+        after = self.beside(graph, vertices)
+        states = graph.move(after.engine, after.vertices)
+        self.residents.measure(graph)
+        return graph.open_again(states)
+
+    def beside(self, graph: Graph, vertices: VertexChange) -> Graph:
+        """What the graph is after a checked change that splits vertices, without flow states. It is no resident, and
+        shares the network. Raises as `split`."""
+        table = vertices_of(graph.vertices, graph.network).after(vertices)
+        engine = self.split(graph.name, graph.network, table)
+        of_both = graph.name, graph.graph_id, graph.epoch, graph.version, graph.network
+        return Graph(*of_both, engine, graph.table, vertices=table)
 
     def note(self, graph: Graph) -> None:
         """Tell the catalogue what the graph takes, and which flow states it has."""

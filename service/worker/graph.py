@@ -12,15 +12,16 @@ import numpy as np
 
 from gpu_engine.checks.certificate import Certificate
 from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
-from gpu_engine.errors import Cancelled, EngineError, TimedOut, Unbounded
-from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, on_cuda
+from gpu_engine.errors import Cancelled, EngineError, OutOfMemory, TimedOut, Unbounded
+from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, on_cuda, on_split
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.growing import grow, growing_bytes
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable, Change
-from gpu_engine.vertices.table import VertexChange, VertexTable
+from gpu_engine.types import EdgeArray, UnitArray
+from gpu_engine.vertices.table import VertexChange, VertexTable, vertices_of
 from service.protocol import Kind
 from service.store.feed.writing import Feed
 from service.store.keys import generation_of
@@ -48,11 +49,11 @@ KNOWN_BYTES: Final = 1_700
 """What one remembered key takes, as tracemalloc counts it."""
 
 
-def least_footprint(engine: str, n_vertices: int, n_edges: int) -> Footprint:
-    """What a graph needs to be of use, known before any of it is built: if all of its edges shared one link. Host
-    memory is what "auto" cannot do without."""
+def least_footprint(engine: str, n_vertices: int, n_edges: int, n_limited: int = 0) -> Footprint:
+    """What a graph needs to be of use, known before any of it is built: if all of its edges shared one link, and none
+    were undirected at the ``n_limited`` vertices with a capacity. Host memory is what "auto" cannot do without."""
     counts = Counts(n_vertices, n_edges, 2 if n_edges else 0)
-    needs = on_cuda(counts) if engine.startswith("cuda") else on_cpu(counts)
+    needs = on_split(on_cuda if engine.startswith("cuda") else on_cpu, counts, n_limited)
     return needs.of_one_state + Footprint(n_edges)
 
 
@@ -179,6 +180,13 @@ class Graph:
             if solved.proven_at == self.version:
                 solved.proven_at = version
 
+    def columns(self, change: Change, vertices: VertexChange | None = None) -> tuple[EdgeArray, UnitArray]:
+        """The rows and capacities of a checked change as the engine knows them."""
+        if self.vertices is None or vertices is None:
+            return change.rows, change.effective
+        rows = np.concatenate([change.rows, self.vertices.edge_rows(vertices)])
+        return rows, np.concatenate([change.effective, vertices.capacity])
+
     def update(self, change: Change, vertices: VertexChange | None = None) -> list[Solved]:
         """Give the engine and the tables what a checked batch changes, of edges and of ``vertices``.
 
@@ -187,10 +195,7 @@ class Graph:
         anything changes. O(k) for each state, and O(n + m) where unlimited edges come or go.
         """
         unbounded: list[Solved] = []
-        rows, capacity = change.rows, change.effective
-        if self.vertices is not None and vertices is not None:
-            rows = np.concatenate([rows, self.vertices.edge_rows(vertices)])
-            capacity = np.concatenate([capacity, vertices.capacity])
+        rows, capacity = self.columns(change, vertices)
         while len(rows):
             try:
                 self.engine.update(rows, capacity)
@@ -203,6 +208,41 @@ class Graph:
                 unbounded.append(solved)
                 self.close(solved)
         return unbounded
+
+    def splits(self, vertices: VertexChange | None) -> bool:
+        """Whether a checked change gives a vertex its first capacity, for which the network is to be split anew."""
+        if vertices is None:
+            return False
+        return not bool(vertices_of(self.vertices, self.network).has(vertices.vertices).all())
+
+    def move(self, engine: Engine, vertices: VertexTable | None) -> list[Solved]:
+        """Go on with another engine of the same network, and other capacities of vertices. Returns the flow states of
+        the engine before, which are closed."""
+        states = list(self.states.values())
+        for solved in states:
+            self.close(solved)
+        self.engine, self.vertices, self.sides = engine, vertices, None
+        self.noted = ()  # what it takes is told anew
+        return states
+
+    def open_again(self, states: list[Solved]) -> list[Solved]:
+        """Open flow states of an engine before, in their order, as long as there is room. Returns matchings, which no
+        engine with vertices of a capacity has, and states without a bound."""
+        gone: list[Solved] = []
+        for solved in states:
+            if solved.kind is Kind.MATCHING:
+                gone.append(solved)
+                continue
+            try:
+                state = self.engine.open(solved.terminals)
+            except Unbounded:
+                gone.append(solved)
+            except OutOfMemory:
+                continue
+            else:
+                again = Solved(state, solved.terminals, solved.kind, report=solved.report)
+                self.states[solved.terminals.key] = again
+        return gone[::-1]
 
     def restructure(
         self, structure: Structure, change: Change, room: Room, vertices: VertexChange | None = None

@@ -96,7 +96,9 @@ class Loader:
 
     def _build(self, task: Task, edges: EdgeList) -> Graph:
         command = task.command
-        self._residents.refuse_hopeless(least_footprint(self._settings.engine, edges.n_vertices, len(edges.tail)))
+        n_limited = 0 if edges.limited is None else len(edges.limited)
+        least = least_footprint(self._settings.engine, edges.n_vertices, len(edges.tail), n_limited)
+        self._residents.refuse_hopeless(least)
         task.at("building")
         network = self._copies.network(edges)
         costs, vertices = CostTable.of(network, edges), VertexTable.of(network, edges)

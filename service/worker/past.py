@@ -10,10 +10,11 @@ from gpu_engine.footprint import Footprint
 from gpu_engine.formats import unpack
 from gpu_engine.networks.costs import CostChange
 from gpu_engine.networks.growing import with_zeros
+from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
 from gpu_engine.types import BoolArray, UnitArray
-from gpu_engine.vertices.table import VertexChange, VertexTable
+from gpu_engine.vertices.table import VertexChange, VertexTable, vertices_of
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.log import BrokenLog, Entry, Log
@@ -39,38 +40,41 @@ class Values:
     cost: UnitArray | None
     there: BoolArray
     """bool[m]: edges that there were."""
-    vertex: UnitArray | None
-    """int64[k]: the capacities of the vertices that have one."""
+    vertex: VertexTable | None
+    """The vertices that had a capacity; None: none had."""
     n_vertices: int
     """How many vertices there were, the first ones of those of now."""
 
     @classmethod
-    def of(cls, n_edges: int, read: Capacities, loaded: tuple[int, int]) -> Self:
-        """Of a snapshot of a graph that was ``loaded`` with so many vertices and edges, and has so many edges now."""
-        more, structure = n_edges - len(read.own), read.structure or Structure()
+    def of(cls, network: Network, read: Capacities) -> Self:
+        """Of a snapshot of a graph that has this network now."""
+        more, structure = network.n_edges - len(read.own), read.structure or Structure()
         there = with_zeros(np.ones(len(read.own), np.bool_), more)
         there[structure.deleted] = False
         cost = None if read.cost is None else with_zeros(read.cost.copy(), more)
         own, closed = with_zeros(read.own.copy(), more), with_zeros(read.closed.copy(), more)
-        vertex = None if read.vertex_capacity is None else read.vertex_capacity.copy()
-        return cls(own, closed, cost, there, vertex, loaded[0] + structure.n_vertices)
+        vertex = None
+        if read.limited is not None and read.vertex_capacity is not None:
+            vertex = VertexTable(network, read.limited.astype(np.int32), read.vertex_capacity.copy())
+        return cls(own, closed, cost, there, vertex, network.loaded[0] + structure.n_vertices)
 
-    def follow(self, entry: Entry) -> Self:
+    def follow(self, entry: Entry, network: Network) -> Self:
         """Do what an update did, and be what there was then."""
-        change, costs, structure = entry.change, entry.costs, entry.structure
+        change, costs, structure, vertex = entry.change, entry.costs, entry.structure, self.vertex
         self.own[change.rows], self.closed[change.rows] = change.own, change.closed
         if costs is not None and self.cost is not None:
             self.cost[costs.rows] = costs.cost
-        if entry.vertices is not None and self.vertex is not None:
-            self.vertex[entry.vertices.rows] = entry.vertices.capacity
+        if entry.vertices is not None:
+            vertex = vertices_of(vertex, network)
+            vertex.apply(entry.vertices)
         if structure is None:
-            return self
+            return replace(self, vertex=vertex)
         rows = change.rows[len(change.rows) - structure.n_edges :]
         self.there[rows] = self.there[structure.revived] = True
         self.there[structure.deleted] = False
         if structure.cost is not None and self.cost is not None:
             self.cost[rows] = structure.cost
-        return replace(self, n_vertices=self.n_vertices + structure.n_vertices)
+        return replace(self, vertex=vertex, n_vertices=self.n_vertices + structure.n_vertices)
 
 
 class Past:
@@ -106,7 +110,7 @@ class Past:
             differs[costly] = True
         vertices = _vertex_change(graph.vertices, then.vertex)
         n_differ = int(differs.sum())
-        n_rows = n_differ + (0 if vertices is None else len(vertices.rows))
+        n_rows = n_differ + (0 if vertices is None else len(vertices.vertices))
         if n_rows > self._max_rows:
             raise ServiceError(
                 "too_large", f"{n_rows} rows differ; an update changes {self._max_rows} at most (max_patch_rows)"
@@ -141,12 +145,11 @@ class Past:
 
     def _replayed(self, graph: Graph, snapshot: SnapshotInfo | None, version: int) -> Values:
         """Raises `BrokenBlob` or `BrokenLog` if this way does not lead there."""
-        n_edges, loaded = graph.network.n_edges, graph.network.loaded
         read = self._loaded(graph) if snapshot is None else self._snapshots.read(snapshot)
-        values = Values.of(n_edges, read, loaded)
+        values = Values.of(graph.network, read)
         at = FIRST_VERSION if snapshot is None else snapshot.version
         for entry in self._entries(graph, at, version):
-            values = values.follow(entry)
+            values = values.follow(entry, graph.network)
         return values
 
     def _entries(self, graph: Graph, at: int, version: int) -> Iterator[Entry]:
@@ -173,13 +176,16 @@ class Past:
             closed=closed,
             known=[],
             cost=edges.cost,
+            limited=edges.limited,
             vertex_capacity=edges.vertex_capacity,
         )
 
 
-def _vertex_change(table: VertexTable | None, then: UnitArray | None) -> VertexChange | None:
-    """What makes the vertices have the capacities that they had then; None: they have them."""
-    if table is None or then is None:
+def _vertex_change(table: VertexTable | None, then: VertexTable | None) -> VertexChange | None:
+    """What makes the vertices have the capacities that they had then; None: they have them. Vertices that had none
+    then are unlimited."""
+    if table is None:
         return None
-    rows = np.flatnonzero(table.capacity != then)
-    return VertexChange(rows, then[rows]) if len(rows) else None
+    wanted = vertices_of(then, table.network).of_vertices(table.vertices)
+    rows = np.flatnonzero(table.capacity != wanted)
+    return VertexChange(table.vertices[rows], wanted[rows]) if len(rows) else None

@@ -286,6 +286,8 @@ class Patcher:
     def _apply(self, graph: Graph, changes: Changes) -> list[Solved]:
         """Bring the copy in memory to the next version; returns the flow states that it had to close."""
         change, structure, vertices = changes.change, changes.structure, changes.vertices
+        if vertices is not None and graph.splits(vertices):
+            return self._copies.split_anew(graph, vertices)
         if structure is None:
             return graph.update(change, vertices)
         try:

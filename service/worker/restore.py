@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+import numpy as np
 import structlog
 
 from gpu_engine.engine import Engine
@@ -12,7 +13,7 @@ from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure, with_inserted
 from gpu_engine.networks.updates import CapacityTable, Change
-from gpu_engine.vertices.table import VertexChange, VertexTable
+from gpu_engine.vertices.table import VertexChange, VertexTable, vertices_of
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.held import Held
@@ -89,7 +90,7 @@ class Restorer:
         del edges
         if capacities is not None:
             _adopt(network, table, costs, capacities)
-            _adopt_vertices(vertices, capacities)
+            vertices = _saved_vertices(vertices, capacities, network)
         start = version
         graph_known = [(entry.version, entry.applied) for entry in known]
         for entry in self._log.replay(held.graph_id, version):
@@ -99,7 +100,8 @@ class Restorer:
                 network.mark(entry.structure.deleted, entry.structure.revived)
             _replay(network, table, entry.change)
             _replay_costs(costs, entry.costs)
-            _replay_vertices(vertices, entry.vertices)
+            if entry.vertices is not None:
+                vertices = _replay_vertices(vertices_of(vertices, network), entry.vertices)
             graph_known.append((entry.version, entry.applied))
             version = entry.version
         if version < held.version:
@@ -164,19 +166,20 @@ def _replay_costs(costs: CostTable | None, change: CostChange | None) -> None:
     costs.apply(change)
 
 
-def _adopt_vertices(vertices: VertexTable | None, capacities: Capacities) -> None:
-    """Bring vertices as loaded to a snapshot's capacities."""
-    saved = capacities.vertex_capacity
-    n_saved = None if saved is None else len(saved)
-    if n_saved != (None if vertices is None else len(vertices.capacity)):
+def _saved_vertices(loaded: VertexTable | None, capacities: Capacities, network: Network) -> VertexTable | None:
+    """A snapshot's capacities of vertices: those that were ``loaded`` are among them."""
+    if capacities.limited is None or capacities.vertex_capacity is None:
+        if loaded is not None:
+            raise BrokenSnapshot("the snapshot has no capacities of vertices, and the graph has some")
+        return None
+    saved = VertexTable(network, capacities.limited.astype(np.int32), capacities.vertex_capacity.copy())
+    if not saved.is_within(network) or (loaded is not None and not saved.has(loaded.vertices).all()):
         raise BrokenSnapshot("the snapshot does not have the vertices with capacities that the graph has")
-    if vertices is not None and saved is not None:
-        vertices.capacity[:] = saved
+    return saved
 
 
-def _replay_vertices(vertices: VertexTable | None, change: VertexChange | None) -> None:
-    if change is None:
-        return
-    if vertices is None or (len(change.rows) and change.rows[-1] >= len(vertices.vertices)):
-        raise BrokenLog("an update changes capacities of vertices that have none")
+def _replay_vertices(vertices: VertexTable, change: VertexChange) -> VertexTable:
+    if len(change.vertices) and change.vertices[-1] >= vertices.network.n_vertices:
+        raise BrokenLog("an update changes capacities of vertices that the graph does not have")
     vertices.apply(change)
+    return vertices

@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-
 from gpu_engine.engine import Fork
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.terminals import Terminals
@@ -44,16 +42,17 @@ class Supposition:
 
         Raises `CapacityOverflow`, `Unbounded` and `InvalidTerminals`.
         """
-        rows, capacity, table = change.rows, change.effective, self.graph.vertices
-        if table is not None and vertices is not None:
-            rows = np.concatenate([rows, table.edge_rows(vertices)])
-            capacity = np.concatenate([capacity, vertices.capacity])
+        rows, capacity = self.graph.columns(change, vertices)
+        before = self.graph.vertices
         ours = self._fork.terminals.key == terminals.key
         try:
             state = self._fork.overlay(rows, capacity, None if ours else terminals)
+            if before is not None and vertices is not None:
+                self.graph.vertices = before.after(vertices)
             solved = self.graph.states[terminals.key] = Solved(state, terminals)
             yield solved
         finally:
+            self.graph.vertices = before
             self.graph.states.clear()
             self._fork.drop()
 

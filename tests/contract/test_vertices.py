@@ -15,7 +15,7 @@ import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pytest
-from headrace import AsyncClient, Client, HasVertexCapacities, InvalidInput, NoVertexCapacity, Update
+from headrace import AsyncClient, Client, HasVertexCapacities, InvalidInput, Scenario, Update
 from typer.testing import CliRunner
 
 from service.cli.main import app
@@ -86,7 +86,6 @@ def test_as_arrow(http: httpx.Client) -> None:
 
 REFUSED: list[tuple[Any, str, str | None]] = [
     ({"vertices": ["x"], "set": [1]}, "unknown_vertex", "/vertices"),
-    ({"vertices": ["s"], "set": [1]}, "no_vertex_capacity", "/vertices"),
     ({"vertices": ["v"], "set": [-1]}, "invalid_body", "/set"),
     ({"vertices": ["v"], "set": [1.5]}, "invalid_body", "/set"),
     ({"vertices": ["v"], "set": [1, 2]}, "invalid_body", "/set"),
@@ -143,8 +142,6 @@ def test_the_clients(service: Service) -> None:
         assert [*city.vertex_capacities().capacity] == [6, math.inf]
         assert city.restore(2).applied == 2
         assert [*city.copy("sdk-copy").vertex_capacities().capacity] == [5, 3]
-        with pytest.raises(NoVertexCapacity, match="'s'"):
-            city.patch(vertices=["s"], set=[1])
         with pytest.raises(HasVertexCapacities):
             city.matching()
         for wrong in (Update(vertices=["u"], edges=["a"], set=[1]), Update(vertices=["u"], op="close")):
@@ -153,8 +150,17 @@ def test_the_clients(service: Service) -> None:
         with pytest.raises(InvalidInput, match="of capacities of vertices, or"):
             city.apply([Update(vertices=["u"], set=[1]), Update(edges=["a"], set=[1])])
         plain = client.put_graph("plain", **CITY)
-        with pytest.raises(NoVertexCapacity):
-            plain.vertex_capacities()
+        assert (plain.max_flow().value, [*plain.vertex_capacities().vertices]) == (6, [])
+        closed = [Update(vertices=["v"], set=[0]), Update(edges=["d"], add=[1])]
+        rows = plain.what_if([Scenario(updates=closed), Scenario(close=["d"])], fields=["cut"])
+        assert [(row.value, [*row.cut.vertices]) for row in rows if row.cut] == [(3, []), (4, [])]
+        assert rows.value == 6
+        assert plain.max_flow().mode == "unchanged"
+        dry = plain.patch(vertices=["v"], set=[3], dry_run=True)
+        assert (dry.version, dry.flow_states[0].value, dry.flow_states[0].mode) == (1, 5, "cold")
+        done = plain.patch(vertices=["v"], set=[3])
+        assert (done.version, done.flow_states[0].value, done.flow_states[0].mode) == (2, 5, "cold")
+        assert ([*plain.vertex_capacities().vertices], plain.max_flow().mode) == (["v"], "unchanged")
         numbered = client.put_graph(
             "numbered", tail=[0, 1], head=[1, 2], capacity=[4, 2.5], vertex_capacities={1: 1.25}
         )
@@ -190,6 +196,8 @@ def test_in_the_shell(service: Service, http: httpx.Client) -> None:
     assert json.loads(shell("patch", "city", "u=4", "v=3", "--vertices", "--json"))["applied"] == 2
     assert http.get(f"{G}/vertices").json()["capacity"] == [4, 3]
     assert "vertex" in shell("bottlenecks", "city")
+    found = json.loads(shell("what-if", "city", "u=0", "s=1", "--vertices", "--json"))
+    assert [row["value"] for row in found["rows"]] == [3, 1]
 
 
 def maximum(edges: list[list[Any]], limits: dict[str, int], source: str, sink: str) -> int:
@@ -203,7 +211,8 @@ def maximum(edges: list[list[Any]], limits: dict[str, int], source: str, sink: s
     return int(nx.maximum_flow_value(graph, (source, "in"), (sink, "out")))
 
 
-def test_a_random_history_with_kills(service: Service) -> None:
+@pytest.mark.parametrize("limited", ["from the load on", "by updates alone"])
+def test_a_random_history_with_kills(service: Service, limited: str) -> None:
     """Against NetworkX on a network split here, at each step. The worker is killed on the way."""
     rng = np.random.default_rng(11)
     n = 12
@@ -214,24 +223,26 @@ def test_a_random_history_with_kills(service: Service) -> None:
         edges.append([f"v{tail}", f"v{head}", int(rng.integers(1, 20)), bool(rng.random() < 0.4)])
     columns = {name: [row[at] for row in edges] for at, name in enumerate(("tail", "head", "capacity", "undirected"))}
     with Client(service.url, timeout_s=60) as client:
-        graph = client.put_graph("random", **columns, vertex_labels=list(limits), vertex_capacities=limits)
+        labels, known = list(limits), limits
+        if limited == "by updates alone":
+            limits, known = dict.fromkeys(labels, 10**6), {}
+        graph = client.put_graph("random", **columns, vertex_labels=labels, vertex_capacities=known or None)
         for step in range(20):
             if step % 7 == 5:
                 os.kill(service.children()["worker"], signal.SIGKILL)
                 service.wait_ready()
-            changed = rng.choice(list(limits), 3, replace=False).tolist()
+            changed = rng.choice(labels, 3, replace=False).tolist()
             amounts = [int(c) for c in rng.integers(0, 25, 3)]
             limits |= dict(zip(changed, amounts, strict=True))
+            known |= dict(zip(changed, amounts, strict=True))
             done = graph.patch(vertices=changed, set=amounts)
             assert all(state.certificate is not None and state.certificate.valid for state in done.flow_states)
             rows = rng.choice(len(edges), 3, replace=False).tolist()
             for row in rows:
                 edges[row][2] = int(rng.integers(0, 20))
             graph.patch(edges=rows, set=[edges[row][2] for row in rows])
-            assert (
-                dict(zip(*(getattr(graph.vertex_capacities(), of) for of in ("vertices", "capacity")), strict=True))
-                == limits
-            )
+            page = graph.vertex_capacities()
+            assert dict(zip(page.vertices, page.capacity, strict=True)) == known
             for source, sink in (("v0", "v1"), ("v2", "v3")):
                 answer = graph.max_flow(source, sink, fields=["cut", "flow"])
                 assert answer.cut is not None

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from tests.faults.cheapest import cheapest_faults
+from tests.faults.circulations import circulation_faults
 from tests.faults.exports import export_faults
 from tests.faults.history import PAGE_ROWS, Op
 from tests.faults.matchings import matching_faults
@@ -31,18 +32,25 @@ def answer_faults(op: Op, state: State) -> list[str]:
         return matching_faults(body, state)
     if op.kind == "min-cost-flow":
         return cheapest_faults(body, op.value, state)
+    if op.kind == "circulation":
+        assert op.lower is not None
+        return circulation_faults(body, op.lower, state)
     if op.kind == "capacities":
         return page_faults(body, state)
     if op.kind == "export":
         return export_faults(body, state)
     if op.kind == "costs" and body["flow_states"]:
         return ["a change of costs solves no flow"]
-    return _update_faults(op, state) if op.kind in ("patch", "edges", "restore") else []
+    return _update_faults(op, state) if op.kind in ("patch", "edges", "vertices", "restore") else []
 
 
 def _flow_faults(body: dict[str, Any], state: State) -> list[str]:
     rows = state.values.rows(body["cut"]["edges"])
     cut = int(state.effective[rows[rows >= 0]].sum())
+    pays = [state.values.limits.get(vertex) for vertex in body["cut"].get("vertices", [])]
+    if pays != body["cut"].get("vertex_pays", []):
+        return [f"the vertices of the cut pay {pays}"]
+    cut += sum(units or 0 for units in pays)
     right = body["value"] == cut == state.value and body["certificate"]["valid"]
     return [] if right else [f"the value is {state.value}, the cut {cut}"]
 

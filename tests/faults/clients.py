@@ -13,9 +13,11 @@ from typing import Any, Final
 
 import httpx
 
+from tests.faults.circulations import BOUND_EDGES
 from tests.faults.exports import READERS, read_export
 from tests.faults.growth import Growth, random_change
-from tests.faults.history import LOAD_UNIT, PAGE_ROWS, History, Look, Op
+from tests.faults.history import LOAD_UNIT, PAGE_ROWS, History, Look, Op, Shape
+from tests.faults.limits import random_limits
 from tests.faults.questions import (
     COPIES,
     KINDS,
@@ -83,6 +85,9 @@ class Client:
             op = self._load(graph, how)
         elif name in ("patch", "costs"):
             op = self._patch(name, graph, how)
+        elif name == "vertices":
+            batch = random_limits(self._rng, self._history.shapes[graph])
+            op = self._change(name, graph, how, "/vertices", number=self._history.number(), batch=batch)
         elif name == "edges":
             op = self._restructure(graph, how)
         elif name in ("watch", "unwatch"):
@@ -150,7 +155,8 @@ class Client:
     def _watch(self, kind: str, graph: str) -> Op:
         """Asked again, as a new question, until there is an answer."""
         deadline, watch = time.monotonic() + PATIENCE_S, self._rng.choice(WATCHES)
-        on = None if kind == "unwatch" else ["value"] if watch == "value" else ["value", "cut"]
+        sees_cuts = watch != "value" and not self._history.shapes[graph].is_limited
+        on = None if kind == "unwatch" else ["value", "cut"] if sees_cuts else ["value"]
         method, body = ("DELETE", None) if on is None else ("PUT", {"on": on})
         while True:
             op = self._begin(kind, graph, keyed=False, watch=watch, on=on)
@@ -179,31 +185,19 @@ class Client:
         limit_s = self._rng.choice(LIMITS_S) if how == "limited" else None
         form = how if kind == "export" else None
         value = self._rng.randint(0, LOAD_UNIT) if kind == "min-cost-flow" and self._rng.random() < 0.5 else None
+        lower = [self._rng.randint(0, 25) for _ in BOUND_EDGES] if kind == "circulation" else None
+        asked: dict[str, Any] = {"min_version": version, "limit_s": limit_s, "format": form, "value": value}
         while True:
-            op = self._begin(kind, graph, keyed=False, min_version=version, limit_s=limit_s, format=form, value=value)
+            op = self._begin(kind, graph, keyed=False, lower=lower, **asked)
             if kind == "capacities":
                 self._send(op, "GET", f"/capacities?limit={PAGE_ROWS}")
             elif kind == "export":
                 self._send(op, "GET", f"/export?format={form}")
             else:
-                self._send(op, "POST", f"/{kind}", self._question(op), how)
+                self._send(op, "POST", f"/{kind}", question(op, self._history.shapes[op.graph]), how)
             if not op.unknown or time.monotonic() > deadline:
                 return op
             time.sleep(RETRY_S)
-
-    def _question(self, op: Op) -> dict[str, Any]:
-        body: dict[str, Any] = {"min_version": op.min_version, "time_limit_s": op.limit_s, "value": op.value}
-        body = {name: value for name, value in body.items() if value is not None}
-        if op.kind == "max-flow":
-            return body | {"fields": ["value", "cut"]}
-        if op.kind == "what-if":
-            return body | SCENARIOS
-        if op.kind == "min-cost-flow":
-            return body | {"fields": ["flow", "dual", "paths"]}
-        shape = self._history.shapes[op.graph]
-        if shape.kind == "two-sided":
-            body["left"] = even_vertices(shape)
-        return body
 
     def _send(self, op: Op, method: str, path: str, body: object = None, how: str = "") -> Op:
         """With a key: until there is an answer. Without: once. As a job, it is followed to its end."""
@@ -296,6 +290,23 @@ class Client:
                     op.cancels.append(Look(status, body, asked_at))
                 return
             time.sleep(RETRY_S)
+
+
+def question(op: Op, shape: Shape) -> dict[str, Any]:
+    """The body of what is asked of a graph of this shape."""
+    body: dict[str, Any] = {"min_version": op.min_version, "time_limit_s": op.limit_s, "value": op.value}
+    body = {name: value for name, value in body.items() if value is not None}
+    if op.kind == "max-flow":
+        return body | {"fields": ["value", "cut"]}
+    if op.kind == "what-if":
+        return body | SCENARIOS
+    if op.kind == "min-cost-flow":
+        return body | {"fields": ["flow", "dual", "paths"]}
+    if op.kind == "circulation":
+        return body | {"edges": BOUND_EDGES, "lower": op.lower, "fields": ["flow"]}
+    if shape.kind == "two-sided":
+        body["left"] = even_vertices(shape)
+    return body
 
 
 def outcome(job: dict[str, Any]) -> tuple[int, Any]:

@@ -51,6 +51,8 @@ class Commit:
     """The job whose outcome was written with it."""
     order: int = 0
     """Place of its transaction in the file."""
+    limits: dict[int, int] = field(default_factory=dict)
+    """Capacities of vertices by vertex, in the order of the entry."""
     cost_rows: list[int] = field(default_factory=list)
     costs: list[int] = field(default_factory=list)
     structure: Structure | None = None
@@ -68,7 +70,10 @@ def read_edges(data: bytes) -> Edges:
 
     The histories have no names of vertices and no fractions.
     """
-    table: Any = pa.ipc.open_stream(data).read_all()
+    source = io.BytesIO(data)
+    table: Any = pa.ipc.open_stream(source).read_all()
+    of_vertices = pa.ipc.open_stream(source).read_all()["capacity"].to_pylist() if source.tell() < len(data) else []
+    limits = {vertex: limit for vertex, limit in enumerate(of_vertices) if limit is not None}
     metadata = table.schema.metadata
     if metadata[b"decimals"] != b"0" or metadata.get(b"undirected", b"false") != b"false":
         raise ValueError(f"nobody loaded such a graph: {metadata}")
@@ -78,7 +83,7 @@ def read_edges(data: bytes) -> Edges:
     )
     if metadata.get(b"cost_decimals", b"0") != b"0":
         raise ValueError(f"nobody loaded a graph with such costs: {metadata}")
-    edges = Edges(int(metadata[b"n_vertices"]), tail, head, capacity, closed, cost, ids, int(metadata[b"sink"]))
+    edges = Edges(int(metadata[b"n_vertices"]), tail, head, capacity, closed, cost, ids, int(metadata[b"sink"]), limits)
     if metadata[b"source"] != b"0" or not 0 < edges.sink < edges.n_vertices:
         raise ValueError(f"nobody loaded a graph with these ends: {metadata}")
     return edges
@@ -90,15 +95,20 @@ def read_entry(words: list[bytes]) -> Commit:
     fields = pairs(words[start + 1 :])
     applied = json.loads(fields[b"applied"])
     structure = read_structure(fields[b"structure"]) if b"structure" in fields else None
-    if (b"change" in fields) == (structure is not None) or (b"values" in fields) != (structure is not None):
-        raise ValueError(f"a change of structure has `values`, any other `change`: {sorted(fields)}")
-    rows, own, closed = _columns(fields[b"change" if structure is None else b"values"], ROW)
+    is_newer = structure is not None or b"vertices" in fields
+    if (b"change" in fields) == is_newer or (b"values" in fields) != is_newer:
+        raise ValueError(f"a change of structure or of vertices has `values`, any other `change`: {sorted(fields)}")
+    rows, own, closed = _columns(fields[b"values" if is_newer else b"change"], ROW)
     cost_rows, costs = _columns(fields[b"costs"], COST_ROW) if b"costs" in fields else ([], [])
-    n_applied = len({*rows, *cost_rows}) + (0 if structure is None else structure.n_vertices)
+    vertices, limits = _columns(fields[b"vertices"], COST_ROW) if b"vertices" in fields else ([], [])
+    n_applied = len({*rows, *cost_rows}) + len(vertices) + (0 if structure is None else structure.n_vertices)
     if applied["applied"] != n_applied:
         raise ValueError(f"{rows} and {cost_rows} are not the {applied['applied']} rows that {words[start]!r} applied")
     version = int(words[start][:-2])
-    return Commit(version, applied["key"], rows, own, closed, cost_rows=cost_rows, costs=costs, structure=structure)
+    by_vertex = dict(zip(vertices, limits, strict=True))
+    return Commit(
+        version, applied["key"], rows, own, closed, "", 0, by_vertex, cost_rows, costs=costs, structure=structure
+    )
 
 
 def read_structure(data: bytes) -> Structure:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tests.faults.history import SOURCE
+from tests.faults.limits import UNLIMITED
 from tests.faults.model import State
 
 Columns = dict[str, Any]
@@ -28,17 +29,30 @@ def read_npz(content: bytes) -> Columns:
     places = columns.pop("decimals"), columns.pop("cost_decimals", 0)
     _refuse(columns.pop("undirected"), columns.pop("unlimited", None), *places)
     closed = columns.pop("closed", None) or [False] * len(columns["tail"])
-    return columns | {"closed": closed}
+    unlimited = columns.pop("vertex_unlimited", None) or [False] * len(columns.get("vertices", []))
+    limits = {
+        vertex: UNLIMITED if has_none else units
+        for vertex, units, has_none in zip(
+            columns.pop("vertices", []), columns.pop("vertex_capacity", []), unlimited, strict=True
+        )
+    }
+    return columns | {"closed": closed, "limits": limits}
 
 
 def read_arrow(content: bytes) -> Columns:
-    table: Any = pa.ipc.open_stream(content).read_all()
+    source = io.BytesIO(content)
+    table: Any = pa.ipc.open_stream(source).read_all()
     columns = table.to_pydict()
+    vertices = pa.ipc.open_stream(source).read_all().to_pydict() if source.tell() < len(content) else {"capacity": []}
+    unlimited = vertices.get("unlimited") or [False] * len(vertices["capacity"])
+    limits = {v: UNLIMITED for v, has_none in enumerate(unlimited) if has_none}
+    limits |= {v: units for v, units in enumerate(vertices["capacity"]) if units is not None and v not in limits}
     said = {name.decode(): value.decode() for name, value in table.schema.metadata.items()}
     places = int(said["decimals"]), int(said.get("cost_decimals", "0"))
     _refuse(said["undirected"] != "false", columns.pop("unlimited", None), *places)
     closed = columns.pop("closed", None) or [False] * len(columns["tail"])
-    return columns | {"closed": closed} | {name: int(said[name]) for name in ("n_vertices", "source", "sink")}
+    columns |= {"closed": closed, "limits": limits}
+    return columns | {name: int(said[name]) for name in ("n_vertices", "source", "sink")}
 
 
 def read_dimacs(content: bytes) -> Columns:
@@ -50,7 +64,7 @@ def read_dimacs(content: bytes) -> Columns:
     if len(lines) != 1 + len(ends) + len(arcs) or problem[:2] != ["p", "max"] or int(problem[3]) != len(arcs):
         raise ValueError(f"{len(lines)} lines, {len(arcs)} arcs, and it says {problem}")
     tail, head, capacity = (column.tolist() for column in (arcs[:, 0] - 1, arcs[:, 1] - 1, arcs[:, 2]))
-    columns = {"tail": tail, "head": head, "capacity": capacity, "closed": None}
+    columns = {"tail": tail, "head": head, "capacity": capacity, "closed": None, "limits": {}}
     return columns | {"n_vertices": int(problem[2]), "source": ends["s"], "sink": ends["t"]}
 
 
@@ -86,7 +100,7 @@ def export_faults(body: Columns, state: State) -> list[str]:
     """What is wrong with a file about this version: it is the whole graph as it was."""
     seen = state.values.seen
     right: Columns = {"n_vertices": seen.n_vertices, "tail": seen.tail, "head": seen.head, "source": SOURCE}
-    right |= {"sink": seen.sink, "version": state.version}
+    right |= {"sink": seen.sink, "version": state.version, "limits": dict(state.values.limits)}
     if body["closed"] is None:
         right |= {"closed": None, "capacity": state.effective[~state.values.gone].tolist()}
     else:

@@ -39,12 +39,14 @@ class Edges:
     """What edges are named by where they are not numbered: in a copy of a graph from which edges were deleted."""
     sink: int = -1
     """The last vertex, if it is not said."""
+    limits: dict[int, int] = field(default_factory=dict)
+    """The capacities of vertices that have one, which only a copy begins with."""
 
     def __post_init__(self) -> None:
         self.sink %= self.n_vertices
 
     def body(self) -> dict[str, Any]:
-        members = {name: value for name, value in asdict(self).items() if value is not None}
+        members = {name: value for name, value in asdict(self).items() if value is not None and name != "limits"}
         return members | {"source": SOURCE}
 
 
@@ -58,6 +60,9 @@ class Shape:
     """0: a few."""
     is_priced: bool = False
     """Its edges have costs. That of edge 1 is the number of the last batch of costs."""
+
+    is_limited: bool = False
+    """Its vertices get capacities. What does not know these is not asked of it."""
 
     @property
     def is_large(self) -> bool:
@@ -103,6 +108,8 @@ class Op:
     """The question's `time_limit_s`."""
     value: int | None = None
     """That the cheapest flow was asked for; None: as much as can flow."""
+    lower: list[int] | None = None
+    """Of a circulation."""
     watch: str | None = None
     """The name of a watch that is put or dropped."""
     on: list[str] | None = None

@@ -9,7 +9,7 @@ from typing import Any, Final
 from tests.faults.aof import Committed
 from tests.faults.history import History, Look, Op
 
-CHANGES: Final = ("put", "copy", "patch", "costs", "edges", "restore", "delete")
+CHANGES: Final = ("put", "copy", "patch", "costs", "edges", "vertices", "restore", "delete")
 LATER: Final = (202, 429, 503, 504, 507)
 """Answers that say nothing of what was asked, but to come back."""
 

@@ -4,7 +4,7 @@ Shares no code with the service: operations are applied one by one to plain arra
 """
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeAlias
 
@@ -14,6 +14,7 @@ from ortools.graph.python import max_flow
 from tests.faults.aof import Committed, Load
 from tests.faults.entries import Commit
 from tests.faults.history import BATCH_UNIT, LOAD_UNIT, SOURCE, Cut, Edges, History, Op
+from tests.faults.limits import UNLIMITED
 from tests.faults.structure import (
     Flags,
     Own,
@@ -21,6 +22,7 @@ from tests.faults.structure import (
     apply,
     back_to,
     expected,
+    limit,
     n_applied,
     n_missing,
     reprice,
@@ -30,10 +32,10 @@ from tests.faults.structure import (
 Marks: TypeAlias = tuple[int, int, int]
 """Load, batch and version that an answer names."""
 
-CHANGES: Final = {"patch": apply, "costs": reprice, "edges": restructure, "restore": back_to}
+CHANGES: Final = {"patch": apply, "costs": reprice, "edges": restructure, "vertices": limit, "restore": back_to}
 """What a change makes of a graph, by its kind."""
 
-UNMARKED: Final = ("copy", "restore", "edges")
+UNMARKED: Final = ("copy", "restore", "edges", "vertices")
 """Changes that set no mark of their own."""
 
 
@@ -118,11 +120,16 @@ class State:
     def _solved(self) -> tuple[int, list[int]]:
         solver, effective = max_flow.SimpleMaxFlow(), self.effective
         tail, head = np.array(self.edges.tail), np.array(self.edges.head)
-        solver.add_arcs_with_capacity(tail, head, effective)
+        limits = {v: units for v, units in self.values.limits.items() if units != UNLIMITED}
+        halved, units = np.array([*limits], np.int64), np.array([*limits.values()], np.int64)
+        out = np.arange(self.edges.n_vertices)
+        out[halved] = len(out) + np.arange(len(halved))
+        solver.add_arcs_with_capacity(out[tail], head, effective)
+        solver.add_arcs_with_capacity(halved, out[halved], units)
         assert solver.solve(SOURCE, self.edges.sink) == solver.OPTIMAL
-        is_reached = np.zeros(self.edges.n_vertices, np.bool_)
+        is_reached = np.zeros(len(out) + len(limits), np.bool_)
         is_reached[solver.get_source_side_min_cut()] = True
-        rows = np.flatnonzero(is_reached[tail] & ~is_reached[head] & (effective > 0)).tolist()
+        rows = np.flatnonzero(is_reached[out[tail]] & ~is_reached[head] & (effective > 0)).tolist()
         return int(solver.optimal_flow()), rows
 
     @cached_property
@@ -258,8 +265,7 @@ class _Builder:
         if op.if_match is not None and op.if_match != commit.version - 1:
             self._fault(f"wrong: {what} asked for version {op.if_match}, made {commit.version}")
         right = expected(before.values, values, is_structural=op.kind == "edges")
-        logged = commit.rows, commit.own, commit.closed, commit.cost_rows, commit.costs, commit.structure, commit.size
-        if logged != (right.rows, right.own, right.closed, right.cost_rows, right.costs, right.structure, right.size):
+        if replace(commit, version=0, key="", job="", order=0) != right:
             self._fault(f"wrong: version {commit.version} of load {load.number} is not what was asked for")
         n_skipped = n_missing(before.values, op.batch or [])
         state = State(before.load, commit.version, values, before.put, op, commit.order, right, n_skipped)

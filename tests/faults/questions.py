@@ -23,6 +23,16 @@ KINDS: Final = {
     "edges if-match": 3,
     "edges job": 3,
     "edges cancelled": 2,
+    "vertices": 9,
+    "vertices unkeyed": 3,
+    "vertices if-match": 3,
+    "vertices job": 4,
+    "vertices cancelled": 3,
+    "circulation": 4,
+    "circulation keyed": 2,
+    "circulation min-version": 2,
+    "circulation job": 2,
+    "circulation cancelled": 2,
     "watch": 4,
     "unwatch": 1,
     "max-flow": 14,
@@ -78,6 +88,17 @@ KINDS: Final = {
 PLAIN: Final = {"costs": "patch", "min-cost-flow": "max-flow"}
 """What is asked of a graph without costs in place of questions about them."""
 
+UNLIMITED_ONLY: Final = {
+    "matching": "max-flow",
+    "min-cost-flow": "max-flow",
+    "circulation": "max-flow",
+    "edges": "vertices",
+}
+"""What is asked of a graph whose vertices have capacities in place of questions that do not know them."""
+
+LIMITED: Final = 0.6
+"""How often the graph of any shape is one whose vertices get capacities."""
+
 BRIEF: Final = ("limited", "cancelled")
 """The only ways in which a cheapest flow of a large graph is asked for: it takes too long to be waited for."""
 
@@ -125,12 +146,18 @@ def draw_shapes(rng: random.Random, seed: int) -> list[Shape]:
     if seed % LARGE_EVERY == 0:
         large = int(rng.random() >= 0.5)
         shapes[large] = replace(shapes[large], n_edges=LARGE)
-    return [replace(shape, is_priced=rng.random() < PRICED) for shape in shapes]
+    shapes = [replace(shape, is_priced=rng.random() < PRICED) for shape in shapes]
+    return [replace(shapes[0], is_limited=rng.random() < LIMITED), *shapes[1:]]
 
 
 def fitting(kind: str, shape: Shape) -> str:
     """The kind of question, or another where a graph of this shape cannot be asked it."""
     name, _, how = kind.partition(" ")
+    if shape.is_limited:
+        kind = kind.replace(name, UNLIMITED_ONLY.get(name, name)).replace("dimacs", "npz")
+    elif name == "vertices":
+        kind = kind.replace(name, "patch")
+    name = kind.partition(" ")[0]
     if name == "matching" and shape.kind == "any":
         return kind.replace(name, "max-flow")
     too_large = name == "min-cost-flow" and shape.is_large and how not in BRIEF

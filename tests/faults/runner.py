@@ -71,7 +71,7 @@ def run_history(house: House, seed: int, faults: list[str] | None = None) -> Out
         last.ask("capacities", graph)
         if shape.kind != "any":
             last.ask("matching", graph)
-        if shape.is_priced and not shape.is_large:
+        if shape.is_priced and not shape.is_large and not shape.is_limited:
             last.ask("min-cost-flow", graph)
     for client in (*clients, last):
         client.close()

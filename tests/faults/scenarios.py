@@ -1,4 +1,4 @@
-"""What-if questions: each row is the maximum flow of the version that it names, with some edges closed."""
+"""What-if questions: each row is the maximum flow of the version that it names, edges closed or a vertex narrow."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -10,18 +10,25 @@ from tests.faults.model import State
 CLOSED: Final = ((2,), (3, 4), ())
 """Edges that every graph has, and that are closed in one scenario each; none is a mark."""
 
-BODY: Final = {"scenarios": [{"id": i, "batch": [{"edges": [*rows], "op": "close"}]} for i, rows in enumerate(CLOSED)]}
+NARROWED: Final = {2: 7}
+"""What one more scenario makes the capacity of a vertex that every graph has, and that is no end of it."""
+
+SCENARIOS: Final = [{"id": i, "batch": [{"edges": [*rows], "op": "close"}]} for i, rows in enumerate(CLOSED)]
+NARROW: Final = {"id": len(CLOSED), "vertex_batch": [{"vertices": [*NARROWED], "set": [*NARROWED.values()]}]}
+BODY: Final = {"scenarios": [*SCENARIOS, NARROW]}
 
 
 def what_if_faults(body: dict[str, Any], state: State) -> list[str]:
     """What is wrong with an answer about this version."""
     faults = [] if body["base"]["value"] == state.value else [f"the value is {state.value}"]
     told = [(row["row"], row["id"], row.get("value"), row.get("change")) for row in body["answers"]]
-    wanted = []
-    for number, rows in enumerate(CLOSED):
+    tried = []
+    for rows in CLOSED:
         closed = state.closed | np.isin(np.arange(len(state.closed)), state.values.rows([*rows]))
-        value = replace(state, values=state.values._replace(closed=closed)).value
-        wanted.append((number, number, value, value - state.value))
+        tried.append(state.values._replace(closed=closed))
+    tried.append(state.values._replace(limits={**state.values.limits, **NARROWED}))
+    values = [replace(state, values=changed).value for changed in tried]
+    wanted = [(number, number, value, value - state.value) for number, value in enumerate(values)]
     if told != wanted:
         faults.append(f"the rows are {wanted}")
     if not all(row.get("certificate", {}).get("valid") for row in body["answers"]):

@@ -75,9 +75,9 @@ class Story:
         return {"version": version, "value": value, "cut": {"edges": [0, 1]}, "certificate": proof}
 
     def rows(self, version: int, batch: int, through: int) -> dict[str, Any]:
-        """Closing edge 2, or edges 3 and 4, stops what goes through."""
+        """Closing edge 2, or edges 3 and 4, stops what goes through, and vertex 2 lets 7 of it pass."""
         value, proof = LOAD_UNIT + batch * BATCH_UNIT + through, {"valid": True}
-        losses = (through, through, 0)
+        losses = (through, through, 0, max(0, through - 7))
         rows = [
             {"row": i, "id": i, "value": value - loss, "change": -loss, "certificate": proof}
             for i, loss in enumerate(losses)
@@ -131,7 +131,7 @@ class Later(Story):
         assert self.put.edges is not None
         ends = {"tail": list(self.put.edges.tail), "head": list(self.put.edges.head), "closed": [False] * 5}
         own = [LOAD_UNIT, batch * BATCH_UNIT, capacity, 5, 5]
-        return ends | {"version": version, "n_vertices": 4, "source": 0, "sink": 3, "capacity": own}
+        return ends | {"version": version, "n_vertices": 4, "source": 0, "sink": 3, "capacity": own, "limits": {}}
 
     def restore_again(self) -> None:
         commit = copy.deepcopy(self.load.commits[-1])

@@ -4,6 +4,7 @@ The row of an edge is never given twice, and that of a deleted edge stays, so th
 What clients see leaves such rows out.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 from tests.faults.entries import Commit, Structure
 from tests.faults.history import Edges
+from tests.faults.limits import UNLIMITED, limited
+from tests.faults.limits import changed as changed_limits
 
 Own: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -26,6 +29,8 @@ class Values(NamedTuple):
     cost: Own | None
     gone: Flags
     """Edges that are not there."""
+    limits: Mapping[int, int]
+    """The capacities of vertices that have one."""
 
     @classmethod
     def of(cls, edges: Edges) -> "Values":
@@ -33,7 +38,7 @@ class Values(NamedTuple):
         m = len(edges.tail)
         cost = None if edges.cost is None else np.array(edges.cost, np.int64)
         closed = np.array(edges.closed or [False] * m, np.bool_)
-        return cls(edges, np.array(edges.capacity, np.int64), closed, cost, np.zeros(m, np.bool_))
+        return cls(edges, np.array(edges.capacity, np.int64), closed, cost, np.zeros(m, np.bool_), edges.limits)
 
     def rows(self, ids: list[int] | range) -> Own:
         """The rows of these edges; -1 for one that there is not."""
@@ -60,7 +65,7 @@ class Values(NamedTuple):
         tail, head, ids = (column and np.array(column)[there].tolist() for column in (edges.tail, edges.head, ids))
         cost = None if self.cost is None else self.cost[there].tolist()
         own, closed = self.own[there].tolist(), self.closed[there].tolist()
-        return Edges(edges.n_vertices, tail, head, own, closed, cost, ids, edges.sink)
+        return Edges(edges.n_vertices, tail, head, own, closed, cost, ids, edges.sink, dict(self.limits))
 
     def padded(self, m: int) -> "Values":
         """With rows for edges that come later, which are not there."""
@@ -69,7 +74,12 @@ class Values(NamedTuple):
         cost = None if self.cost is None else np.concatenate([self.cost, zeros])
         closed = np.concatenate([self.closed, zeros != 0])
         return Values(
-            self.edges, np.concatenate([self.own, zeros]), closed, cost, np.concatenate([self.gone, zeros == 0])
+            self.edges,
+            np.concatenate([self.own, zeros]),
+            closed,
+            cost,
+            np.concatenate([self.gone, zeros == 0]),
+            self.limits,
         )
 
 
@@ -107,6 +117,11 @@ def reprice(values: Values, batch: list[dict[str, Any]]) -> Values:
     return values._replace(cost=cost)
 
 
+def limit(values: Values, batch: list[dict[str, Any]]) -> Values:
+    """The graph after a batch of capacities of vertices."""
+    return values._replace(limits=limited(values.limits, batch))
+
+
 def restructure(values: Values, batch: list[dict[str, Any]]) -> Values:
     """The graph after a batch that inserts and deletes; edges to delete that are not there are passed over."""
     inserted = [operation for operation in batch if "tail" in operation]
@@ -119,7 +134,7 @@ def restructure(values: Values, batch: list[dict[str, Any]]) -> Values:
     ids = None if before.ids is None else [*before.ids, *columns["edge_ids"]]
     tail, head = [*before.tail, *columns["tail"]], [*before.head, *columns["head"]]
     edges = Edges(n_vertices, tail, head, before.capacity, before.closed, before.cost, ids, before.sink)
-    own, closed, cost, gone = values.padded(len(tail))[1:]
+    own, closed, cost, gone = values.padded(len(tail))[1:5]
     own[m:], gone[m:] = columns["capacity"], False
     if cost is not None:
         cost[m:] = columns["cost"]
@@ -128,7 +143,7 @@ def restructure(values: Values, batch: list[dict[str, Any]]) -> Values:
             rows = values.rows(operation["edges"])
             rows = rows[rows >= 0]
             own[rows], closed[rows], gone[rows] = 0, False, True
-    return Values(edges, own, closed, cost, gone)
+    return Values(edges, own, closed, cost, gone, values.limits)
 
 
 def n_missing(values: Values, batch: list[dict[str, Any]]) -> int:
@@ -140,7 +155,8 @@ def back_to(now: Values, then: Values) -> Values:
     """The graph after a restore of an earlier version: with its edges, by the rows and among the vertices of now."""
     past = then.padded(len(now.own))
     cost = now.cost if now.cost is None or past.cost is None else np.where(past.gone, now.cost, past.cost)
-    return Values(now.edges, past.own, past.closed, cost, past.gone)
+    limits = {vertex: then.limits.get(vertex, UNLIMITED) for vertex in now.limits}
+    return Values(now.edges, past.own, past.closed, cost, past.gone, limits)
 
 
 def expected(before: Values, after: Values, *, is_structural: bool) -> Commit:
@@ -152,7 +168,7 @@ def expected(before: Values, after: Values, *, is_structural: bool) -> Commit:
     changed = (past.own != after.own) | (past.closed != after.closed) | (past.gone != after.gone)
     rows = np.flatnonzero(changed)
     own, closed = after.own[rows].tolist(), after.closed[rows].tolist()
-    commit = Commit(0, "", rows.tolist(), own, closed)
+    commit = Commit(0, "", rows.tolist(), own, closed, limits=changed_limits(before.limits, after.limits))
     if past.cost is not None and after.cost is not None:
         costly = np.flatnonzero((past.cost != after.cost) & ~after.gone)
         costly = costly[costly < m]
@@ -172,4 +188,4 @@ def expected(before: Values, after: Values, *, is_structural: bool) -> Commit:
 def n_applied(commit: Commit) -> int:
     """How many rows the answer to such a change says were changed, vertices that came among them."""
     more = 0 if commit.structure is None else commit.structure.n_vertices
-    return len({*commit.rows, *commit.cost_rows}) + more
+    return len({*commit.rows, *commit.cost_rows}) + len(commit.limits) + more

@@ -95,7 +95,7 @@ class Grown(Later):
         return {name: list(column or ()) for name, column in columns.items()} | ends | self._flags(edges, version)
 
     def _flags(self, edges: Edges, version: int) -> dict[str, Any]:
-        return {"closed": [False] * len(edges.tail), "version": version}
+        return {"closed": [False] * len(edges.tail), "version": version, "limits": {}}
 
     def lose(self) -> None:
         """The change of structure, and all that came after it."""

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from gpu_engine._kernel_cache import VARIABLE
 from gpu_engine.compiling import Compiling
 from gpu_engine.cpu.engine import CpuEngine
 from service.worker import compile as compiling
-from service.worker.compile import Second, compile_kernels
+from service.worker.compile import Second, Turn, compile_kernels
 from tests.serving import PATIENCE_S
 
 TWO_CORES = {0, 1}
@@ -67,3 +68,28 @@ def test_there_is_none_where_all_is_cached(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(compiling.subprocess, "Popen", None)
     assert compile_kernels(CpuEngine, "cpu", heard.append) == "cpu"
     assert heard == []
+
+
+def test_who_starts_beside_another_waits_for_it(tmp_path: Path) -> None:
+    first, second = Turn(tmp_path / "cache"), Turn(tmp_path / "cache")
+    assert first.take()
+    threading.Timer(0.3, first.give_back).start()
+    assert not second.take()
+    third, taken = Turn(tmp_path / "cache"), list[bool]()
+    waiting = threading.Thread(target=lambda: taken.append(third.take()))
+    waiting.start()
+    waiting.join(0.3)
+    assert waiting.is_alive()  # the second one has it now
+    second.give_back()
+    waiting.join(60)
+    assert taken == [False]
+    third.give_back()
+    assert first.take()
+    first.give_back()
+
+
+def test_a_cache_that_cannot_be_written_keeps_nobody_waiting(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    turn = Turn(tmp_path / "file")
+    assert turn.take()
+    turn.give_back()

@@ -19,6 +19,9 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.types import INFINITE, EdgeArray
+from gpu_engine.vertices.engine import SplitEngine
+from gpu_engine.vertices.split import split
+from gpu_engine.vertices.table import VertexTable
 from service.api.routes.estimate import estimate
 from service.models.graphs import EstimateBody, EstimateInfo
 from service.queue.models import WorkerInfo
@@ -168,6 +171,30 @@ def test_without_links_it_is_an_upper_bound(n_vertices: int, n_edges: int) -> No
     assert said.host.bytes_per_flow_state >= graph.engine.needs.state.host
     needs = Footprint(said.host.bytes + said.host.bytes_per_flow_state + said.host.scratch_bytes)
     assert least_footprint("auto", n_vertices, n_edges).within(needs)
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("share", [0.05, 1])
+def test_vertices_with_capacities_count(undirected: bool, share: float) -> None:
+    rng = np.random.default_rng(3)
+    edges = replace(GRID, undirected=undirected)
+    vertices = np.flatnonzero(rng.random(edges.n_vertices) < share).astype(np.int32)
+    at_them = np.isin(edges.tail, vertices) | np.isin(edges.head, vertices)
+    halves, inside = split(edges, vertices, np.full(len(vertices), 7))
+    plain, inner = Network(edges), Network(inside)
+    engine, counts = SplitEngine(plain, halves, CpuEngine(inner)), (edges.n_vertices, edges.n_edges)
+    asked = {"n_vertices": counts[0], "n_edges": counts[1], "n_links": plain.n_arcs // 2}
+    n_twins = int(at_them.sum()) if undirected else 0
+    ways = {(u, v) for u, v in zip(edges.tail[at_them].tolist(), edges.head[at_them].tolist(), strict=True)}
+    n_two_way = len({(min(u, v), max(u, v)) for u, v in ways if undirected or (v, u) in ways})
+    said = estimate(EstimateBody(**asked, n_limited=len(vertices), n_twins=n_twins, n_two_way=n_two_way), [])
+    table = VertexTable(plain, vertices, np.full(len(vertices), 7))
+    held = Graph("g", "1", 1, 1, plain, engine, CapacityTable(plain), vertices=table).footprint.host
+    assert said.host.bytes == pytest.approx(held, rel=0.05)
+    assert said.host.bytes_per_flow_state == pytest.approx(engine.needs.state.host, rel=0.05)
+    least = least_footprint("auto", *counts, len(vertices))
+    assert least.within(engine.needs.of_one_state + Footprint(counts[1]))
+    assert least.host > least_footprint("auto", *counts).host + 60 * len(vertices)
 
 
 def worker(**changes: Any) -> WorkerInfo:

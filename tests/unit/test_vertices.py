@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zstandard
 
 from gpu_engine.checks.throughput import prove_throughput
 from gpu_engine.errors import (
@@ -12,7 +13,6 @@ from gpu_engine.errors import (
     EngineError,
     HasVertexCapacities,
     InvalidNetwork,
-    NoVertexCapacity,
     TooLarge,
     UnknownVertex,
 )
@@ -106,9 +106,9 @@ def test_operations(batch: list[Operation], after: list[int]) -> None:
 
 def test_what_does_not_change_is_counted() -> None:
     change = table().resolve([op("set", ["u", "v"], "3.5", "2")])
-    assert (change.rows.tolist(), change.capacity.tolist(), change.unchanged) == ([1], [20], 1)
+    assert (change.vertices.tolist(), change.capacity.tolist(), change.unchanged) == ([2], [20], 1)
     change = table().resolve([op("set", ["x", "v"], "3.5", "2")], on_missing="skip")
-    assert (change.rows.tolist(), change.skipped) == ([1], 1)
+    assert (change.vertices.tolist(), change.skipped) == ([2], 1)
     change = table().resolve([op("set", ["u"], "1.26")], rounding="nearest")
     assert (change.capacity.tolist(), change.rounded.rows) == ([13], 1)
 
@@ -117,11 +117,12 @@ def test_what_does_not_change_is_counted() -> None:
     ("operation", "error", "told", "field"),
     [
         (op("set", ["x"], "1"), UnknownVertex, "'x' is no vertex", "/vertices"),
-        (op("set", ["u", "s"], "1", "2"), NoVertexCapacity, "'s' was loaded without a capacity", "/vertices"),
+        (op("scale", ["s"], "0"), InvalidNetwork, "unlimited", "/scale"),
         (op("set", ["u"], "0.01"), InvalidNetwork, "more than 1 decimal", "/set"),
         (op("add", ["u"], "-4"), InvalidNetwork, "negative", "/add"),
         (op("set", ["u", "u"], "1", "2"), InvalidNetwork, "named twice", "/vertices"),
         (op("set", ["u"], str(MAX_TOTAL // 10)), CapacityOverflow, "add up to", None),
+        (op("set", ["s"], str(MAX_TOTAL // 10)), CapacityOverflow, "add up to", None),
         (Operation(op="close", edges=["u"]), InvalidNetwork, "an amount for each", "/vertices"),
     ],
 )
@@ -138,11 +139,23 @@ def test_refusals_change_nothing(operation: Operation, error: type[EngineError],
     assert capacities.capacity.tolist() == [35, INFINITE]
 
 
-def test_a_graph_without_any_has_no_table() -> None:
-    plain = replace(CITY, limited=None, vertex_capacity=None)
-    assert VertexTable.of(Network(plain), plain) is None
-    with pytest.raises(NoVertexCapacity, match="have no capacities"):
-        vertices_of(None)
+PLAIN = replace(CITY, limited=None, vertex_capacity=None)
+
+
+def test_a_vertex_without_a_capacity_is_unlimited_until_it_gets_one() -> None:
+    assert VertexTable.of(Network(PLAIN), PLAIN) is None
+    for capacities in (table(), vertices_of(None, Network(PLAIN))):
+        before = capacities.of_vertices(np.arange(4, dtype=np.int32)).tolist()
+        for name, amount in (("set", "inf"), ("add", "5"), ("scale", "2")):
+            change = capacities.resolve([op(name, ["s"], amount)])
+            assert (change.vertices.tolist(), change.unchanged) == ([], 1)
+        change = capacities.resolve([op("set", ["t", "s"], "3", "2"), op("add", ["t"], "1"), op("scale", ["s"], "2")])
+        assert (change.vertices.tolist(), change.capacity.tolist()) == ([0, 3], [40, 40])
+        later, earlier = capacities.after(change), capacities.vertices.tolist()
+        assert later.of_vertices(np.array([3, 1, 0, 2], np.int32)).tolist() == [40, before[1], 40, INFINITE]
+        assert (later.vertices.tolist(), capacities.vertices.tolist()) == (sorted({0, 3, *earlier}), earlier)
+        assert later.has(np.arange(4, dtype=np.int32)).tolist() == [v in {0, 3, *earlier} for v in range(4)]
+        assert later.edge_rows(change).tolist() == [5, 4 + len(later.vertices)]
 
 
 @pytest.mark.parametrize(
@@ -238,12 +251,32 @@ def test_a_flow_through_a_vertex_is_proven() -> None:
 def test_a_snapshot_without_them_has_no_column() -> None:
     plain = Capacities(version=1, own=np.array([1, 2]), closed=np.array([False, True]), known=[])
     assert unpack_capacities(pack_capacities(plain)).vertex_capacity is None
-    limited = plain.model_copy(update={"vertex_capacity": np.array([3, INFINITE])})
-    again = unpack_capacities(pack_capacities(limited)).vertex_capacity
-    assert again is not None
-    assert again.tolist() == [3, INFINITE]
-    with pytest.raises(ValueError, match="vertices"):
-        unpack_capacities(pack_capacities(plain.model_copy(update={"vertex_capacity": np.array([1.5])})))
+    columns = {"limited": np.array([0, 2], np.int32), "vertex_capacity": np.array([3, INFINITE])}
+    again = unpack_capacities(pack_capacities(plain.model_copy(update=columns)))
+    assert again.limited is not None
+    assert again.vertex_capacity is not None
+    assert (again.limited.tolist(), again.vertex_capacity.tolist()) == ([0, 2], [3, INFINITE])
+    for wrong in ({"vertex_capacity": np.array([1.5, 1])}, {"limited": np.array([1], np.int32)}):
+        with pytest.raises(ValueError, match="vertices"):
+            unpack_capacities(pack_capacities(plain.model_copy(update=columns | wrong)))
+
+
+def test_an_earlier_release_reads_no_half_of_it(
+    caller: Caller, start_worker: StartWorker, client: Any, keys: Keys
+) -> None:
+    """It knows no vertices: it looks for a field of an entry, and a member of a snapshot, that are not there."""
+    plain = Capacities(version=1, own=np.array([1, 2]), closed=np.array([False, True]), known=[])
+    columns = {"limited": np.array([0], np.int32), "vertex_capacity": np.array([3])}
+    for capacities, count in ((plain, b"count.npy"), (plain.model_copy(update=columns), b"rows.npy")):
+        names = {b"count.npy", b"rows.npy"}
+        packed = zstandard.ZstdDecompressor().decompress(pack_capacities(capacities))
+        assert {name for name in names if name in packed} == {count}
+    worker = start_worker()
+    caller.wait_ready()
+    caller.load("g", CITY)
+    patch(caller, op("set", ["v"], "3"))
+    ((_, fields),) = client.xrange(keys.log(worker.graphs.graph_id("g") or ""))
+    assert fields.keys() == {b"applied", b"values", b"vertices"}
 
 
 def patch(caller: Caller, *batch: Operation, key: str | None = None, **more: Any) -> dict[str, Any]:
@@ -405,15 +438,12 @@ def test_edges_are_deleted_and_values_watched(caller: Caller, start_worker: Star
 def test_vertices_without_any(caller: Caller, start_worker: StartWorker) -> None:
     start_worker()
     caller.wait_ready()
-    small = caller.load("g", replace(CITY, limited=None, vertex_capacity=None))["bytes"]
-    for kind in (Kind.PATCH_VERTICES, Kind.DRY_RUN_VERTICES, Kind.VERTICES):
-        args = CapacitiesArgs() if kind is Kind.VERTICES else PatchArgs(batch=[op("set", ["u"], "1")])
-        assert code_of(lambda kind=kind, args=args: caller.reply(kind, "g", args)) == "no_vertex_capacity"  # type: ignore[misc]
+    small = caller.load("g", PLAIN)["bytes"]
+    assert page(caller) == {"version": 1, "vertices": [], "capacity": [], "next": None}
     assert "vertices" not in caller.ask(Kind.MAX_FLOW, "g", CUT)["cut"]
     assert caller.load("g", CITY)["bytes"] > small
     none = replace(CITY, limited=np.empty(0, np.int32), vertex_capacity=np.empty(0, np.int64))
     caller.load("g", none)
     assert caller.ask(Kind.MAX_FLOW, "g", CUT)["cut"]["vertices"] == []
-    assert code_of(lambda: caller.reply(Kind.PATCH_VERTICES, "g", PatchArgs(batch=[op("set", ["u"], "1")]))) == (
-        "no_vertex_capacity"
-    )
+    patch(caller, op("set", ["v"], "3"))
+    assert caller.ask(Kind.MAX_FLOW, "g", CUT)["cut"]["vertices"] == ["v"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from gpu_engine.footprint import Counts, Footprint, Needs, on_cpu, on_cuda
+from gpu_engine.footprint import Counts, Footprint, Needs, on_cpu, on_cuda, on_split
 from service.models.graphs import EstimateBody, EstimateInfo, MemoryInfo
 from service.queue.models import WorkerInfo
 
@@ -14,8 +14,9 @@ def estimate(body: EstimateBody, workers: Sequence[WorkerInfo]) -> EstimateInfo:
     """
     n_arcs = 2 * (body.n_edges if body.n_links is None else body.n_links)
     counts = Counts(body.n_vertices, body.n_edges, n_arcs, body.infinite, body.wide)
-    own = Footprint(body.name_bytes + body.n_edges)  # names, and which edges are closed
-    cpu, cuda = on_cpu(counts), on_cuda(counts)
+    own = Footprint(body.name_bytes + body.n_edges + 12 * body.n_limited)  # names, closed edges, capacities of vertices
+    split = body.n_limited, body.n_twins, body.n_twins if body.n_two_way is None else body.n_two_way
+    cpu, cuda = (on_split(needs_of, counts, *split) for needs_of in (on_cpu, on_cuda))
     ready = [(worker, _free(worker)) for worker in workers if worker.alive and worker.ready]
     fits = any((own + _engine_of(worker, cpu, cuda).of_one_state).within(free) for worker, free in ready)
     on_device = any((own + cuda.of_one_state).within(free) for worker, free in ready if worker.device_budget_bytes)

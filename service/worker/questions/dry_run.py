@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, Unbounded
+from gpu_engine.vertices.table import VertexChange
 from service.protocol import Envelope, PatchArgs
 from service.store.catalogue import check_version
 from service.store.jobs.record import Result
@@ -37,11 +38,13 @@ class DryRun:
         graph = self._copies.ensure(task.command.graph, limited=True)
         check_version(graph.name, graph.version, args.if_match, graph.generation)
         changes = self._change_of(graph, args)
-        change = changes.change
-        graph.network.check_update(change.rows, change.effective)
-        solving_since = time.perf_counter()
-        wanted = reversed(list(graph.states.values())) if args.solve == "all" else ()
-        shown = [self._tried(graph, solved, changes, task.control) for solved in wanted]
+        change, solving_since = changes.change, time.perf_counter()
+        wanted = list(graph.states.values())[::-1] if args.solve == "all" else []
+        if changes.vertices is not None and graph.splits(changes.vertices):
+            shown = self._split(graph, wanted, changes.vertices, task.control)
+        else:
+            graph.engine.check_update(*graph.columns(change, changes.vertices))
+            shown = [self._tried(graph, solved, changes, task.control) for solved in wanted]
         ended = time.perf_counter()
         timings_ms = {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
         counts = {"applied": changes.n_rows, "skipped": change.skipped, "unchanged": change.unchanged}
@@ -56,6 +59,34 @@ class DryRun:
         answer |= {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
         envelope = Envelope(version=graph.version, generation=graph.generation)
         return written(self._results, answer, envelope, task.control, args.encoding)
+
+    def _split(
+        self, graph: Graph, wanted: list[Solved], vertices: VertexChange, control: Control
+    ) -> list[dict[str, object]]:
+        """What would become of flow states if vertices got their first capacity. Raises `Cancelled`, and what the PATCH
+        is refused with."""
+        try:
+            after = self._copies.beside(graph, vertices)
+            return [self._solved_anew(graph, after, solved, control) for solved in wanted]
+        finally:
+            self._residents.measure(graph)
+
+    def _solved_anew(self, graph: Graph, after: Graph, solved: Solved, control: Control) -> dict[str, object]:
+        """What would become of one flow state in a graph whose engine is another one. Raises `Cancelled`."""
+        if after.open_again([solved]):
+            return answers.closed_state(graph, solved)
+        again = after.states.get(solved.terminals.key)
+        if again is None:  # there is no room for it
+            return answers.solved_state(graph, solved, solved.report, None)
+        try:
+            answer = self._solver.solve(after, again, control)
+            return answers.solved_state(after, again, solved.report, answer)
+        except Cancelled:
+            raise
+        except (EngineError, MemoryError):
+            return answers.solved_state(graph, solved, solved.report, None)
+        finally:
+            after.close(again)
 
     def _tried(self, graph: Graph, solved: Solved, changes: Changes, control: Control) -> dict[str, object]:
         """What would become of one flow state. Raises `Cancelled`."""

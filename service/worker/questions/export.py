@@ -69,8 +69,8 @@ class Export:
         then, edges = self._past.values_at(graph, version), graph.network.edge_list()
         if graph.costs is not None:
             edges = replace(edges, cost=then.cost, cost_decimals=graph.costs.decimals)
-        if graph.vertices is not None:
-            edges = replace(edges, limited=graph.vertices.vertices, vertex_capacity=then.vertex)
+        if then.vertex is not None:
+            edges = replace(edges, limited=then.vertex.vertices, vertex_capacity=then.vertex.capacity)
         edges = replace(edges, capacity=then.own, closed=then.closed if then.closed.any() else None)
         return only(edges, then.there, then.n_vertices)
 

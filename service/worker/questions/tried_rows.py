@@ -51,7 +51,7 @@ class TriedRows:
                 yield row
 
     def _changes(self, block: range) -> dict[int, tuple[EdgeArray, UnitArray]]:
-        """Which edges get which capacities in the scenarios that say it without a fault, and nothing of terminals."""
+        """Which edges get which capacities in the scenarios that say it without a fault, and nothing else."""
         found: dict[int, tuple[EdgeArray, UnitArray]] = {}
         simple = [number for number in block if _is_a_closure(self.args.scenarios[number])]
         rows = self._closed(simple)
@@ -60,7 +60,7 @@ class TriedRows:
                 found[number] = np.array([row]), CLOSED
         for number in block:
             scenario = self.args.scenarios[number]
-            if number not in found and not _has_terminals(scenario) and (change := self._change(scenario)):
+            if number not in found and not _is_more_than_edges(scenario) and (change := self._change(scenario)):
                 found[number] = change
         return found
 
@@ -78,7 +78,7 @@ class TriedRows:
         try:
             batch = [unpacked(operation) for operation in scenario.batch or ()]
             change = graph.table.resolve(batch, on_missing=self.args.on_missing, rounding=self.args.rounding)
-            graph.network.check_update(change.rows, change.effective)
+            graph.engine.check_update(change.rows, change.effective)
         except (EngineError, ServiceError, MemoryError):
             return None
         return change.rows, change.effective
@@ -107,13 +107,15 @@ class TriedRows:
         return f"{text[1:]}\n".encode()
 
 
-def _has_terminals(scenario: Scenario) -> bool:
-    return any(given is not None for given in (scenario.sources, scenario.sinks, scenario.supply, scenario.demand))
+def _is_more_than_edges(scenario: Scenario) -> bool:
+    """Whether it says anything of terminals or of vertices."""
+    terminals = scenario.sources, scenario.sinks, scenario.supply, scenario.demand
+    return any(given is not None for given in (*terminals, scenario.vertex_batch))
 
 
 def _is_a_closure(scenario: Scenario) -> bool:
     """Whether all it says is that one edge of this name is closed."""
-    if scenario.batch is None or len(scenario.batch) != 1 or _has_terminals(scenario):
+    if scenario.batch is None or len(scenario.batch) != 1 or _is_more_than_edges(scenario):
         return False
     (only,) = scenario.batch
     by_ends = only.tail is not None or only.head is not None

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+import numpy as np
+
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError
 from gpu_engine.footprint import COMPONENT_BYTES, Footprint
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.networks.updates import rows_of
+from gpu_engine.types import INFINITE
+from gpu_engine.vertices.table import VertexChange, vertices_of
 from service.errors import ServiceError
 from service.packed import unpacked
 from service.protocol import Kind, Scenario, WhatIfArgs
@@ -30,6 +35,8 @@ from service.worker.supposing import Supposition
 
 SCENARIO_BYTES: Final = 4_000
 """What a scenario of one edge takes while the command is in memory."""
+
+NONE: Final = np.empty(0, np.int64)
 
 TERMINALS: Final = ("sources", "sinks", "supply", "demand")
 
@@ -53,7 +60,7 @@ class WhatIf:
     def __call__(self, task: Task) -> Rest:
         args, began = WhatIfArgs.model_validate(task.command.args), time.perf_counter()
         with time_limit(task.control, args.time_limit_s), ExitStack() as stack:
-            graph = self._copies.at_least(task.command.graph, args.min_version, limited=True)
+            graph = self._split(self._copies.at_least(task.command.graph, args.min_version, limited=True), args)
             terminals = read_terminals(graph.network, args)
             base, _, _ = self._solver.ask(
                 task, graph, terminals, lambda _: {}, began, complete=True, kind=Kind.MAX_FLOW
@@ -63,6 +70,19 @@ class WhatIf:
             rows = Rows(self._solver, self._max_flow, args, supposed.supposition, terminals, base, graph.name)
             used_s = time.perf_counter() - began
             return Rest(partial(self._tried, task, rows, supposed, used_s), stack.pop_all().close)
+
+    def _split(self, graph: Graph, args: WhatIfArgs) -> Graph:
+        """The graph itself, or where scenarios name vertices that have no capacity yet, one of its own in which they
+        have, so that all scenarios are tried on one flow. Raises `OutOfMemory` or `TooLarge`."""
+        table, labels = vertices_of(graph.vertices, graph.network), graph.network.vertex_labels
+        batches = (unpacked(each).edges for scenario in args.scenarios for each in scenario.vertex_batch or ())
+        rows = [rows_of(labels, vertices) for vertices in batches if vertices is not None]
+        named = np.unique(np.concatenate([NONE, *rows]))
+        vertices = named[named >= 0].astype(np.int32)
+        first = vertices[~table.has(vertices)]
+        if not len(first):
+            return graph
+        return self._copies.beside(graph, VertexChange(first, np.full(len(first), INFINITE)))
 
     def _of_fields(self, graph: Graph, args: WhatIfArgs) -> Footprint:
         """What reading the fields takes beside a solve."""
@@ -132,7 +152,8 @@ class Rows:
             change = self.supposed.graph.table.resolve(
                 batch, on_missing=self.args.on_missing, rounding=self.args.rounding
             )
-            with self.supposed.under(change, terminals) as solved:
+            vertices = self._vertices_of(scenario)
+            with self.supposed.under(change, terminals, vertices) as solved:
                 yield from json_writer.pieces(row | self._answer(solved, control), strings=self.args.strings)
         except Cancelled:
             raise
@@ -152,6 +173,14 @@ class Rows:
             "certificate": answers.certificate(self._network, answer.certificate),
         }
         return found | self.max_flow.fields(graph, solved, self.args, control)
+
+    def _vertices_of(self, scenario: Scenario) -> VertexChange | None:
+        """What changes of the capacities of vertices. Raises as `VertexTable.resolve`."""
+        if scenario.vertex_batch is None:
+            return None
+        table = vertices_of(self.supposed.graph.vertices, self._network)
+        batch = [unpacked(operation) for operation in scenario.vertex_batch]
+        return table.resolve(batch, on_missing=self.args.on_missing, rounding=self.args.rounding)
 
     def _terminals_of(self, scenario: Scenario) -> Terminals:
         """Terminals that are named anew have the caps that are named with them, or none."""

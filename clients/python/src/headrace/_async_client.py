@@ -116,6 +116,9 @@ class AsyncClient(AsyncWebhooks):
         n_edges: int,
         *,
         n_links: int | None = None,
+        n_limited: int = 0,
+        n_twins: int = 0,
+        n_two_way: int | None = None,
         infinite: bool = False,
         wide: bool = False,
         name_bytes: int = 0,
@@ -124,11 +127,15 @@ class AsyncClient(AsyncWebhooks):
 
         Args:
             n_links: pairs of vertices that edges join; by default each edge is the only one of its pair.
-            infinite: some edge has no limit.
+            n_limited: vertices that have a capacity; each is two inside.
+            n_twins: undirected edges at such vertices; each is two inside.
+            n_two_way: pairs with such a vertex that edges join both ways; by default as many as `n_twins`.
+            infinite: some edge, or vertex with a capacity, has no limit.
             wide: some pair has 2**30 units or more between it.
             name_bytes: of edge ids and vertex labels, 8 for an integer, 16 and its bytes for a string.
         """
-        known = {"n_links": n_links, "infinite": infinite, "wide": wide, "name_bytes": name_bytes}
+        split = {"n_limited": n_limited, "n_twins": n_twins, "n_two_way": n_two_way}
+        known = {"n_links": n_links, "infinite": infinite, "wide": wide, "name_bytes": name_bytes, **split}
         return await self._caller.ask(calls.estimate(n_vertices, n_edges, known))
 
     async def job(self, job_id: str) -> AsyncJob[Any]:

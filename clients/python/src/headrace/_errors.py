@@ -26,7 +26,6 @@ HeadraceError
       +-- CapacityOverflow      capacity_overflow
       +-- CostOverflow          cost_overflow
       +-- NoCosts               no_costs
-      +-- NoVertexCapacity      no_vertex_capacity
       +-- HasVertexCapacities   has_vertex_capacities
       +-- Infeasible            infeasible
       +-- AlreadyExists         already_exists
@@ -242,12 +241,6 @@ class NoCosts(ApiError):
     """The edges of the graph have no costs: load it with `put_graph(cost=...)`."""
 
     code = "no_costs"
-
-
-class NoVertexCapacity(ApiError):
-    """These vertices were loaded without a capacity: give them one with `put_graph(vertex_capacities=...)`."""
-
-    code = "no_vertex_capacity"
 
 
 class HasVertexCapacities(ApiError):

@@ -57,8 +57,8 @@ class Graph(Questions, Studies, PairQuestions, LimitQuestions, Structure, Watchi
         **options: Unpack[PatchOptions],
     ) -> results.PatchResult:
         """Set, add to or scale capacities of edges by id, or with `column="cost"` their costs: one amount for all, or
-        one each. All or nothing. With `vertices` capacities of vertices: those that were loaded with one, else
-        `NoVertexCapacity`."""
+        one each. All or nothing. With `vertices` capacities of vertices; one without is unlimited, and its first
+        one has all flows solved from zero once."""
         return self.apply(
             [Update(edges=edges, vertices=vertices, set=set, add=add, scale=scale)],
             column=column,
@@ -127,7 +127,7 @@ class Graph(Questions, Studies, PairQuestions, LimitQuestions, Structure, Watchi
         *,
         if_version: int | str | None = None,
     ) -> VertexCapacities:
-        """A page of the vertices that have capacities. Raises `NoVertexCapacity` if none has; else as `capacities`."""
+        """A page of the vertices that have capacities; all others are unlimited. Raises as `capacities`."""
         call = calls.vertex_capacities(self.name, offset, limit, if_version, self.info.generation)
         return self._caller.command(call, timeout_s)
 

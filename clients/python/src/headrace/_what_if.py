@@ -49,7 +49,8 @@ class Scenario:
     """Edges that let nothing through."""
     reopen: Ids | None = None
     updates: Sequence[Update] = ()
-    """Further changes of capacities, made after `close` and `reopen`."""
+    """Further changes of capacities, of edges or of vertices, made after `close` and `reopen`. A vertex is closed by 0;
+    one without a capacity is unlimited before."""
     source: Terminals | None = None
     """In place of those of the question; without `supply` they have no cap."""
     sink: Terminals | None = None
@@ -61,8 +62,10 @@ class Scenario:
         closed = [Update(edges=self.close, op="close")] if self.close is not None else []
         reopened = [Update(edges=self.reopen, op="reopen")] if self.reopen is not None else []
         named: dict[str, object] = {} if self.id is None else {"id": self.id}
-        if batch := [update.as_json() for update in (*closed, *reopened, *self.updates)]:
-            named["batch"] = batch
+        updates = [*closed, *reopened, *self.updates]
+        for member, of_vertices in (("batch", False), ("vertex_batch", True)):
+            if batch := [update.as_json() for update in updates if (update.vertices is not None) is of_vertices]:
+                named[member] = batch
         sources = source if self.source is None and self.supply is not None else self.source
         sinks = sink if self.sink is None and self.demand is not None else self.sink
         return named | ends(sources, sinks, self.supply, self.demand)
