@@ -369,7 +369,7 @@ class Fakes:
             self.scrapes = Scrapes()
             rest: Any = (metrics, self.budget, self.key_table, self.sessions, self.admission, parsers)
             rest += (FakeFeed(), FakeHooks())
-            yield Backend(settings, *parts, *rest, self.wrong_keys, self.scrapes)
+            yield Backend(settings, *parts, *rest, wrong_keys=self.wrong_keys, scrapes=self.scrapes)
 
 
 class FakeFeed:
