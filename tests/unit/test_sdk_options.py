@@ -1,11 +1,14 @@
 """An option the client does not know is refused before anything is sent, and the error names the one that was meant."""
 
 import asyncio
+import inspect
+import re
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
-from headrace import AsyncClient, Client, Graph, HeadraceError
+from headrace import AsyncClient, AsyncGraph, Client, Graph, Grid, HeadraceError, Scenario, Update
 
 from tests.unit.test_sdk_client import GRAPH
 
@@ -116,3 +119,30 @@ def test_every_option_that_is_documented_is_known() -> None:
     assert all(word in sent[1] for word in ("left", "fields", "min_version", "time_limit_s"))
     assert all(word in sent[2] for word in ("on_missing", "rounding"))
     assert (asked[3].headers["If-Match"], asked[3].url.params["solve"]) == ('"1"', "none")
+
+
+@pytest.mark.parametrize(
+    ("call", "options", "told"),
+    [
+        (Client, {"apikey": "k"}, "Client has no option 'apikey': did you mean 'api_key'?"),
+        (AsyncClient, {"time_out_s": 1}, "did you mean 'timeout_s'"),
+        (Scenario, {"closed": [1]}, "Scenario has no option 'closed': did you mean 'close'?"),
+        (Update, {"edge": [1]}, "did you mean 'edges'"),
+        (Grid, {"link": 1}, "did you mean 'links'"),
+        (Graph.export, {"versoin": 3}, "export() has no option 'versoin': did you mean 'version'?"),
+        (AsyncGraph.export, {"versoin": 3}, "did you mean 'version'"),
+        (Client.put_webhook, {"urls": "x"}, "did you mean 'url'"),
+    ],
+)
+def test_so_are_options_that_are_parameters(call: Any, options: dict[str, Any], told: str) -> None:
+    """Python would name the wrong one alone."""
+    with pytest.raises(TypeError, match=re.escape(told)):
+        call(
+            *([None, "g"] if call.__name__ == "export" else [None] if call.__name__ == "put_webhook" else []), **options
+        )
+
+
+def test_what_python_says_of_the_rest_stays() -> None:
+    with pytest.raises(TypeError, match="missing 2 required positional arguments"):
+        Grid(np.ones((2, 2)))  # type: ignore[call-arg]  # as a caller may
+    assert str(inspect.signature(Graph.export)).startswith("(self, path: ")

@@ -17,10 +17,12 @@ from headrace._async_webhooks import AsyncWebhooks
 from headrace._columns import GraphColumns
 from headrace._connecting import Verify
 from headrace._exchange import Deadline, Retry
+from headrace._options import suggesting
 from headrace._parsers import parser_of
 from headrace._progress import upload_bar
 
 
+@suggesting
 class AsyncClient(AsyncWebhooks):
     """A connection to a Headrace service; a context manager. Safe to share between tasks.
 

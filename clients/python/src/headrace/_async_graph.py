@@ -25,9 +25,11 @@ from headrace._calls import (
 )
 from headrace._files import format_of, whole_file
 from headrace._mistakes import counted
+from headrace._options import suggesting
 from headrace._vertices import VertexCapacities
 
 
+@suggesting
 class AsyncGraph(AsyncQuestions, AsyncStudies, AsyncPairQuestions, AsyncLimitQuestions, AsyncStructure, AsyncWatching):
     """A graph in the service. Every method is one request; the handle keeps no columns."""
 

@@ -21,7 +21,7 @@ from headrace._files_of_columns import ACCEPT
 from headrace._flows import MaxFlowResult
 from headrace._matchings import MatchingResult
 from headrace._mistakes import graph_name, one_or_many, refuse_others, refuse_set
-from headrace._options import check_options
+from headrace._options import check_options, suggesting
 from headrace._results import EdgeId, Vertex
 from headrace._vertices import VertexCapacities
 
@@ -127,6 +127,7 @@ class RestoreOptions(TypedDict, total=False):
     """Whether flows kept solved are re-solved before the answer (default) or at their next question."""
 
 
+@suggesting
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Update:
     """One operation of an update: edges by `edges` or by `tail` and `head`, or `vertices`; and one of set, add, scale,

@@ -16,11 +16,13 @@ from headrace._connecting import Verify
 from headrace._exchange import Deadline, Retry
 from headrace._graph import Graph
 from headrace._job import Job
+from headrace._options import suggesting
 from headrace._parsers import parser_of
 from headrace._progress import upload_bar
 from headrace._webhooks import Webhooks
 
 
+@suggesting
 class Client(Webhooks):
     """A connection to a Headrace service; a context manager. Safe to share between threads.
 

@@ -20,6 +20,7 @@ from headrace._calls import (
 from headrace._files import format_of, whole_file
 from headrace._limit_questions import LimitQuestions
 from headrace._mistakes import counted
+from headrace._options import suggesting
 from headrace._pair_questions import PairQuestions
 from headrace._questions import Questions
 from headrace._structure import Structure
@@ -28,6 +29,7 @@ from headrace._vertices import VertexCapacities
 from headrace._watching import Watching
 
 
+@suggesting
 class Graph(Questions, Studies, PairQuestions, LimitQuestions, Structure, Watching):
     """A graph in the service. Every method is one request; the handle keeps no columns."""
 

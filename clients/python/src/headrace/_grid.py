@@ -11,6 +11,7 @@ from headrace._calls import Update
 from headrace._columns import GraphColumns
 from headrace._errors import InvalidInput
 from headrace._flows import Cut, MaxFlowResult
+from headrace._options import suggesting
 
 Weights: TypeAlias = float | NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
@@ -22,6 +23,7 @@ ALL: Final = {2: 8, 3: 26}
 EXACT_FLOAT: Final = 2**53
 
 
+@suggesting
 class Grid:
     """A graph for `put_graph`: a vertex for each pixel, in the order of ``numpy.ravel``, then source and sink.
 

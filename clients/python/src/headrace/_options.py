@@ -1,7 +1,12 @@
 """Keyword options by name: one that is not known is an error that says which was meant, never dropped in silence."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from functools import wraps
+from inspect import Parameter, getmembers, isfunction, signature
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 ELSEWHERE: Mapping[str, str] = {
     "sources": "use source=, for one vertex or many",
@@ -45,3 +50,25 @@ def check_options(what: str, given: Iterable[str], known: Iterable[str], others:
         else:
             hint = f"the options are {', '.join(names)}"
         raise TypeError(f"{what} has no option {name!r}: {hint}")
+
+
+def suggesting(cls: type[T]) -> type[T]:
+    """Have the methods of a class, inherited ones too, and the class itself, refuse unknown keywords as `check_options`
+    does: Python names the wrong one alone. Methods that take any keyword check theirs."""
+    for name, method in getmembers(cls, isfunction):
+        if method.__module__.startswith("headrace.") and (name == "__init__" or not name.startswith("_")):
+            parameters = signature(method).parameters.values()
+            if not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters):
+                known = [each.name for each in parameters if each.kind is not Parameter.POSITIONAL_ONLY][1:]
+                what = cls.__name__ if name == "__init__" else f"{name}()"
+                setattr(cls, name, _suggesting(method, what, known))
+    return cls
+
+
+def _suggesting(method: Callable[..., Any], what: str, known: list[str]) -> Callable[..., Any]:
+    @wraps(method)
+    def checked(self: object, *args: Any, **options: Any) -> Any:
+        check_options(what, options, known)
+        return method(self, *args, **options)
+
+    return checked

@@ -11,7 +11,7 @@ from headrace._calls import WAITING, Call, Caps, End, FlowField, Ids, Rounding, 
 from headrace._codes import api_error
 from headrace._errors import ApiError
 from headrace._flows import Cut, Flow, Paths, TerminalAmounts
-from headrace._options import check_options
+from headrace._options import check_options, suggesting
 from headrace._results import Certificate, Json
 from headrace._rows import Rows
 
@@ -39,6 +39,7 @@ class WhatIfOptions(TypedDict, total=False):
     """Stop after so many seconds, whichever rows are done."""
 
 
+@suggesting
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scenario:
     """What is otherwise than it is: capacities, terminals, or both."""
