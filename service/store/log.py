@@ -125,18 +125,6 @@ class Log:
         self,
         graph_id: str,
         epoch: int,
-        entry: Entry,
-        updated_at: float,
-        job_id: str,
-        also: Also = lambda pipe, version: None,
-    ) -> None:
-        """`append_all` of one."""
-        self.append_all(graph_id, epoch, [(entry, job_id)], updated_at, also)
-
-    def append_all(
-        self,
-        graph_id: str,
-        epoch: int,
         updates: Sequence[tuple[Entry, str]],
         updated_at: float,
         also: Also = lambda pipe, version: None,
@@ -165,7 +153,7 @@ class Log:
         raise Fenced("others keep writing to the graph")
 
     def _are_there(self, pipe: Any, graph_id: str, epoch: int, updates: Sequence[tuple[Entry, str]]) -> bool:
-        """Whether an earlier try has written the entries, whose answer was lost. Raises as `append_all` does."""
+        """Whether an earlier try has written the entries, whose answer was lost. Raises as `append` does."""
         graph, jobs = self._keys.graph(graph_id), [job_id for _, job_id in updates]
         held, *decisions = watched(
             pipe,

@@ -262,7 +262,7 @@ class Patcher:
         """Commit entries to the log, each with the id of its command; how many milliseconds that took."""
         began = time.perf_counter()
         announce = partial(self._feeds.announce, name=graph.name, graph_id=graph.graph_id)
-        self._log.append_all(
+        self._log.append(
             graph.graph_id,
             graph.epoch,
             updates,

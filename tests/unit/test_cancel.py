@@ -151,15 +151,16 @@ def test_a_cancel_between_the_look_and_the_append(
     caller.wait_ready()
     caller.load("g", diamond().edges)
     caller.value("g")
-    is_there, seen = Log._is_there, []
+    are_there, seen = Log._are_there, []
 
-    def cancelled_meanwhile(log: Log, pipe: Any, graph: str, epoch: int, entry: Any, job_id: str) -> bool:
-        found = is_there(log, pipe, graph, epoch, entry, job_id)
+    def cancelled_meanwhile(log: Log, pipe: Any, graph: str, epoch: int, updates: Any) -> bool:
+        found = are_there(log, pipe, graph, epoch, updates)
+        ((_, job_id),) = updates
         seen.append(found)
         client.set(keys.outcome(job_id), "cancelled", nx=True)
         return found
 
-    monkeypatch.setattr(Log, "_is_there", cancelled_meanwhile)
+    monkeypatch.setattr(Log, "_are_there", cancelled_meanwhile)
     assert code_of(lambda: caller.reply(Kind.PATCH, "g", ADD_1)) == "cancelled"
     assert seen == [False]
     assert worker.graphs.residents.get("g") is None

@@ -128,17 +128,17 @@ def test_watches_are_told_of_each_version(caller: Caller, worker: Worker) -> Non
 def test_a_lost_commit_or_a_lost_answer_to_it_doubles_nothing(
     caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    append_all, calls = Log.append_all, list[int]()
+    append, calls = Log.append, list[int]()
 
-    def append(self: Log, *args: Any) -> None:
+    def lose(self: Log, *args: Any) -> None:
         calls.append(len(args[2]))
         if len(calls) > 1:
-            return append_all(self, *args)
+            return append(self, *args)
         if when == "after":
-            append_all(self, *args)
+            append(self, *args)
         raise redis.ConnectionError("the connection was lost")
 
-    monkeypatch.setattr(Log, "append_all", append)
+    monkeypatch.setattr(Log, "append", lose)
     replies = at_once(caller, worker, [setting(*change) for change in CHANGES])
     assert calls[0] == len(CHANGES)
     assert [result(reply)["version"] for reply in replies] == [2, 3, 4, 5, 6]

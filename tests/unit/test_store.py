@@ -63,7 +63,7 @@ class Store:
         self.client.delete(self.keys.outcome(job_id))
 
     def append(self, version: int, epoch: int = 1) -> None:
-        self.log.append(self.id, epoch, entry(version), time.time(), self.queue(uuid.uuid4().hex))
+        self.log.append(self.id, epoch, [(entry(version), self.queue(uuid.uuid4().hex))], time.time())
 
     def capacities(self, version: int) -> Capacities:
         known = [KnownKey(version=version, applied=entry(version).applied)] if version > 1 else []
@@ -277,11 +277,11 @@ def test_a_commit_is_not_made_again(store: Store) -> None:
 def test_an_update_is_the_outcome_of_its_command(store: Store) -> None:
     """A worker that has not heard of its commit, and has the graph at a later version by then, learns the answer."""
     job_id = store.queue("patch")
-    store.log.append(store.id, 1, entry(2), time.time(), job_id)
-    store.log.append(store.id, 1, entry(2), time.time(), job_id)  # the answer to the first try was lost
+    store.log.append(store.id, 1, [(entry(2), job_id)], time.time())
+    store.log.append(store.id, 1, [(entry(2), job_id)], time.time())  # the answer to the first try was lost
     store.append(3)
     with pytest.raises(Committed) as done:
-        store.log.append(store.id, 1, entry(4), time.time(), job_id)
+        store.log.append(store.id, 1, [(entry(4), job_id)], time.time())
     assert done.value.result == entry(2).result_json(store.id)
     assert store.logged() == [2, 3]
 
@@ -309,7 +309,7 @@ def test_what_happens_just_before_an_append_decides_about_it(
 
     monkeypatch.setattr("service.store.log.watched", meanwhile)
     with pytest.raises(Cancelled if what == "cancelled" else Fenced):
-        store.log.append(store.id, 1, entry(2), time.time(), job_id)
+        store.log.append(store.id, 1, [(entry(2), job_id)], time.time())
     assert store.logged() == ([2] if what == "appended to" else [])
     if what == "removed":
         assert store.all_keys() == set()
@@ -323,7 +323,7 @@ def test_what_redis_lost_is_not_committed(store: Store) -> None:
     with pytest.raises(Over):
         store.registry.remove("g", "a lost job", "w0")
     with pytest.raises(Over):
-        store.log.append(store.id, 1, entry(2), time.time(), "a lost job")
+        store.log.append(store.id, 1, [(entry(2), "a lost job")], time.time())
     assert store.logged() == []
     assert store.registry.find("g", store.id).held is not None
 
