@@ -170,6 +170,7 @@ class _Reader:
         self._order += 1
         outcomes: dict[str, bytes] = {}
         changes: list[Commit | Load | Watched | str] = []
+        logs: set[str] = set()
         for words in transaction:
             if len(words) < 2:
                 continue
@@ -190,6 +191,7 @@ class _Reader:
                 commit.order = self._order
                 self._by_id[name].commits.append(commit)
                 changes.append(commit)
+                logs.add(name)
             elif verb == b"XADD" and kind == "feed":
                 fields = pairs(words[-2 * len(EVENT) :])
                 self.found.feeds[name].append(Entry(*(fields[part].decode() for part in EVENT), self._order))
@@ -207,10 +209,11 @@ class _Reader:
             job for job, outcome in outcomes.items() if outcome == CANCELLED and job not in self.found.endings
         }
         done = [job for job, outcome in outcomes.items() if outcome != CANCELLED]
-        if len(changes) != len(done) or len(done) > 1:
+        are_updates = len(logs) == 1 and all(isinstance(change, Commit) for change in changes)
+        if len(changes) != len(done) or (len(done) > 1 and not are_updates):
             raise ValueError(f"a transaction makes {len(changes)} changes and has {len(done)} outcomes: {done}")
-        for change in changes:
-            self._done(change, done[0])
+        for change, job in zip(changes, done, strict=True):  # updates of one graph may share a commit, each in its turn
+            self._done(change, job)
 
     def _done(self, change: Commit | Load | Watched | str, job: str) -> None:
         if isinstance(change, str):
