@@ -188,6 +188,7 @@ class _Reader:
                 changes += [word.decode() for word in words[2:]]
             elif verb == b"XADD" and kind == "log":
                 commit = read_entry(words)
+                self._order += bool(logs)  # one after the other: what is told of the first stands before the second
                 commit.order = self._order
                 self._by_id[name].commits.append(commit)
                 changes.append(commit)
