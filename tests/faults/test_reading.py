@@ -67,6 +67,62 @@ def patch_commands(outcome: bytes = b"{}", applied: int = 1) -> bytes:
     )
 
 
+def shared_commit(outcomes: int = 2, graph_of_second: bytes = b"job-1") -> bytes:
+    """Two updates of one graph in one transaction, each with its entry, its event and its outcome, the one of an
+    earlier command cancelled beside them."""
+    change = zstandard.ZstdCompressor().compress(struct.pack("<qq?", 1, 30, True))
+
+    def entry(graph: bytes, version: int) -> list[tuple[bytes, ...]]:
+        applied = json.dumps({"key": f"k{version}", "applied": 1}).encode()
+        event = (b"id", b"%d-version" % version, b"event", b"version", b"data", b"{}")
+        return [
+            (b"XADD", b"p:log:" + graph, b"%d-0" % version, b"applied", applied, b"change", change),
+            (b"XADD", b"p:feed:g", b"*", *event),
+        ]
+
+    done = [(b"SET", b"p:outcome:job-%d" % (job + 2), b"{}") for job in range(outcomes)]
+    return transaction(
+        *entry(b"job-1", 2),
+        *entry(graph_of_second, 3),
+        (b"HSET", b"p:graph:job-1", b"version", b"3"),
+        (b"SET", b"p:outcome:job-9", b"cancelled"),
+        *done,
+    )
+
+
+def test_updates_that_share_a_commit_are_read_one_after_the_other() -> None:
+    found = read_committed(load_commands(packed_edges()) + shared_commit(), "p:")
+    (load,) = found.loads
+    assert [(commit.version, commit.key, commit.job) for commit in load.commits] == [
+        (2, "k2", "job-2"),
+        (3, "k3", "job-3"),
+    ]
+    first, second = load.commits
+    assert first.order < second.order
+    assert [(event.id, event.order) for event in found.feeds["g"]] == [
+        ("2-version", first.order),
+        ("3-version", second.order),
+    ], "what is told of the first stands before the second"
+    assert found.cancelled == {"job-9"}
+
+
+@pytest.mark.parametrize("outcomes", [0, 1, 3])
+def test_each_update_of_a_shared_commit_has_its_own_outcome(outcomes: int) -> None:
+    with pytest.raises(ValueError, match=f"makes 2 changes and has {outcomes} outcomes"):
+        read_committed(load_commands(packed_edges()) + shared_commit(outcomes), "p:")
+
+
+def test_updates_of_two_graphs_share_no_commit() -> None:
+    data = packed_edges()
+    second = transaction(
+        (b"HSET", b"p:names", b"h", b"job-7"),
+        (b"HSET", b"p:graph:job-7", b"version", b"1", b"base", b"b"),
+        (b"SET", b"p:outcome:job-7", b"{}"),
+    )
+    with pytest.raises(ValueError, match="makes 2 changes and has 2 outcomes"):
+        read_committed(load_commands(data) + second + shared_commit(graph_of_second=b"job-7"), "p:")
+
+
 SNAPSHOTS = [[{"version": 4}], [{"version": 7}, {"version": 4}], [{"version": 7}]]
 """How the list of a graph's snapshots grows, and shrinks when one is broken."""
 
