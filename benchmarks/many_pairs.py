@@ -1,10 +1,12 @@
 """Many pairs, a Gomory-Hu tree and the global minimum cut of one network, beside OR-tools and NetworkX.
 
-    python -m benchmarks.many_pairs --real DIR [--pairs 100] [--only road-luxembourg,...] [--out FILE]
+    python -m benchmarks.many_pairs --real DIR [--pairs 100] [--only road-luxembourg,...] [--device] [--out FILE]
 
 All pairs are one question: ours counts the capacities of arcs, the reduced network and the proofs; OR-tools has the
 network already and solves pair by pair. `thread_ms` is CPU time of one thread, which other work on the machine does not
-lengthen; `wall_ms` with two threads is what a caller waits. Every value must be that of the peer.
+lengthen; `wall_ms` with two threads is what a caller waits. Every value must be that of the peer. With ``--device``
+only pairs are asked for, of a CUDA device beside one thread of the host: `wall_ms` counts everything from the network
+on the host to values on the host, `kernel_ms` the searches and proofs alone, when they are asked for once more.
 """
 
 import argparse
@@ -33,6 +35,7 @@ T = TypeVar("T")
 
 SEED = 7
 BLOCK = 16
+DEVICE_BYTES = 16 << 30
 
 
 def main() -> None:
@@ -40,16 +43,46 @@ def main() -> None:
     top.add_argument("--real", type=Path)
     top.add_argument("--pairs", type=int, default=100)
     top.add_argument("--only", default="road-luxembourg,osm-heidelberg,osm-andorra,power-pegase9241,as-caida20070917")
+    top.add_argument("--device", action="store_true")
     top.add_argument("--out", type=Path)
     options = top.parse_args()
     results = Results("many-pairs", {"pairs": options.pairs, "seed": SEED}, options.out)
     for name in options.only.split(","):
         (instance,) = instances.choose("small", [name])
         edges = instance.load(instances.real_directory(options.real))
-        if edges is not None:
+        if edges is not None and options.device:
+            results.extend([{"instance": name} | row for row in on_device(edges, options.pairs)])
+        elif edges is not None:
             results.extend([{"instance": name} | row for row in (*pairs(edges, options.pairs), *cuts(edges))])
-    results.extend(networkx_rows())
+    if not options.device:
+        results.extend(networkx_rows())
     print(*results.document["rows"], sep="\n")
+
+
+def on_device(edges: EdgeList, count: int) -> list[Row]:
+    """All pairs as one question on a device, and on one thread of the host."""
+    from gpu_engine.cuda.pairs import DeviceSeat
+
+    rng, network = np.random.default_rng(SEED), Network(edges)
+    sources = rng.integers(0, edges.n_vertices, count).astype(np.int32)
+    sinks = ((sources + rng.integers(1, edges.n_vertices, count)) % edges.n_vertices).astype(np.int32)
+    answered(network, sources[:2], sinks[:2], 1)
+
+    def asked() -> tuple[DeviceSeat, UnitArray]:
+        solver = PairSolver.of(network, np.unique(np.concatenate((sources, sinks))))
+        seat = DeviceSeat(solver, solver.seat(), DEVICE_BYTES)
+        return seat, seat.values(sources, sinks, Control())
+
+    (seat, values), _, wall_ms = spent(asked)
+    left = seat.left
+    again, _, kernel_ms = spent(lambda: seat.values(sources, sinks, Control()))
+    one, thread_ms, alone_ms = spent(lambda: answered(network, sources, sinks, 1))
+    check(one.tolist() == values.tolist() == again.tolist(), "device and host disagree")
+    common = {"n": network.n_vertices, "arcs": network.n_arcs, "pairs": count}
+    return [
+        common | {"solver": "headrace on a device", "wall_ms": wall_ms, "kernel_ms": kernel_ms, "by_the_host": left},
+        common | {"solver": "headrace", "threads": 1, "thread_ms": thread_ms, "wall_ms": alone_ms},
+    ]
 
 
 def pairs(edges: EdgeList, count: int) -> list[Row]:

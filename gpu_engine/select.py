@@ -15,6 +15,7 @@ from gpu_engine.footprint import Room, unlimited
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.pairs.solver import PairSolver, Seat, Values
 from gpu_engine.trial import TrialEngine
 from gpu_engine.types import UnitArray
 
@@ -103,6 +104,23 @@ def unit_flow(network: Network, path: list[int]) -> UnitArray:
     arc_flow[arcs], arc_flow[network.reverse_arc[arcs]] = 1, -1
     straighten(network, ends, network.arc_capacity(), arc_flow, 1, Control())
     return distribute(network, arc_flow)
+
+
+def device_seat(solver: PairSolver, host: Seat, nbytes: int) -> Values:
+    """A place where thousands of pairs are solved at once, for values alone, on at most ``nbytes`` of a device that is
+    there. What takes too long there is solved by ``host``. Raises `OutOfMemory` if that is too little."""
+    from gpu_engine.cuda.pairs import DeviceSeat
+
+    return DeviceSeat(solver, host, nbytes)
+
+
+def device_seat_nbytes(network: Network) -> int:
+    """More than this of a device is of no use to a `device_seat`; 0 if there is no device."""
+    if missing_device():
+        return 0
+    from gpu_engine.cuda.pairs import most_warps, seat_nbytes
+
+    return seat_nbytes(network.n_vertices, network.n_arcs, most_warps())
 
 
 def device_bytes(choice: Choice = "auto") -> int:

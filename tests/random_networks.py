@@ -1,5 +1,7 @@
 """Random networks and terminals of every kind; a seed determines all of it."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from gpu_engine.networks.edgelist import EdgeList
@@ -16,6 +18,34 @@ def random_edges(rng: np.random.Generator, largest: int = 30) -> EdgeList:
     undirected = (False, True, rng.random(m) < 0.5)[int(rng.integers(3))]
     tail, head = rng.integers(0, n, (2, m)).astype(np.int32)
     return EdgeList(n, tail, head, capacity.astype(np.int64), undirected)
+
+
+def road_like(rng: np.random.Generator) -> EdgeList:
+    """A few junctions with long chains between them, dead ends, and a ring that nothing leads to."""
+    junctions = int(rng.integers(2, 7))
+    ends: list[tuple[int, int]] = []
+    n = junctions
+    for _ in range(int(rng.integers(1, 12))):
+        u, w = rng.integers(0, junctions, 2).tolist()
+        inner = int(rng.integers(0, 4))
+        chain = [u, *range(n, n + inner), w]
+        if rng.random() < 0.3:
+            chain.pop()  # a dead end
+        n += inner
+        ends += pairwise(chain)
+    ends += [(n, n + 1), (n + 1, n + 2), (n + 2, n)]
+    tail, head = np.array(ends, np.int32).T
+    turned = rng.random(len(tail)) < 0.5
+    tail, head = np.where(turned, head, tail), np.where(turned, tail, head)
+    capacity = rng.integers(0, 9, len(tail)).astype(np.int64)
+    capacity[rng.random(len(tail)) < rng.choice([0, 0, 0.2])] = INFINITE
+    return EdgeList(n + 3, tail, head, capacity, (True, rng.random(len(tail)) < 0.6)[int(rng.integers(2))])
+
+
+def random_network(seed: int, largest: int = 12) -> EdgeList:
+    """One of either kind: `random_edges` or `road_like`."""
+    rng = np.random.default_rng(seed)
+    return road_like(rng) if seed % 2 else random_edges(rng, largest)
 
 
 def random_terminals(rng: np.random.Generator, n: int) -> Terminals:

@@ -49,6 +49,9 @@ GIVE_UP_MS: Final = 1.0
 GIVE_UP_SHARE: Final = 1.5
 """A repair is given up after so much more than this share of a cold solve's time."""
 
+ALONE_MS: Final = 20.0
+"""A repair that is given up by then has the whole device: so long others may wait for it."""
+
 COUNTERS = (*WORK_DONE, "rounds", "levels")
 
 
@@ -219,7 +222,7 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         drains = Drains(self.network.n_vertices, self.network.n_arcs)
         done = control.slots[WORK].copy()
         for deficits in sides:
-            drains.start(self._topology.row_offsets, state, deficits=deficits)
+            drains.start(self._topology.row_offsets, state, deficits=deficits, alone=limit_ms <= ALONE_MS)
         in_time = wait(control, drains, limit_ms)
         counters = Counter(dict.fromkeys(COUNTERS, 0))
         stopped = False

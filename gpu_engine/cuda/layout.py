@@ -25,6 +25,12 @@ NARROW_LIMIT: Final = 1 << 30
 INSIDE, TARGET, OUTSIDE = 0, 1, 2
 """Roles of a vertex in the region of a preset: excess passes through it, it takes everything, or it is left alone."""
 
+PAIR_THREADS: Final = 128
+"""Threads in a block that solves pairs, a warp each."""
+
+OPEN_PAIR, UNLIMITED_PAIR = -1, -2
+"""In place of a pair's value: not solved there, or without a finite cut."""
+
 CONSTANTS: Final[Mapping[str, int]] = {
     "THREADS": THREADS,
     "LONG_ROW": LONG_ROW,
@@ -36,6 +42,9 @@ CONSTANTS: Final[Mapping[str, int]] = {
     "INSIDE_REGION": INSIDE,
     "TARGET_OF_REGION": TARGET,
     "OUTSIDE_REGION": OUTSIDE,
+    "PAIR_THREADS": PAIR_THREADS,
+    "OPEN_PAIR": OPEN_PAIR,
+    "UNLIMITED_PAIR": UNLIMITED_PAIR,
 }
 
 UPDATE_RESULT: Final = np.dtype(
@@ -66,6 +75,16 @@ DRAIN_ARGUMENTS: Final = np.dtype(
 DRAIN_COUNTERS: Final = np.dtype([(name, "i8") for name in ("pushes", "relabels", "arcs_scanned")])
 """The counters of a preset's kernels: see `DrainCounters` in presets/common.cuh."""
 
+PAIR_ARC: Final = np.dtype([("head", "i4"), ("reverse", "i4"), ("capacity", "i8"), ("backward", "i8")])
+"""An arc of the network in which pairs are solved: see `PairArc` in pair_memory.cuh."""
+
+PAIR_ARGUMENTS: Final = np.dtype(
+    [(name, "u8") for name in ("row_offsets", "arcs", "sources", "sinks", "values", "next", "cancel", "memory")]
+    + [("memory_words", "i8"), ("epochs", "u8")]
+    + [(name, "i4") for name in ("n_pairs", "n", "n_arcs", "log_size", "most_visits", "pad")]
+)
+"""The one argument of a kernel that solves pairs, passed by value: see `PairArguments` in pair_memory.cuh."""
+
 GRID_MEMORY_BYTES: Final = 256
 PROGRESS_BYTES: Final = 256
 """The host gives a drain so much for its `GridMemory` and its `DrainProgress`, each in cache lines of its own."""
@@ -76,6 +95,8 @@ RECORDS: Final[Mapping[str, np.dtype[np.void]]] = {
     "DrainProgress": DRAIN_PROGRESS,
     "DrainArguments": DRAIN_ARGUMENTS,
     "DrainCounters": DRAIN_COUNTERS,
+    "PairArc": PAIR_ARC,
+    "PairArguments": PAIR_ARGUMENTS,
 }
 
 

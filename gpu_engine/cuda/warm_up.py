@@ -11,13 +11,19 @@ import numpy as np
 from gpu_engine.cuda.build import build_csr
 from gpu_engine.cuda.engine import CudaEngine
 from gpu_engine.cuda.launch.update import ONE_BLOCK_ROWS
+from gpu_engine.cuda.pairs import DeviceSeat
+from gpu_engine.engine import Control
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.types import INFINITE
 
 STEPS = 2 * ONE_BLOCK_ROWS
 """Vertices in a row, more than one block updates in one launch."""
+
+PAIR_BYTES = 1 << 24
+"""Enough for one block that solves pairs."""
 
 NARROW, WIDE = 3, 1 << 40
 """Capacities that 32-bit residuals hold, and that they do not."""
@@ -39,6 +45,9 @@ def warm_up() -> None:
         engine.flow(state)
         engine.certificate(state)
         engine.restore(terminals, engine.export(state))
+        ends = first.astype(np.int32)
+        solver = PairSolver.of(network, ends)
+        DeviceSeat(solver, solver.seat(), PAIR_BYTES).values(ends[:1], ends[1:], Control())
         infinite = np.array([edges.n_edges - 1])
         for capacity in (NARROW, INFINITE):
             engine.update(infinite, np.array([capacity]))

@@ -1,11 +1,12 @@
 """Many terminal pairs on one network as it is now, by as many threads as ask."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 
 from gpu_engine.checks.certificate import Certificate
+from gpu_engine.checks.reductions import Chains, Rows, is_reduction
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, SourceIsSink, Unbounded, UnknownVertex
@@ -25,6 +26,16 @@ from gpu_engine.pairs.values import (
     solve_pairs,
 )
 from gpu_engine.types import INFINITE, UnitArray, VertexArray
+
+
+class Values(Protocol):
+    """Where pairs are solved for their values alone; one thread at a time."""
+
+    def values(self, sources: VertexArray, sinks: VertexArray, control: Control) -> UnitArray:
+        """int64[k]: the value of each pair, proven, `INFINITE` if no cut of it is finite.
+
+        Raises `SourceIsSink` and `Cancelled`.
+        """
 
 
 @dataclass(eq=False, slots=True)
@@ -49,6 +60,13 @@ class PairSolver:
         room(Footprint(reduced_nbytes(network.n_vertices, network.n_arcs)))
         whole = Whole(network.row_offsets, network.head, network.reverse_arc, network.arc_capacity())
         return cls(network, whole, reduced(*whole, kept.astype(np.int32)), room)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether what is proven in the reduced network holds in the whole one. O(n + m)."""
+        small = self.small
+        chains = Chains(small.offsets, small.chain, small.number)
+        return is_reduction(Rows(*self.whole), Rows(*small[:4]), chains)
 
     def seat(self) -> "Seat":
         """A place for one thread. Takes `desk_nbytes`."""

@@ -65,6 +65,12 @@ class Residents:
         with self._changed:
             return sum(self._held.values(), NOTHING)
 
+    @property
+    def unused(self) -> Footprint:
+        """What nobody holds and nobody was promised."""
+        with self._changed:
+            return self._budget - self._in_use
+
     def keep(self, graph: Graph) -> None:
         """Put the graph in memory as the one most recently used, in place of one of its name."""
         with self._changed:

@@ -129,7 +129,8 @@ class Worker:
     def _budget(self) -> Footprint:
         settings = self._settings
         share = int(DEVICE_SHARE * device_bytes(settings.engine)) // settings.workers
-        return Footprint(settings.memory_budget_bytes, settings.device_budget_bytes or share)
+        device = 0 if settings.engine == "cpu" else settings.device_budget_bytes or share
+        return Footprint(settings.memory_budget_bytes, device)
 
     def stop(self) -> None:
         """Stop from any thread. What runs is let go of, and is pending for whoever has the name next."""

@@ -84,7 +84,7 @@ struct Drain {
     int single, penalty;  // searches to come that take one stride a step, the last such number
     bool early;           // a search met early entries: its labels are exact only when it is exhausted
     ThreadCounters counters;
-    Units levels, rounds, grid_steps, cluster_steps;
+    int levels, rounds, grid_steps, cluster_steps;
 
     template <class F>
     __device__ __forceinline__ void end_step(const ThreadGroup& threads, F& frontier, bool wrote, bool cancelled) {

@@ -116,7 +116,9 @@ template <int CAPACITY> struct Frontier {
 
     // A step with few rows is a chain of latencies, which eight lanes a row make shortest. In a step with many rows it
     // counts how many are in flight.
-    __device__ __forceinline__ bool wide(const ThreadGroup& threads) const { return total > WIDE_STEP * threads.blocks; }
+    __device__ __forceinline__ bool wide(const ThreadGroup& threads) const {
+        return threads.whole && total > WIDE_STEP * threads.blocks;
+    }
 
     // Visit this block's rows, those it keeps and its share of the list, by `stride` groups; this one is the `rank`-th.
     template <class Visit>

@@ -68,9 +68,10 @@ class Drains:
         buffer[:zeroed].fill(0)
         self._started = 0
 
-    def start(self, row_offsets: Array, state: State, *, deficits: bool) -> None:
-        """Queue the persistent kernel on one side of the state's cut; as many blocks as fit at once."""
-        drain = _drain("drain_mirrored" if deficits else "drain_forward", state.wide)
+    def start(self, row_offsets: Array, state: State, *, deficits: bool, alone: bool) -> None:
+        """Queue the persistent kernel on one side of the state's cut; as many blocks as fit at once. If ``alone`` it
+        has the whole device, and others wait for it."""
+        drain = _drain("drain_mirrored" if deficits else "drain_forward", state.wide, alone)
         i = self._started
         self._started += 1
         arrays = {
@@ -115,8 +116,7 @@ class Drains:
 
 @dataclass(slots=True)
 class Cooperative:
-    """A kernel whose blocks must all run at once, in clusters of ``step``, and how many of them fit on the device
-    beside some small work of others: an eighth of it is theirs (measured: 1-2 % slower, and no waiting)."""
+    """A kernel whose blocks must all run at once, in clusters of ``step``, and how many of them may."""
 
     function: Any
     blocks: int
@@ -136,8 +136,10 @@ class Cooperative:
 
 
 @cache
-def _drain(name: str, wide: bool) -> Cooperative:
+def _drain(name: str, wide: bool, alone: bool) -> Cooperative:
+    """An eighth of the device is left to small work of others: searches bound by memory take a sixth longer then, and
+    nobody waits for a long drain."""
     cluster = cluster_size()
     multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
-    blocks = max(1, multiprocessors * 7 // 8 // cluster) * cluster
+    blocks = max(1, multiprocessors * (8 if alone else 7) // 8 // cluster) * cluster
     return Cooperative(kernel("drain.cu", name, wide=wide, cooperative=True), blocks, cluster)

@@ -58,7 +58,7 @@ class PresetEngine(CudaEngine):
                 counters.update(self._preset.both(state, control))
             for deficits in sides:
                 counters.update(self._preset.one(state, deficits, control))
-                drains.start(self._topology.row_offsets, state, deficits=deficits)
+                drains.start(self._topology.row_offsets, state, deficits=deficits, alone=False)
         except Cancelled:
             stopped = True  # what the drains before it did counts all the same
         wait(control, drains, math.inf)

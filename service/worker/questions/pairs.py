@@ -11,11 +11,13 @@ from typing import Final
 import numpy as np
 
 from gpu_engine.engine import Control
-from gpu_engine.errors import Cancelled, EngineError, Unbounded
+from gpu_engine.errors import Cancelled, EngineError, OutOfMemory, Unbounded
 from gpu_engine.footprint import Footprint, on_cpu
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
+from gpu_engine.pairs import solver as places
 from gpu_engine.pairs.solver import PairSolver, Seat, seat_nbytes, solver_nbytes
+from gpu_engine.select import device_seat, device_seat_nbytes
 from gpu_engine.text.json_text import write_amounts
 from gpu_engine.types import INFINITE, UnitArray, VertexArray
 from service.errors import ServiceError
@@ -34,6 +36,15 @@ from service.worker.solving import Solver
 ROW_BYTES: Final = 256
 """What a pair takes while the command is in memory."""
 
+DEVICE_FROM: Final = 1024
+"""Values of so many pairs are a device's work, if there is one: fewer are found sooner than it is asked."""
+
+DEVICE_SHARE: Final = 8
+"""A question takes this part of the device at most, and none that others hold."""
+
+DEVICE_ROWS: Final = 16_384
+"""Pairs that a device is given at once."""
+
 
 class Pairs:
     """Answers the command PAIRS, beside the graph's lane and on several threads: all rows are about one version."""
@@ -51,22 +62,32 @@ class Pairs:
         with time_limit(task.control, args.time_limit_s), ExitStack() as stack:
             graph = self._copies.at_least(task.command.graph, args.min_version)
             pairs = list_pairs(graph.network, args)
-            needed = self._needed(graph.network, args, len(pairs.sources))
+            device = self._of_device(graph.network, args, len(pairs.sources))
+            needed = self._needed(graph.network, args, len(pairs.sources), device)
             network = pin(graph, task, self._residents, self._solver, needed, stack)
             name = pinned_name(graph, task)
             ours = Graph(name, graph.graph_id, graph.epoch, graph.version, network, graph.engine, graph.table)
             promised = needed + Footprint(network.nbytes)
-            work = partial(self._answered, task, args, ours, graph.name, pairs, promised, time.perf_counter() - began)
+            used_s = time.perf_counter() - began
+            work = partial(self._answered, task, args, ours, graph.name, pairs, promised, device, used_s)
             return Rest(work, stack.pop_all().close)
 
-    def _makers(self, args: PairsArgs, count: int) -> int:
-        """Rows with fields are made one by one: they may be long."""
-        return 1 if args.fields != {"value"} else max(1, min(self._threads, count // BLOCK_ROWS))
+    def _makers(self, args: PairsArgs, count: int, device: int) -> int:
+        """Rows with fields are made one by one: they may be long. A device is one maker."""
+        return 1 if args.fields != {"value"} or device else max(1, min(self._threads, count // BLOCK_ROWS))
 
-    def _needed(self, network: Network, args: PairsArgs, count: int) -> Footprint:
-        seats = seat_nbytes(network) * self._makers(args, count)
+    def _of_device(self, network: Network, args: PairsArgs, count: int) -> int:
+        """How many bytes of a device are taken; 0 if the pairs are solved on the host."""
+        budget = self._residents.budget.device
+        if not budget or args.fields != {"value"} or count < DEVICE_FROM:
+            return 0
+        nbytes = min(budget // DEVICE_SHARE, device_seat_nbytes(network))
+        return nbytes if nbytes <= self._residents.unused.device else 0
+
+    def _needed(self, network: Network, args: PairsArgs, count: int, device: int) -> Footprint:
+        seats = seat_nbytes(network) * self._makers(args, count, device)
         fields = on_cpu(network.counts).flow if args.fields & {"flow", "terminals", "paths"} else Footprint()
-        return Footprint(solver_nbytes(network) + seats + ROW_BYTES * count) + fields
+        return Footprint(solver_nbytes(network) + seats + ROW_BYTES * count, device) + fields
 
     def _answered(
         self,
@@ -76,6 +97,7 @@ class Pairs:
         name: str,
         pairs: ListedPairs,
         promised: Footprint,
+        device: int,
         used_s: float,
     ) -> Result:
         count, short = len(pairs.sources), args.fields == {"value"}
@@ -85,23 +107,30 @@ class Pairs:
             args.lines,
             graph.version,
             graph.generation,
-            block_rows=BLOCK_ROWS if short else 1,
+            block_rows=DEVICE_ROWS if device else BLOCK_ROWS if short else 1,
             between=partial(self._residents.promise, graph.name, promised),
             strings=args.strings,
         )
         with time_limit(task.control, args.time_limit_s, used_s):
             task.row(0, count)
             solver = PairSolver.of(graph.network, pairs.known)
-            seats = [solver.seat() for _ in range(self._makers(args, count))]
-            if short:
-                return self._runner.run(
-                    task, sheet, [Values(graph.network, pairs, seat, sheet.strings) for seat in seats]
-                )
-            return self._runner.run(task, sheet, [self._whole(graph, pairs, seats[0], args)])
+            seats = [solver.seat() for _ in range(self._makers(args, count, device))]
+            if not short:
+                return self._runner.run(task, sheet, [self._whole(graph, pairs, seats[0], args)])
+            found = [_with_device(solver, seats[0], device)] if device else seats
+            return self._runner.run(task, sheet, [Values(graph.network, pairs, seat, sheet.strings) for seat in found])
 
     def _whole(self, graph: Graph, pairs: ListedPairs, seat: Seat, args: PairsArgs) -> "Answers":
         own = Graph(graph.name, graph.graph_id, graph.epoch, graph.version, graph.network, seat.engine, graph.table)
         return Answers(self._solver, self._max_flow, own, pairs, args)
+
+
+def _with_device(solver: PairSolver, host: Seat, nbytes: int) -> places.Values:
+    """The host alone if that is too little for the network."""
+    try:
+        return device_seat(solver, host, nbytes)
+    except OutOfMemory:
+        return host
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +139,7 @@ class Values:
 
     network: Network
     pairs: ListedPairs
-    seat: Seat
+    seat: places.Values
     strings: bool
     """Whether amounts are decimal strings."""
 
