@@ -8,7 +8,7 @@ caller says how it is to be rounded.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,9 @@ EXACT = Context(prec=WIDEST)
 
 Halves = tuple[NDArray[np.uint64] | np.uint64, NDArray[np.uint64] | np.uint64]
 """The lower and the upper 64 bits."""
+
+BEYOND: Final = f"is too large: the limit is {MAX_TOTAL} units"
+"""What is wrong with an amount that is too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ def from_decimals(
     allowed = precision.allowed
     long = np.concatenate([np.zeros(0, np.int8), *_in_slices(values, lambda value: _n_decimals(value) > allowed)])
     place.refuse(long > 0, precision.too_fine, what=place.amounts)
-    raise CapacityOverflow(f"a {place.amounts} has too many digits")
+    raise CapacityOverflow(f"a {place.amounts} {BEYOND}")
 
 
 def _rounded(values: pa.Decimal128Array, place: Place, precision: Precision, unlimited: BoolArray | None) -> Amounts:
@@ -137,7 +140,7 @@ def _rounded(values: pa.Decimal128Array, place: Place, precision: Precision, unl
     else:
         up = inexact & (precision.mode == "up")
     units += up
-    place.refuse(units > MAX_TOTAL, "is too large", CapacityOverflow, what=place.amounts)
+    place.refuse(units > MAX_TOTAL, BEYOND, CapacityOverflow, what=place.amounts)
     if unlimited is not None and len(unlimited) == len(inexact):
         inexact &= ~unlimited  # what stands there counts for nothing
     low, high = (np.where(up, left[half], rest[half])[inexact] for half in (0, 1))
@@ -165,7 +168,7 @@ def _less(these: Halves, others: Halves) -> Halves:
 def from_integers(column: NDArray[np.integer], place: Place) -> UnitArray:
     """A whole-number column as int64; the caller knows whether it counts units."""
     if column.dtype.kind == "u":
-        place.refuse(column > INFINITE, "is too large", CapacityOverflow, what=place.amounts)
+        place.refuse(column > INFINITE, BEYOND, CapacityOverflow, what=place.amounts)
     return column.astype(np.int64)
 
 
@@ -182,13 +185,13 @@ def from_units(
     No number means unlimited: the largest int64, which does inside the engine, is too large as any other.
     """
     units, rounded = from_integers(column, place), UNROUNDED
-    place.refuse(units > MAX_TOTAL, "is too large", CapacityOverflow, what=place.amounts)
+    place.refuse(units > MAX_TOTAL, BEYOND, CapacityOverflow, what=place.amounts)
     place.refuse(units < 0, "is negative", what=place.amounts)
     own = own_decimals or 0
     decimals = own if precision.decimals is None else precision.decimals
     if decimals > own:
         scale = 10 ** (decimals - own)
-        place.refuse(units > MAX_TOTAL // scale, "is too large", CapacityOverflow, what=place.amounts)
+        place.refuse(units > MAX_TOTAL // scale, BEYOND, CapacityOverflow, what=place.amounts)
         units *= scale
     elif decimals < own:
         given, step = with_unlimited(units, unlimited, 0), 10 ** (own - decimals)
@@ -254,7 +257,7 @@ def _words(scaled: pa.Decimal128Array, place: Place) -> UnitArray:
     low, high = (half.view(np.int64) for half in _halves(scaled))
     place.refuse(high < 0, "is negative", what=place.amounts)
     too_large = (high > 0) | (low < 0) | (low > MAX_TOTAL)
-    place.refuse(too_large, "is too large", CapacityOverflow, what=place.amounts)
+    place.refuse(too_large, BEYOND, CapacityOverflow, what=place.amounts)
     return low.copy()
 
 
@@ -263,7 +266,7 @@ def _refuse_text(strings: pa.StringArray, place: Place, precision: Precision) ->
     faults = [
         ("is not a number or 'inf'", InvalidNetwork),
         ("is negative", InvalidNetwork),
-        ("is too large", CapacityOverflow),
+        (BEYOND, CapacityOverflow),
         (precision.too_fine, InvalidNetwork),
     ]
     if precision.rounds:

@@ -6,6 +6,7 @@ lease, and delivers. If it dies, another one goes on within seconds; what it was
 """
 
 import asyncio
+import hashlib
 import random
 import time
 import uuid
@@ -145,7 +146,7 @@ class Courier:
             found = [Delivery.of(graph, event, _moment(at)) for at, event in page if event.type in hook.types]
             if entry != BEFORE_ALL and not await self._feed.has(graph, entry):  # some before these are gone
                 first = page[0][0]
-                found.insert(0, Delivery.of(graph, reset_event(graph, f"reset-{first}"), _moment(first)))
+                found.insert(0, Delivery.of(graph, reset_event(graph, _reset_id(graph, first)), _moment(first)))
             if not await self._hooks.queue(hook, graph, entry, page[-1][0], found):
                 return
             room -= len(found)
@@ -185,3 +186,8 @@ class Courier:
 def _moment(entry: str) -> float:
     """When an entry of a stream was written, in unix seconds."""
     return int(entry.partition("-")[0]) / 1e3
+
+
+def _reset_id(graph: str, first: str) -> str:
+    """Another for each graph: entries of two feeds may have the same id. Names of graphs have dots, ids have none."""
+    return f"reset-{hashlib.sha256(graph.encode()).hexdigest()[:8]}-{first}"

@@ -234,3 +234,21 @@ def test_the_secret_before_signs_for_a_day() -> None:
     assert hook.secrets_at(1000.0) == [hook.secret]
     assert rotated.secrets_at(1000.0 + OLD_SECRET_S - 1) == [rotated.secret, hook.secret]
     assert rotated.secrets_at(1000.0 + OLD_SECRET_S) == [rotated.secret]
+
+
+def test_a_reset_of_each_graph_is_a_delivery_of_its_own(run: Run) -> None:
+    """Two feeds whose first entries have one id: what came in the same millisecond."""
+
+    async def work(house: House) -> None:
+        hook = Webhook(id="h", url=ADDRESS, graphs=["g", "k"], types=["version"], secret=new_secret(), created_at=1.0)
+        assert await house.hooks.put(hook, None, 9, {"g": "1-0", "k": "1-0"})
+        for graph in ("g", "k"):
+            event = version_event(graph, "0123456789abcdef", 2)
+            await house.client.xadd(house.keys.feed(graph), event.fields, id="5-0")
+        poster = Recorded(lambda: asyncio.sleep(0))
+        await house.deliver(poster)
+        resets = [id for _, id in poster.sent if id.startswith("reset-")]
+        assert len({*resets}) == 2, poster.sent
+        assert not any("." in id for id in resets), "ids are signed between dots"
+
+    run(work)
