@@ -124,9 +124,11 @@ class Dispatcher:
     async def wait(self, job_id: str, timeout_s: float) -> Reply | None:
         """The reply, or None if the job still runs after `timeout_s`. Raises unknown_job."""
         try:
+            if (reply := self.replies.latest.get(job_id)) is not None:
+                return reply
+            if timeout_s <= 0:
+                return await self._jobs.reply(job_id)
             async with asyncio.timeout(timeout_s):
-                if (reply := self.replies.latest.get(job_id)) is not None:
-                    return reply
                 if (pending := self.replies.pending(job_id)) is not None:
                     return await asyncio.shield(pending)
                 async for event in self.events(job_id, None):
