@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
@@ -53,6 +54,13 @@ def texts_of(headers: Headers) -> Encoding:
 def rows_form(headers: Headers) -> tuple[bool, Encoding]:
     """Whether an answer of rows comes in lines, and how its amounts are written. Raises not_acceptable."""
     return OF_ROWS[preferred(headers, tuple(OF_ROWS))]
+
+
+def asks_for_lines(headers: Headers) -> bool:
+    """Whether lines are what the caller prefers, by their name, of all forms that an answer of rows has."""
+    with suppress(ServiceError):
+        return rows_form(headers)[0]
+    return False
 
 
 def strings_of_events(headers: Headers) -> bool:

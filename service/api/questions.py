@@ -13,27 +13,29 @@ from service.api.bodies.parsing import HERE_BYTES, limit_of
 from service.api.bodies.receive import Body, read_body
 from service.api.bodies.tasks import JSON, ArgsTask
 from service.api.headers import idempotency_key, media_type, require_json
-from service.api.replies.answers import answer
+from service.api.replies.answers import Wait, answer
 from service.protocol import Kind
 
 MAX_QUESTION_BYTES: Final = 64 * 1024 * 1024
 
 
-async def answer_question(request: Request, backend: Backend, kind: Kind, name: str, task: ArgsTask) -> Response:
+async def answer_question(
+    request: Request, backend: Backend, kind: Kind, name: str, task: ArgsTask, wait: Wait | None = None
+) -> Response:
     """The answer to a body of JSON, or to none at all for the defaults. Raises as `answer_body`."""
     limit_bytes = min(MAX_QUESTION_BYTES, limit_of(JSON, backend.settings))
     async with body_for(request, backend, name, limit_bytes, is_keyed=False) as body:
         if body.n_bytes:
             require_json(request)
-        return await answer_body(request, backend, kind, name, body, task)
+        return await answer_body(request, backend, kind, name, body, task, wait)
 
 
 async def answer_body(
-    request: Request, backend: Backend, kind: Kind, name: str, body: Body, task: ArgsTask
+    request: Request, backend: Backend, kind: Kind, name: str, body: Body, task: ArgsTask, wait: Wait | None = None
 ) -> Response:
     """The body as a command, and its answer; raises as `Parsers.args` and `ask`. The body is closed on the way."""
     args = await backend.parsers.args(body, task)
-    return await answer(request, backend, kind, name, args, on_sent=body.close)
+    return await answer(request, backend, kind, name, args, on_sent=body.close, wait=wait)
 
 
 @asynccontextmanager

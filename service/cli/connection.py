@@ -25,6 +25,9 @@ Key: TypeAlias = Annotated[
     str | None, typer.Option(envvar="HEADRACE_API_KEY", show_envvar=True, help="API key, if the service wants one.")
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
+Lines: TypeAlias = Annotated[
+    bool, typer.Option("--lines", help="Each row as it comes, as JSON on a line, while others are solved.")
+]
 Name: TypeAlias = Annotated[str, typer.Argument(help="The graph's name in the service.")]
 Vertices: TypeAlias = Annotated[list[str] | None, typer.Option(help="Vertex index or label; repeat for several.")]
 

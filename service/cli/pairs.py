@@ -1,11 +1,26 @@
 """`headrace pairs | tree | global-cut`: the cuts between all or many pairs of vertices."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, Vertices, connected, fail, names
-from service.cli.show import Columns, say_facts, say_json, say_table
+from service.cli.connection import (
+    DEFAULT_URL,
+    MISWRITTEN,
+    Json,
+    Key,
+    Lines,
+    Name,
+    Url,
+    Vertices,
+    connected,
+    fail,
+    names,
+)
+from service.cli.show import Columns, say_facts, say_json, say_line, say_table
+
+if TYPE_CHECKING:
+    from headrace import Pair
 
 app = typer.Typer()
 
@@ -17,20 +32,23 @@ def pairs(
     source: Vertices = None,
     sink: Vertices = None,
     json: Json = False,
+    lines: Lines = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
     """The maximum flow from each source to each sink, or of all pairs among some vertices."""
     if bool(among) == bool(source and sink) or bool(source) != bool(sink):
         fail("say which pairs: --source and --sink, each repeated at will, or --among", MISWRITTEN)
+    some, sources, sinks = (_listed(given) if given else None for given in (among, source, sink))
     with connected(url, key) as client:
         graph = client.graph(name)
-        found = (
-            graph.pairs(among=_listed(among)) if among else graph.pairs(sources=_listed(source), sinks=_listed(sink))
-        )
+        if lines:
+            for row in graph.pairs(among=some, sources=sources, sinks=sinks, stream=True):
+                say_line(_row(row))
+            return
+        found = graph.pairs(among=some, sources=sources, sinks=sinks)
     if json:
-        rows = [{"source": row.source, "sink": row.sink} | _outcome(row.value, row.error) for row in found]
-        say_json({"graph": found.graph, "version": found.version, "rows": rows})
+        say_json({"graph": found.graph, "version": found.version, "rows": [_row(row) for row in found]})
         return
     columns: Columns = {
         "source": [row.source for row in found],
@@ -85,7 +103,9 @@ def _listed(given: list[str] | None) -> list[int] | list[str]:
     return found if isinstance(found, list) else [found]
 
 
-def _outcome(value: object, error: object) -> dict[str, object]:
-    if error is None:
-        return {"value": value}
-    return {"error": {"code": getattr(error, "code", ""), "detail": str(error)}}
+def _row(row: "Pair") -> dict[str, object]:
+    """One row for programs: its error by code and detail."""
+    told: dict[str, object] = {"source": row.source, "sink": row.sink}
+    if row.error is None:
+        return told | {"value": row.value}
+    return told | {"error": {"code": row.error.code, "detail": str(row.error)}}

@@ -4,9 +4,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, Vertices, connected, fail, names
+from service.cli.connection import (
+    DEFAULT_URL,
+    MISWRITTEN,
+    Json,
+    Key,
+    Lines,
+    Name,
+    Url,
+    Vertices,
+    connected,
+    fail,
+    names,
+)
 from service.cli.graphs import CHANGES, update
-from service.cli.show import Columns, say_facts, say_json, say_table, solved
+from service.cli.show import Columns, say_facts, say_json, say_line, say_table, solved
 
 if TYPE_CHECKING:
     from headrace import WhatIfResult, WhatIfRow
@@ -24,6 +36,7 @@ def what_if(
     source: Vertices = None,
     sink: Vertices = None,
     json: Json = False,
+    lines: Lines = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
@@ -40,6 +53,10 @@ def what_if(
     else:
         scenarios = [Scenario(id=text, updates=[one]) for text, one in zip(written, updates, strict=True)]
     with connected(url, key) as client:
+        if lines:
+            for row in client.graph(name).what_if(scenarios, names(source), names(sink), stream=True):
+                say_line(_row(row))
+            return
         found = client.graph(name).what_if(scenarios, names(source), names(sink))
     if json:
         say_json({**_facts(found), "rows": [_row(row) for row in found]})

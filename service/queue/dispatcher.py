@@ -16,6 +16,7 @@ import redis
 from service.protocol import Arguments, Command, Kind, Reply
 from service.queue.placement import Placement
 from service.queue.replies import Replies
+from service.queue.rows import Rows
 from service.queue.submission import Submission
 from service.queue.watch import Watch, away
 from service.settings import Settings
@@ -51,6 +52,7 @@ class Dispatcher:
         self._events = Events(self.client, self._listeners, self.keys, settings.job_ttl_s)
         self.feed = FeedReader(self.client, self._listeners, self.keys)
         self.replies = Replies(self.client, self._listeners, self.keys, self.id, self._jobs)
+        self.rows = Rows(self._jobs, self._events, self.blobs, self.wait)
         self._submission = Submission(self.client, self.keys, Placement(self.keys, self.watch, settings.queue_limit))
         self._written = AsyncWritten(self.client, self.keys)
         self._submitted = 0
@@ -122,9 +124,11 @@ class Dispatcher:
     async def wait(self, job_id: str, timeout_s: float) -> Reply | None:
         """The reply, or None if the job still runs after `timeout_s`. Raises unknown_job."""
         try:
+            if (reply := self.replies.latest.get(job_id)) is not None:
+                return reply
+            if timeout_s <= 0:
+                return await self._jobs.reply(job_id)
             async with asyncio.timeout(timeout_s):
-                if (reply := self.replies.latest.get(job_id)) is not None:
-                    return reply
                 if (pending := self.replies.pending(job_id)) is not None:
                     return await asyncio.shield(pending)
                 async for event in self.events(job_id, None):

@@ -63,24 +63,24 @@ class Blobs:
 
         Name and number of bytes. What the pieces raise is passed on, and what was written is removed.
         """
-        name, writer = uuid.uuid4().hex, _Writer()
-        key = self._keys.blob(name)
+        blob = self.begin(ttl_s, need)
         try:
             for chunk in _chunks(pieces, chunk_bytes):
-                self._room.take(len(chunk), need, of - writer.n_bytes)
-                self._write(key, writer.chunk(chunk), ttl_s)
-            self._write(key, writer.header(), ttl_s)
+                blob.append(chunk, of)
+            blob.end()
         except BaseException:
             with suppress(redis.RedisError):  # then it expires
-                self.delete(name)
+                self.delete(blob.name)
             raise
-        return name, writer.n_bytes
+        return blob.name, blob.n_bytes
 
-    def _write(self, key: str, fields: dict[str, Any], ttl_s: int) -> None:
-        with self._redis.pipeline() as pipe:
-            pipe.hset(key, mapping=fields)
-            pipe.expire(key, ttl_s)
-            pipe.execute()
+    def begin(self, ttl_s: int, need: Need = Need.GROWTH) -> "BlobWriter":
+        """A new blob, to be written chunk by chunk. It vanishes ``ttl_s`` after the last one."""
+        return BlobWriter(self._redis, self._keys, self._room, ttl_s, need)
+
+    def expire(self, name: str, ttl_s: int) -> None:
+        """The blob vanishes after so long."""
+        self._redis.expire(self._keys.blob(name), ttl_s)
 
     def get(self, name: str, on_read: Callable[[float], None] = lambda fraction: None) -> bytes:
         """Read and check; raises `BrokenBlob`. `on_read` hears how much of it has been read, from 0 to 1."""
@@ -95,6 +95,42 @@ class Blobs:
     def delete(self, *names: str) -> None:
         if names:
             self._redis.unlink(*(self._keys.blob(name) for name in names))
+
+
+class BlobWriter:
+    """A blob on its way into Redis. Until its end only `GrowingBlob` reads it. One thread at a time."""
+
+    def __init__(self, client: redis.Redis, keys: Keys, room: Room, ttl_s: int, need: Need) -> None:
+        self.name = uuid.uuid4().hex
+        self._redis: Any = client
+        self._key = keys.blob(self.name)
+        self._room = room
+        self._ttl_s = ttl_s
+        self._need = need
+        self._writer = _Writer()
+
+    @property
+    def n_bytes(self) -> int:
+        """What has been written."""
+        return self._writer.n_bytes
+
+    def append(self, chunk: bytes, of: int = 0) -> None:
+        """One more chunk, of a blob of at least ``of`` bytes. Raises out_of_memory while Redis has no room for it."""
+        self._room.take(len(chunk), self._need, of - self.n_bytes)
+        self._write(self._writer.chunk(chunk))
+
+    def end(self, last: bytes = b"") -> None:
+        """Make it a blob, with a last chunk that nobody reads sooner. Raises as `append`."""
+        if last:
+            self._room.take(len(last), self._need)
+        chunk = self._writer.chunk(last) if last else {}
+        self._write(chunk | self._writer.header())
+
+    def _write(self, fields: dict[str, Any]) -> None:
+        with self._redis.pipeline() as pipe:
+            pipe.hset(self._key, mapping=fields)
+            pipe.expire(self._key, self._ttl_s)
+            pipe.execute()
 
 
 class AsyncBlobs:
@@ -139,6 +175,10 @@ class AsyncBlobs:
         reader = _Reader(name, await self._redis.hmget(key, HEADER))
         return StoredBlob(self._redis, key, reader, self._turns)
 
+    def growing(self, name: str) -> "GrowingBlob":
+        """A blob that `BlobWriter` may still write."""
+        return GrowingBlob(self._redis, self._keys.blob(name), name, self._turns)
+
     async def delete(self, *names: str) -> None:
         if names:
             await self._redis.unlink(*(self._keys.blob(name) for name in names))
@@ -158,7 +198,7 @@ class StoredBlob:
     @property
     def held_bytes(self) -> int:
         """The most of the blob that is in memory: two chunks here, and one on its way to whoever takes them."""
-        return 3 * -(-self.n_bytes // max(self._reader.n_chunks, 1))
+        return 3 * max(min(self.n_bytes, RESULT_CHUNK_BYTES), -(-self.n_bytes // max(self._reader.n_chunks, 1)))
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Chunk by chunk, the last one only after the digest of all has been found right; raises `BrokenBlob`."""
@@ -171,6 +211,42 @@ class StoredBlob:
             last = chunk
         reader.check()
         yield last
+
+
+class GrowingBlob:
+    """A blob to be read once, from its beginning, while it is written. What is not there yet is no fault."""
+
+    def __init__(self, client: Any, key: str, name: str, turns: asyncio.Semaphore) -> None:
+        self._redis = client
+        self._key = key
+        self._name = name
+        self._turns = turns
+        self._read = _Writer()
+        """What it would say of the chunks that were read."""
+        self.is_whole = False
+        """Whether all of it has been read, and found right."""
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The chunks that have come since this was asked last. Raises `BrokenBlob` in place of a last one that is not
+        what was written. One chunk is in memory."""
+        while not self.is_whole:
+            async with self._turns:
+                *found, chunk = await self._redis.hmget(self._key, *HEADER, str(self._read.n_chunks))
+            if chunk is not None:
+                await _hashed(self._read.chunk, chunk)
+            self._check(found)
+            if chunk is None:
+                return
+            yield chunk
+
+    def _check(self, found: list[bytes | None]) -> None:
+        """Hold what was read against the header, if it is there and says that this is all."""
+        n_chunks, *_ = found
+        if n_chunks is None or int(n_chunks) > self._read.n_chunks:
+            return
+        if [str(value).encode() for value in self._read.header().values()] != found:
+            raise BrokenBlob(f"blob {self._name} is not what was written")
+        self.is_whole = True
 
 
 T = TypeVar("T")
@@ -201,17 +277,17 @@ class _Writer:
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
-        self._chunks = 0
+        self.n_chunks = 0
         self.n_bytes = 0
 
     def chunk(self, piece: bytes) -> dict[str, Any]:
         self._digest.update(piece)
-        self._chunks += 1
+        self.n_chunks += 1
         self.n_bytes += len(piece)
-        return {str(self._chunks - 1): piece}
+        return {str(self.n_chunks - 1): piece}
 
     def header(self) -> dict[str, Any]:
-        return {"chunks": self._chunks, "bytes": self.n_bytes, "sha256": self._digest.hexdigest()}
+        return {"chunks": self.n_chunks, "bytes": self.n_bytes, "sha256": self._digest.hexdigest()}
 
 
 class _Reader:

@@ -206,6 +206,8 @@ def test_what_if(shell: Shell, city: Path) -> None:
     assert "unknown_edge" in told
     rows = shell.json("what-if", "city", "a-t=1", "b-t=close")["rows"]
     assert [(row["id"], row["value"], row["change"]) for row in rows] == [("a-t=1", 3, -2), ("b-t=close", 3, -2)]
+    lines = shell("what-if", "city", "a-t=1", "b-t=close", "--lines").splitlines()
+    assert [json.loads(line) for line in lines] == rows
     (row,) = shell.json("what-if", "city", "a-t=1", "b-t=close", "--together")["rows"]
     assert row["value"] == 1
     assert shell.json("what-if", "city", "--close", "zz")["rows"][0]["error"]["code"] == "unknown_edge"
@@ -219,6 +221,8 @@ def test_pairs_trees_and_global_cuts(shell: Shell, tmp_path: Path) -> None:
     shell("load", "ring", str(file))
     rows = shell.json("pairs", "ring", "--among", "x", "--among", "y", "--among", "z")["rows"]
     assert [(row["source"], row["sink"], row["value"]) for row in rows] == [("x", "y", 4), ("x", "z", 3), ("y", "z", 3)]
+    lines = shell("pairs", "ring", "--among", "x", "--among", "y", "--among", "z", "--lines").splitlines()
+    assert [json.loads(line) for line in lines] == rows
     assert "unknown_vertex" not in shell("pairs", "ring", "--source", "x", "--sink", "z")
     assert shell.json("pairs", "ring", "--source", "x", "--sink", "x")["rows"][0]["error"]["code"] == "source_is_sink"
     assert "which pairs" in shell("pairs", "ring", "--source", "x", expect=MISWRITTEN)

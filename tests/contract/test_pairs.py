@@ -224,7 +224,7 @@ def test_a_tree(http: httpx.Client, triangle: str) -> None:
     assert sorted(asked(http, wide, "gomory-hu-tree")["tree"]["value"], key=str) == [3, "inf"]
 
 
-@pytest.mark.parametrize("heading", ["## Pairs", "## Global minimum cut"])
+@pytest.mark.parametrize("heading", ["### Rows as they come", "## Pairs", "## Global minimum cut"])
 def test_the_program_of_the_page(http: httpx.Client, heading: str, capsys: pytest.CaptureFixture[str]) -> None:
     section = (ROOT / "docs" / "api.md").read_text().partition(f"\n{heading}\n")[2].partition("\n## ")[0]
     (program,) = re.findall(r"```python\n(.*?)```", section, re.S)

@@ -1,5 +1,6 @@
 """Callers who ask for much and read little: what they may hold is bounded, in bytes and in time."""
 
+import asyncio
 import re
 import socket
 import threading
@@ -195,6 +196,38 @@ def test_slow_readers_give_way_and_fast_ones_do_not(monkeypatch: pytest.MonkeyPa
 def test_one_answer_alone_may_be_longer_than_the_limit() -> None:
     with server(MIB) as (address, _, _), asking(address, f"/{3 * MIB}") as reader:
         assert read_all(reader) == (200, 3 * MIB)
+
+
+def test_who_waits_for_more_of_an_answer_is_no_slow_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that is sent as it is made: it is counted, and its reader has taken what there is."""
+    monkeypatch.setattr(sending, "SLOW_S", 0.0)
+    started: list[int] = []
+    cut_off: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        headers = []
+        if scope["path"] == "/grows":
+            scope["state"]["held_bytes"] = MIB
+        else:
+            headers.append((b"content-length", str(MIB).encode()))
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"1\n", "more_body": True})
+        if scope["path"] == "/grows":
+            assert pieces._held_bytes == MIB
+            await pieces(asked("/other"), receive, sent)
+        await send({"type": "http.response.body", "body": b"2\n"})
+
+    def asked(path: str) -> dict[str, Any]:
+        abort = {"headrace": {"abort": lambda: cut_off.append(path)}}
+        return {"type": "http", "method": "GET", "path": path, "state": {}, "extensions": abort}
+
+    async def sent(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            started.append(message["status"])
+
+    pieces = Sending(app, MIB, Gauge("grows", "Held.", registry=CollectorRegistry()))
+    asyncio.run(pieces(asked("/grows"), lambda: None, sent))  # type: ignore[arg-type] # nothing is received
+    assert (started, cut_off, pieces._held_bytes) == ([200, 429], [], 0)
 
 
 def test_readers_who_never_read_hold_a_bounded_part_of_the_memory(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from service.protocol import (
 from service.settings import Settings
 from service.store.jobs.record import Result, read_reply
 from service.store.keys import Keys
-from service.worker.running import results
+from service.worker.running import drafts
 from service.worker.running.endings import Endings
 from service.worker.running.task import Task
 from tests.graphs import drawn
@@ -47,13 +47,13 @@ QUESTIONS: list[tuple[Kind, Message]] = [
 ]
 
 
-@pytest.mark.parametrize("inline_bytes", [results.INLINE_BYTES, 0], ids=["short", "long"])
+@pytest.mark.parametrize("inline_bytes", [drafts.INLINE_BYTES, 0], ids=["short", "long"])
 def test_each_answer_says_what_it_is_about(
     caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch, inline_bytes: int
 ) -> None:
     start_worker()
     caller.wait_ready()
-    monkeypatch.setattr(results, "INLINE_BYTES", inline_bytes)
+    monkeypatch.setattr(drafts, "INLINE_BYTES", inline_bytes)
     generations = []
     for replaced in (False, True):
         blob = caller.run(caller.dispatcher.blobs.put(pack(PAIRS)))

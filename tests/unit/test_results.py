@@ -12,7 +12,8 @@ from service.store.connection import connect
 from service.store.jobs.record import Result, reply_fields
 from service.store.keys import Keys
 from service.worker.running import results
-from service.worker.running.results import INLINE_BYTES, Results
+from service.worker.running.drafts import INLINE_BYTES
+from service.worker.running.results import Results
 
 
 class Shelf:

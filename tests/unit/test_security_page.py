@@ -37,7 +37,7 @@ from service.webhooks import courier, posting
 from service.worker import answers, watch_events
 from service.worker.graph import MAX_KNOWN, MAX_STATES
 from service.worker.membership import heartbeat
-from service.worker.running import consumer, lanes, results, rows, together
+from service.worker.running import consumer, drafts, lanes, results, rows, together
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
@@ -107,6 +107,7 @@ FIXED = {
     "jobs kept": dispatcher.JOBS_KEPT,
     "pieces of stored results read from Redis at a time by one API process": READ_AT_ONCE,
     "bytes of results kept by one worker": results.RESULTS_BYTES,
+    "lines of a question that failed behind its first row, kept for those who are reading them": drafts.LEFT_S,
     "jobs looked at for one page of `GET /v1/jobs`": listing.LOOKED_AT,
     "progress events of a job": transitions.EVENTS_KEPT,
     "memory of Redis kept for what frees it, where `maxmemory` is set": room.RESERVE_LEAST_BYTES >> 20,

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
 
 import pytest
 
@@ -79,3 +80,27 @@ def test_who_stops_listening_leaves_nothing_behind() -> None:
 
     assert asyncio.run(first()) == 1
     assert events.is_closed
+
+
+def test_a_wait_that_loses_its_cancel_is_ended_all_the_same() -> None:
+    """Found with rows that came slowly: the client of Redis had lost it, and the reader's connection stayed."""
+    ended: list[bool] = []
+
+    async def deaf() -> AsyncIterator[int]:
+        yield 1
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(True)
+
+    async def first_of() -> int:
+        async with aclosing(while_allowed(deaf(), Rights(1000))) as events:
+            async for number in events:
+                await asyncio.sleep(0.01)  # the next one is waited for
+                return number
+        raise AssertionError("there was none")
+
+    assert asyncio.run(asyncio.wait_for(first_of(), 30)) == 1
+    assert ended == [True]

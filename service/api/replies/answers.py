@@ -2,8 +2,8 @@
 
 import hashlib
 import time
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
 
 from fastapi import Request
 from pydantic_core import to_json
@@ -42,6 +42,10 @@ NEVER_CUT_OFF: Final = frozenset({Kind.LOAD, Kind.DELETE})
 """Commands that stand in no line that may be cut: a load has been uploaded by then, and a delete makes room."""
 
 
+Wait: TypeAlias = Callable[[str, float], Awaitable[Reply | Response | None]]
+"""Waits for a job for so many seconds: its reply, or an answer that has begun; None if there is neither."""
+
+
 def json_response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """JSON by pydantic-core: models, dicts and lists alike, several times faster than `json`."""
     return Response(to_json(content), status, headers, "application/json")
@@ -60,8 +64,11 @@ async def ask(
     body_digest: str | None = None,
     on_sent: Callable[[], None] = lambda: None,
     in_place: bool = False,
+    wait: Wait | None = None,
 ) -> Reply | Response:
     """Queue the command and wait: the worker's `Reply`, or the 202 to answer when the time is over.
+
+    `wait` is how it is waited for, `Dispatcher.wait` by default.
 
     `in_place` is for a command that is only a part of what was asked: the caller's Idempotency-Key does not stand for
     it, and its reply is waited for as long as anybody may wait, else it is cancelled, and timeout is raised.
@@ -95,7 +102,9 @@ async def ask(
     request.state.job_id = job_id  # for the log
     on_sent()
     left_s = max(0.0, patience.wait_s - stood_s)
-    reply = await backend.dispatcher.wait(job_id, left_s) if patience.wait_s > 0 else None
+    reply = await (wait or backend.dispatcher.wait)(job_id, left_s) if patience.wait_s > 0 else None
+    if isinstance(reply, Response):
+        return reply
     if reply is None and in_place:
         await backend.dispatcher.cancel(job_id)
         raise ServiceError("timeout", f"it could not be done within {patience.wait_s:g} s")
@@ -125,9 +134,10 @@ async def answer(
     graph: str,
     args: Arguments,
     on_sent: Callable[[], None] = lambda: None,
+    wait: Wait | None = None,
 ) -> Response:
     """Ask, and answer with the worker's result as the body and its version as ETag."""
-    reply = await ask(request, backend, kind, graph, args, on_sent=on_sent)
+    reply = await ask(request, backend, kind, graph, args, on_sent=on_sent, wait=wait)
     if isinstance(reply, Response):
         return reply
     response = await success(backend, reply)

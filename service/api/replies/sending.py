@@ -8,7 +8,7 @@ is refused, and can be asked for again.
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
@@ -42,8 +42,8 @@ class Answer:
     abort: Callable[[], None] | None
     """Ends the connection of the answer; None: this server offers no way."""
     sent_bytes: int = 0
-    sent_at: float = field(default_factory=time.monotonic)
-    """When the reader had taken the latest piece."""
+    handed_at: float | None = None
+    """Since when its reader has not taken the latest piece; None while nothing is on its way to him."""
     cut_off: bool = False
 
 
@@ -74,19 +74,21 @@ class Sending:
                 if is_refused:
                     await self._refuse(scope, receive, send)
                     return
-            if message["type"] != "http.response.body" or len(message.get("body", b"")) <= PIECE_BYTES:
+            body, more = message.get("body", b""), message.get("more_body", False)
+            if message["type"] != "http.response.body" or (answer is None and len(body) <= PIECE_BYTES):
                 await send(message)
                 return
-            body, more = message["body"], message.get("more_body", False)
-            for at in range(0, len(body), PIECE_BYTES):
+            for at in range(0, max(len(body), 1), PIECE_BYTES):
                 piece = body[at : at + PIECE_BYTES]
                 is_last = at + PIECE_BYTES >= len(body)
+                if answer is not None:
+                    answer.handed_at = time.monotonic()
                 await send({"type": "http.response.body", "body": piece, "more_body": more or not is_last})
                 if answer is not None:
                     if answer.cut_off:
                         return
                     answer.sent_bytes += len(piece)
-                    answer.sent_at = time.monotonic()
+                    answer.handed_at = None
                 await asyncio.sleep(0)  # a fast reader must not keep the loop from all others
 
         try:
@@ -120,8 +122,9 @@ class Sending:
     def _make_room(self, n_bytes: int) -> None:
         """Cut off slow readers, those first that have taken nothing for longest, until there is room."""
         slow_since = time.monotonic() - SLOW_S
-        for answer in sorted(self._answers, key=lambda answer: answer.sent_at):
-            if self._has_room(n_bytes) or answer.sent_at > slow_since:
+        waiting = {answer: answer.handed_at for answer in self._answers if answer.handed_at is not None}
+        for answer, handed_at in sorted(waiting.items(), key=lambda item: item[1]):
+            if self._has_room(n_bytes) or handed_at > slow_since:
                 return
             if answer.abort is not None:
                 answer.cut_off = True
@@ -145,7 +148,7 @@ def held_bytes_of(scope: Scope, message: Message) -> int:
     """What an answer has in memory while it is sent: all of it, unless it says otherwise (`replies.results`)."""
     n_bytes = length_of(message)
     held_bytes: int = scope["state"].get("held_bytes", n_bytes)
-    return min(held_bytes, n_bytes)
+    return min(held_bytes, n_bytes) if n_bytes else held_bytes
 
 
 def length_of(message: Message) -> int:

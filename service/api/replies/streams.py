@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Final, TypeVar
 
+from anyio import CancelScope
+
 from service.errors import ServiceError
 
 CHECK_S: Final = 1.0
@@ -13,6 +15,9 @@ CHECK_S: Final = 1.0
 
 Keys are read again after `service.api.guards.access.FRESH_S`: a stream outlives its key by the sum of both at most.
 """
+
+CANCEL_S: Final = 0.1
+"""Time between two tries to cancel the wait for an event."""
 
 Event = TypeVar("Event")
 
@@ -37,11 +42,14 @@ async def while_allowed(
                 upcoming = _next(events)
                 yield event
     finally:
-        upcoming.cancel()
-        with suppress(asyncio.CancelledError, ServiceError):
-            await upcoming
-        if isinstance(events, AsyncGenerator):
-            await events.aclose()
+        with CancelScope(shield=True):
+            while not upcoming.done():  # the client of Redis may lose one that comes while it takes up a connection
+                upcoming.cancel()
+                await asyncio.wait({upcoming}, timeout=CANCEL_S)
+            with suppress(asyncio.CancelledError, ServiceError):
+                upcoming.result()
+            if isinstance(events, AsyncGenerator):
+                await events.aclose()
 
 
 def _next(events: AsyncIterator[Event]) -> asyncio.Future[Event | None]:

@@ -10,6 +10,7 @@ from service.api.backend import Context, GraphName
 from service.api.bodies.tasks import closure_task
 from service.api.openapi import ACCEPTED, KEY_IGNORED, PREFER, PROBLEMS, ROW_FORMS, request_body
 from service.api.questions import answer_question
+from service.api.replies.rows import as_they_come
 from service.models.closure_study import EXAMPLES, ClosureStudyBody, ClosureStudyInfo
 from service.protocol import Kind
 
@@ -24,4 +25,5 @@ async def closure_study(name: GraphName, request: Request, backend: Context) -> 
     lines, encoding = rows_form(request.headers)
     settings = backend.settings
     task = closure_task(settings.max_question_rows, settings.max_patch_rows, lines=lines, encoding=encoding)
-    return await answer_question(request, backend, Kind.CLOSURE_STUDY, name, task)
+    wait = as_they_come(request, backend, name) if lines else None
+    return await answer_question(request, backend, Kind.CLOSURE_STUDY, name, task, wait)

@@ -10,7 +10,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from service.api.accept import VARY, preferred
+from service.api.accept import VARY, asks_for_lines, preferred
 from service.api.backend import Backend, Context
 from service.api.guards.access import CallerOf, authorise
 from service.api.guards.admission import stream_room
@@ -19,10 +19,11 @@ from service.api.openapi import ACCEPTED, FORMS, PREFER, PROBLEMS
 from service.api.replies.answers import accepted, json_response, long_result, refusal, rows_behind, success
 from service.api.replies.problems import problem_content
 from service.api.replies.results import result_response
+from service.api.replies.rows import reply_or_rows
 from service.api.replies.streams import while_allowed
 from service.errors import ServiceError
 from service.models.jobs import JobList, JobView
-from service.protocol import JSON_TYPE, TERMINAL_STATUSES, Problem, Status
+from service.protocol import JSON_TYPE, TERMINAL_STATUSES, Kind, Problem, Status
 from service.store.jobs.listing import Mark
 from service.store.jobs.record import JobInfo
 
@@ -34,6 +35,9 @@ MARK: Final = r"^[0-9]{1,12}(\.[0-9]{1,9})?_[A-Za-z0-9_-]{1,64}$"
 
 MOST_ROWS: Final = 2**31
 """No answer has as many rows."""
+
+OF_ROWS: Final = frozenset({Kind.WHAT_IF, Kind.CLOSURE_STUDY, Kind.PAIRS})
+"""Questions that may be answered in lines."""
 
 EVENT_ID: Final = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
 
@@ -115,9 +119,15 @@ async def get_job_result(
     backend: Context,
     after: Annotated[int | None, Query(ge=0, le=MOST_ROWS, description="Of lines, those behind this row.")] = None,
 ) -> Response:
-    """What the waiting call would have answered, in the form that it asked for; 202 while there is nothing yet."""
+    """What the waiting call would have answered, in the form that it asked for; 202 while there is nothing yet. Whoever
+    prefers lines gets those that are there, and the others as they come."""
     patience = waiting(request.headers, backend.settings, default_s=0)
-    reply = await backend.dispatcher.wait(job.id, patience.wait_s)
+    if job.kind in OF_ROWS and job.status not in TERMINAL_STATUSES and asks_for_lines(request.headers):
+        reply = await reply_or_rows(request, backend, job.graph, job.id, patience.wait_s, after)
+        if isinstance(reply, Response):
+            return reply
+    else:
+        reply = await backend.dispatcher.wait(job.id, patience.wait_s)
     await _known_job(job.id, backend, await authorise(request))  # the key may have ended meanwhile
     if reply is None:
         return accepted(job.id, patience)

@@ -10,6 +10,7 @@ from service.api.backend import Context, GraphName
 from service.api.bodies.pair_tasks import global_cut_task, pairs_task, tree_task
 from service.api.openapi import ACCEPTED, FORMS, KEY_IGNORED, PREFER, PROBLEMS, ROW_FORMS, request_body
 from service.api.questions import answer_question
+from service.api.replies.rows import as_they_come
 from service.models.pairs import (
     GLOBAL_EXAMPLES,
     PAIRS_EXAMPLES,
@@ -35,7 +36,8 @@ async def pairs(name: GraphName, request: Request, backend: Context) -> Response
     """The maximum flows of many pairs of vertices. None of them is kept, and updates do not wait."""
     lines, encoding = rows_form(request.headers)
     task = pairs_task(backend.settings.max_question_rows, lines=lines, encoding=encoding)
-    return await answer_question(request, backend, Kind.PAIRS, name, task)
+    wait = as_they_come(request, backend, name) if lines else None
+    return await answer_question(request, backend, Kind.PAIRS, name, task, wait)
 
 
 @router.post("/gomory-hu-tree", response_model=CutTreeInfo, responses=FORMS, openapi_extra=TREE)

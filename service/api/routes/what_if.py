@@ -10,6 +10,7 @@ from service.api.backend import Context, GraphName
 from service.api.bodies.tasks import what_if_task
 from service.api.openapi import ACCEPTED, KEY_IGNORED, PREFER, PROBLEMS, ROW_FORMS, request_body
 from service.api.questions import answer_question
+from service.api.replies.rows import as_they_come
 from service.models.what_if import EXAMPLES, WhatIfBody, WhatIfInfo
 from service.protocol import Kind
 
@@ -24,4 +25,5 @@ async def what_if(name: GraphName, request: Request, backend: Context) -> Respon
     lines, encoding = rows_form(request.headers)
     settings = backend.settings
     task = what_if_task(settings.max_question_rows, settings.max_patch_rows, lines=lines, encoding=encoding)
-    return await answer_question(request, backend, Kind.WHAT_IF, name, task)
+    wait = as_they_come(request, backend, name) if lines else None
+    return await answer_question(request, backend, Kind.WHAT_IF, name, task, wait)

@@ -18,6 +18,9 @@ SUBSCRIPTIONS_KEPT: Final = 1000
 FROM_THE_BEGINNING: Final = "0"
 """An event that comes before all others."""
 
+FROM_NOW: Final = "$"
+"""In place of an event: only what happens from now on."""
+
 MAX_ENTRY_NUMBER: Final = 2**64 - 1
 """The largest that either number of a stream entry's id can be."""
 
@@ -55,6 +58,8 @@ class Events:
         if status is None:
             await self._redis.unlink(stream)
             raise ServiceError("unknown_job", f"there is no job {job_id}")
+        if last == FROM_NOW:
+            last = subscribed.decode()
         if _entry(last) > _entry(subscribed.decode()) or max(_entry(last)) > MAX_ENTRY_NUMBER:
             last = FROM_THE_BEGINNING  # of another stream, or one that Redis lost: what comes would never be after it
         ended = Status(status.decode()) in TERMINAL_STATUSES

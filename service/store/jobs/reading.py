@@ -9,7 +9,17 @@ import redis.asyncio
 from service.protocol import Reply
 from service.store.jobs.idempotency import key_name
 from service.store.jobs.outcomes import CANCELLED, UNFINISHED_TTL_S, is_over
-from service.store.jobs.record import JobInfo, Row, describe, has_reply, is_known, read_reply, worker_of
+from service.store.jobs.record import (
+    Draft,
+    JobInfo,
+    Row,
+    describe,
+    has_reply,
+    is_known,
+    read_draft,
+    read_reply,
+    worker_of,
+)
 from service.store.keys import Keys
 from service.store.written import AsyncWritten, Restarted
 
@@ -41,6 +51,11 @@ class Jobs:
         """The reply to a job; None while there is none."""
         (row,) = await self.rows([job_id])
         return read_reply(row) if has_reply(row) else None
+
+    async def reply_or_draft(self, job_id: str) -> Reply | Draft | None:
+        """The reply to a job, or what has been written of it so far; None while there is neither."""
+        (row,) = await self.rows([job_id])
+        return read_reply(row) if has_reply(row) else read_draft(row)
 
     async def rows(self, job_ids: Sequence[str]) -> list[Row]:
         """The hashes of jobs, empty for one that is not there. One round trip."""

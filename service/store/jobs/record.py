@@ -2,7 +2,8 @@
 
 The hash has from the beginning `kind`, `graph`, `worker`, `created_at` and `status`; `started_at` and `progress` once
 the job runs for longer; `attempts` if a worker left it behind; at its end `started_at`, `finished_at`, `reply` and, if
-it succeeded, `envelope` and either `result` or `result_blob`. A result that is no JSON lies in `file`, or in the blob
+it succeeded, `envelope` and either `result` or `result_blob`. `draft` says where the lines of an answer lie as they
+are written. A result that is no JSON lies in `file`, or in the blob
 that `file_blob` names, and `result` says what it is: API processes of the release before show that. The job's id is in
 the list of all jobs, and until its end in that of its worker. Its outcome, its Idempotency-Key and the stream of its
 events are keys of their own.
@@ -71,6 +72,14 @@ class Result:
         return cls(text.encode(), envelope=envelope_of(text))
 
 
+class Draft(BaseModel):
+    """The lines of an answer that have been written so far, the first one and a row at least."""
+
+    blob: str
+    """The name of the blob that they grow in."""
+    envelope: Envelope
+
+
 def reply_fields(header: Reply, result: Result | None) -> Fields:
     """A reply as a job and a stream of replies have it."""
     fields: Fields = {"reply": header.model_dump_json()}
@@ -108,6 +117,11 @@ def read_reply(row: Row) -> Reply:
         "envelope": envelope,
     }
     return reply.model_copy(update=found)
+
+
+def read_draft(row: Row) -> Draft | None:
+    """What has been written of the answer; None while no row has."""
+    return Draft.model_validate_json(row[b"draft"]) if b"draft" in row else None
 
 
 def envelope_of(text: str | bytes) -> Envelope:

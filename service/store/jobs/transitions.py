@@ -12,7 +12,7 @@ from typing import Any, Final
 from service.protocol import Command, Reply, Status
 from service.store.jobs.idempotency import claim, key_name
 from service.store.jobs.outcomes import UNFINISHED_TTL_S, decision
-from service.store.jobs.record import Result, reply_fields
+from service.store.jobs.record import Draft, Fields, Result, reply_fields
 from service.store.keys import Keys
 from service.store.watched import Read
 
@@ -57,10 +57,20 @@ def before_report(keys: Keys, job_id: str) -> tuple[list[str], tuple[Read, Read]
     return [keys.job(job_id)], decision(keys, job_id)
 
 
-def report(pipe: Any, keys: Keys, job_id: str, started_at: float, counters: Mapping[str, Any], ttl_s: int) -> None:
-    """The job runs, and how far it is."""
+def report(
+    pipe: Any,
+    keys: Keys,
+    job_id: str,
+    started_at: float,
+    counters: Mapping[str, Any],
+    ttl_s: int,
+    draft: Draft | None = None,
+) -> None:
+    """The job runs, how far it is, and where what is written of its answer can be read."""
     progress, events = json.dumps(counters), keys.events(job_id)
-    running = {"status": Status.RUNNING.value, "started_at": started_at, "progress": progress}
+    running: Fields = {"status": Status.RUNNING.value, "started_at": started_at, "progress": progress}
+    if draft is not None:
+        running["draft"] = draft.model_dump_json()
     pipe.hset(keys.job(job_id), mapping=running)
     pipe.xadd(events, {"event": "progress", "data": progress}, maxlen=EVENTS_KEPT, approximate=True)
     pipe.expire(events, ttl_s)
@@ -79,8 +89,15 @@ def before_success(keys: Keys, job_id: str) -> tuple[list[str], Read]:
 
 
 def count_attempt(client: Any, keys: Keys, job_id: str) -> int:
-    """One more delivery of a command that a process left behind, counted at once: how many there were."""
-    return int(client.hincrby(keys.job(job_id), "attempts", 1))
+    """One more delivery of a command that a process left behind, counted at once: how many there were.
+
+    Nobody goes on with what that process had written of an answer.
+    """
+    with client.pipeline() as pipe:
+        pipe.hincrby(keys.job(job_id), "attempts", 1)
+        pipe.hdel(keys.job(job_id), "draft")
+        attempts, _ = pipe.execute()
+    return int(attempts)
 
 
 def before_refusal(keys: Keys, command: Command) -> tuple[list[str], tuple[Read, ...]]:

@@ -24,8 +24,12 @@ class Progress:
         self._settings = settings
 
     def report(self, task: Task) -> None:
-        """Report one task, unless its job is over or lost: one that seems to run would be waited for, or done again."""
+        """Report one task, unless its job is over or lost: one that seems to run would be waited for, or done again.
+
+        Lines of its answer that are there are written, for whoever reads them meanwhile.
+        """
         counters, job_id = task.progress(), task.command.id
+        draft = None if task.draft is None else task.draft.tell()
         with task.lock, self._redis.pipeline() as pipe:
             if task.ended or task.started_at is None:
                 return
@@ -36,5 +40,6 @@ class Progress:
             if is_over(status):
                 return
             pipe.multi()
-            transitions.report(pipe, self._keys, job_id, task.started_at, counters, self._settings.job_ttl_s)
+            ttl_s = self._settings.job_ttl_s
+            transitions.report(pipe, self._keys, job_id, task.started_at, counters, ttl_s, draft)
             pipe.execute()

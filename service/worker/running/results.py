@@ -2,19 +2,20 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import chain
 from typing import Final
 
 import redis
 
+from service.errors import ServiceError
 from service.protocol import Envelope
 from service.store.blobs import RESULT_CHUNK_BYTES, Blobs
 from service.store.jobs.record import Result
 from service.store.keys import Keys
-
-INLINE_BYTES: Final = 16 << 10
-"""Longer results travel as a blob."""
+from service.worker.running import drafts
+from service.worker.running.drafts import DraftWriter
 
 RESULTS_BYTES: Final = 256 << 20
 """Blobs of results kept; the oldest go first, before their time if need be."""
@@ -42,10 +43,30 @@ class Results:
         text = b""
         for piece in rest:
             text += piece
-            if len(text) > INLINE_BYTES:
+            if len(text) > drafts.INLINE_BYTES:
                 blob, n_bytes = self.store(chain([text], rest))
                 return Result(blob=blob, blob_bytes=n_bytes, envelope=envelope)
         return Result(text, envelope=envelope)
+
+    def keep_lines(
+        self, pieces: Iterable[bytes], envelope: Envelope, on_begin: Callable[[DraftWriter], None]
+    ) -> Result:
+        """`keep` for lines, of which those that are there can be read by way of what `on_begin` is given.
+
+        What the pieces raise is passed on; lines that somebody may be reading stay for a little while.
+        """
+        draft = DraftWriter(self._blobs, self._ttl_s, envelope)
+        on_begin(draft)
+        try:
+            for piece in pieces:
+                draft.add(piece)
+            result = draft.end()
+        except BaseException:
+            with suppress(redis.RedisError, ServiceError):  # then it expires
+                self._keep(draft.give_up())
+            raise
+        self._keep(None if result.blob is None else (result.blob, result.blob_bytes))
+        return result
 
     def store(self, pieces: Iterable[bytes], *, keeps: bool = True) -> tuple[str, int]:
         """Name and bytes of a blob that consists of these pieces, which is no result itself. Raises as `keep`.
@@ -53,8 +74,15 @@ class Results:
         It goes when there are too many bytes of results, or, if they do not keep it, when it expires without an owner.
         """
         name, n_bytes = self._blobs.write(pieces, self._ttl_s, chunk_bytes=RESULT_CHUNK_BYTES)
-        if not keeps:
-            return name, n_bytes
+        if keeps:
+            self._keep((name, n_bytes))
+        return name, n_bytes
+
+    def _keep(self, blob: tuple[str, int] | None) -> None:
+        """Count one more blob, by its name and bytes, and let go of the oldest if there are too many bytes."""
+        if blob is None:
+            return
+        name, n_bytes = blob
         with self._lock:
             self._kept.append((name, n_bytes))
             self._kept_bytes += n_bytes
@@ -64,4 +92,3 @@ class Results:
                 self._kept_bytes -= its_bytes
                 gone.append(old)
         self._blobs.delete(*gone)
-        return name, n_bytes

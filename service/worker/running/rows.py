@@ -84,12 +84,16 @@ class RowRunner:
         self._results = results
 
     def run(self, task: Task, sheet: Sheet, makers: Sequence[Maker]) -> Result:
-        """The answer, stored as it is written. It may be run again, and then begins again.
+        """The answer, stored as it is written, and lines of it can be read meanwhile. It may be run again, and then
+        begins again.
 
         Raises `Cancelled`, or too_large for more than `MOST_BYTES`.
         """
         with closing(_answer(task, sheet, makers)) as pieces:
-            return self._results.keep(unless_cancelled(pieces, task.control), sheet.envelope)
+            answer = unless_cancelled(pieces, task.control)
+            if sheet.lines:
+                return self._results.keep_lines(answer, sheet.envelope, task.follow)
+            return self._results.keep(answer, sheet.envelope)
 
 
 def refused(error: EngineError | ServiceError | MemoryError) -> dict[str, object]:

@@ -14,6 +14,7 @@ from gpu_engine.engine import Control
 from service.protocol import Command, Kind, Status
 from service.store.held import Found
 from service.store.jobs.record import Result
+from service.worker.running.drafts import DraftWriter
 
 LEFT_BEHIND: Final = b"left_behind"
 """A field of a stream entry that was moved: it says that the worker before had been given the command."""
@@ -67,6 +68,8 @@ class Task:
     """Whether the rest of it has begun."""
     look: Look | None = None
     """What was read as this try of it began; None once that is used."""
+    draft: DraftWriter | None = None
+    """Writes its answer, if that can be read meanwhile."""
     _phase: tuple[str, float | None] | None = None
     _rows: dict[str, int] = field(default_factory=dict)
 
@@ -92,6 +95,10 @@ class Task:
         """So many of its rows are done."""
         self._rows = {"done": done, "of": of}
         self.at("rows", done / max(of, 1))
+
+    def follow(self, draft: DraftWriter) -> None:
+        """This writes its answer from now on."""
+        self.draft = draft
 
     def at(self, phase: str, fraction: float | None = None) -> None:
         """The task is in this phase, and has done so much of it, from 0 to 1, where that is known."""

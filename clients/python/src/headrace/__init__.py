@@ -13,6 +13,7 @@ from headrace._amounts import Amount, Amounts, Exact
 from headrace._async_client import AsyncClient
 from headrace._async_graph import AsyncGraph
 from headrace._async_job import AsyncJob
+from headrace._async_row_stream import AsyncRowStream
 from headrace._async_watching import AsyncEvents
 from headrace._bottlenecks import Bottlenecks
 from headrace._calls import (
@@ -102,6 +103,7 @@ from headrace._power import from_pandapower
 from headrace._records import Estimate, JobEvent, JobInfo, ServiceStatus, Snapshot
 from headrace._results import Capacities, Certificate, EdgeId, FlowState, GraphInfo, PatchResult, Rounded, Vertex
 from headrace._roads import from_osmnx, lanes
+from headrace._row_stream import RowStream
 from headrace._sequences import AmountColumn, Column, Names, Side
 from headrace._signed import verify_webhook
 from headrace._structures import NewEdges, StructureResult
@@ -120,6 +122,7 @@ __all__ = [
     "AsyncEvents",
     "AsyncGraph",
     "AsyncJob",
+    "AsyncRowStream",
     "Barrier",
     "Bottlenecks",
     "Cancelled",
@@ -209,6 +212,7 @@ __all__ = [
     "Retry",
     "Rounded",
     "Rounding",
+    "RowStream",
     "Scenario",
     "Segment",
     "ServiceStatus",

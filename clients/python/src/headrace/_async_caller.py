@@ -105,14 +105,21 @@ class AsyncCaller:
         self, path: str, deadline: Deadline, others: Mapping[str, str] = NO_HEADERS
     ) -> AsyncIterator[AsyncIterator[str]]:
         """The lines of an event stream."""
-        timeout_s = min(self._timeout_s, max(deadline.remaining_s, exchange.SHORT_HOLD_S))
-        headers = {"Accept": "text/event-stream"} | dict(others)
+        async with self.streamed(path, deadline, {"Accept": "text/event-stream"} | dict(others)) as response:
+            yield response.aiter_lines()
+
+    @asynccontextmanager
+    async def streamed(
+        self, path: str, deadline: Deadline, headers: Mapping[str, str], hold_s: float = 0
+    ) -> AsyncIterator[httpx.Response]:
+        """An answer below 400, to be read as it comes. `hold_s`: how much longer than usual it may take."""
+        timeout_s = min(self._timeout_s, max(deadline.remaining_s, exchange.SHORT_HOLD_S)) + hold_s
         with translated():
             async with self._http.stream("GET", path, headers=headers, timeout=timeout_s) as response:
                 if not response.is_success:
                     await response.aread()
                     raise exchange.error_of(response)
-                yield response.aiter_lines()
+                yield response
 
 
 def _content(step: Send, on_sent: Callable[[int], None] | None) -> bytes | AsyncIterator[bytes] | None:

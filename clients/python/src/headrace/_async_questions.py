@@ -9,6 +9,7 @@ from headrace import _min_cost as min_cost
 from headrace import _what_if as what_if
 from headrace._async_handle import AsyncHandle
 from headrace._async_job import AsyncJob
+from headrace._async_row_stream import AsyncRowStream
 from headrace._calls import (
     Ids,
     MatchingOptions,
@@ -17,6 +18,7 @@ from headrace._calls import (
 )
 from headrace._flows import MaxFlowResult
 from headrace._matchings import MatchingResult
+from headrace._what_if import Scenario, WhatIfOptions, WhatIfResult, WhatIfRow
 
 
 class AsyncQuestions(AsyncHandle):
@@ -197,18 +199,48 @@ class AsyncQuestions(AsyncHandle):
             return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
         return await self._solve(call, timeout_s, progress)
 
+    @overload
     async def what_if(
         self,
-        scenarios: Sequence[what_if.Scenario],
+        scenarios: Sequence[Scenario],
         source: Terminals | None = None,
         sink: Terminals | None = None,
         *,
+        stream: Literal[False] = False,
         timeout_s: float | None = None,
         progress: bool = False,
-        **options: Unpack[what_if.WhatIfOptions],
-    ) -> what_if.WhatIfResult:
+        **options: Unpack[WhatIfOptions],
+    ) -> WhatIfResult: ...
+
+    @overload
+    async def what_if(
+        self,
+        scenarios: Sequence[Scenario],
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        stream: Literal[True],
+        timeout_s: float | None = None,
+        **options: Unpack[WhatIfOptions],
+    ) -> AsyncRowStream[WhatIfRow]: ...
+
+    async def what_if(
+        self,
+        scenarios: Sequence[Scenario],
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        stream: bool = False,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[WhatIfOptions],
+    ) -> WhatIfResult | AsyncRowStream[WhatIfRow]:
         """The max flow in each scenario, row by row; the graph changes in none, and updates do not wait for it.
 
-        What is wrong with a scenario is the `error` of its row. Raises as `max_flow` for the question itself.
+        What is wrong with a scenario is the `error` of its row. `stream=True` gives the rows one by one, while others
+        are solved. Raises as `max_flow` for the question itself.
         """
-        return await self._solve(what_if.question(self.name, scenarios, source, sink, options), timeout_s, progress)
+        call = what_if.question(self.name, scenarios, source, sink, options)
+        if stream:
+            return await AsyncRowStream.opened(self._caller, call, WhatIfRow.from_json, timeout_s)
+        return await self._solve(call, timeout_s, progress)

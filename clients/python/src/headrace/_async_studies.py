@@ -1,14 +1,40 @@
 """Studies of one graph: one question, solved many times; they change nothing."""
 
-from typing import Unpack
+from typing import Literal, Unpack, overload
 
 from headrace import _closures as closures
 from headrace._async_handle import AsyncHandle
+from headrace._async_row_stream import AsyncRowStream
 from headrace._calls import Terminals
 
 
 class AsyncStudies(AsyncHandle):
     """The studies that a graph is asked for."""
+
+    @overload
+    async def closure_study(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        candidates: closures.Candidates = "all",
+        stream: Literal[False] = False,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[closures.ClosureOptions],
+    ) -> closures.ClosureStudy: ...
+
+    @overload
+    async def closure_study(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        candidates: closures.Candidates = "all",
+        stream: Literal[True],
+        timeout_s: float | None = None,
+        **options: Unpack[closures.ClosureOptions],
+    ) -> AsyncRowStream[closures.Closure]: ...
 
     async def closure_study(
         self,
@@ -16,14 +42,18 @@ class AsyncStudies(AsyncHandle):
         sink: Terminals | None = None,
         *,
         candidates: closures.Candidates = "all",
+        stream: bool = False,
         timeout_s: float | None = None,
         progress: bool = False,
         **options: Unpack[closures.ClosureOptions],
-    ) -> closures.ClosureStudy:
+    ) -> closures.ClosureStudy | AsyncRowStream[closures.Closure]:
         """Which closure costs most: each candidate is closed by itself, in thought, and the worst are ranked.
 
         Candidates are all edges, those of the minimum cut (`"cut"`), the ones you name, or lists of edges that are
-        closed together. Raises as `max_flow`, and `UnknownEdge`.
+        closed together. `stream=True` gives the rows one by one, from when all are ranked. Raises as `max_flow`, and
+        `UnknownEdge`.
         """
         call = closures.question(self.name, candidates, source, sink, options)
+        if stream:
+            return await AsyncRowStream.opened(self._caller, call, closures.Closure.from_json, timeout_s)
         return await self._solve(call, timeout_s, progress)

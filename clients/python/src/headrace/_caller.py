@@ -103,13 +103,20 @@ class Caller:
     @contextmanager
     def lines(self, path: str, deadline: Deadline, others: Mapping[str, str] = NO_HEADERS) -> Iterator[Iterator[str]]:
         """The lines of an event stream."""
-        timeout_s = min(self._timeout_s, max(deadline.remaining_s, exchange.SHORT_HOLD_S))
-        headers = {"Accept": "text/event-stream"} | dict(others)
+        with self.streamed(path, deadline, {"Accept": "text/event-stream"} | dict(others)) as response:
+            yield response.iter_lines()
+
+    @contextmanager
+    def streamed(
+        self, path: str, deadline: Deadline, headers: Mapping[str, str], hold_s: float = 0
+    ) -> Iterator[httpx.Response]:
+        """An answer below 400, to be read as it comes. `hold_s`: how much longer than usual it may take."""
+        timeout_s = min(self._timeout_s, max(deadline.remaining_s, exchange.SHORT_HOLD_S)) + hold_s
         with translated(), self._http.stream("GET", path, headers=headers, timeout=timeout_s) as response:
             if not response.is_success:
                 response.read()
                 raise exchange.error_of(response)
-            yield response.iter_lines()
+            yield response
 
 
 def _content(step: Send, on_sent: Callable[[int], None] | None) -> bytes | Iterator[bytes] | None:

@@ -1,14 +1,44 @@
 """Questions about many pairs of vertices of one graph: they change nothing."""
 
-from typing import Unpack
+from typing import Literal, Unpack, overload
 
 from headrace import _pairs as many
 from headrace._calls import Ids
 from headrace._handle import Handle
+from headrace._row_stream import RowStream
 
 
 class PairQuestions(Handle):
     """The questions about all or many pairs of vertices."""
+
+    @overload
+    def pairs(
+        self,
+        source: Ids | None = None,
+        sink: Ids | None = None,
+        *,
+        sources: Ids | None = None,
+        sinks: Ids | None = None,
+        among: Ids | None = None,
+        stream: Literal[False] = False,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[many.PairsOptions],
+    ) -> many.PairsResult: ...
+
+    @overload
+    def pairs(
+        self,
+        source: Ids | None = None,
+        sink: Ids | None = None,
+        *,
+        sources: Ids | None = None,
+        sinks: Ids | None = None,
+        among: Ids | None = None,
+        stream: Literal[True],
+        timeout_s: float | None = None,
+        **options: Unpack[many.PairsOptions],
+    ) -> RowStream[many.Pair]: ...
 
     def pairs(
         self,
@@ -18,17 +48,22 @@ class PairQuestions(Handle):
         sources: Ids | None = None,
         sinks: Ids | None = None,
         among: Ids | None = None,
+        stream: bool = False,
         timeout_s: float | None = None,
         progress: bool = False,
         **options: Unpack[many.PairsOptions],
-    ) -> many.PairsResult:
+    ) -> many.PairsResult | RowStream[many.Pair]:
         """The max flow of each pair: of `source` and `sink` row by row, from each of `sources` to each of `sinks`, or
         of all pairs `among` some vertices, which are both ways if the graph has directed edges.
 
-        What is wrong with a pair is the `error` of its row. No flow is kept, and updates do not wait.
+        What is wrong with a pair is the `error` of its row. No flow is kept, and updates do not wait. `stream=True`
+        gives the rows one by one, while others are solved.
         """
         ends = {"source": source, "sink": sink, "sources": sources, "sinks": sinks, "among": among}
-        return self._solve(many.pairs(self.name, ends, options), timeout_s, progress)
+        call = many.pairs(self.name, ends, options)
+        if stream:
+            return RowStream(self._caller, call, many.Pair.from_json, timeout_s)
+        return self._solve(call, timeout_s, progress)
 
     def gomory_hu_tree(
         self,

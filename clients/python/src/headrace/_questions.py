@@ -17,6 +17,8 @@ from headrace._flows import MaxFlowResult
 from headrace._handle import Handle
 from headrace._job import Job
 from headrace._matchings import MatchingResult
+from headrace._row_stream import RowStream
+from headrace._what_if import Scenario, WhatIfOptions, WhatIfResult, WhatIfRow
 
 
 class Questions(Handle):
@@ -197,18 +199,48 @@ class Questions(Handle):
             return Job(self._caller, self._caller.submit(call), call.parse)
         return self._solve(call, timeout_s, progress)
 
+    @overload
     def what_if(
         self,
-        scenarios: Sequence[what_if.Scenario],
+        scenarios: Sequence[Scenario],
         source: Terminals | None = None,
         sink: Terminals | None = None,
         *,
+        stream: Literal[False] = False,
         timeout_s: float | None = None,
         progress: bool = False,
-        **options: Unpack[what_if.WhatIfOptions],
-    ) -> what_if.WhatIfResult:
+        **options: Unpack[WhatIfOptions],
+    ) -> WhatIfResult: ...
+
+    @overload
+    def what_if(
+        self,
+        scenarios: Sequence[Scenario],
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        stream: Literal[True],
+        timeout_s: float | None = None,
+        **options: Unpack[WhatIfOptions],
+    ) -> RowStream[WhatIfRow]: ...
+
+    def what_if(
+        self,
+        scenarios: Sequence[Scenario],
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        stream: bool = False,
+        timeout_s: float | None = None,
+        progress: bool = False,
+        **options: Unpack[WhatIfOptions],
+    ) -> WhatIfResult | RowStream[WhatIfRow]:
         """The max flow in each scenario, row by row; the graph changes in none, and updates do not wait for it.
 
-        What is wrong with a scenario is the `error` of its row. Raises as `max_flow` for the question itself.
+        What is wrong with a scenario is the `error` of its row. `stream=True` gives the rows one by one, while others
+        are solved. Raises as `max_flow` for the question itself.
         """
-        return self._solve(what_if.question(self.name, scenarios, source, sink, options), timeout_s, progress)
+        call = what_if.question(self.name, scenarios, source, sink, options)
+        if stream:
+            return RowStream(self._caller, call, WhatIfRow.from_json, timeout_s)
+        return self._solve(call, timeout_s, progress)

@@ -1,0 +1,124 @@
+"""`AsyncRowStream`: the rows of an answer while they are made."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from headrace import _calls as calls
+from headrace._async_caller import AsyncCaller
+from headrace._calls import Call
+from headrace._connecting import translated
+from headrace._exchange import SHORT_HOLD_S, Deadline
+from headrace._results import Json
+from headrace._rows_read import LINES, LOST, LastLine, RowReader
+
+Row = TypeVar("Row")
+
+
+class AsyncRowStream(Generic[Row]):
+    """The rows of one answer, each as soon as it is there: an asynchronous iterator, which keeps none of them.
+
+    It comes back by itself after a lost connection, and goes on behind the last row it gave. Raises what the question
+    was refused with, also behind rows; `WorkerUnavailable` if a worker was lost and the question is begun again; and
+    `WaitTimeout`. Close it, or use it as a context manager; the question goes on until `cancel`.
+    """
+
+    def __init__(self, caller: AsyncCaller, reader: RowReader[Row]) -> None:
+        self._caller = caller
+        self._stack = AsyncExitStack()
+        self._lines: AsyncIterator[str] | None = None
+        self._reader = reader
+        self._first: Row | None = None
+
+    @classmethod
+    async def opened(
+        cls, caller: AsyncCaller, call: Call[Any], parse: Callable[[Any], Row], timeout_s: float | None = None
+    ) -> Self:
+        deadline = Deadline.after(timeout_s)
+        job = await caller.submit(replace(call, headers={**call.headers, **LINES}), deadline)
+        stream = cls(caller, RowReader(job.id, parse, caller.retry, deadline))
+        stream._first = await stream._read()
+        return stream
+
+    @property
+    def job_id(self) -> str:
+        return self._reader.job_id
+
+    @property
+    def head(self) -> Json:
+        """What the answer says before its rows."""
+        return self._reader.head
+
+    @property
+    def version(self) -> int:
+        """The version of the graph that all rows are about."""
+        version: int = self._reader.head["version"]
+        return version
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Row:
+        row, self._first = self._first, None
+        if row is None and (row := await self._read()) is None:
+            raise StopAsyncIteration
+        return row
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the connection."""
+        self._lines = None
+        await self._stack.aclose()
+
+    async def cancel(self) -> None:
+        """Stop the question; the next row is then `Cancelled`."""
+        await self._caller.ask(calls.cancel_job(self.job_id))
+
+    async def _read(self) -> Row | None:
+        """The next row; None if there is none any more."""
+        while not self._reader.is_over:
+            try:
+                if self._lines is None:
+                    await self._open()
+                elif (row := await self._read_on(self._lines)) is not None:
+                    return row
+            except LastLine as last:
+                await self.close()
+                raise last.error from None
+            except LOST as error:
+                await self.close()
+                await asyncio.sleep(self._reader.pause_s(error))
+        await self.close()
+        return None
+
+    async def _open(self) -> None:
+        headers, reader, asked_at = self._reader.headers(), self._reader, time.monotonic()
+        hold_s = reader.deadline.hold_s
+        response = await self._stack.enter_async_context(
+            self._caller.streamed(reader.path, reader.deadline, headers, hold_s)
+        )
+        if reader.opened(response):
+            self._lines = response.aiter_lines()
+            return
+        await self.close()
+        if time.monotonic() - asked_at < SHORT_HOLD_S:
+            await asyncio.sleep(SHORT_HOLD_S)
+
+    async def _read_on(self, lines: AsyncIterator[str]) -> Row | None:
+        """The next row of this connection; None at the end of all. Raises `ConnectionFailed` if there is neither."""
+        with translated():
+            async for line in lines:
+                if (row := self._reader.feed(line)) is not None or self._reader.is_over:
+                    return row
+        raise self._reader.cut()

@@ -1,0 +1,115 @@
+"""`RowStream`: the rows of an answer while they are made."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from headrace import _calls as calls
+from headrace._caller import Caller
+from headrace._calls import Call
+from headrace._connecting import translated
+from headrace._exchange import SHORT_HOLD_S, Deadline
+from headrace._results import Json
+from headrace._rows_read import LINES, LOST, LastLine, RowReader
+
+Row = TypeVar("Row")
+
+
+class RowStream(Generic[Row]):
+    """The rows of one answer, each as soon as it is there: an iterator, which keeps none of them.
+
+    It comes back by itself after a lost connection, and goes on behind the last row it gave. Raises what the question
+    was refused with, also behind rows; `WorkerUnavailable` if a worker was lost and the question is begun again; and
+    `WaitTimeout`. Close it, or use it as a context manager; the question goes on until `cancel`.
+    """
+
+    def __init__(
+        self, caller: Caller, call: Call[Any], parse: Callable[[Any], Row], timeout_s: float | None = None
+    ) -> None:
+        deadline = Deadline.after(timeout_s)
+        job = caller.submit(replace(call, headers={**call.headers, **LINES}), deadline)
+        self._caller = caller
+        self._stack = ExitStack()
+        self._lines: Iterator[str] | None = None
+        self._reader = RowReader(job.id, parse, caller.retry, deadline)
+        self._first = self._read()
+
+    @property
+    def job_id(self) -> str:
+        return self._reader.job_id
+
+    @property
+    def head(self) -> Json:
+        """What the answer says before its rows."""
+        return self._reader.head
+
+    @property
+    def version(self) -> int:
+        """The version of the graph that all rows are about."""
+        version: int = self._reader.head["version"]
+        return version
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Row:
+        row, self._first = self._first, None
+        if row is None and (row := self._read()) is None:
+            raise StopIteration
+        return row
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._lines = None
+        self._stack.close()
+
+    def cancel(self) -> None:
+        """Stop the question; the next row is then `Cancelled`."""
+        self._caller.ask(calls.cancel_job(self.job_id))
+
+    def _read(self) -> Row | None:
+        """The next row; None if there is none any more."""
+        while not self._reader.is_over:
+            try:
+                if self._lines is None:
+                    self._open()
+                elif (row := self._read_on(self._lines)) is not None:
+                    return row
+            except LastLine as last:
+                self.close()
+                raise last.error from None
+            except LOST as error:
+                self.close()
+                time.sleep(self._reader.pause_s(error))
+        self.close()
+        return None
+
+    def _open(self) -> None:
+        headers, reader, asked_at = self._reader.headers(), self._reader, time.monotonic()
+        hold_s = reader.deadline.hold_s
+        response = self._stack.enter_context(self._caller.streamed(reader.path, reader.deadline, headers, hold_s))
+        if reader.opened(response):
+            self._lines = response.iter_lines()
+            return
+        self.close()
+        if time.monotonic() - asked_at < SHORT_HOLD_S:
+            time.sleep(SHORT_HOLD_S)
+
+    def _read_on(self, lines: Iterator[str]) -> Row | None:
+        """The next row of this connection; None at the end of all. Raises `ConnectionFailed` if there is neither."""
+        with translated():
+            for line in lines:
+                if (row := self._reader.feed(line)) is not None or self._reader.is_over:
+                    return row
+        raise self._reader.cut()
