@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import gc
 import logging
 import sys
 from collections.abc import Iterator
@@ -22,10 +23,18 @@ __all__ = ["caller", "client", "keys", "redis_url", "settings", "start_worker", 
 
 
 def pytest_configure() -> None:
-    """Exceptions are logged as the service logs them: with the values of all variables, as is structlog's default where
+    """What is collected stays until the end, so nothing looks through it again and again while it grows.
+
+    Exceptions are logged as the service logs them: with the values of all variables, as is structlog's default where
     rich is installed, one takes seconds, and a service that runs in a thread of the tests answers nobody meanwhile."""
+    gc.disable()
     renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[*structlog.get_config()["processors"][:-1], renderer])
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
