@@ -1,5 +1,5 @@
 """Which pairs a worker gives to a device, and what it counts for them. There is no device here: a seat that notes what
-it is asked stands for one, and tests/gpu/test_pairs.py has the real one."""
+it is asked stands for one, and tests/gpu/test_pair_kernel.py has the real one."""
 
 from collections.abc import Callable
 from typing import Any
