@@ -1,7 +1,9 @@
 """Coordinates of vertices through all real parts: load, pages, files, copies, insertions, maps; and after kill -9."""
 
+import asyncio
 import io
 import json
+import math
 import os
 import signal
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from headrace import AsyncClient, Client, InvalidBody, InvalidInput, NotAcceptable
 
 from gpu_engine.formats import read_arrow, read_npz, write_arrow, write_npz
 from gpu_engine.networks.coordinates import Coordinates
@@ -141,6 +144,48 @@ def test_they_survive_kills(http: httpx.Client, service: Service) -> None:
     assert http.get(G).json()["coordinates"] == "EPSG:4326"
     found = http.post(f"{G}/max-flow", json={}, headers=MAP).json()
     assert found["features"][0]["geometry"]["coordinates"][0] == [X[0], Y[0]]
+
+
+def test_the_clients(service: Service) -> None:
+    with Client(service.url) as client:
+        numbers = client.put_graph(
+            "sdk", tail=[0, 1], head=[1, 2], capacity=[2, 3], x=[1, 2.5, 3], y=np.array([4, 5, 6.0])
+        )
+        assert numbers.info.coordinates == "EPSG:4326"
+        page = numbers.vertices(limit=2)
+        assert page.x is not None
+        assert page.y is not None
+        assert ([*page.vertices], [*page.capacity]) == ([0, 1], [math.inf] * 2)
+        assert ([*page.x], [*page.y], page.next) == ([1, 2.5], [4, 5], 2)
+        done = numbers.insert_vertices(1, x=[7], y=[8])
+        assert done.vertices == range(3, 4)
+        page = numbers.vertices(offset=3)
+        assert ([*(page.x or [])], [*(page.y or [])]) == ([7], [8])
+        with pytest.raises(InvalidInput, match="x and y are of vertices to insert"):
+            numbers.restructure(x=[1], y=[1])
+        with pytest.raises(InvalidBody, match="give those of new ones"):
+            numbers.insert_vertices(1)
+        found = numbers.flow_map(0, 2)
+        assert json.loads(json.dumps(found))["features"][0] == {
+            "type": "Feature",
+            "geometry": {"type": "LineString", "coordinates": [[1, 4], [2.5, 5]]},
+            "properties": {"id": 0, "flow": 2, "capacity": 2, "in_cut": True},
+        }
+        named = client.put_graph("named", **CITY, crs="EPSG:32632")
+        assert named.info.coordinates == "EPSG:32632"
+        with pytest.raises(NotAcceptable, match="EPSG:32632"):
+            named.flow_map()
+        assert client.put_graph("bare", **PLAIN).vertices().x is None
+
+    async def in_turn() -> None:
+        async with AsyncClient(service.url) as client:
+            city = await client.put_graph("async", **CITY)
+            await city.insert_vertices(["w"], x=[1], y=[2])
+            page = await city.vertices()
+            assert [*(page.x or [])] == [*X, 1]
+            assert (await city.flow_map())["value"] == 6
+
+    asyncio.run(in_turn())
 
 
 REFUSED: list[tuple[Any, str, str]] = [
