@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from gpu_engine.networks.coordinates import Coordinates
 from tests.graphs import CITY as COSTLY
 from tests.serving import Service, serving
 
+ROOT = Path(__file__).parents[2]
 PLAIN: dict[str, Any] = {name: column for name, column in COSTLY.items() if not name.startswith("cost")}
 X, Y = [8.69, 8.7, -181.5, 1e-7], [49.41, 49.4, 95.25, -0.5]
 PLAIN["vertex_labels"] = list("suvt")
@@ -186,6 +188,24 @@ def test_the_clients(service: Service) -> None:
             assert (await city.flow_map())["value"] == 6
 
     asyncio.run(in_turn())
+
+
+def test_the_program_of_the_page(
+    service: Service, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    section = (ROOT / "docs/api.md").read_text().partition("\n## Coordinates\n")[2].partition("\n## ")[0]
+    (program,) = re.findall(r"```python\n(.*?)```", section, re.S)
+    exec(compile(program.replace("http://127.0.0.1:8080", service.url), "api.md", "exec"), {})
+    assert capsys.readouterr().out == "[0, 1]\n"
+    told = json.loads((tmp_path / "flow.geojson").read_text())
+    load, answer, *_ = re.findall(r"```json\n(.*?)```", section, re.S)
+    found = service.http.put("/v1/graphs/town", json=json.loads(load)).json()
+    assert found["coordinates"] == "EPSG:4326"
+    shown = service.http.post("/v1/graphs/town/max-flow", headers=MAP).json()
+    assert shown["features"] == told["features"]
+    said = answer.partition('"features": [')[2].rpartition(", ...]")[0]
+    assert shown["features"][0] == json.loads(said)
 
 
 REFUSED: list[tuple[Any, str, str]] = [
