@@ -244,7 +244,7 @@ def _floats(column: Any, what: str) -> NDArray[np.float64]:
         raise InvalidNetwork(detail, field=pointer(what))
     _refuse_kinds(column, {int, float, Number, Decimal}, what, "is no number")
     try:
-        return np.array(list(map(float, column)), np.float64)
+        return np.fromiter(map(float, column), np.float64, len(column))
     except OverflowError:
         ROWS.refuse(np.array([abs(float(str(item))) == np.inf for item in column]), "is too large", what=what)
         raise

@@ -237,6 +237,7 @@ def _say_graph(graph: "GraphInfo", json: bool) -> None:
         "edges": graph.n_edges,
         "decimals": graph.decimals,
         "costs": None if graph.cost_decimals is None else _with_decimals(graph.cost_decimals),
+        "coordinates": graph.coordinates,
         "rounded": _rounded(graph.rounded),
         "costs rounded": _rounded(graph.rounded_costs),
         "source": graph.source,

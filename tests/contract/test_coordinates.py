@@ -15,9 +15,12 @@ import httpx
 import numpy as np
 import pytest
 from headrace import AsyncClient, Client, InvalidBody, InvalidInput, NotAcceptable
+from typer.testing import CliRunner
 
 from gpu_engine.formats import read_arrow, read_npz, write_arrow, write_npz
 from gpu_engine.networks.coordinates import Coordinates
+from service.cli.connection import REFUSED as REFUSED_STATUS
+from service.cli.main import app
 from tests.graphs import CITY as COSTLY
 from tests.serving import Service, serving
 
@@ -188,6 +191,18 @@ def test_the_clients(service: Service) -> None:
             assert (await city.flow_map())["value"] == 6
 
     asyncio.run(in_turn())
+
+
+def test_the_command(service: Service, http: httpx.Client) -> None:
+    def shell(*words: str, expect: int = 0) -> str:
+        done = CliRunner(env={"HEADRACE_URL": service.url}).invoke(app, list(words))
+        assert done.exit_code == expect, done.output
+        return done.output
+
+    assert "EPSG:4326" in shell("info", "city")
+    shell("edges", "insert", "city", "f:s,w=2", "--vertex", "w", "--x", "8.5", "--y", "-49.5")
+    assert places(http) == ([*X, 8.5], [*Y, -49.5])
+    shell("edges", "insert", "city", "g:s,z=2", "--vertex", "z", expect=REFUSED_STATUS)
 
 
 def test_the_program_of_the_page(
