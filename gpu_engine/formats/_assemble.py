@@ -9,6 +9,7 @@ from gpu_engine.formats._names import Names, refuse_repeats
 from gpu_engine.formats._place import ROWS, Place
 from gpu_engine.formats._vertices import Limited, rising
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits
+from gpu_engine.networks.coordinates import Coordinates, check_coordinates
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.text.counted import counted
@@ -35,11 +36,13 @@ def assemble(
     limits: Limits = DEFAULT_LIMITS,
     unique: bool = False,
     limited: Limited | None = None,
+    coordinates: Coordinates | None = None,
 ) -> EdgeList:
     """Check lengths, vertex ranges, signs, limits and uniqueness; then narrow to the widths of `types`.
 
     `first_vertex` is subtracted from tails and heads (1 for formats that count from one). `n_vertices` None:
-    one more than the largest index. `unique` says that the names are known to be.
+    one more than the largest index, or as many as have `coordinates` if these are more. `unique` says that the names
+    are known to be.
     """
     check_edge_count(len(tail), limits)
     _check_lengths(len(tail), head=head, capacity=capacity, edge_ids=edge_ids, closed=closed)
@@ -49,7 +52,7 @@ def assemble(
         _check_lengths(len(tail), undirected=undirected)
     if n_vertices is None:
         largest = max(int(tail.max(initial=first_vertex - 1)), int(head.max(initial=first_vertex - 1)))
-        n_vertices = largest - first_vertex + 1
+        n_vertices = max(largest - first_vertex + 1, 0 if coordinates is None else len(coordinates.x))
     check_vertex_count(n_vertices, limits)
     last = first_vertex + n_vertices - 1
     for name, end in (("tail", tail), ("head", head)):
@@ -69,6 +72,7 @@ def assemble(
             raise InvalidNetwork(detail, vertices=[named], field=pointer(name))
     vertices, vertex_capacity = rising(limited, n_vertices)
     _check_names(n_vertices, edge_ids, vertex_labels, unique)
+    check_coordinates(coordinates, n_vertices)
     return EdgeList(
         n_vertices=n_vertices,
         tail=(tail - first_vertex).astype(np.int32),
@@ -85,6 +89,7 @@ def assemble(
         cost_decimals=0 if costs is None else costs.decimals,
         limited=vertices,
         vertex_capacity=vertex_capacity,
+        coordinates=coordinates,
         rounded=rounded,
         rounded_costs=UNROUNDED if costs is None else costs.rounded,
     )

@@ -1,4 +1,4 @@
-"""What formats hold of vertices beside their edges: labels, and capacities of all, some or none of them."""
+"""What formats hold of vertices beside their edges: labels, coordinates, capacities of some."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -7,19 +7,29 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gpu_engine.errors import CapacityOverflow, HasVertexCapacities, InvalidNetwork
+from gpu_engine.errors import CapacityOverflow, HasVertexCapacities, InvalidNetwork, pointer
 from gpu_engine.formats import _capacity
 from gpu_engine.formats._capacity import Amounts
 from gpu_engine.formats._names import Names, as_arrow, from_arrow
 from gpu_engine.formats._place import ROWS, Place, shown
+from gpu_engine.networks.coordinates import Coordinates, coordinates_of
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import Precision
 from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, UnitArray, VertexArray
 
 VERTEX_ROWS: Final = Place(amounts="vertex_capacity")
-COLUMNS: Final = ("label", "capacity", "unlimited")
-"""Those of the second Arrow stream."""
+COLUMNS: Final = ("label", "capacity", "unlimited", "x", "y")
+"""Those of the second Arrow stream. A release before coordinates refuses one that has some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vertices:
+    """What a stream with one row for each vertex says of them."""
+
+    labels: Names | None = None
+    limited: "Limited | None" = None
+    coordinates: Coordinates | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,37 +101,54 @@ def rising(limited: Limited | None, n_vertices: int) -> tuple[VertexArray | None
 
 
 def from_table(
-    table: pa.Table, own_decimals: int | None, precision: Precision, *, packed: bool
-) -> tuple[Names | None, Limited | None]:
-    """Labels and capacities from a stream with one row for each vertex: a vertex without a capacity has a null.
+    table: pa.Table, own_decimals: int | None, precision: Precision, crs: str | None, *, packed: bool
+) -> Vertices:
+    """Labels, capacities and coordinates from a stream with one row for each vertex: a vertex without a capacity has a
+    null.
 
     ``packed`` says that `table_of` wrote it so. Raises `InvalidNetwork` or `CapacityOverflow`.
     """
     names = table.column_names
     if not names or len(set(names)) < len(names) or not set(names) <= set(COLUMNS) or names == ["unlimited"]:
-        wanted = "'label', 'capacity' or both, and 'unlimited'"
+        wanted = "'label', 'capacity' or both, and 'unlimited', or 'x' and 'y'"
         raise InvalidNetwork(f"the second stream must have the columns {wanted}, not {shown(names)}")
     labels = from_arrow(table.column("label").combine_chunks(), "label") if "label" in names else None
+    x, y = (_floats(table, name) if name in names else None for name in ("x", "y"))
+    coordinates = coordinates_of(x, y, crs)
     if "capacity" not in names:
-        return labels, None
+        return Vertices(labels, None, coordinates)
+    limited = _limited(table, own_decimals, precision, packed=packed)
+    return Vertices(labels, limited, coordinates)
+
+
+def _floats(table: pa.Table, name: str) -> NDArray[np.float64]:
+    column = table.column(name).combine_chunks()
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        raise InvalidNetwork(f"{name} must be numbers, not {column.type}", field=pointer(name))
+    ROWS.refuse(column.is_null().to_numpy(zero_copy_only=False), "is null", what=name)
+    numbers: NDArray[np.float64] = column.to_numpy(zero_copy_only=False).astype(np.float64)
+    return numbers
+
+
+def _limited(table: pa.Table, own_decimals: int | None, precision: Precision, *, packed: bool) -> Limited:
     column = table.column("capacity").combine_chunks()
     there = column.is_valid().to_numpy(zero_copy_only=False)
     vertices, column = np.flatnonzero(there), column.drop_null()
     unlimited = None
-    if "unlimited" in names:
+    if "unlimited" in table.column_names:
         flags = table.column("unlimited").combine_chunks()
         if not pa.types.is_boolean(flags.type) or flags.null_count:
             raise InvalidNetwork("unlimited must be boolean, without nulls", field="/unlimited")
         unlimited = flags.to_numpy(zero_copy_only=False)[there]
     if pa.types.is_decimal128(column.type):
         amounts = _capacity.from_decimals(column, VERTEX_ROWS, precision.of_body(own_decimals), unlimited)
-        return labels, Limited(vertices, amounts)
+        return Limited(vertices, amounts)
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise InvalidNetwork(f"capacity must be integer, decimal128 or float64, not {column.type}", field="/capacity")
     numbers = column.to_numpy(zero_copy_only=False)
     if packed:
-        return labels, Limited(vertices, Amounts(numbers.astype(np.int64), own_decimals or 0))
-    return labels, from_numbers(vertices, numbers, own_decimals, precision, unlimited)
+        return Limited(vertices, Amounts(numbers.astype(np.int64), own_decimals or 0))
+    return from_numbers(vertices, numbers, own_decimals, precision, unlimited)
 
 
 def table_of(edges: EdgeList, *, packed: bool) -> pa.Table | None:
@@ -136,6 +163,8 @@ def table_of(edges: EdgeList, *, packed: bool) -> pa.Table | None:
             dense, unlimited = _capacity.split_unlimited(dense)
             columns |= {} if unlimited is None else {"unlimited": unlimited}
         columns["capacity"] = pa.array(dense, mask=bare)
+    if edges.coordinates is not None:
+        columns |= {"x": edges.coordinates.x, "y": edges.coordinates.y}
     return pa.table(columns) if columns else None
 
 

@@ -3,19 +3,20 @@
 The first stream has one row per edge: ``tail`` and ``head`` (integers: vertex indices; text: names,
 numbered in the order they first appear), ``capacity``, and optionally ``undirected``,
 ``unlimited`` and ``closed`` (boolean), ``edge_ids`` (integers or text) and ``cost``. A second stream may follow with
-one row per vertex: ``label``, of which tails and heads are then indices, and ``capacity``, null where there is none.
+one row per vertex: ``label``, of which tails and heads are then indices, ``capacity``, null where there is none, and
+``x`` and ``y``, where it lies.
 
 ``capacity`` is a decimal128 or float64 column of amounts, or an integer column of units, ``10 ** -decimals``
 each. An edge never limits if its amount is positive infinity, or if its ``unlimited`` is true, whatever its
 capacity then is. ``cost`` is such a column too, in units of ``cost_decimals``; it is finite and may be negative. A
 ``closed`` edge lets nothing through until it is reopened. The first schema's metadata may hold ``n_vertices``,
-``decimals``, ``cost_decimals``, ``source``, ``sink`` (indices), ``undirected`` and ``labelled`` (``true`` or ``false``;
-the latter says that a second stream must follow). A stream without its end mark was cut and is refused.
+``decimals``, ``cost_decimals``, ``source``, ``sink`` (indices), ``crs`` (what x and y are), ``undirected`` and
+``labelled`` (``true`` or ``false``; the latter says that a second stream must follow). A stream without its end mark
+was cut and is refused.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any, BinaryIO, Final
 
 import numpy as np
@@ -27,13 +28,13 @@ from gpu_engine.errors import ROWS_SHOWN, InvalidNetwork, pointer
 from gpu_engine.formats import _capacity, _costs
 from gpu_engine.formats._arrow_check import StreamSize, is_text, is_text_dictionary, measure
 from gpu_engine.formats._assemble import assemble
+from gpu_engine.formats._metadata import Metadata
 from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
 from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats._sink import Sink
-from gpu_engine.formats._vertices import from_table, table_of, together
+from gpu_engine.formats._vertices import Vertices, from_table, table_of, together
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
-from gpu_engine.networks.rounded import Rounded
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision, check_decimals
 from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
@@ -60,7 +61,6 @@ REQUIRED = ("tail", "head", "capacity")
 OPTIONAL = ("undirected", "unlimited", "closed", "edge_ids", "cost")
 PACKED_IDS: Final = "edge_id"
 """What the column of ids is called in the packed form, and was once called in files."""
-MAX_METADATA_DIGITS = 18
 BATCH_ROWS = 1 << 18
 """Written at a time, where a network is written piece by piece."""
 
@@ -80,16 +80,19 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
     columns = {name: column(edges, name) for name in edges.column_names}
     for name, values in columns.items():
         ROWS.refuse(is_null(values), "is null", what=name)
-    metadata = _Metadata(edges.schema.metadata or {})
+    metadata = Metadata(edges.schema.metadata or {})
     own = metadata.count("decimals")
-    labels, limited = from_table(rest[0], own, precision, packed=packed) if rest else (None, None)
+    crs = metadata.text("crs")
+    vertices = from_table(rest[0], own, precision, crs, packed=packed) if rest else Vertices()
     if metadata.flag("labelled") and not rest:
         raise InvalidNetwork("the stream of labels is missing")
-    if limited is not None and labels is None and is_text(columns["tail"].type):
+    if crs is not None and vertices.coordinates is None:
+        raise InvalidNetwork("crs says what x and y are, and there are none", field="/crs")
+    if rest and vertices.labels is None and is_text(columns["tail"].type):
         raise InvalidNetwork("with a stream of vertices, tail and head must be indices")
-    tail, head, labels = _ends(columns, labels)
+    tail, head, labels = _ends(columns, vertices.labels)
     unlimited = _flags(columns["unlimited"], "unlimited") if "unlimited" in columns else None
-    amounts, limited = together(_capacities(columns["capacity"], own, precision, unlimited, packed), limited)
+    amounts, limited = together(_capacities(columns["capacity"], own, precision, unlimited, packed), vertices.limited)
     n_vertices = metadata.count("n_vertices")
     edge_list = assemble(
         tail,
@@ -108,6 +111,7 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
         limits=limits,
         unique=packed,
         limited=limited,
+        coordinates=vertices.coordinates,
     )
     if not packed:
         return edge_list
@@ -144,7 +148,7 @@ def column(table: pa.Table, name: str) -> pa.Array:
 
 def stated_decimals(schema: pa.Schema) -> int | None:
     """What the metadata says that whole numbers are units of. Raises `InvalidNetwork` if it says so wrongly."""
-    return check_decimals(_Metadata(schema.metadata or {}).count("decimals"))
+    return check_decimals(Metadata(schema.metadata or {}).count("decimals"))
 
 
 def write_arrow(edges: EdgeList, compression: str | None = None) -> bytes:
@@ -206,6 +210,8 @@ def _tables(edges: EdgeList, *, packed: bool) -> list[pa.Table]:
     for name, terminal in (("source", edges.source), ("sink", edges.sink)):
         if terminal is not None:
             metadata[name] = str(terminal)
+    if edges.coordinates is not None:
+        metadata["crs"] = edges.coordinates.crs
     vertices = table_of(edges, packed=packed)
     if vertices is not None:
         metadata["labelled"] = "true"
@@ -219,32 +225,6 @@ def _tables(edges: EdgeList, *, packed: bool) -> list[pa.Table]:
 def unpack(packed: bytes | memoryview, limits: Limits = DEFAULT_LIMITS) -> EdgeList:
     """The network `pack` was given, field by field and bit by bit. Who makes a `Network` of it checks the names."""
     return _read(packed, limits, AS_WRITTEN, packed=True)
-
-
-class _Metadata:
-    """The schema's key-value pairs, each checked when it is asked for."""
-
-    def __init__(self, pairs: dict[bytes, bytes]) -> None:
-        self._pairs = pairs
-
-    def count(self, name: str) -> int | None:
-        text = self._pairs.get(name.encode())
-        if text is None:
-            return None
-        if not text.isdigit() or len(text) > MAX_METADATA_DIGITS:
-            raise InvalidNetwork(f"schema metadata {name} must be a whole number, not {text[:20]!r}")
-        return int(text)
-
-    def rounded(self, name: str) -> Rounded:
-        """What `pack` was told; nothing if it was told of none."""
-        rows, _, largest = self._pairs.get(name.encode(), b"0 0").decode().partition(" ")
-        return Rounded(int(rows), Decimal(largest))
-
-    def flag(self, name: str) -> bool:
-        text = self._pairs.get(name.encode(), b"false")
-        if text not in (b"true", b"false"):
-            raise InvalidNetwork(f"schema metadata {name} must be true or false, not {text[:20]!r}")
-        return text == b"true"
 
 
 def _table(reader: pa.BufferReader) -> pa.Table:
@@ -335,7 +315,7 @@ def _cost(column: pa.Array | None, own_decimals: int | None, precision: Precisio
     return _costs.from_arrow(column, ROWS, own_decimals, precision.of_costs(own_decimals))
 
 
-def _undirected(column: pa.Array | None, metadata: _Metadata) -> bool | BoolArray:
+def _undirected(column: pa.Array | None, metadata: Metadata) -> bool | BoolArray:
     if column is None:
         return metadata.flag("undirected")
     return _flags(column, "undirected")

@@ -30,7 +30,9 @@ SHRINKS: Final = 4
 """A member of an archive is compressed if its first bytes become less than a fourth of what they were: to deflate the
 others takes longer than to send them, unless the network is slow."""
 
-TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType({"int64": pa.int64(), "bool": pa.bool_()})
+TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
+    {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}
+)
 
 
 class Column(Protocol):
@@ -43,7 +45,8 @@ class Column(Protocol):
 
     @property
     def kind(self) -> str:
-        """ "int64", "bool", "text", or "bits": as "bool", and in npz packed, row i as bit i, the lowest bit first."""
+        """ "int64", "float64", "bool", "text", or "bits": as "bool", and in npz packed, row i as bit i, the lowest bit
+        first."""
         ...
 
     def count(self) -> int:
@@ -116,7 +119,8 @@ def _members(name: str, column: Column) -> Iterator[tuple[str, Iterator[bytes]]]
     elif column.kind == "bits":
         yield name, _file(np.uint8, -(-rows // 8), lambda: (_bits(part) for part in column.parts()))
     else:
-        yield name, _file(_narrowest(column) if column.kind == "int64" else np.bool_, rows, column.parts)
+        plain = {"float64": np.float64, "bool": np.bool_}
+        yield name, _file(plain.get(column.kind) or _narrowest(column), rows, column.parts)
 
 
 def _file(dtype: type[np.generic], rows: int, parts: Callable[[], Iterable[Part]]) -> Iterator[bytes]:

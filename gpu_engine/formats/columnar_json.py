@@ -3,7 +3,8 @@
 ``{"tail": [...], "head": [...], "capacity": [...]}`` and optionally ``n_vertices``, ``undirected`` (one boolean or one
 per edge), ``closed`` (a boolean per edge: nothing passes until it is reopened), ``decimals``, ``rounding``,
 ``edge_ids``, ``vertex_labels``, ``source``, ``sink``, ``cost`` (finite numbers), ``cost_decimals``, and
-``vertices`` with ``vertex_capacity``, what may pass each of these vertices.
+``vertices`` with ``vertex_capacity``, what may pass each of these vertices; ``x`` and ``y``, where each vertex lies, in
+the order of the vertices, and ``crs``.
 
 Capacities are numbers of the caller's unit, strings of such numbers, or ``"inf"``. Tails, heads, source and
 sink are vertex indices if they are integers and there are no ``vertex_labels``; else they are names: those
@@ -29,6 +30,7 @@ from gpu_engine.formats._names import Names, as_arrow, as_list, find_label, look
 from gpu_engine.formats._place import ROWS, Place, refusing, shown
 from gpu_engine.formats._vertices import VERTEX_ROWS, Limited, together
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
+from gpu_engine.networks.coordinates import Coordinates, coordinates_of
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision
 from gpu_engine.text.counted import counted
@@ -41,6 +43,7 @@ OPTIONAL = (
     *("n_vertices", "undirected", "closed", "decimals", "rounding"),
     *("edge_ids", "vertex_labels", "source", "sink", "cost", "cost_decimals"),
     *("vertices", "vertex_capacity"),
+    *("x", "y", "crs"),
 )
 AS_COLUMNS: Final = 'a graph is sent as columns, as in {"tail": [0, 1], "head": [1, 2], "capacity": [3, 4]}'
 ALMOST: Final = frozenset({"tails", "heads", "capacities", "from", "to"})
@@ -95,6 +98,7 @@ def from_columns(
     n_vertices = body.get("n_vertices")
     if n_vertices is not None and type(n_vertices) is not int:
         raise InvalidNetwork(f"n_vertices must be a whole number, not {shown(n_vertices)}", field="/n_vertices")
+    coordinates = _coordinates(body, named=labels is not None and body.get("vertex_labels") is None)
     if n_vertices is None and labels is not None:
         n_vertices = len(labels)
     return assemble(
@@ -113,6 +117,7 @@ def from_columns(
         sink=terminals[1],
         limits=limits,
         limited=limited,
+        coordinates=coordinates,
     )
 
 
@@ -138,6 +143,9 @@ def write_json(edges: EdgeList) -> bytes:
             fields[name] = named(np.array([terminal]))[0]
     if edges.cost is not None:
         fields["cost_decimals"] = edges.cost_decimals
+    if edges.coordinates is not None:
+        places = edges.coordinates
+        fields |= {"x": places.x.tolist(), "y": places.y.tolist(), "crs": places.crs}
     limits = "" if edges.limited is None else _limits(edges, named(edges.limited))
     head = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
     capacity = _written(edges.capacity, edges.decimals)
@@ -219,6 +227,27 @@ def _limited(body: Mapping[str, Any], labels: Names | None, precision: Precision
     elif not isinstance(ids, np.ndarray):
         raise InvalidNetwork("the vertices of this graph are numbered: name them so", field="/vertices")
     return Limited(ids, _capacities(given["vertex_capacity"], precision, VERTEX_ROWS))
+
+
+def _coordinates(body: Mapping[str, Any], *, named: bool) -> Coordinates | None:
+    """``named``: the vertices are numbered as their names first appear."""
+    x, y = (None if body.get(name) is None else _floats(body[name], name) for name in ("x", "y"))
+    if x is not None and named:
+        detail = "x and y stand in the order of `vertex_labels`, which are missing"
+        raise InvalidNetwork(detail, field="/vertex_labels")
+    return coordinates_of(x, y, body.get("crs"))
+
+
+def _floats(column: Any, what: str) -> NDArray[np.float64]:
+    if not isinstance(column, list):
+        detail = f"{what} must be an array, with one value for each vertex, not {shown(column)}"
+        raise InvalidNetwork(detail, field=pointer(what))
+    _refuse_kinds(column, {int, float, Number, Decimal}, what, "is no number")
+    try:
+        return np.fromiter(map(float, column), np.float64, len(column))
+    except OverflowError:
+        ROWS.refuse(np.array([abs(float(str(item))) == np.inf for item in column]), "is too large", what=what)
+        raise
 
 
 def _cost(column: Any, precision: Precision) -> _capacity.Amounts:

@@ -4,9 +4,10 @@ Two sets of field names. Our own: ``tail, head, capacity`` and optionally ``n_ve
 or one per edge), ``unlimited`` and ``closed`` (a flag per edge: its capacity never limits; nothing passes until it is
 reopened), ``edge_ids, vertex_labels, source, sink, cost, cost_decimals``; whole capacities count units of ``decimals``
 (without it: of the caller's unit), and whole costs those of ``cost_decimals``. ``vertices`` are the indices of those
-that have a ``vertex_capacity``, in the same unit, some of them perhaps ``vertex_unlimited``. And that of the research
-data sets: ``n, src, dst, cap, s, t, undirected``, where a true ``undirected`` says that arcs 2k and 2k+1 are the two
-directions of one edge of equal capacity.
+that have a ``vertex_capacity``, in the same unit, some of them perhaps ``vertex_unlimited``. ``x`` and ``y`` are where
+each vertex lies, in the system that ``crs`` names. And that of the research data sets: ``n, src, dst, cap, s, t,
+undirected``, where a true ``undirected`` says that arcs 2k and 2k+1 are the two directions of one edge of equal
+capacity.
 """
 
 import struct
@@ -29,6 +30,7 @@ from gpu_engine.formats._sink import Sink
 from gpu_engine.formats._vertices import Limited, from_numbers, together
 from gpu_engine.formats._zip import Archive
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
+from gpu_engine.networks.coordinates import Coordinates, coordinates_of
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision
 from gpu_engine.text.counted import counted
@@ -42,6 +44,7 @@ OWN_OPTIONAL = (
     *("n_vertices", "decimals", "undirected", "unlimited", "closed"),
     *("edge_ids", "vertex_labels", "source", "sink", "cost", "cost_decimals"),
     *("vertices", "vertex_capacity", "vertex_unlimited"),
+    *("x", "y", "crs"),
 )
 RESEARCH = ("n", "src", "dst", "cap", "s", "t", "undirected")
 MALFORMED = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, struct.error, RuntimeError)
@@ -92,6 +95,9 @@ def npz_pieces(edges: EdgeList) -> Iterator[bytes]:
     if edges.vertex_capacity is not None:
         own, never = _capacity.split_unlimited(edges.vertex_capacity)
         columns |= {"vertex_capacity": own, "vertex_unlimited": never}
+    if edges.coordinates is not None:
+        places = edges.coordinates
+        columns |= {"x": places.x, "y": places.y, "crs": np.str_(places.crs)}
     sink = Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, column in columns.items():
@@ -154,6 +160,7 @@ def _own(arrays: Arrays, limits: Limits, precision: Precision) -> EdgeList:
         costs=_cost(arrays, precision),
         limits=limits,
         limited=limited,
+        coordinates=_coordinates(arrays),
     )
 
 
@@ -216,6 +223,14 @@ def _limited(arrays: Arrays, own_decimals: int | None, precision: Precision) -> 
             raise InvalidNetwork(f"the array {name!r} is missing beside {named[0]!r}", field=pointer(name))
     vertices, amounts = _column(arrays, "vertices", "iu"), _column(arrays, "vertex_capacity", "iuf")
     return from_numbers(vertices, amounts, own_decimals, precision, _flags(arrays, "vertex_unlimited"))
+
+
+def _coordinates(arrays: Arrays) -> Coordinates | None:
+    x, y = (_column(arrays, name, "iuf").astype(np.float64) if name in arrays else None for name in ("x", "y"))
+    crs = arrays.get("crs")
+    if crs is not None and (crs.size != 1 or crs.dtype.kind != "U"):
+        raise InvalidNetwork(f"crs must be one text, not {crs.dtype} of shape {crs.shape}", field="/crs")
+    return coordinates_of(x, y, None if crs is None else str(crs.ravel()[0]))
 
 
 def _capacities(

@@ -55,6 +55,7 @@ def oriented(network: Network, left: VertexArray | None = None) -> Network:
         undirected=False,
         edge_ids=None,
         vertex_labels=None,
+        coordinates=None,
     )
     copy = Network(edges)
     copy.edge_ids, copy.vertex_labels, copy.deleted = network.edge_ids, network.vertex_labels, network.deleted

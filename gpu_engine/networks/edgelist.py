@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.networks.coordinates import Coordinates
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.types import BoolArray, UnitArray, VertexArray
 
@@ -45,6 +46,8 @@ class EdgeList:
     """int32[k], rising: the vertices that have a capacity; None: none has."""
     vertex_capacity: UnitArray | None = None
     """int64[k]: what may pass each of them, inflow plus own supply, in units; `types.INFINITE` where that is all."""
+    coordinates: Coordinates | None = None
+    """Where the vertices lie; None: nobody has said so."""
     rounded: Rounded = UNROUNDED
     """What rounding has changed of the capacities as they were sent."""
     rounded_costs: Rounded = UNROUNDED

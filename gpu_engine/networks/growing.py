@@ -13,8 +13,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.errors import TooLarge
+from gpu_engine.networks.coordinates import VERTEX_BYTES
 from gpu_engine.networks.network import Network
-from gpu_engine.networks.structure import Structure, alike
+from gpu_engine.networks.structure import Structure, alike, placed
 from gpu_engine.types import MAX_ARCS, MAX_VERTICES, NO_ARC, ArcArray, BoolArray, UnitArray, VertexArray
 
 BLOCK_BITS: Final = 6
@@ -51,7 +52,8 @@ def with_zeros(column: NDArray[Scalar], more: int) -> NDArray[Scalar]:
 def growing_bytes(network: Network, structure: Structure) -> int:
     """The memory that a network takes which has grown, beside the one before, and what it is made with."""
     more = structure.n_edges
-    return network.nbytes + 4 * network.n_arcs + 200 * more + 4 * structure.n_vertices
+    places = 0 if network.coordinates is None else VERTEX_BYTES * structure.n_vertices
+    return network.nbytes + 4 * network.n_arcs + 200 * more + 4 * structure.n_vertices + places
 
 
 def grow(network: Network, structure: Structure) -> Growth:
@@ -69,6 +71,7 @@ def grow(network: Network, structure: Structure) -> Growth:
     grown.n_vertices, grown.n_edges = n, m
     grown.vertex_labels = network.vertex_labels.extended(structure.vertex_labels, structure.n_vertices)
     grown.edge_ids = network.edge_ids.extended(structure.edge_ids, structure.n_edges)
+    grown.coordinates = placed(network.coordinates, [structure])
     place = _add_arcs(network, grown, structure)
     if structure.n_edges:
         zeros = np.zeros(structure.n_edges, np.int64)

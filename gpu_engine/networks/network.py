@@ -51,6 +51,8 @@ class Network:
         self.undirected: BoolArray = np.atleast_1d(np.array(edges.undirected, dtype=np.bool_))
         self.edge_ids = Names(edges.edge_ids, edges.n_edges, "edge id")
         self.vertex_labels = Names(edges.vertex_labels, edges.n_vertices, "vertex label")
+        self.coordinates = edges.coordinates
+        """Where the vertices lie; None: nobody has said so."""
         self.source, self.sink = edges.source, edges.sink
         self.loaded = edges.n_vertices, edges.n_edges
         """How many vertices and edges it was made of; the others were inserted later (`networks.growing`)."""
@@ -110,7 +112,8 @@ class Network:
             self._loops,
             self._loop_vertex,
         )
-        return sum(a.nbytes for a in arrays) + self.edge_ids.nbytes + self.vertex_labels.nbytes
+        places = 0 if self.coordinates is None else self.coordinates.nbytes
+        return sum(a.nbytes for a in arrays) + self.edge_ids.nbytes + self.vertex_labels.nbytes + places
 
     @property
     def counts(self) -> Counts:
@@ -240,6 +243,7 @@ class Network:
             vertex_labels=self.vertex_labels.column,
             source=self.source,
             sink=self.sink,
+            coordinates=self.coordinates,
         )
 
 

@@ -22,6 +22,7 @@ from gpu_engine.errors import (
     NoCosts,
     TooLarge,
 )
+from gpu_engine.networks.coordinates import Floats, joined_places
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import Ids, complete, unknown_vertices
@@ -58,6 +59,10 @@ class StructureOperation(Protocol):
     def cost(self) -> Sequence[str] | None: ...
     @property
     def undirected(self) -> bool | Sequence[bool] | None: ...
+    @property
+    def x(self) -> Sequence[float] | Floats | None: ...
+    @property
+    def y(self) -> Sequence[float] | Floats | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +154,8 @@ class _Reader:
         self._fits("vertices", self._network.n_vertices + so_far.n_vertices + count, self._limits.vertices)
         column = self._new_names(labels, so_far.vertex_labels, operation.vertices, "/vertices")
         n_vertices = so_far.n_vertices + count
-        self.structure = replace(so_far, n_vertices=n_vertices, vertex_labels=column)
+        x, y = joined_places(self._network.coordinates, (so_far.x, so_far.y), (operation.x, operation.y), count)
+        self.structure = replace(so_far, n_vertices=n_vertices, vertex_labels=column, x=x, y=y)
         if self._costs is not None and len(self._costs.cost):
             limit = largest_cost(self._network.n_vertices + n_vertices)
             if max(int(self._costs.cost.max()), -int(self._costs.cost.min())) > limit:

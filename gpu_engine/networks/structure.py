@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.networks.coordinates import Coordinates, Floats
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.text.names import joined
@@ -42,6 +43,10 @@ class Structure:
     """Rising rows of the edges that are deleted."""
     revived: EdgeArray = field(default_factory=lambda: NO_ROWS)
     """Rising rows of deleted edges that are there again, as an earlier version had them."""
+    x: Floats | None = None
+    """float64[...] with `y`: where the inserted vertices lie; None where the vertices of the network lie nowhere, and
+    where none is inserted."""
+    y: Floats | None = None
 
     @property
     def n_edges(self) -> int:
@@ -64,6 +69,8 @@ def since_load(network: Network, cost: UnitArray | None) -> Structure | None:
     return Structure(
         n_vertices=len(vertices),
         vertex_labels=None if network.vertex_labels.column is None else network.vertex_labels.take(vertices),
+        x=None if network.coordinates is None else network.coordinates.x[n_vertices:],
+        y=None if network.coordinates is None else network.coordinates.y[n_vertices:],
         tail=network.edge_tail(rows),
         head=network.edge_head(rows),
         undirected=np.array(network.is_undirected(rows)),
@@ -99,7 +106,17 @@ def with_inserted(edges: EdgeList, changes: Sequence[Structure]) -> EdgeList:
         cost_decimals=edges.cost_decimals,
         limited=edges.limited,
         vertex_capacity=edges.vertex_capacity,
+        coordinates=placed(edges.coordinates, changes),
     )
+
+
+def placed(coordinates: Coordinates | None, changes: Sequence[Structure]) -> Coordinates | None:
+    """The coordinates with those of all inserted vertices. O(n) if there are any."""
+    given = [(change.x, change.y) for change in changes if change.n_vertices]
+    if coordinates is None or not given:
+        return coordinates
+    x, y = ([column for column in columns if column is not None] for columns in zip(*given, strict=True))
+    return coordinates.extended(np.concatenate(x), np.concatenate(y))
 
 
 def only(edges: EdgeList, there: BoolArray, n_vertices: int) -> EdgeList:
@@ -107,7 +124,8 @@ def only(edges: EdgeList, there: BoolArray, n_vertices: int) -> EdgeList:
     labels = edges.vertex_labels
     if n_vertices < edges.n_vertices:
         first = None if labels is None else _taken(labels, np.arange(n_vertices))
-        edges = replace(edges, n_vertices=n_vertices, vertex_labels=first)
+        places = None if edges.coordinates is None else edges.coordinates.first(n_vertices)
+        edges = replace(edges, n_vertices=n_vertices, vertex_labels=first, coordinates=places)
     if there.all():
         return edges
     rows = np.flatnonzero(there)

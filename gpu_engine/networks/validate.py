@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.errors import CapacityOverflow, CostOverflow, InvalidNetwork, TooLarge
+from gpu_engine.networks.coordinates import check_coordinates
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE, MAX_ARCS, MAX_DECIMALS, MAX_TOTAL, MAX_VERTICES, BoolArray, UnitArray
@@ -65,6 +66,7 @@ def check(edges: EdgeList) -> None:
         raise CapacityOverflow(detail, largest.tolist(), field="/capacity")
     check_cost(edges)
     check_vertices(edges, total)
+    check_coordinates(edges.coordinates, edges.n_vertices)
     for name, terminal in (("source", edges.source), ("sink", edges.sink)):
         if terminal is not None and not 0 <= terminal < edges.n_vertices:
             raise InvalidNetwork(f"the default {name} {terminal} is no vertex")

@@ -14,6 +14,7 @@ from service.errors import ServiceError
 from service.protocol import (
     ENCODINGS,
     EVENTS_TYPE,
+    GEOJSON_TYPE,
     JSON_TYPE,
     LINES_TYPE,
     STRING_EVENTS_TYPE,
@@ -44,6 +45,12 @@ QUALITY: Final = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 def encoding_of(headers: Headers) -> Encoding:
     """The form of an answer with columns: JSON unless another is preferred. Raises not_acceptable."""
     return ENCODINGS[preferred(headers, tuple(ENCODINGS))]
+
+
+def map_or_encoding_of(headers: Headers) -> Encoding:
+    """`encoding_of` for the answers that may be a map as well. Raises not_acceptable."""
+    media_type = preferred(headers, (*ENCODINGS, GEOJSON_TYPE))
+    return "geojson" if media_type == GEOJSON_TYPE else ENCODINGS[media_type]
 
 
 def texts_of(headers: Headers) -> Encoding:

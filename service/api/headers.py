@@ -33,6 +33,8 @@ MEANT: Final[Mapping[str, str]] = {
     "application/x-numpy": "application/x-npz",
     "application/arrow": "application/vnd.apache.arrow.stream",
     "application/vnd.apache.arrow.file": "application/vnd.apache.arrow.stream",
+    "application/geojson": "application/geo+json",
+    "application/vnd.geo+json": "application/geo+json",
 }
 """Media types as others call them; "" could be any."""
 

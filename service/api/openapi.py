@@ -23,7 +23,7 @@ from service.models.vertices import VerticesBody
 from service.models.watches import WatchBody
 from service.models.webhooks import WebhookBody
 from service.models.what_if import WhatIfBody
-from service.protocol import ARROW_TYPE, LINES_TYPE, NPZ_TYPE, STRING_LINES_TYPE, STRINGS_TYPE
+from service.protocol import ARROW_TYPE, GEOJSON_TYPE, LINES_TYPE, NPZ_TYPE, STRING_LINES_TYPE, STRINGS_TYPE
 
 READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     GraphBody,
@@ -70,6 +70,9 @@ ROW_FORMS: Final[dict[int | str, dict[str, Any]]] = {
 TEXT_FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": STRINGS}}
 FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": {NPZ_TYPE: BINARY, ARROW_TYPE: BINARY, **STRINGS}}}
 """Of an answer with columns, beside JSON: see docs/formats.md."""
+MAP: Final = {GEOJSON_TYPE: {"schema": {"type": "object", "description": "A FeatureCollection (RFC 7946)."}}}
+FORMS_AND_MAP: Final[dict[int | str, dict[str, Any]]] = {200: {"content": {**FORMS[200]["content"], **MAP}}}
+"""Of an answer that may be a map as well."""
 
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     "default": {

@@ -19,6 +19,8 @@ def insert(
     undirected: Annotated[bool, typer.Option("--undirected", help="They carry flow either way.")] = False,
     cost: Annotated[str | None, typer.Option(help="What a unit of flow costs on each, where edges have costs.")] = None,
     vertex: Annotated[list[str] | None, typer.Option(help="A vertex to insert before; repeat for each.")] = None,
+    x: Annotated[list[float] | None, typer.Option(help="Of each vertex, where the graph has coordinates.")] = None,
+    y: Annotated[list[float] | None, typer.Option(help="As --x.")] = None,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
@@ -40,7 +42,7 @@ def insert(
     )
     vertices = [name(one) for one in vertex] if vertex else None
     with connected(url, key) as client:
-        done = client.graph(graph).restructure(vertices=vertices, edges=new)
+        done = client.graph(graph).restructure(vertices=vertices, edges=new, x=x or None, y=y or None)
     say_patch(done, json)
 
 

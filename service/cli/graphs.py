@@ -186,6 +186,7 @@ def estimate(
     infinite: Annotated[bool, typer.Option("--infinite", help="Some edge has no limit.")] = False,
     wide: Annotated[bool, typer.Option("--wide", help="Some pair has 2^30 units or more between it.")] = False,
     name_bytes: Annotated[int, typer.Option(min=0, help="Of edge ids and labels.")] = 0,
+    coordinates: Annotated[bool, typer.Option("--coordinates", help="Vertices have x and y.")] = False,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
@@ -193,6 +194,7 @@ def estimate(
     """What a graph of this size would take in memory, and whether a worker has room for it."""
     split = {"n_limited": limited, "n_twins": twins, "n_two_way": two_way}
     known = {"n_links": links, "infinite": infinite, "wide": wide, "name_bytes": name_bytes, **split}
+    known["coordinates"] = coordinates
     with connected(url, key) as client:
         needs = client.estimate(vertices, edges, **known)  # type: ignore[arg-type]  # each as its option says
     if json:
@@ -235,6 +237,7 @@ def _say_graph(graph: "GraphInfo", json: bool) -> None:
         "edges": graph.n_edges,
         "decimals": graph.decimals,
         "costs": None if graph.cost_decimals is None else _with_decimals(graph.cost_decimals),
+        "coordinates": graph.coordinates,
         "rounded": _rounded(graph.rounded),
         "costs rounded": _rounded(graph.rounded_costs),
         "source": graph.source,

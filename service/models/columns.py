@@ -3,6 +3,7 @@
 import json
 import re
 from decimal import Decimal, InvalidOperation
+from math import isfinite
 from typing import Annotated, Final, TypeAlias
 
 import numpy as np
@@ -79,6 +80,20 @@ def check_amounts(value: object) -> AmountColumn:
             found = f"row {wrong[0]}: {shown(value[wrong[0]])} is no amount"
             raise ColumnFault(f'{found}: that is a number, the text of one with a decimal point, or "inf"', wrong)
     return plain_decimals(list(map(str, value)))
+
+
+def check_places(value: object) -> list[float]:
+    """A column of finite JSON numbers as floats. Raises `ColumnFault` naming the rows that are none."""
+    if type(value) is not list:
+        raise ColumnFault("should be an array with one number for each vertex")
+    if not set(map(type, value)) <= {int, Number}:
+        wrong = [row for row, v in enumerate(value) if type(v) not in (int, Number)]
+        raise ColumnFault(f"row {wrong[0]}: {shown(value[wrong[0]])} is no number", wrong)
+    found = [float(str(item)) for item in value]  # of an int that is too large for a float, infinity
+    wrong = [row for row, v in enumerate(found) if not isfinite(v)]
+    if wrong:
+        raise ColumnFault(f"row {wrong[0]}: {shown(value[wrong[0]])} is too large", wrong)
+    return found
 
 
 def check_amount(value: object) -> str:
@@ -161,5 +176,6 @@ Ids: TypeAlias = Annotated[
     ),
 ]
 Amounts: TypeAlias = Annotated[AmountColumn, PlainValidator(check_amounts, json_schema_input_type=list[Amount])]
+Places: TypeAlias = Annotated[list[float], PlainValidator(check_places, json_schema_input_type=list[float])]
 AmountText: TypeAlias = Annotated[str, PlainValidator(check_amount, json_schema_input_type=Amount)]
 Seconds: TypeAlias = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=86_400)]

@@ -9,7 +9,7 @@ from gpu_engine.text.counted import counted
 from service.errors import ServiceError
 from service.models.body import Body
 from service.models.capacities import MAX_OPERATIONS
-from service.models.columns import Amounts, Ids, refuse_infinite, refuse_negative
+from service.models.columns import Amounts, Ids, Places, refuse_infinite, refuse_negative
 from service.models.faults import ColumnFault
 from service.models.flows import PatchInfo
 from service.packed import PACKED_ROWS, pack
@@ -35,10 +35,13 @@ EXAMPLES: dict[str, Any] = {
             ]
         }
     },
+    "a vertex of a graph with coordinates": {"value": {"op": "insert", "vertices": ["w"], "x": [8.69], "y": [49.41]}},
     "delete": {"value": {"op": "delete", "edges": ["c"]}},
 }
 
 COLUMNS: Final = ("vertices", "edge_ids", "edges", "tail", "head", "capacity", "cost")
+OF_INSERTED: Final = ("edge_ids", "capacity", "cost", "undirected", "x", "y")
+"""Members that no deletion has."""
 OF_EDGES: Final = ("edge_ids", "tail", "head", "capacity", "cost", "undirected")
 """Members of an insertion of edges."""
 
@@ -58,6 +61,10 @@ class EdgesOperationBody(Body):
     capacity: Amounts | None = Field(default=None, description='One for each edge to insert; "inf" for unlimited.')
     cost: Amounts | None = Field(default=None, description="One for each edge to insert, where edges have costs.")
     undirected: bool | list[bool] | None = Field(default=None, description="For all of them, or one for each.")
+    x: Places | None = Field(
+        default=None, description="Of vertices to insert, where those of the graph have coordinates."
+    )
+    y: Places | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -74,6 +81,7 @@ class EdgesOperationBody(Body):
             raise ColumnFault("names edges to delete; those to insert are named in `edge_ids`", field="edges")
         elif self.vertices is not None or self.count is not None:
             self._check_alone(("vertices", "count"), "vertices")
+            self._check_places()
         else:
             self._check_insertion()
 
@@ -83,8 +91,17 @@ class EdgesOperationBody(Body):
             told = " and ".join(f"`{name}`" for name in given)
             raise ValueError(f"{told} do not go together: {what} are an operation of their own in `batch`")
 
+    def _check_places(self) -> None:
+        for name, other in (("x", "y"), ("y", "x")):
+            column = getattr(self, name)
+            if column is None and getattr(self, other) is not None:
+                raise ColumnFault(f"`{other}` and `{name}` come together", field=name)
+            if column is not None and len(column) != self.n_rows:
+                rows, vertices = counted(len(column), "row"), counted(self.n_rows, "vertex", "vertices")
+                raise ColumnFault(f"{name} has {rows} for {vertices}", field=name)
+
     def _check_deletion(self) -> None:
-        wrong = [n for n in ("vertices", "count", "edge_ids", "capacity", "cost", "undirected") if n in self.given]
+        wrong = [n for n in ("vertices", "count", *OF_INSERTED) if n in self.given]
         if "vertices" in wrong or "count" in wrong:
             raise ValueError("vertices cannot be deleted: delete the edges of a vertex")
         if wrong:
@@ -94,6 +111,9 @@ class EdgesOperationBody(Body):
         self._check_ends()
 
     def _check_insertion(self) -> None:
+        for name in ("x", "y"):
+            if getattr(self, name) is not None:
+                raise ColumnFault("has a meaning where vertices are inserted, not edges", field=name)
         missing = [name for name in ("tail", "head", "capacity") if name not in self.given]
         if missing:
             raise ValueError(f"`{missing[0]}` is missing: edges are inserted by `tail`, `head` and `capacity`")
@@ -130,6 +150,7 @@ class EdgesOperationBody(Body):
     def operation(self) -> EdgesOperation:
         """The operation as a worker gets it. Its columns have just been validated, and are not validated again."""
         members: dict[str, Any] = {"op": self.op, "count": self.count, "undirected": self.undirected}
+        members |= {"x": self.x, "y": self.y}
         columns: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
         if self.count is None and self.n_rows >= PACKED_ROWS:
             return EdgesOperation.model_construct(**members, packed=pack(columns))

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 from pydantic import BaseModel, Field, model_validator
 
 from gpu_engine.networks.rounding import Rounding
+from service.errors import ServiceError
 from service.models.amounts import Amount
 from service.models.body import Body
 from service.models.bottlenecks import BottleneckOptions, BottlenecksInfo
@@ -105,6 +106,11 @@ class MaxFlowBody(TerminalsBody):
         return self
 
     def args(self, default_fields: frozenset[FlowField], encoding: Encoding = "json") -> MaxFlowArgs:
+        """What the worker gets. Raises not_acceptable where a map is wanted of what it does not show."""
+        hidden = sorted(set(self.fields or ()) - {"value", "cut", "flow"})
+        if encoding == "geojson" and hidden:
+            detail = f"GeoJSON shows the flow and the cut: `{hidden[0]}` is answered in other forms"
+            raise ServiceError("not_acceptable", detail, header="Accept")
         return MaxFlowArgs.model_construct(
             sources=self.sources,
             sinks=self.sinks,

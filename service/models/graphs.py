@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, Field
 
+from gpu_engine.networks.coordinates import MAX_CRS_CHARS
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.types import MAX_ARCS, MAX_DECIMALS, MAX_VERTICES
 from service.models.amounts import Amount
@@ -69,6 +70,13 @@ class GraphBody(Body):
     vertex_capacity: Amounts | None = Field(
         default=None, description='What may pass each of `vertices`, inflow plus own supply; "inf" for unlimited.'
     )
+    x: list[float] | None = Field(default=None, description="Where each vertex lies, with `y`; all or none.")
+    y: list[float] | None = None
+    crs: str | None = Field(
+        default=None,
+        max_length=MAX_CRS_CHARS,
+        description='What `x` and `y` are; "EPSG:4326", longitude and latitude, by default.',
+    )
 
 
 def is_graph_name(text: str) -> bool:
@@ -103,6 +111,8 @@ class EstimateBody(Body):
     """Undirected edges at such vertices: each is two inside."""
     n_two_way: int | None = Field(default=None, ge=0, le=MAX_ARCS // 2)
     """Pairs with such a vertex that edges join both ways: each is two inside. Without it, as many as `n_twins`."""
+    coordinates: bool = False
+    """The vertices have coordinates: 16 bytes each."""
     infinite: bool = False
     """Some edge or vertex with a capacity has no limit."""
     wide: bool = False

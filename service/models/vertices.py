@@ -60,10 +60,13 @@ class VerticesBody(VertexOperation, Batch):
 
 
 class VerticesInfo(BaseModel):
-    """A page of columns, one row per vertex that has a capacity."""
+    """A page of columns, one row per vertex: those that have a capacity, or all."""
 
     version: int
     vertices: list[int] | list[str]
     capacity: list[Amount]
+    x: list[float] | None = None
+    """With `y`, if vertices of the graph have coordinates."""
+    y: list[float] | None = None
     next: int | None = None
     """The `offset` of the page behind this one; null: it is the last."""

@@ -11,6 +11,7 @@ from service.protocol.media import (
     ARROW_TYPE,
     ENCODINGS,
     EVENTS_TYPE,
+    GEOJSON_TYPE,
     JSON_TYPE,
     LINES_TYPE,
     MEDIA_TYPES,
@@ -38,6 +39,7 @@ from service.protocol.questions import (
     QuestionArgs,
     Scenario,
     TerminalArgs,
+    VerticesArgs,
     WhatIfArgs,
 )
 from service.protocol.updates import (
@@ -58,6 +60,7 @@ __all__ = [
     "ARROW_TYPE",
     "ENCODINGS",
     "EVENTS_TYPE",
+    "GEOJSON_TYPE",
     "JSON_TYPE",
     "LINES_TYPE",
     "MEDIA_TYPES",
@@ -103,6 +106,7 @@ __all__ = [
     "Status",
     "TerminalArgs",
     "UnwatchArgs",
+    "VerticesArgs",
     "Wanted",
     "WatchArgs",
     "WhatIfArgs",

@@ -20,6 +20,7 @@ from service.protocol.questions import (
     MinCostFlowArgs,
     PairsArgs,
     ParametricArgs,
+    VerticesArgs,
     WhatIfArgs,
 )
 from service.protocol.updates import (
@@ -105,7 +106,7 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.CAPACITY_EXPANSION: CapacityExpansionArgs,
     Kind.CIRCULATION: CirculationArgs,
     Kind.CAPACITIES: CapacitiesArgs,
-    Kind.VERTICES: CapacitiesArgs,
+    Kind.VERTICES: VerticesArgs,
     Kind.EXPORT: ExportArgs,
     Kind.SNAPSHOT: EmptyArgs,
     Kind.WATCH: WatchArgs,

@@ -17,7 +17,10 @@ STRING_LINES_TYPE: Final = f"{LINES_TYPE}; numbers=string"
 EVENTS_TYPE: Final = "text/event-stream"
 STRING_EVENTS_TYPE: Final = f"{EVENTS_TYPE}; numbers=string"
 
-Encoding: TypeAlias = Literal["json", "npz", "arrow", "strings"]
+GEOJSON_TYPE: Final = "application/geo+json"
+"""A map of a flow (RFC 7946), of a graph whose vertices have coordinates."""
+
+Encoding: TypeAlias = Literal["json", "npz", "arrow", "strings", "geojson"]
 ENCODINGS: Final[Mapping[str, Encoding]] = MappingProxyType(
     {JSON_TYPE: "json", NPZ_TYPE: "npz", ARROW_TYPE: "arrow", STRINGS_TYPE: "strings"}
 )
@@ -25,4 +28,6 @@ ENCODINGS: Final[Mapping[str, Encoding]] = MappingProxyType(
 TEXTS: Final[frozenset[Encoding]] = frozenset({"json", "strings"})
 """The forms that are JSON."""
 
-MEDIA_TYPES: Final[Mapping[Encoding, str]] = MappingProxyType({form: media for media, form in ENCODINGS.items()})
+MEDIA_TYPES: Final[Mapping[Encoding, str]] = MappingProxyType(
+    {form: media for media, form in ENCODINGS.items()} | {"geojson": GEOJSON_TYPE}
+)

@@ -185,6 +185,11 @@ class CapacitiesArgs(QuestionArgs):
         return self.model_dump_json(exclude_none=True, exclude=left_out).encode()
 
 
+class VerticesArgs(CapacitiesArgs):
+    all: bool = False
+    """A page of all vertices, not of those alone that have capacities."""
+
+
 class ExportArgs(Message):
     format: Literal["npz", "arrow", "dimacs", "dimacs-min", "packed"] = "npz"
     """``packed`` is the form in which a load has its edges (gpu_engine.formats.pack)."""

@@ -58,8 +58,11 @@ class EdgesOperation(Message):
     capacity: list[str] | None = None
     cost: list[str] | None = None
     undirected: bool | list[bool] | None = None
+    x: list[float] | None = None
+    """Where the inserted vertices lie, with `y`; None where those of the graph lie nowhere."""
+    y: list[float] | None = None
     packed: str | None = None
-    """Stands in place of all columns but `undirected` when they are long (`service.packed`)."""
+    """Stands in place of all columns but `undirected`, `x` and `y` when they are long (`service.packed`)."""
 
 
 class EdgesArgs(AnswerArgs):

@@ -55,6 +55,8 @@ class GraphInfo(BaseModel):
     source: int | str | None = None
     sink: int | str | None = None
     flow_states: int = 0
+    coordinates: str | None = None
+    """What x and y of the vertices are, as in EPSG:4326; None: they have none."""
 
 
 class LoadedInfo(GraphInfo):

@@ -11,6 +11,7 @@ from gpu_engine.text.texts import Texts
 
 NAMES: Final = ("vertex_labels", "edge_ids")
 COLUMNS: Final = ("tail", "head", "undirected", "deleted", "revived")
+OPTIONAL: Final = ("cost", "x", "y")
 
 
 def pack_structure(structure: Structure) -> bytes:
@@ -24,8 +25,7 @@ def pack_structure(structure: Structure) -> bytes:
         elif column is not None:
             texts = Texts.of(column).copy()
             arrays |= {f"{name}.data": texts.data, f"{name}.offsets": texts.offsets}
-    if structure.cost is not None:
-        arrays["cost"] = structure.cost
+    arrays |= {name: column for name in OPTIONAL if (column := getattr(structure, name)) is not None}
     plain = io.BytesIO()
     np.savez(plain, **arrays)
     return zstandard.ZstdCompressor(level=1, write_checksum=True).compress(plain.getvalue())
@@ -40,5 +40,5 @@ def unpack_structure(data: bytes) -> Structure:
                 read[name] = arrays[name]
             elif f"{name}.data" in arrays.files:
                 read[name] = Texts(arrays[f"{name}.data"], arrays[f"{name}.offsets"])
-        cost = arrays["cost"] if "cost" in arrays.files else None
-        return Structure(n_vertices=int(arrays["n_vertices"]), cost=cost, **read)
+        read |= {name: arrays[name] for name in OPTIONAL if name in arrays.files}
+        return Structure(n_vertices=int(arrays["n_vertices"]), **read)

@@ -21,7 +21,7 @@ from gpu_engine.networks.units import write_decimal, write_units
 from gpu_engine.paths import Paths
 from gpu_engine.text.names import Names
 from gpu_engine.types import INFINITE, UnitArray
-from gpu_engine.vertices.table import VertexTable, vertices_of
+from gpu_engine.vertices.table import VertexTable
 from service.protocol import TEXTS, CapacitiesArgs, Kind, WatchArgs
 from service.store.catalogue import GraphInfo
 from service.store.feed.record import Seen
@@ -286,21 +286,6 @@ def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
     return page_of
 
 
-def vertices(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
-    """A page of the vertices that have capacities; in arrays a flag says what is unlimited."""
-    network, table = graph.network, vertices_of(graph.vertices, graph.network)
-    last = min(page.offset + page.limit, len(table.vertices))
-    rows, own = table.vertices[page.offset : last], table.capacity[page.offset : last]
-    unlimited = {} if page.encoding in TEXTS else {"unlimited": FlagColumn(own == INFINITE)}
-    return {
-        "version": graph.version,
-        "vertices": labels(network.vertex_labels, listed(rows)),
-        "capacity": amounts(network, own, each(own)),
-        **unlimited,
-        "next": last if last < len(table.vertices) else None,
-    }
-
-
 def snapshot(info: SnapshotInfo) -> dict[str, object]:
     return {"version": info.version, "bytes": info.bytes, "created_at": iso(info.created_at)}
 
@@ -325,6 +310,7 @@ def graph_info(graph: Graph, worker: str, created_at: float) -> GraphInfo:
         source=None if network.source is None else network.vertex_labels.of(np.array([network.source]))[0],
         sink=None if network.sink is None else network.vertex_labels.of(np.array([network.sink]))[0],
         flow_states=len(graph.states),
+        coordinates=None if network.coordinates is None else network.coordinates.crs,
     )
 
 

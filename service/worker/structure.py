@@ -28,6 +28,8 @@ class Columns:
     capacity: Any = None
     cost: Any = None
     undirected: Any = None
+    x: Any = None
+    y: Any = None
 
     @classmethod
     def of(cls, operation: EdgesOperation) -> "Columns":
@@ -37,6 +39,7 @@ class Columns:
         columns = cast(dict[str, Any], unpack(operation.packed))
         if operation.undirected is not None:
             columns["undirected"] = operation.undirected
+        columns |= {"x": operation.x, "y": operation.y}
         for name in ("capacity", "cost"):
             assert isinstance(columns.get(name), Texts | None)
         return cls(op=operation.op, **columns)

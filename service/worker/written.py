@@ -32,11 +32,11 @@ def written_as(
     control: Control | None = None,
 ) -> Result:
     """`written` in another form as well; ``decimals`` are those that amounts in columns are units of."""
-    if encoding == "json" or encoding == "strings":
-        return written(results, answer, envelope, control, encoding)
-    pieces = file_writer.pieces(encoding, answer, decimals)
-    said = envelope.model_copy(update={"media_type": MEDIA_TYPES[encoding]})
-    return results.keep(unless_cancelled(pieces, control or Control()), said)
+    if encoding == "npz" or encoding == "arrow":
+        pieces = file_writer.pieces(encoding, answer, decimals)
+        said = envelope.model_copy(update={"media_type": MEDIA_TYPES[encoding]})
+        return results.keep(unless_cancelled(pieces, control or Control()), said)
+    return written(results, answer, envelope, control, encoding)
 
 
 def unless_cancelled(pieces: Iterable[bytes], control: Control) -> Iterator[bytes]:

@@ -92,7 +92,7 @@ def test_a_batch(http: httpx.Client) -> None:
         ({"op": "drop", "edges": ["c"]}, 422, "invalid_body", "/op"),
         ({"op": "insert", "edges": ["f"]}, 422, "invalid_body", "/edges"),
         ({"op": "insert", "vertices": ["w"], "count": 1}, 422, "invalid_body", None),
-        ({"op": "insert", "vertices": ["w"], "x": [8.5]}, 422, "invalid_body", "/x"),
+        ({"op": "insert", "vertices": ["w"], "z": [8.5]}, 422, "invalid_body", "/z"),
         ({"op": "insert", "vertices": "w"}, 422, "invalid_body", "/vertices"),
         ({"op": "insert", "count": -1}, 422, "invalid_body", "/count"),
         ({"op": "insert", "count": 2001}, 413, "too_large", None),

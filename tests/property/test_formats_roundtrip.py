@@ -21,11 +21,14 @@ from gpu_engine.formats import (
     write_json,
     write_npz,
 )
+from gpu_engine.networks.coordinates import Coordinates
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE, MAX_TOTAL
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
 INTEGER = st.integers(-(2**63), 2**63 - 1)
+FLOAT = st.floats(allow_nan=False, allow_infinity=False)
+CRS = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=64)
 CAPACITY = st.one_of(st.integers(0, 50), st.integers(0, MAX_TOTAL), st.just(INFINITE))
 
 
@@ -38,6 +41,14 @@ def names(draw: st.DrawFn, size: int) -> Any:
     if kind == "text":
         return draw(st.lists(TEXT, min_size=size, max_size=size, unique=True))
     return np.array(draw(st.lists(INTEGER, min_size=size, max_size=size, unique=True)), dtype=np.int64)
+
+
+@st.composite
+def places(draw: st.DrawFn, size: int) -> Coordinates | None:
+    if draw(st.booleans()):
+        return None
+    x, y = (np.array(draw(st.lists(FLOAT, min_size=size, max_size=size)), np.float64) for _ in "xy")
+    return Coordinates(x, y, draw(CRS))
 
 
 @st.composite
@@ -60,6 +71,7 @@ def networks(draw: st.DrawFn) -> EdgeList:
         source=draw(st.none() | vertex),
         sink=draw(st.none() | vertex),
         closed=closed if closed.any() and draw(st.booleans()) else None,
+        coordinates=draw(places(n)),
     )
 
 
@@ -71,6 +83,11 @@ def assert_same(one: EdgeList, two: EdgeList) -> None:
     assert (one.closed is None) == (two.closed is None)
     if one.closed is not None and two.closed is not None:
         np.testing.assert_array_equal(one.closed, two.closed)
+    assert (one.coordinates is None) == (two.coordinates is None)
+    if one.coordinates is not None and two.coordinates is not None:
+        assert one.coordinates.crs == two.coordinates.crs
+        assert one.coordinates.x.tobytes() == two.coordinates.x.tobytes()
+        assert one.coordinates.y.tobytes() == two.coordinates.y.tobytes()
     for field in ("n_vertices", "decimals", "source", "sink"):
         assert getattr(one, field) == getattr(two, field), field
     for names_ in ("edge_ids", "vertex_labels"):

@@ -14,6 +14,7 @@ from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.engine import FlowState
 from gpu_engine.footprint import Footprint
 from gpu_engine.generators import generate
+from gpu_engine.networks.coordinates import Coordinates
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -56,6 +57,7 @@ CASES = {
     "shared links": random_graph(100, 20_000),
     "unlimited edges": unlimited_edges(),
     "string ids": named(),
+    "coordinates": replace(GRID, coordinates=Coordinates(np.zeros(GRID.n_vertices), np.ones(GRID.n_vertices))),
 }
 
 
@@ -73,6 +75,7 @@ def guess(edges: EdgeList) -> EstimateInfo:
         n_links=Network(edges).n_arcs // 2,
         infinite=bool((edges.capacity == INFINITE).any()),
         name_bytes=sum(16 + len(name) for name in names),
+        coordinates=edges.coordinates is not None,
     )
     return estimate(body, [])
 

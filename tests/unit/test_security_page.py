@@ -9,6 +9,7 @@ import pytest
 from gpu_engine import paths
 from gpu_engine.formats import FREE_BYTES
 from gpu_engine.formats import _arrow_check as arrow_check
+from gpu_engine.networks import coordinates
 from service.api import accept, headers, questions
 from service.api.app import create_app
 from service.api.bodies import arrow, encodings, parsing
@@ -49,6 +50,7 @@ FIXED = {
     "segments of one `parametric`": parametric.MAX_SEGMENTS,
     "bottlenecks that are solved without a limit, `up_to`": bottlenecks.MAX_UP_TO,
     "forms named in `Accept` that are looked at": accept.MAX_RANGES,
+    "characters of the `crs` of coordinates": coordinates.MAX_CRS_CHARS,
     "body of `:estimate`": graphs.MAX_SMALL_BODY_BYTES,
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
     "body of a watch, or of a webhook": graphs.MAX_SMALL_BODY_BYTES,

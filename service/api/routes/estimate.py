@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from gpu_engine.footprint import Counts, Footprint, Needs, on_cpu, on_cuda, on_split
+from gpu_engine.networks.coordinates import VERTEX_BYTES
 from service.models.graphs import EstimateBody, EstimateInfo, MemoryInfo
 from service.queue.models import WorkerInfo
 
@@ -14,7 +15,9 @@ def estimate(body: EstimateBody, workers: Sequence[WorkerInfo]) -> EstimateInfo:
     """
     n_arcs = 2 * (body.n_edges if body.n_links is None else body.n_links)
     counts = Counts(body.n_vertices, body.n_edges, n_arcs, body.infinite, body.wide)
-    own = Footprint(body.name_bytes + body.n_edges + 12 * body.n_limited)  # names, closed edges, capacities of vertices
+    places = VERTEX_BYTES * body.n_vertices if body.coordinates else 0
+    limits = 12 * body.n_limited  # capacities of vertices
+    own = Footprint(body.name_bytes + body.n_edges + limits + places)  # names, closed edges
     split = body.n_limited, body.n_twins, body.n_twins if body.n_two_way is None else body.n_two_way
     cpu, cuda = (on_split(needs_of, counts, *split) for needs_of in (on_cpu, on_cuda))
     ready = [(worker, _free(worker)) for worker in workers if worker.alive and worker.ready]

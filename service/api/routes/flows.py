@@ -5,10 +5,10 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from service.api.accept import encoding_of
+from service.api.accept import map_or_encoding_of
 from service.api.backend import Backend, Context, GraphName
 from service.api.bodies.tasks import flow_task
-from service.api.openapi import ACCEPTED, FORMS, KEY_IGNORED, PREFER, PROBLEMS, request_body
+from service.api.openapi import ACCEPTED, FORMS_AND_MAP, KEY_IGNORED, PREFER, PROBLEMS, request_body
 from service.api.questions import answer_question
 from service.models.flows import EXAMPLES, FlowField, MaxFlowBody, MaxFlowInfo
 from service.protocol import Kind
@@ -20,18 +20,18 @@ VALUE_AND_CUT: Final[frozenset[FlowField]] = frozenset({"value", "cut"})
 BODY: Final = request_body(MaxFlowBody, EXAMPLES, PREFER, KEY_IGNORED, required=False)
 
 
-@router.post("/max-flow", response_model=MaxFlowInfo, responses=FORMS, openapi_extra=BODY)
+@router.post("/max-flow", response_model=MaxFlowInfo, responses=FORMS_AND_MAP, openapi_extra=BODY)
 async def max_flow(name: GraphName, request: Request, backend: Context) -> Response:
     """The maximum flow between the terminals, with its certificate."""
     return await _flow(Kind.MAX_FLOW, name, request, backend, VALUE)
 
 
-@router.post("/min-cut", response_model=MaxFlowInfo, responses=FORMS, openapi_extra=BODY)
+@router.post("/min-cut", response_model=MaxFlowInfo, responses=FORMS_AND_MAP, openapi_extra=BODY)
 async def min_cut(name: GraphName, request: Request, backend: Context) -> Response:
     """The minimum cut between the terminals, with its certificate."""
     return await _flow(Kind.MIN_CUT, name, request, backend, VALUE_AND_CUT)
 
 
 async def _flow(kind: Kind, name: str, request: Request, backend: Backend, fields: frozenset[FlowField]) -> Response:
-    task = flow_task(fields, encoding_of(request.headers))
+    task = flow_task(fields, map_or_encoding_of(request.headers))
     return await answer_question(request, backend, kind, name, task)

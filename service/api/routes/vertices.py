@@ -28,7 +28,7 @@ from service.api.questions import answer_body, body_for
 from service.api.replies.answers import answer
 from service.models.flows import PatchInfo
 from service.models.vertices import EXAMPLES, VerticesBody, VerticesInfo
-from service.protocol import ARROW_TYPE, CapacitiesArgs, Kind
+from service.protocol import ARROW_TYPE, Kind, VerticesArgs
 
 router = APIRouter(prefix="/v1/graphs/{name}/vertices", tags=["capacities"], responses=PROBLEMS)
 MAX_OFFSET = 2**31 - 1
@@ -44,10 +44,12 @@ async def get_vertices(
     backend: Context,
     offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
     limit: Annotated[int, Query(ge=1, le=100_000)] = 10_000,
+    all: Annotated[bool, Query(description="All vertices, not those alone that have capacities.")] = False,
 ) -> Response:
-    """The vertices that have capacities, in the order of the graph's vertices, a page at a time."""
-    wanted = if_match(request.headers)
-    args = CapacitiesArgs(offset=offset, limit=limit, if_match=wanted, encoding=encoding_of(request.headers))
+    """The vertices that have capacities, or all, in the order of the graph's vertices, a page at a time. With their
+    coordinates if they have some."""
+    wanted, encoding = if_match(request.headers), encoding_of(request.headers)
+    args = VerticesArgs(offset=offset, limit=limit, if_match=wanted, encoding=encoding, all=all)
     return await answer(request, backend, Kind.VERTICES, name, args)
 
 

@@ -10,7 +10,7 @@ from gpu_engine.engine import Control
 from gpu_engine.errors import HasVertexCapacities
 from service.protocol import TEXTS, Envelope, Kind, MaxFlowArgs
 from service.store.jobs.record import Result
-from service.worker import answers
+from service.worker import answers, features
 from service.worker.copies import Copies
 from service.worker.graph import Graph, Solved, time_limit
 from service.worker.questions import bottlenecks, flows
@@ -38,6 +38,8 @@ class MaxFlow:
     def _answer(self, task: Task, args: MaxFlowArgs) -> Result:
         began = time.perf_counter()
         graph = self._copies.at_least(task.command.graph, args.min_version, task.take_found(), limited=True)
+        if args.encoding == "geojson":
+            args = features.for_a_map(graph.network, args)
         terminals = read_terminals(graph.network, args)
 
         def read(solved: Solved) -> Parts:
@@ -47,7 +49,8 @@ class MaxFlow:
         answer, parts, timings_ms = self._solver.ask(
             task, graph, terminals, read, began, complete=complete, kind=Kind.MAX_FLOW
         )
-        whole = answers.max_flow(graph, answer, timings_ms) | parts
+        kind = {"type": "FeatureCollection"} if args.encoding == "geojson" else {}
+        whole = kind | answers.max_flow(graph, answer, timings_ms) | parts
         envelope = Envelope(version=graph.version, generation=graph.generation)
         return written_as(args.encoding, graph.network.decimals, self._results, whole, envelope, task.control)
 
@@ -77,6 +80,8 @@ class MaxFlow:
             parts["terminals"] = answers.terminals(graph.network, solved.terminals, proof)
             if "flow" in args.fields:
                 parts["flow"] = answers.flow(graph.network, flow, zeros=args.zeros, acyclic=args.acyclic)
+            if args.encoding == "geojson":
+                parts = {"features": features.lines(graph.network, cut, flow, zeros=args.zeros)}
             if "paths" in args.fields:
                 paths = self._solver.giving_way(
                     graph,

@@ -1,10 +1,17 @@
-"""A page of the vertices that have capacities."""
+"""A page of the vertices that have capacities, or of all."""
 
-from service.protocol import CapacitiesArgs, Envelope
+import numpy as np
+
+from gpu_engine.types import INFINITE
+from gpu_engine.vertices.table import vertices_of
+from service.protocol import TEXTS, Envelope, VerticesArgs
 from service.store.catalogue import check_version
 from service.store.jobs.record import Result
 from service.worker import answers
+from service.worker.columns import FlagColumn, each, listed
 from service.worker.copies import Copies
+from service.worker.features import FloatColumn
+from service.worker.graph import Graph
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.written import written_as
@@ -18,8 +25,25 @@ class VerticesPage:
         self._results = results
 
     def __call__(self, task: Task) -> Result:
-        args = CapacitiesArgs.model_validate(task.command.args)
+        args = VerticesArgs.model_validate(task.command.args)
         graph = self._copies.ensure(task.command.graph, limited=True)
         check_version(graph.name, graph.version, args.if_match, graph.generation)
-        page, envelope = answers.vertices(graph, args), Envelope(version=graph.version, generation=graph.generation)
+        page, envelope = _page(graph, args), Envelope(version=graph.version, generation=graph.generation)
         return written_as(args.encoding, graph.network.decimals, self._results, page, envelope)
+
+
+def _page(graph: Graph, page: VerticesArgs) -> dict[str, object]:
+    """In arrays a flag says what is unlimited."""
+    network, table = graph.network, vertices_of(graph.vertices, graph.network)
+    n_rows = network.n_vertices if page.all else len(table.vertices)
+    first, last = min(page.offset, n_rows), min(page.offset + page.limit, n_rows)
+    rows = np.arange(first, last, dtype=np.int32) if page.all else table.vertices[first:last]
+    own, places = table.of_vertices(rows), network.coordinates
+    return {
+        "version": graph.version,
+        "vertices": answers.labels(network.vertex_labels, listed(rows)),
+        "capacity": answers.amounts(network, own, each(own)),
+        **({} if page.encoding in TEXTS else {"unlimited": FlagColumn(own == INFINITE)}),
+        **({} if places is None else {"x": FloatColumn(places.x[rows]), "y": FloatColumn(places.y[rows])}),
+        "next": last if last < n_rows else None,
+    }

@@ -124,6 +124,7 @@ class AsyncClient(AsyncWebhooks):
         infinite: bool = False,
         wide: bool = False,
         name_bytes: int = 0,
+        coordinates: bool = False,
     ) -> records.Estimate:
         """What a graph of this size would need, and whether it fits.
 
@@ -135,9 +136,12 @@ class AsyncClient(AsyncWebhooks):
             infinite: some edge, or vertex with a capacity, has no limit.
             wide: some pair has 2**30 units or more between it.
             name_bytes: of edge ids and vertex labels, 8 for an integer, 16 and its bytes for a string.
+            coordinates: vertices have x and y.
         """
         split = {"n_limited": n_limited, "n_twins": n_twins, "n_two_way": n_two_way}
         known = {"n_links": n_links, "infinite": infinite, "wide": wide, "name_bytes": name_bytes, **split}
+        if coordinates:
+            known["coordinates"] = True
         return await self._caller.ask(calls.estimate(n_vertices, n_edges, known))
 
     async def job(self, job_id: str) -> AsyncJob[Any]:

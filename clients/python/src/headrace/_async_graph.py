@@ -133,6 +133,18 @@ class AsyncGraph(AsyncQuestions, AsyncStudies, AsyncPairQuestions, AsyncLimitQue
         call = calls.vertex_capacities(self.name, offset, limit, if_version, self.info.generation)
         return await self._caller.command(call, timeout_s)
 
+    async def vertices(
+        self,
+        offset: int = 0,
+        limit: int = 10_000,
+        timeout_s: float | None = None,
+        *,
+        if_version: int | str | None = None,
+    ) -> VertexCapacities:
+        """A page of all vertices, with their coordinates if they have some. Raises as `capacities`."""
+        call = calls.vertex_capacities(self.name, offset, limit, if_version, self.info.generation, every=True)
+        return await self._caller.command(call, timeout_s)
+
     async def copy(self, to: str, timeout_s: float | None = None) -> "AsyncGraph":
         """A new graph of this name with the present edges of this one, closed ones too. Raises `AlreadyExists`."""
         return AsyncGraph(self._caller, await self._caller.command(calls.copy(self.name, to), timeout_s))

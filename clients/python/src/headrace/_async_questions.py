@@ -1,7 +1,7 @@
 """Questions about one graph: they change nothing."""
 
 from collections.abc import Sequence
-from typing import Literal, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 from headrace import _calls as calls
 from headrace import _circulations as circulations
@@ -77,6 +77,19 @@ class AsyncQuestions(AsyncHandle):
     ) -> MaxFlowResult:
         """As `max_flow`, with the value and the cut by default."""
         return await self._solve(calls.solve("min-cut", self.name, source, sink, options), timeout_s, progress)
+
+    async def flow_map(
+        self,
+        source: Terminals | None = None,
+        sink: Terminals | None = None,
+        *,
+        timeout_s: float | None = None,
+        **options: Unpack[SolveOptions],
+    ) -> dict[str, Any]:
+        """The max flow as GeoJSON, for `json.dump`: a line for each edge with flow, with `id`, `flow`, `capacity` and
+        `in_cut`. Raises `NotAcceptable` where vertices have no longitudes and latitudes.
+        """
+        return await self._caller.command(calls.flow_map(self.name, source, sink, options), timeout_s)
 
     @overload
     async def min_cost_flow(

@@ -14,6 +14,7 @@ from headrace._columns import GraphColumns, as_column, columns_of
 from headrace._errors import InvalidInput
 from headrace._mistakes import refuse_missing, refuse_set
 from headrace._options import check_options
+from headrace._places import crs_text, place_column
 
 CHUNK_BYTES = 1 << 20
 EXACT_FLOAT = np.float64(2**53)
@@ -39,6 +40,9 @@ ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
 
 AMOUNTS = ("capacity", "cost", "vertex_capacity")
 """Columns of amounts, whose floats stand for decimals."""
+
+PLACES = ("x", "y", "crs")
+"""Where the vertices lie."""
 
 NOT_COLUMNS = ("decimals", "rounding", "cost_decimals")
 """What is said beside the body, whatever its format."""
@@ -111,17 +115,23 @@ def _columns_body(columns: GraphColumns) -> Body:
     for name, value in columns.items():
         refuse_set(value, name)
     given = {name: as_column(value) for name, value in columns.items() if value is not None}
+    given |= {name: place_column(given[name], name) for name in ("x", "y") if name in given}
+    if "crs" in given:
+        given["crs"] = crs_text(given["crs"])
     missing = [name for name in ("tail", "head", "capacity") if name not in given]
     if missing:
         raise InvalidInput(f"{' and '.join(missing)} missing")
     for name in ("tail", "head", "capacity", *(["cost"] if "cost" in given else [])):
         if isinstance(given[name], str | Mapping) or not hasattr(given[name], "__len__"):
             raise InvalidInput(f"{name} is a column with one value for each edge, not {given[name]!r:.80}")
-    arrays = {name: _narrowed(value, is_amount=name in AMOUNTS) for name, value in given.items()}
+    arrays = {
+        name: value if name in PLACES else _narrowed(value, is_amount=name in AMOUNTS) for name, value in given.items()
+    }
     tail, head = arrays["tail"], arrays["head"]
     indexed = isinstance(tail, np.ndarray) and isinstance(head, np.ndarray) and "vertex_labels" not in arrays
     if indexed and "n_vertices" not in arrays:
-        arrays["n_vertices"] = int(max(tail.max(initial=-1), head.max(initial=-1))) + 1
+        largest = int(max(tail.max(initial=-1), head.max(initial=-1)))
+        arrays["n_vertices"] = max(largest + 1, len(arrays.get("x", ())))
     if indexed and all(_fits_npz(name, value) for name, value in arrays.items()):
         buffer = io.BytesIO()
         members: dict[str, Any] = {name: np.asarray(value) for name, value in arrays.items()}
@@ -167,6 +177,8 @@ def _all_whole(column: NDArray[Any]) -> bool:
 
 
 def _fits_npz(name: str, value: Any) -> bool:
+    if name in PLACES:
+        return True
     if not isinstance(value, np.ndarray):
         return isinstance(value, int)
     if value.dtype.kind != "f":

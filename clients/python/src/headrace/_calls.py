@@ -22,6 +22,7 @@ from headrace._flows import MaxFlowResult
 from headrace._matchings import MatchingResult
 from headrace._mistakes import graph_name, one_or_many, refuse_others, refuse_set
 from headrace._options import check_options, suggesting
+from headrace._places import GEOJSON, as_floats
 from headrace._results import EdgeId, Vertex
 from headrace._vertices import VertexCapacities
 
@@ -198,9 +199,9 @@ def capacities(
 
 
 def vertex_capacities(
-    name: str, offset: int, limit: int, if_version: int | str | None, generation: str | None
+    name: str, offset: int, limit: int, if_version: int | str | None, generation: str | None, *, every: bool = False
 ) -> Call[VertexCapacities]:
-    params = {"offset": str(offset), "limit": str(limit)}
+    params = {"offset": str(offset), "limit": str(limit)} | ({"all": "true"} if every else {})
     headers = ACCEPT | _if_match(if_version, generation)
     return Call("GET", graph_path(name) + "/vertices", VertexCapacities.from_json, params=params, headers=headers)
 
@@ -263,6 +264,13 @@ def solve(
     wanted = one_or_many(options.get("fields", ("value", "cut") if kind == "min-cut" else ("value",)))
     headers = ACCEPT if set(wanted) - {"value"} else {}
     return Call("POST", f"{graph_path(name)}/{kind}", MaxFlowResult.from_json, json_body(body), headers=headers)
+
+
+def flow_map(
+    name: str, source: Terminals | None, sink: Terminals | None, options: SolveOptions
+) -> Call[dict[str, Any]]:
+    call = solve("max-flow", name, source, sink, options)
+    return Call(call.method, call.path, as_floats, call.body, headers=GEOJSON)
 
 
 def bottlenecks(

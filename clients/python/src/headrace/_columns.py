@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from headrace._amounts import Amount
 from headrace._errors import InvalidInput
+from headrace._places import places_of_nodes
 from headrace._results import EdgeId, Vertex
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any]
@@ -53,6 +54,12 @@ class GraphColumns(TypedDict, total=False):
     vertex_capacities: Mapping[Any, Amount] | None
     """What may pass a vertex, inflow plus own supply: amounts by vertex, `math.inf` for one that is to get a limit by
     `patch(vertices=...)` later. Other vertices never have one."""
+    x: Sequence[float] | NDArray[Any] | str | None
+    """Where each vertex lies, with `y`: as many as there are vertices, in the order of `vertex_labels`. With a NetworkX
+    graph: the attribute of its nodes; by default "x" and "y" if all nodes have them and the graph has a `crs`."""
+    y: Sequence[float] | NDArray[Any] | str | None
+    crs: str | None
+    """What x and y are: "EPSG:4326", longitude and latitude, by default; at most 64 characters."""
     source: Vertex | None
     """Default terminals of `max_flow`."""
     sink: Vertex | None
@@ -115,6 +122,7 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
     }
     if kinds <= {int} and set(nodes) == set(range(len(nodes))):
         described["n_vertices"] = len(nodes)
+        nodes.sort()
     else:
         described["vertex_labels"] = list(name.values())
     cost = columns.get("cost")
@@ -122,7 +130,7 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
         if edges and not any(cost in data for _, _, data in edges):
             raise InvalidInput(f"no edge has the attribute {cost!r}: {_others(edges)}".replace("capacity=", "cost="))
         described["cost"] = [data.get(cost, 0) for _, _, data in edges]
-    merged = columns | described
+    merged: GraphColumns = {**columns, **described, **places_of_nodes(graph, nodes, columns)}  # type: ignore[typeddict-item]
     for terminal in ("source", "sink"):
         if columns.get(terminal) is not None:
             merged[terminal] = name.get(columns[terminal], columns[terminal])

@@ -70,6 +70,8 @@ class GraphInfo:
     """What tells this load from others of the name: each counts its versions from 1."""
     cost_decimals: int | None = None
     """Decimal places its costs are exact to; None: its edges have no costs."""
+    coordinates: str | None = None
+    """What x and y of its vertices are, as in "EPSG:4326"; None: they have none."""
     rounded: Rounded | None = None
     """Of the load that this answers: what rounding has changed of its capacities; None: nothing."""
     rounded_costs: Rounded | None = None
@@ -95,6 +97,7 @@ class GraphInfo:
             replaced=body.get("replaced", False),
             generation=body.get("generation"),
             cost_decimals=body.get("cost_decimals"),
+            coordinates=body.get("coordinates"),
             rounded=Rounded.from_json(body.get("rounded")),
             rounded_costs=Rounded.from_json(body.get("rounded_costs")),
         )

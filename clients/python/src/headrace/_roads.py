@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from headrace._amounts import Amount
 from headrace._columns import GraphColumns
 from headrace._errors import InvalidInput
+from headrace._places import places_of_nodes
 
 Street: TypeAlias = Mapping[str, Any]
 """The attributes of an edge of OSMnx."""
@@ -50,7 +51,8 @@ def lanes(street: Street) -> int:
 
 
 def from_osmnx(G: Any, *, capacity: str | Callable[[Street], Amount] = lanes, cost: str | None = None) -> Roads:
-    """A street network that OSMnx has made, with its parallel streets, for `put_graph`.
+    """A street network that OSMnx has made, with its parallel streets, for `put_graph`. Its coordinates go with it if
+    all nodes have some.
 
     Args:
         capacity: of an edge, from its attributes; or the attribute that has it. By default its lanes; of vehicles an
@@ -73,6 +75,7 @@ def from_osmnx(G: Any, *, capacity: str | Callable[[Street], Amount] = lanes, co
     }
     if cost is not None:
         columns["cost"] = [round(float(_attribute(edge, data, cost)), COST_PLACES) for edge, data in streets]
+    columns |= places_of_nodes(G, list(G.nodes), {"crs": G.graph.get("crs", "EPSG:4326")})  # type: ignore[typeddict-item]  # of these
     ends = [[data.get(axis, np.nan) for _, data in G.nodes(data=True)] for axis in ("x", "y")]
     return Roads(columns, [edge for edge, _ in streets], *ends)
 

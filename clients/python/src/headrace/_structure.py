@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from headrace._amounts import Amounts
 from headrace._calls import Ids
 from headrace._handle import Handle
-from headrace._structures import NewEdges, StructureOptions, StructureResult, restructure
+from headrace._structures import Floats, NewEdges, StructureOptions, StructureResult, restructure
 
 
 class Structure(Handle):
@@ -33,10 +33,17 @@ class Structure(Handle):
         return self.restructure(edges=edges, timeout_s=timeout_s, **options)
 
     def insert_vertices(
-        self, vertices: Ids | int, *, timeout_s: float | None = None, **options: Unpack[StructureOptions]
+        self,
+        vertices: Ids | int,
+        *,
+        x: Floats | None = None,
+        y: Floats | None = None,
+        timeout_s: float | None = None,
+        **options: Unpack[StructureOptions],
     ) -> StructureResult:
-        """Insert vertices by their names; where vertices are numbered, so many. Raises `AlreadyExists`."""
-        return self.restructure(vertices=vertices, timeout_s=timeout_s, **options)
+        """Insert vertices by their names; where vertices are numbered, so many. With `x` and `y`, a number for each, if
+        and only if the graph has coordinates. Raises `AlreadyExists`."""
+        return self.restructure(vertices=vertices, x=x, y=y, timeout_s=timeout_s, **options)
 
     def delete_edges(
         self, edges: Ids, *, timeout_s: float | None = None, **options: Unpack[StructureOptions]
@@ -50,9 +57,11 @@ class Structure(Handle):
         vertices: Ids | int | None = None,
         edges: NewEdges | None = None,
         delete: Ids | None = None,
+        x: Floats | None = None,
+        y: Floats | None = None,
         timeout_s: float | None = None,
         **options: Unpack[StructureOptions],
     ) -> StructureResult:
         """Insert vertices, insert edges and delete edges as one version: all or nothing."""
-        call = restructure(self.name, vertices, edges, delete, options, self.info.generation)
+        call = restructure(self.name, vertices, edges, delete, (x, y), options, self.info.generation)
         return self._caller.command(call, timeout_s)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, Self, TypedDict
+from typing import Any, Literal, Self, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,25 @@ from headrace._columns import as_column
 from headrace._errors import InvalidInput
 from headrace._mistakes import refuse_set
 from headrace._options import check_options
+from headrace._places import place_column
 from headrace._results import PatchResult
 
-OWN = ("tail", "head", "capacity", "edge_ids", "cost", "undirected", "edges", "vertices", "delete", "timeout_s")
+OWN = (
+    "tail",
+    "head",
+    "capacity",
+    "edge_ids",
+    "cost",
+    "undirected",
+    "edges",
+    "vertices",
+    "delete",
+    "x",
+    "y",
+    "timeout_s",
+)
+
+Floats: TypeAlias = Sequence[float] | NDArray[Any]
 
 
 class StructureOptions(TypedDict, total=False):
@@ -93,6 +109,7 @@ def restructure(
     vertices: Ids | int | None,
     edges: NewEdges | None,
     delete: Ids | None,
+    places: tuple[Floats | None, Floats | None],
     options: StructureOptions,
     generation: str | None,
 ) -> Call[StructureResult]:
@@ -101,7 +118,10 @@ def restructure(
     if vertices is not None:
         refuse_set(vertices, "vertices")
         said = {"count": vertices} if isinstance(vertices, int) else {"vertices": as_column(vertices)}
-        operations.append({"op": "insert", **said})
+        given = {name: place_column(as_column(c), name) for name, c in zip("xy", places, strict=True) if c is not None}
+        operations.append({"op": "insert", **said, **given})
+    elif places != (None, None):
+        raise InvalidInput("x and y are of vertices to insert: give these in vertices=")
     if edges is not None:
         if not isinstance(edges, NewEdges):
             raise InvalidInput("edges= are NewEdges(tail=..., head=..., capacity=...)")
