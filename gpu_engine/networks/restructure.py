@@ -55,6 +55,8 @@ class StructureOperation(Protocol):
     @property
     def capacity(self) -> Sequence[str] | None: ...
     @property
+    def vertex_capacity(self) -> Sequence[str] | None: ...
+    @property
     def cost(self) -> Sequence[str] | None: ...
     @property
     def undirected(self) -> bool | Sequence[bool] | None: ...
@@ -84,6 +86,18 @@ class Limits:
     """Those that were deleted count, as their rows stay."""
 
 
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a batch inserts and deletes, and the capacities that come and go with that."""
+
+    structure: Structure
+    change: Change
+    limited: VertexArray
+    """int32[k], rising: the inserted vertices that have a capacity."""
+    vertex_capacity: UnitArray
+    """int64[k], of these."""
+
+
 def resolve(
     table: CapacityTable,
     costs: CostTable | None,
@@ -92,8 +106,8 @@ def resolve(
     *,
     on_missing: Literal["error", "skip"] = "error",
     rounding: Rounding = "error",
-) -> tuple[Structure, Change]:
-    """What the operations insert and delete, and the capacities that come and go with that. Nothing changes yet.
+) -> Resolved:
+    """What the operations insert and delete. Nothing changes yet.
 
     Raises `AlreadyExists`, `UnknownEdge`, `UnknownVertex`, `AmbiguousEdge`, `TooLarge`, `NoCosts`, `CostOverflow`,
     `CapacityOverflow` (of one amount) or `InvalidNetwork`. Cost: O(k log k), O(m) where vertices come to a graph with
@@ -123,7 +137,7 @@ def resolve(
     rows = np.concatenate([located.touched, table.network.n_edges + np.arange(len(gained))])
     own = np.concatenate([np.zeros(len(located.touched), np.int64), gained])
     change = Change(rows, own, np.zeros(len(rows), np.bool_), located.missing, rounded=reader.tally.rounded)
-    return structure, change
+    return Resolved(structure, change, reader.limited, reader.vertex_capacity)
 
 
 class _Reader:
@@ -136,6 +150,8 @@ class _Reader:
         self.tally = tally
         self.structure = Structure(cost=None if costs is None else NO_ROWS)
         self.capacity: UnitArray = NO_ROWS
+        self.limited: VertexArray = np.empty(0, np.int32)
+        self.vertex_capacity: UnitArray = NO_ROWS
 
     def insert_vertices(self, operation: StructureOperation) -> None:
         if operation.op != "insert" or (operation.vertices is None and operation.count is None):
@@ -149,6 +165,11 @@ class _Reader:
         self._fits("vertices", self._network.n_vertices + so_far.n_vertices + count, self._limits.vertices)
         column = self._new_names(labels, so_far.vertex_labels, operation.vertices, "/vertices")
         n_vertices = so_far.n_vertices + count
+        if operation.vertex_capacity is not None:
+            first = self._network.n_vertices + so_far.n_vertices
+            capacity = self._read_capacities(operation.vertex_capacity)
+            self.limited = np.concatenate([self.limited, first + np.arange(count, dtype=np.int32)])
+            self.vertex_capacity = np.concatenate([self.vertex_capacity, capacity])
         self.structure = replace(so_far, n_vertices=n_vertices, vertex_labels=column)
         if self._costs is not None and len(self._costs.cost):
             limit = largest_cost(self._network.n_vertices + n_vertices)

@@ -139,6 +139,12 @@ class VertexTable:
         missing = sum(int((rows < 0).sum()) for rows in found)
         return VertexChange(touched[moved].astype(np.int32), own[moved], missing, int((~moved).sum()), tally.rounded)
 
+    def check_total(self, named: VertexArray) -> None:
+        """Raises `CapacityOverflow`, with vertices of those that are ``named``, if the capacities of edges and vertices
+        add up to too much."""
+        places = named.astype(np.int64)
+        self._check_total(places, self.of_vertices(named))
+
     def _check_total(self, touched: Places, own: UnitArray) -> None:
         """Raises as the engine would, which a dry run does not ask."""
         after = np.concatenate([self.capacity[~np.isin(self.vertices, touched)], own])

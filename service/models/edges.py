@@ -27,6 +27,7 @@ EXAMPLES: dict[str, Any] = {
             ]
         }
     },
+    "a vertex with a capacity": {"value": {"op": "insert", "vertices": ["w"], "capacity": [5]}},
     "where all are numbered": {
         "value": {
             "batch": [
@@ -39,8 +40,8 @@ EXAMPLES: dict[str, Any] = {
 }
 
 COLUMNS: Final = ("vertices", "edge_ids", "edges", "tail", "head", "capacity", "cost")
-OF_EDGES: Final = ("edge_ids", "tail", "head", "capacity", "cost", "undirected")
-"""Members of an insertion of edges."""
+OF_EDGES: Final = ("edge_ids", "tail", "head", "cost", "undirected")
+"""Members of an insertion of edges alone."""
 
 
 class EdgesOperationBody(Body):
@@ -55,7 +56,10 @@ class EdgesOperationBody(Body):
     edges: Ids | None = Field(default=None, description="Ids of edges to delete.")
     tail: Ids | None = None
     head: Ids | None = None
-    capacity: Amounts | None = Field(default=None, description='One for each edge to insert; "inf" for unlimited.')
+    capacity: Amounts | None = Field(
+        default=None,
+        description='One for each edge to insert, "inf" for unlimited; or one for each vertex, where those have any.',
+    )
     cost: Amounts | None = Field(default=None, description="One for each edge to insert, where edges have costs.")
     undirected: bool | list[bool] | None = Field(default=None, description="For all of them, or one for each.")
 
@@ -73,15 +77,16 @@ class EdgesOperationBody(Body):
         elif self.edges is not None:
             raise ColumnFault("names edges to delete; those to insert are named in `edge_ids`", field="edges")
         elif self.vertices is not None or self.count is not None:
-            self._check_alone(("vertices", "count"), "vertices")
+            self._check_vertices()
         else:
             self._check_insertion()
 
-    def _check_alone(self, either: tuple[str, ...], what: str) -> None:
-        given = [name for name in (*either, *OF_EDGES) if getattr(self, name) is not None]
+    def _check_vertices(self) -> None:
+        given = [name for name in ("vertices", "count", *OF_EDGES) if getattr(self, name) is not None]
         if len(given) > 1:
             told = " and ".join(f"`{name}`" for name in given)
-            raise ValueError(f"{told} do not go together: {what} are an operation of their own in `batch`")
+            raise ValueError(f"{told} do not go together: vertices are an operation of their own in `batch`")
+        self._check_capacity("vertex", "vertices")
 
     def _check_deletion(self) -> None:
         wrong = [n for n in ("vertices", "count", "edge_ids", "capacity", "cost", "undirected") if n in self.given]
@@ -98,16 +103,23 @@ class EdgesOperationBody(Body):
         if missing:
             raise ValueError(f"`{missing[0]}` is missing: edges are inserted by `tail`, `head` and `capacity`")
         self._check_ends()
-        for name in ("edge_ids", "capacity", "cost", "undirected"):
+        for name in ("edge_ids", "cost", "undirected"):
             column = getattr(self, name)
-            if column is not None and not isinstance(column, bool) and len(column) != self.n_rows:
-                raise ColumnFault(
-                    f"{name} has {counted(len(column), 'row')} for {counted(self.n_rows, 'edge')}", field=name
-                )
-        if self.capacity is not None:
-            refuse_negative(self.capacity, "a capacity", "capacity")
+            if column is not None and not isinstance(column, bool):
+                self._check_rows(name, len(column), "edge", "edges")
+        self._check_capacity("edge", "edges")
         if self.cost is not None:
             refuse_infinite(self.cost, "a cost", "cost")
+
+    def _check_capacity(self, one: str, several: str) -> None:
+        if self.capacity is not None:
+            self._check_rows("capacity", len(self.capacity), one, several)
+            refuse_negative(self.capacity, "a capacity", "capacity")
+
+    def _check_rows(self, name: str, n_rows: int, one: str, several: str) -> None:
+        if n_rows != self.n_rows:
+            told = f"{name} has {counted(n_rows, 'row')} for {counted(self.n_rows, one, several)}"
+            raise ColumnFault(told, field=name)
 
     def _check_ends(self) -> None:
         if (self.tail is None) != (self.head is None):
@@ -131,6 +143,8 @@ class EdgesOperationBody(Body):
         """The operation as a worker gets it. Its columns have just been validated, and are not validated again."""
         members: dict[str, Any] = {"op": self.op, "count": self.count, "undirected": self.undirected}
         columns: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
+        if self.tail is None:
+            columns["vertex_capacity"] = columns.pop("capacity")
         if self.count is None and self.n_rows >= PACKED_ROWS:
             return EdgesOperation.model_construct(**members, packed=pack(columns))
         return EdgesOperation.model_construct(**members, **columns)

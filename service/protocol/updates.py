@@ -56,6 +56,9 @@ class EdgesOperation(Message):
     tail: list[int] | list[str] | None = None
     head: list[int] | list[str] | None = None
     capacity: list[str] | None = None
+    vertex_capacity: list[str] | None = None
+    """Of vertices to insert, one for each; None: they have none. A name of its own: an earlier worker does not take an
+    insertion without it for the whole one."""
     cost: list[str] | None = None
     undirected: bool | list[bool] | None = None
     packed: str | None = None

@@ -29,8 +29,9 @@ class Changes(NamedTuple):
     def n_rows(self) -> int:
         """Edges and vertices that change or are inserted."""
         rows = self.change.rows if self.costs is None else np.union1d(self.change.rows, self.costs.rows)
-        inserted = 0 if self.structure is None else self.structure.n_vertices
-        return len(rows) + inserted + (0 if self.vertices is None else len(self.vertices.vertices))
+        if self.structure is not None and self.structure.n_vertices:  # among which are those that have a capacity
+            return len(rows) + self.structure.n_vertices
+        return len(rows) + (0 if self.vertices is None else len(self.vertices.vertices))
 
     @property
     def rounded(self) -> Rounded:

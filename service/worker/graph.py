@@ -215,13 +215,14 @@ class Graph:
             return False
         return not bool(vertices_of(self.vertices, self.network).has(vertices.vertices).all())
 
-    def move(self, engine: Engine, vertices: VertexTable | None) -> list[Solved]:
-        """Go on with another engine of the same network, and other capacities of vertices. Returns the flow states of
-        the engine before, which are closed."""
+    def move(self, after: "Graph") -> list[Solved]:
+        """Go on with the network, the engine and the tables of another one. Returns the flow states of the engine
+        before, which are closed."""
         states = list(self.states.values())
         for solved in states:
             self.close(solved)
-        self.engine, self.vertices, self.sides = engine, vertices, None
+        self.network, self.engine, self.sides = after.network, after.engine, None
+        self.table, self.costs, self.vertices = after.table, after.costs, after.vertices
         self.noted = ()  # what it takes is told anew
         return states
 
@@ -264,7 +265,7 @@ class Graph:
             self.network = growth.network
             self.table.grow(self.network)
             if self.costs is not None and structure.cost is not None:
-                self.costs.grow(self.network, structure.cost)
+                self.costs = self.costs.grown(self.network, structure.cost)
         unbounded = self.update(change, vertices)
         self.network.mark(structure.deleted, structure.revived)
         self.table.forget_ends()

@@ -172,7 +172,7 @@ class Patcher:
     def patch_edges(self, task: Task) -> Result:
         """Commit a batch that inserts and deletes; all else is as for `patch`."""
         args = EdgesArgs.model_validate(task.command.args)
-        return self._update(task, args, lambda graph: Changes(*structure_change(graph, args, self._limits)))
+        return self._update(task, args, lambda graph: structure_change(graph, args, self._limits))
 
     def _update(self, task: Task, args: UpdateArgs, change_of: ChangesOf) -> Result:
         began, command, run = time.perf_counter(), task.command, self._written.run()
@@ -286,8 +286,10 @@ class Patcher:
     def _apply(self, graph: Graph, changes: Changes) -> list[Solved]:
         """Bring the copy in memory to the next version; returns the flow states that it had to close."""
         change, structure, vertices = changes.change, changes.structure, changes.vertices
+        if structure is not None and structure.grows and (graph.vertices is not None or vertices is not None):
+            return self._copies.go_on(graph, self._copies.grown(graph, structure, change, vertices))
         if vertices is not None and graph.splits(vertices):
-            return self._copies.split_anew(graph, vertices)
+            return self._copies.go_on(graph, self._copies.beside(graph, vertices))
         if structure is None:
             return graph.update(change, vertices)
         try:

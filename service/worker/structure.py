@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from gpu_engine.errors import HasVertexCapacities
 from gpu_engine.networks.restructure import Limits, resolve
 from gpu_engine.networks.structure import Structure
-from gpu_engine.networks.updates import Change
 from gpu_engine.text.texts import Texts
+from gpu_engine.vertices.table import VertexChange
 from service.packed import unpack
 from service.protocol import EdgesArgs, EdgesOperation
 from service.store.log import InsertedInfo, SizeInfo
+from service.worker.changes import Changes
 from service.worker.graph import Graph
 
 
@@ -26,6 +26,7 @@ class Columns:
     tail: Any = None
     head: Any = None
     capacity: Any = None
+    vertex_capacity: Any = None
     cost: Any = None
     undirected: Any = None
 
@@ -37,19 +38,18 @@ class Columns:
         columns = cast(dict[str, Any], unpack(operation.packed))
         if operation.undirected is not None:
             columns["undirected"] = operation.undirected
-        for name in ("capacity", "cost"):
+        for name in ("capacity", "vertex_capacity", "cost"):
             assert isinstance(columns.get(name), Texts | None)
         return cls(op=operation.op, **columns)
 
 
-def structure_change(graph: Graph, args: EdgesArgs, limits: Limits) -> tuple[Change, None, Structure]:
+def structure_change(graph: Graph, args: EdgesArgs, limits: Limits) -> Changes:
     """What a batch inserts and deletes. Raises as `gpu_engine.networks.restructure.resolve`; nothing changes yet."""
     batch = [Columns.of(operation) for operation in args.batch]
     options: dict[str, Any] = {"on_missing": args.on_missing, "rounding": args.rounding}
-    structure, change = resolve(graph.table, graph.costs, batch, limits, **options)
-    if structure.grows and graph.vertices is not None:
-        raise HasVertexCapacities("vertices of this graph have capacities: edges can be deleted, and nothing inserted")
-    return change, None, structure
+    found = resolve(graph.table, graph.costs, batch, limits, **options)
+    vertices = VertexChange(found.limited, found.vertex_capacity) if len(found.limited) else None
+    return Changes(found.change, None, found.structure, vertices)
 
 
 def inserted(graph: Graph, structure: Structure) -> InsertedInfo:

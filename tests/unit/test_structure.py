@@ -69,7 +69,8 @@ def delete(*edges: Any) -> EdgesOperation:
 def resolved(edges: EdgeList, *batch: EdgesOperation, limits: Limits = LIMITS, **more: Any) -> tuple[Structure, Change]:
     network = Network(edges)
     columns = [Columns.of(operation) for operation in batch]
-    return resolve(CapacityTable(network, edges), CostTable.of(network, edges), columns, limits, **more)
+    found = resolve(CapacityTable(network, edges), CostTable.of(network, edges), columns, limits, **more)
+    return found.structure, found.change
 
 
 def edge(name: str = "f", tail: str = "s", head: str = "t", capacity: str = "1", **more: Any) -> EdgesOperation:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from headrace._amounts import Amounts
 from headrace._async_handle import AsyncHandle
 from headrace._calls import Ids
-from headrace._structures import NewEdges, StructureOptions, StructureResult, restructure
+from headrace._structures import NewEdges, Restructuring, StructureOptions, StructureResult, restructure
 
 
 class AsyncStructure(AsyncHandle):
@@ -33,10 +33,16 @@ class AsyncStructure(AsyncHandle):
         return await self.restructure(edges=edges, timeout_s=timeout_s, **options)
 
     async def insert_vertices(
-        self, vertices: Ids | int, *, timeout_s: float | None = None, **options: Unpack[StructureOptions]
+        self,
+        vertices: Ids | int,
+        *,
+        capacity: Amounts | None = None,
+        timeout_s: float | None = None,
+        **options: Unpack[StructureOptions],
     ) -> StructureResult:
-        """Insert vertices by their names; where vertices are numbered, so many. Raises `AlreadyExists`."""
-        return await self.restructure(vertices=vertices, timeout_s=timeout_s, **options)
+        """Insert vertices by their names; where vertices are numbered, so many. With a `capacity`, one for all or one
+        for each, no more than that passes them. Raises `AlreadyExists`."""
+        return await self.restructure(vertices=vertices, vertex_capacity=capacity, timeout_s=timeout_s, **options)
 
     async def delete_edges(
         self, edges: Ids, *, timeout_s: float | None = None, **options: Unpack[StructureOptions]
@@ -48,11 +54,14 @@ class AsyncStructure(AsyncHandle):
         self,
         *,
         vertices: Ids | int | None = None,
+        vertex_capacity: Amounts | None = None,
         edges: NewEdges | None = None,
         delete: Ids | None = None,
         timeout_s: float | None = None,
         **options: Unpack[StructureOptions],
     ) -> StructureResult:
-        """Insert vertices, insert edges and delete edges as one version: all or nothing."""
-        call = restructure(self.name, vertices, edges, delete, options, self.info.generation)
+        """Insert vertices, insert edges and delete edges as one version: all or nothing. `vertex_capacity` is that of
+        the `vertices`, one for all or one for each; without it they are unlimited."""
+        change = Restructuring(vertices, vertex_capacity, edges, delete)
+        call = restructure(self.name, change, options, self.info.generation)
         return await self._caller.command(call, timeout_s)

@@ -16,7 +16,10 @@ from headrace._mistakes import refuse_set
 from headrace._options import check_options
 from headrace._results import PatchResult
 
-OWN = ("tail", "head", "capacity", "edge_ids", "cost", "undirected", "edges", "vertices", "delete", "timeout_s")
+OWN = (
+    *("tail", "head", "capacity", "edge_ids", "cost", "undirected", "edges", "vertices", "vertex_capacity"),
+    *("delete", "timeout_s"),
+)
 
 
 class StructureOptions(TypedDict, total=False):
@@ -88,27 +91,46 @@ def _numbers(inserted: Mapping[str, int], first: str, count: str) -> range | Non
     return None if at is None else range(at, at + inserted[count])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Restructuring:
+    """What one version inserts and deletes."""
+
+    vertices: Ids | int | None
+    vertex_capacity: Amounts | None
+    edges: NewEdges | None
+    delete: Ids | None
+
+    def operations(self) -> list[dict[str, object]]:
+        operations: list[dict[str, object]] = []
+        if self.vertices is not None:
+            operations.append({"op": "insert", **self._vertices(self.vertices)})
+        elif self.vertex_capacity is not None:
+            raise InvalidInput(
+                "vertex_capacity= is that of vertices= to insert; g.patch(vertices=, set=) changes others"
+            )
+        if self.edges is not None:
+            if not isinstance(self.edges, NewEdges):
+                raise InvalidInput("edges= are NewEdges(tail=..., head=..., capacity=...)")
+            operations.append(self.edges.as_json())
+        if self.delete is not None:
+            operations.append({"op": "delete", "edges": as_column(self.delete)})
+        return operations
+
+    def _vertices(self, vertices: Ids | int) -> dict[str, object]:
+        refuse_set(vertices, "vertices")
+        said: dict[str, Any] = {"count": vertices} if isinstance(vertices, int) else {"vertices": as_column(vertices)}
+        if self.vertex_capacity is not None:
+            refuse_set(self.vertex_capacity, "capacity")
+            count = vertices if isinstance(vertices, int) else len(said["vertices"])
+            said["capacity"] = amount_column(as_column(self.vertex_capacity), count, "capacity")
+        return said
+
+
 def restructure(
-    name: str,
-    vertices: Ids | int | None,
-    edges: NewEdges | None,
-    delete: Ids | None,
-    options: StructureOptions,
-    generation: str | None,
+    name: str, change: Restructuring, options: StructureOptions, generation: str | None
 ) -> Call[StructureResult]:
     check_options("a change of structure", options, StructureOptions.__annotations__, OWN)
-    operations: list[dict[str, object]] = []
-    if vertices is not None:
-        refuse_set(vertices, "vertices")
-        said = {"count": vertices} if isinstance(vertices, int) else {"vertices": as_column(vertices)}
-        operations.append({"op": "insert", **said})
-    if edges is not None:
-        if not isinstance(edges, NewEdges):
-            raise InvalidInput("edges= are NewEdges(tail=..., head=..., capacity=...)")
-        operations.append(edges.as_json())
-    if delete is not None:
-        operations.append({"op": "delete", "edges": as_column(delete)})
-    body: dict[str, object] = {"batch": operations}
+    body: dict[str, object] = {"batch": change.operations()}
     body |= {key: options[key] for key in ("on_missing", "rounding") if key in options}
     return Call(
         "PATCH",
