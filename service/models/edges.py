@@ -1,4 +1,4 @@
-"""The body of PATCH edges: vertices and edges to insert, edges to delete; and its answer."""
+"""The body of PATCH edges: vertices and edges to insert and to delete; and its answer."""
 
 from typing import Any, Final, Literal, Self
 
@@ -37,6 +37,7 @@ EXAMPLES: dict[str, Any] = {
         }
     },
     "delete": {"value": {"op": "delete", "edges": ["c"]}},
+    "delete a vertex with its edges": {"value": {"op": "delete", "vertices": ["w"]}},
 }
 
 COLUMNS: Final = ("vertices", "edge_ids", "edges", "tail", "head", "capacity", "cost")
@@ -45,10 +46,12 @@ OF_EDGES: Final = ("edge_ids", "tail", "head", "cost", "undirected")
 
 
 class EdgesOperationBody(Body):
-    """One operation: vertices, or edges, are inserted, or edges are deleted."""
+    """One operation: vertices, or edges, are inserted or deleted."""
 
     op: Literal["insert", "delete"] | None = None
-    vertices: Ids | None = Field(default=None, description="Names of vertices to insert.")
+    vertices: Ids | None = Field(
+        default=None, description="Names of vertices to insert, or to delete with all of their edges."
+    )
     count: int | None = Field(
         default=None, ge=0, le=2**31 - 2, description="How many vertices to insert, where they are numbered."
     )
@@ -89,13 +92,12 @@ class EdgesOperationBody(Body):
         self._check_capacity("vertex", "vertices")
 
     def _check_deletion(self) -> None:
-        wrong = [n for n in ("vertices", "count", "edge_ids", "capacity", "cost", "undirected") if n in self.given]
-        if "vertices" in wrong or "count" in wrong:
-            raise ValueError("vertices cannot be deleted: delete the edges of a vertex")
+        wrong = [n for n in ("count", "edge_ids", "capacity", "cost", "undirected") if n in self.given]
         if wrong:
-            raise ValueError(f"`{wrong[0]}` has no meaning where edges are deleted: they are named in `edges`")
-        if (self.edges is None) == (self.tail is None and self.head is None):
-            raise ValueError("name the edges by `edges`, or by `tail` and `head`")
+            raise ValueError(f"`{wrong[0]}` has no meaning in a deletion, which names `edges` or `vertices`")
+        by_ends = self.tail is not None or self.head is not None
+        if [self.edges is not None, by_ends, self.vertices is not None].count(True) != 1:
+            raise ValueError("name edges by `edges`, or by `tail` and `head`; vertices, in an operation of their own")
         self._check_ends()
 
     def _check_insertion(self) -> None:
@@ -201,6 +203,8 @@ class DeletedRows(BaseModel):
     """What was deleted."""
 
     edges: int
+    """Those of deleted vertices count."""
+    vertices: int
 
 
 class StructureInfo(PatchInfo):

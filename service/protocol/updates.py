@@ -42,11 +42,11 @@ class PatchArgs(AnswerArgs):
 
 
 class EdgesOperation(Message):
-    """One operation on the structure: vertices are inserted, or edges inserted or deleted."""
+    """One operation on the structure: vertices or edges are inserted or deleted."""
 
     op: Literal["insert", "delete"]
     vertices: list[int] | list[str] | None = None
-    """Names of vertices to insert."""
+    """Names of vertices to insert, or to delete."""
     count: int | None = None
     """How many vertices to insert, where they are numbered."""
     edge_ids: list[int] | list[str] | None = None

@@ -194,6 +194,7 @@ class Copies:
         network = grow(graph.network, structure).network.fork()
         network.set_capacity(change.rows, change.effective)
         network.mark(structure.deleted, structure.revived)
+        network.mark_vertices(structure.deleted_vertices, structure.revived_vertices)
         limits = vertices_of(graph.vertices, network).fork(network)
         if vertices is not None:
             limits.apply(vertices)

@@ -19,7 +19,7 @@ from service.store.catalogue import check_version
 from service.store.feed.writing import Feeds
 from service.store.jobs.record import Result
 from service.store.keys import Keys
-from service.store.log import Applied, DeletedInfo, Entry, Fenced, Log
+from service.store.log import Applied, Entry, Fenced, Log
 from service.store.rounded import RoundedInfo
 from service.store.written import Written
 from service.worker import answers
@@ -33,7 +33,7 @@ from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.saving import Saver
 from service.worker.solving import Solver
-from service.worker.structure import inserted, size, structure_change
+from service.worker.structure import deleted, ends, inserted, size, structure_change
 from service.worker.watching import Watcher
 from service.worker.written import written
 
@@ -250,13 +250,15 @@ class Patcher:
             unchanged=change.unchanged,
             rounded=RoundedInfo.of(changes.rounded),
             inserted=None if structure is None else inserted(graph, structure),
-            deleted=None if structure is None else DeletedInfo(edges=len(structure.deleted)),
+            deleted=None if structure is None else deleted(structure),
         )
         unbounded = self._apply(graph, changes)  # refuses before it changes anything
         if costs is not None:
             costs_of(graph.costs).apply(costs)
-        counts = None if structure is None else size(graph)
-        return Entry(graph.version + 1, applied, change, costs, vertices, structure, counts), unbounded
+        if structure is None:
+            return Entry(graph.version + 1, applied, change, costs, vertices), unbounded
+        sized = size(graph), ends(graph, structure)
+        return Entry(graph.version + 1, applied, change, costs, vertices, structure, *sized), unbounded
 
     def _append(self, graph: Graph, updates: Sequence[tuple[Entry, str]]) -> float:
         """Commit entries to the log, each with the id of its command; how many milliseconds that took."""

@@ -15,7 +15,7 @@ from gpu_engine.errors import Unbounded
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
-from gpu_engine.networks.structure import only
+from gpu_engine.networks.structure import present_of
 from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.types import INFINITE
 from gpu_engine.vertices.engine import SplitEngine
@@ -61,9 +61,7 @@ def random_limits(rng: np.random.Generator, vertices: Any) -> VertexChange | Non
 
 def fresh(graph: Graph) -> SplitEngine:
     """An engine for what the graph is now, which never was anything else."""
-    edges = replace(graph.network.edge_list(), vertex_labels=None, edge_ids=None)
-    if len(graph.network.deleted):
-        edges = only(edges, ~graph.network.deleted, edges.n_vertices)
+    edges = present_of(replace(graph.network.edge_list(), vertex_labels=None, edge_ids=None), graph.network)
     table = vertices_of(graph.vertices, graph.network)
     halves, inside = split(edges, table.vertices, table.capacity)
     return SplitEngine(Network(edges), halves, CpuEngine(Network(inside)))

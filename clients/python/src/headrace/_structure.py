@@ -1,4 +1,4 @@
-"""Changes of structure of one graph: edges and vertices come, and edges go."""
+"""Changes of structure of one graph: edges and vertices come and go."""
 
 from collections.abc import Sequence
 from typing import Unpack
@@ -50,6 +50,13 @@ class Structure(Handle):
         """Delete edges by id. Their ids are never given again. Raises `UnknownEdge`."""
         return self.restructure(delete=edges, timeout_s=timeout_s, **options)
 
+    def delete_vertices(
+        self, vertices: Ids, *, timeout_s: float | None = None, **options: Unpack[StructureOptions]
+    ) -> StructureResult:
+        """Delete vertices by name, with all of their edges. Their names are never given again. Flows of which one is a
+        terminal are dropped. Raises `UnknownVertex`."""
+        return self.restructure(delete_vertices=vertices, timeout_s=timeout_s, **options)
+
     def restructure(
         self,
         *,
@@ -57,11 +64,12 @@ class Structure(Handle):
         vertex_capacity: Amounts | None = None,
         edges: NewEdges | None = None,
         delete: Ids | None = None,
+        delete_vertices: Ids | None = None,
         timeout_s: float | None = None,
         **options: Unpack[StructureOptions],
     ) -> StructureResult:
-        """Insert vertices, insert edges and delete edges as one version: all or nothing. `vertex_capacity` is that of
-        the `vertices`, one for all or one for each; without it they are unlimited."""
-        change = Restructuring(vertices, vertex_capacity, edges, delete)
+        """Insert and delete vertices and edges as one version: all or nothing. `vertex_capacity` is that of the
+        `vertices`, one for all or one for each; without it they are unlimited. `delete` names edges."""
+        change = Restructuring(vertices, vertex_capacity, edges, delete, delete_vertices)
         call = restructure(self.name, change, options, self.info.generation)
         return self._caller.command(call, timeout_s)

@@ -18,7 +18,7 @@ from headrace._results import PatchResult
 
 OWN = (
     *("tail", "head", "capacity", "edge_ids", "cost", "undirected", "edges", "vertices", "vertex_capacity"),
-    *("delete", "timeout_s"),
+    *("delete", "delete_vertices", "timeout_s"),
 )
 
 
@@ -26,7 +26,7 @@ class StructureOptions(TypedDict, total=False):
     """Keyword arguments of all changes of structure."""
 
     on_missing: Literal["error", "skip"]
-    """Whether an unknown edge to delete refuses the whole change (default) or is left out."""
+    """Whether an unknown edge or vertex to delete refuses the whole change (default) or is left out."""
     rounding: Rounding
     """What becomes of an amount with more decimals than the graph's: refused ("error", the default), or rounded."""
     if_version: int | str
@@ -68,6 +68,8 @@ class StructureResult(PatchResult):
     inserted_vertices: int = 0
     inserted_edges: int = 0
     deleted_edges: int = 0
+    """Those of deleted vertices count."""
+    deleted_vertices: int = 0
     vertices: range | None = None
     """The numbers of the inserted vertices; None where vertices have names."""
     edges: range | None = None
@@ -81,6 +83,7 @@ class StructureResult(PatchResult):
             inserted_vertices=inserted["vertices"],
             inserted_edges=inserted["edges"],
             deleted_edges=body["deleted"]["edges"],
+            deleted_vertices=body["deleted"].get("vertices", 0),
             vertices=_numbers(inserted, "first_vertex", "vertices"),
             edges=_numbers(inserted, "first_edge", "edges"),
         )
@@ -99,6 +102,7 @@ class Restructuring:
     vertex_capacity: Amounts | None
     edges: NewEdges | None
     delete: Ids | None
+    delete_vertices: Ids | None
 
     def operations(self) -> list[dict[str, object]]:
         operations: list[dict[str, object]] = []
@@ -114,6 +118,9 @@ class Restructuring:
             operations.append(self.edges.as_json())
         if self.delete is not None:
             operations.append({"op": "delete", "edges": as_column(self.delete)})
+        if self.delete_vertices is not None:
+            refuse_set(self.delete_vertices, "vertices")
+            operations.append({"op": "delete", "vertices": as_column(self.delete_vertices)})
         return operations
 
     def _vertices(self, vertices: Ids | int) -> dict[str, object]:
