@@ -38,9 +38,9 @@ class Coordinates:
         """Whether they are longitudes and latitudes as GPS has them."""
         return self.crs.upper() in (WGS84, "OGC:CRS84")
 
-    def first(self, n_vertices: int) -> Self:
-        """Those of the first vertices, in the same memory."""
-        return type(self)(self.x[:n_vertices], self.y[:n_vertices], self.crs)
+    def taken(self, vertices: NDArray[np.int64]) -> Self:
+        """Those of some vertices, in this order."""
+        return type(self)(self.x[vertices], self.y[vertices], self.crs)
 
     def extended(self, x: Floats, y: Floats) -> Self:
         """With those of more vertices behind them. O(n)."""

@@ -54,9 +54,9 @@ class CostTable:
     def nbytes(self) -> int:
         return self.cost.nbytes
 
-    def grow(self, network: Network, more: UnitArray) -> None:
-        """Go on with the network that has grown out of the present one, and the costs int64[k] of its new edges."""
-        self.network, self.cost = network, np.concatenate([self.cost, more])
+    def grown(self, network: Network, more: UnitArray) -> "CostTable":
+        """Those of the network that has grown out of the present one, with the costs int64[k] of its new edges."""
+        return CostTable(network, np.concatenate([self.cost, more]), self.decimals)
 
     def apply(self, change: CostChange) -> None:
         """Store what was checked. O(k)."""

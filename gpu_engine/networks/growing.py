@@ -72,6 +72,8 @@ def grow(network: Network, structure: Structure) -> Growth:
     grown.vertex_labels = network.vertex_labels.extended(structure.vertex_labels, structure.n_vertices)
     grown.edge_ids = network.edge_ids.extended(structure.edge_ids, structure.n_edges)
     grown.coordinates = placed(network.coordinates, [structure])
+    if len(network.deleted_vertices):
+        grown.deleted_vertices = with_zeros(network.deleted_vertices, structure.n_vertices)
     place = _add_arcs(network, grown, structure)
     if structure.n_edges:
         zeros = np.zeros(structure.n_edges, np.int64)

@@ -53,11 +53,14 @@ class Network:
         self.vertex_labels = Names(edges.vertex_labels, edges.n_vertices, "vertex label")
         self.coordinates = edges.coordinates
         """Where the vertices lie; None: nobody has said so."""
-        self.source, self.sink = edges.source, edges.sink
+        self.source, self.sink = self.loaded_ends = edges.source, edges.sink
+        """Its default terminals; of `loaded_ends`, which it was made with, those that are there."""
         self.loaded = edges.n_vertices, edges.n_edges
         """How many vertices and edges it was made of; the others were inserted later (`networks.growing`)."""
         self.deleted: BoolArray = np.empty(0, np.bool_)
         """bool[m] once an edge has been deleted: which edges are not there any more. Their capacities are 0."""
+        self.deleted_vertices: BoolArray = np.empty(0, np.bool_)
+        """bool[n] once a vertex has been deleted: which vertices are not there any more. They have no edges."""
         self.row_offsets, self.head, self.reverse_arc, self.edge_arc = build(
             edges.n_vertices,
             np.ascontiguousarray(edges.tail, dtype=np.int32),
@@ -82,6 +85,20 @@ class Network:
         """Edges that are there: not those that were deleted."""
         return self.n_edges - int(np.count_nonzero(self.deleted))
 
+    @property
+    def n_live_vertices(self) -> int:
+        """Vertices that are there: not those that were deleted."""
+        return self.n_vertices - int(np.count_nonzero(self.deleted_vertices))
+
+    @property
+    def there(self) -> BoolArray:
+        """bool[n]: vertices that are there. O(n)."""
+        return ~self.deleted_vertices if len(self.deleted_vertices) else np.ones(self.n_vertices, np.bool_)
+
+    def are_gone(self, vertices: VertexArray | EdgeArray) -> BoolArray:
+        """bool[k]: which of these vertices were deleted."""
+        return self.deleted_vertices[vertices] if len(self.deleted_vertices) else np.zeros(len(vertices), np.bool_)
+
     def live(self, rows: EdgeArray) -> EdgeArray:
         """Those of these edge rows that were not deleted."""
         return rows[~self.deleted[rows]] if len(self.deleted) else rows
@@ -98,12 +115,21 @@ class Network:
             marks[deleted], marks[revived] = True, False
             self.deleted = marks
 
+    def mark_vertices(self, deleted: VertexArray, revived: VertexArray) -> None:
+        """The same of vertices. Without one that was its own default terminal the network has none. O(n)."""
+        if len(deleted) or len(revived):
+            marks = ~self.there
+            marks[deleted], marks[revived] = True, False
+            self.deleted_vertices = marks
+            self.source, self.sink = (None if end is None or marks[end] else end for end in self.loaded_ends)
+
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays at rest, flow states not counted."""
         arrays = (
             self.capacity,
             self.deleted,
+            self.deleted_vertices,
             self.undirected,
             self.row_offsets,
             self.head,

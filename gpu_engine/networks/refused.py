@@ -67,7 +67,8 @@ def unknown_edges(network: Network, operation: OperationLike, rows: EdgeArray) -
     assert operation.head is not None
     tail, head = _plain(operation.tail[missing[0]]), _plain(operation.head[missing[0]])
     for name, field in ((tail, "/tail"), (head, "/head")):
-        if network.vertex_labels.rows(_column(name))[0] < 0:
+        row = network.vertex_labels.rows(_column(name))
+        if row[0] < 0 or network.are_gone(row)[0]:
             return unknown_vertices(network, [name], [missing[0]], field=field)
     return UnknownEdge(f"no edge leads from {_short(tail)} to {_short(head)}{more}", missing, field="/tail")
 
@@ -76,9 +77,12 @@ def unknown_vertices(
     network: Network, names: Sequence[Any], rows: Sequence[int], *, kind: str = "", count: int = 1, field: str
 ) -> UnknownVertex:
     """The refusal of names that no vertex has, the first of `count`."""
-    more = f" (and {count - 1} more)" if count > 1 else ""
+    more, named = f" (and {count - 1} more)" if count > 1 else "", f"{kind and kind + ' '}{_short(names[0])}"
+    row = network.vertex_labels.rows(_column(names[0])) if _fits(names[0]) else np.array([-1])
+    if row[0] >= 0:
+        return UnknownVertex(f"{named} is a vertex that was deleted{more}", rows, vertices=names, field=field)
     hint = near(network.vertex_labels, names[0], "vertex", network.n_vertices)
-    detail = f"{kind and kind + ' '}{_short(names[0])} is no vertex of the graph{more}{hint}"
+    detail = f"{named} is no vertex of the graph{more}{hint}"
     return UnknownVertex(detail, rows, vertices=names, field=field)
 
 

@@ -1,7 +1,7 @@
 """Batches of changes of structure, resolved against a network before anything changes.
 
 The order within a batch does not matter: vertices are inserted first, then edges, which may join them, and what is
-deleted are edges that were there before the batch.
+deleted are vertices, with all of their edges, and edges that were there before the batch.
 """
 
 from collections.abc import Sequence
@@ -21,23 +21,25 @@ from gpu_engine.errors import (
     InvalidNetwork,
     NoCosts,
     TooLarge,
+    UnknownVertex,
 )
 from gpu_engine.networks.coordinates import Floats, joined_places
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import Ids, complete, unknown_vertices
+from gpu_engine.networks.removal import Removal
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.structure import NO_ROWS, Structure
 from gpu_engine.networks.tally import Tally
 from gpu_engine.networks.units import WIDE, read_amount, read_amounts, to_units
-from gpu_engine.networks.updates import CapacityTable, Change, rows_of
+from gpu_engine.networks.updates import CapacityTable, Change, rows_of, vertices_named
 from gpu_engine.networks.validate import largest_cost
 from gpu_engine.text.names import Names, joined
 from gpu_engine.types import INFINITE, BoolArray, UnitArray, VertexArray
 
 
 class StructureOperation(Protocol):
-    """One operation: ``insert`` of vertices, or of edges by their ends, or ``delete`` of edges."""
+    """One operation: ``insert`` of vertices, or of edges by their ends, or ``delete`` of edges or of vertices."""
 
     @property
     def op(self) -> Literal["insert", "delete"]: ...
@@ -55,6 +57,8 @@ class StructureOperation(Protocol):
     def head(self) -> Ids | None: ...
     @property
     def capacity(self) -> Sequence[str] | None: ...
+    @property
+    def vertex_capacity(self) -> Sequence[str] | None: ...
     @property
     def cost(self) -> Sequence[str] | None: ...
     @property
@@ -89,6 +93,18 @@ class Limits:
     """Those that were deleted count, as their rows stay."""
 
 
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a batch inserts and deletes, and the capacities that come and go with that."""
+
+    structure: Structure
+    change: Change
+    limited: VertexArray
+    """int32[k], rising: the inserted vertices that have a capacity."""
+    vertex_capacity: UnitArray
+    """int64[k], of these."""
+
+
 def resolve(
     table: CapacityTable,
     costs: CostTable | None,
@@ -97,14 +113,15 @@ def resolve(
     *,
     on_missing: Literal["error", "skip"] = "error",
     rounding: Rounding = "error",
-) -> tuple[Structure, Change]:
-    """What the operations insert and delete, and the capacities that come and go with that. Nothing changes yet.
+) -> Resolved:
+    """What the operations insert and delete. Nothing changes yet.
 
     Raises `AlreadyExists`, `UnknownEdge`, `UnknownVertex`, `AmbiguousEdge`, `TooLarge`, `NoCosts`, `CostOverflow`,
     `CapacityOverflow` (of one amount) or `InvalidNetwork`. Cost: O(k log k), O(m) where vertices come to a graph with
     costs, and O(m log m) where edges are deleted by their ends.
     """
-    reader = _Reader(table.network, costs, limits, Tally(rounding))
+    removal = Removal.of(table.network, batch, on_missing)
+    reader = _Reader(table.network, costs, limits, Tally(rounding), removal.vertices)
     place = 0
     try:
         for wanted in (reader.insert_vertices, reader.insert_edges):
@@ -115,7 +132,7 @@ def resolve(
             field = error.where.field and f"/batch/{place}{error.where.field}"
             error.where = replace(error.where, operation=place, field=field)
         raise
-    deletions = [Close(o.edges, o.tail, o.head) if o.op == "delete" else NOTHING for o in batch]
+    deletions = [Close(o.edges, o.tail, o.head) if o.op == "delete" and o.vertices is None else NOTHING for o in batch]
     located = table.locate(deletions, on_missing)
     try:
         for place in range(len(batch)):
@@ -123,24 +140,31 @@ def resolve(
     except EngineError as error:
         error.where = complete(table.network, deletions, place, located.found, error.where)
         raise
-    structure = replace(reader.structure, deleted=located.touched)
-    gained = reader.capacity
-    rows = np.concatenate([located.touched, table.network.n_edges + np.arange(len(gained))])
-    own = np.concatenate([np.zeros(len(located.touched), np.int64), gained])
-    change = Change(rows, own, np.zeros(len(rows), np.bool_), located.missing, rounded=reader.tally.rounded)
-    return structure, change
+    deleted = np.union1d(located.touched, removal.edges(table.network))
+    structure = replace(reader.structure, deleted=deleted, deleted_vertices=removal.vertices)
+    gained, missing = reader.capacity, located.missing + removal.missing
+    rows = np.concatenate([deleted, table.network.n_edges + np.arange(len(gained))])
+    own = np.concatenate([np.zeros(len(deleted), np.int64), gained])
+    change = Change(rows, own, np.zeros(len(rows), np.bool_), missing, rounded=reader.tally.rounded)
+    return Resolved(structure, change, reader.limited, reader.vertex_capacity)
 
 
 class _Reader:
     """Reads what is inserted, one operation after the other."""
 
-    def __init__(self, network: Network, costs: CostTable | None, limits: Limits, tally: Tally) -> None:
+    def __init__(
+        self, network: Network, costs: CostTable | None, limits: Limits, tally: Tally, doomed: VertexArray
+    ) -> None:
+        """``doomed`` are the vertices that the batch deletes: no edge can join them."""
         self._network = network
+        self._doomed = doomed
         self._costs = costs
         self._limits = limits
         self.tally = tally
         self.structure = Structure(cost=None if costs is None else NO_ROWS)
         self.capacity: UnitArray = NO_ROWS
+        self.limited: VertexArray = np.empty(0, np.int32)
+        self.vertex_capacity: UnitArray = NO_ROWS
 
     def insert_vertices(self, operation: StructureOperation) -> None:
         if operation.op != "insert" or (operation.vertices is None and operation.count is None):
@@ -155,6 +179,11 @@ class _Reader:
         column = self._new_names(labels, so_far.vertex_labels, operation.vertices, "/vertices")
         n_vertices = so_far.n_vertices + count
         x, y = joined_places(self._network.coordinates, (so_far.x, so_far.y), (operation.x, operation.y), count)
+        if operation.vertex_capacity is not None:
+            first = self._network.n_vertices + so_far.n_vertices
+            capacity = self._read_capacities(operation.vertex_capacity)
+            self.limited = np.concatenate([self.limited, first + np.arange(count, dtype=np.int32)])
+            self.vertex_capacity = np.concatenate([self.vertex_capacity, capacity])
         self.structure = replace(so_far, n_vertices=n_vertices, vertex_labels=column, x=x, y=y)
         if self._costs is not None and len(self._costs.cost):
             limit = largest_cost(self._network.n_vertices + n_vertices)
@@ -218,7 +247,13 @@ class _Reader:
     def _vertices(self, given: Ids, field: str) -> VertexArray:
         """int32[k]: the vertices of these names, inserted ones too. Raises `UnknownVertex`."""
         network, more = self._network, self.structure
-        rows = rows_of(network.vertex_labels, given)
+        rows = vertices_named(network, given)
+        doomed = np.flatnonzero(np.isin(rows, self._doomed))
+        if len(doomed):
+            at = doomed[:ROWS_SHOWN]
+            names = network.vertex_labels.of(rows[at])
+            detail = f"vertex {names[0]!r} is deleted by the same batch"
+            raise UnknownVertex(detail, at.tolist(), vertices=names, field=field)
         missing = np.flatnonzero(rows < 0)
         if len(missing) and more.n_vertices:
             wanted: Any = [given[i] for i in missing.tolist()]

@@ -1,8 +1,8 @@
-"""What a change of structure consists of: vertices and edges that are inserted, edges that are deleted.
+"""What a change of structure consists of: vertices and edges that are inserted, and such that are deleted.
 
 Rows are never given twice. An inserted vertex or edge has the next one, and the row of a deleted edge stays: it has no
-capacity, no question names it, and its id is not given to another edge. That lets a capacity, a flow or a name be kept
-by row through all changes.
+capacity, no question names it, and its id is not given to another edge. So does the row of a deleted vertex, which has
+no edges. That lets a capacity, a flow or a name be kept by row through all changes.
 """
 
 from collections.abc import Sequence
@@ -47,6 +47,10 @@ class Structure:
     """float64[...] with `y`: where the inserted vertices lie; None where the vertices of the network lie nowhere, and
     where none is inserted."""
     y: Floats | None = None
+    deleted_vertices: VertexArray = field(default_factory=lambda: _NO_VERTICES)
+    """int32[k], rising: vertices that are deleted; their edges are among `deleted`."""
+    revived_vertices: VertexArray = field(default_factory=lambda: _NO_VERTICES)
+    """int32[k], rising: deleted vertices that are there again."""
 
     @property
     def n_edges(self) -> int:
@@ -62,7 +66,8 @@ class Structure:
 def since_load(network: Network, cost: UnitArray | None) -> Structure | None:
     """All that the network has beyond what it was made of, as one change; None: nothing. ``cost`` int64[m]. O(m)."""
     n_vertices, n_edges = network.loaded
-    if network.loaded == (network.n_vertices, network.n_edges) and not len(network.deleted):
+    marks = len(network.deleted) + len(network.deleted_vertices)
+    if network.loaded == (network.n_vertices, network.n_edges) and not marks:
         return None
     rows = np.arange(n_edges, network.n_edges)
     vertices = np.arange(n_vertices, network.n_vertices)
@@ -77,6 +82,7 @@ def since_load(network: Network, cost: UnitArray | None) -> Structure | None:
         edge_ids=None if network.edge_ids.column is None else network.edge_ids.take(rows),
         cost=None if cost is None else cost[rows],
         deleted=np.flatnonzero(network.deleted),
+        deleted_vertices=np.flatnonzero(network.deleted_vertices).astype(np.int32),
     )
 
 
@@ -119,13 +125,49 @@ def placed(coordinates: Coordinates | None, changes: Sequence[Structure]) -> Coo
     return coordinates.extended(np.concatenate(x), np.concatenate(y))
 
 
-def only(edges: EdgeList, there: BoolArray, n_vertices: int) -> EdgeList:
-    """The edges that are there, bool[m], by the ids that they have, and the first vertices. O(n + m)."""
-    labels = edges.vertex_labels
-    if n_vertices < edges.n_vertices:
-        first = None if labels is None else _taken(labels, np.arange(n_vertices))
-        places = None if edges.coordinates is None else edges.coordinates.first(n_vertices)
-        edges = replace(edges, n_vertices=n_vertices, vertex_labels=first, coordinates=places)
+def only(edges: EdgeList, there: BoolArray, vertices: BoolArray) -> EdgeList:
+    """The edges that are there, bool[m], by the ids that they have, and the same of ``vertices``, bool[n], without
+    which no edge is there. O(n + m)."""
+    return _only_vertices(_only_edges(edges, there), vertices)
+
+
+def present_of(edges: EdgeList, network: Network) -> EdgeList:
+    """The ``edges`` of the network, all that ever were, without what was deleted. O(n + m)."""
+    gone = network.deleted if len(network.deleted) else np.zeros(network.n_edges, np.bool_)
+    return only(edges, ~gone, network.there)
+
+
+def _only_vertices(edges: EdgeList, there: BoolArray) -> EdgeList:
+    if there.all():
+        return edges
+    rows, labels = np.flatnonzero(there), edges.vertex_labels
+    place = (np.cumsum(there) - 1).astype(np.int32)
+    if labels is not None:
+        labels = _taken(labels, rows)
+    elif rows[-1:] >= len(rows):  # else those that are there are the first ones, and keep their numbers anyway
+        labels = rows
+    places = None if edges.coordinates is None else edges.coordinates.taken(rows)
+    limited, capacity = edges.limited, edges.vertex_capacity
+    if limited is not None and capacity is not None:
+        kept = there[limited]
+        limited, capacity = place[limited[kept]], capacity[kept]
+    ends = (None if end is None or not there[end] else int(place[end]) for end in (edges.source, edges.sink))
+    source, sink = ends
+    return replace(
+        edges,
+        n_vertices=len(rows),
+        tail=place[edges.tail],
+        head=place[edges.head],
+        vertex_labels=labels,
+        coordinates=places,
+        source=source,
+        sink=sink,
+        limited=limited,
+        vertex_capacity=capacity,
+    )
+
+
+def _only_edges(edges: EdgeList, there: BoolArray) -> EdgeList:
     if there.all():
         return edges
     rows = np.flatnonzero(there)

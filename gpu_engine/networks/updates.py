@@ -210,13 +210,12 @@ class CapacityTable:
             raise InvalidNetwork("an operation names its edges either by id or by tail and head")
         if len(operation.tail) != len(operation.head):
             raise InvalidNetwork(f"{len(operation.tail)} tails for {len(operation.head)} heads")
-        labels = self.network.vertex_labels
-        return self._between(rows_of(labels, operation.tail), rows_of(labels, operation.head))
+        tails, heads = (vertices_named(self.network, given) for given in (operation.tail, operation.head))
+        return self._between(tails, heads)
 
     def named(self, ids: Ids) -> EdgeArray:
         """int64[k]: the row of each of these edges; -1 where there is none, or it was deleted. O(k)."""
-        rows, gone = rows_of(self.network.edge_ids, ids), self.network.deleted
-        return np.where((rows >= 0) & gone[rows], -1, rows) if len(gone) else rows
+        return _there(rows_of(self.network.edge_ids, ids), self.network.deleted)
 
     def _between(self, tails: NDArray[np.int64], heads: NDArray[np.int64]) -> EdgeArray:
         found, counts = self._ends.find(tails, heads)
@@ -233,6 +232,16 @@ class CapacityTable:
     @cached_property
     def _ends(self) -> EndIndex:
         return EndIndex(self.network)
+
+
+def vertices_named(network: Network, wanted: Ids) -> NDArray[np.int64]:
+    """int64[k]: the vertices of these names; -1 where there is none, or it was deleted. O(k)."""
+    return _there(rows_of(network.vertex_labels, wanted), network.deleted_vertices)
+
+
+def _there(rows: NDArray[np.int64], gone: BoolArray) -> NDArray[np.int64]:
+    """The rows, -1 in place of those that are gone."""
+    return np.where((rows >= 0) & gone[rows], -1, rows) if len(gone) else rows
 
 
 def rows_of(names: Names, wanted: Ids) -> NDArray[np.int64]:

@@ -100,6 +100,10 @@ class Names:
         integers: list[int] = self._integers(rows).tolist()
         return integers
 
+    def name(self, row: int | None) -> int | str | None:
+        """The name of one row, if there is one."""
+        return None if row is None else self.of(np.array([row]))[0]
+
     def write(self, rows: NDArray[np.int64]) -> bytes:
         """The names of these rows as JSON, with commas between them. The interpreter's lock is free meanwhile."""
         if isinstance(self.column, Texts):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate
 from gpu_engine.engine import Bottlenecks, Control, Cut, Engine, FlowState, Fork, SolveReport
-from gpu_engine.errors import EngineError, HasVertexCapacities, Unbounded, shown
+from gpu_engine.errors import EngineError, Unbounded, shown
 from gpu_engine.footprint import Footprint, Needs, Room, unlimited
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
@@ -64,7 +64,7 @@ class SplitEngine(Engine):
         return self._inner.capacity(rows)
 
     def grow(self, growth: Growth) -> None:
-        raise HasVertexCapacities("vertices of this graph have capacities: nothing can be inserted")
+        raise NotImplementedError("out halves stand behind all vertices: whoever inserts splits the grown network anew")
 
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
         return self._inner.solve(self._own(state).inner, control, cold=cold)

@@ -21,7 +21,7 @@ from gpu_engine.networks.refused import OperationLike, unknown_vertices
 from gpu_engine.networks.rounded import UNROUNDED, Rounded
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.tally import Tally
-from gpu_engine.networks.updates import chosen, rows_of
+from gpu_engine.networks.updates import chosen, vertices_named
 from gpu_engine.networks.validate import exact_total
 from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray, VertexArray
 
@@ -139,6 +139,12 @@ class VertexTable:
         missing = sum(int((rows < 0).sum()) for rows in found)
         return VertexChange(touched[moved].astype(np.int32), own[moved], missing, int((~moved).sum()), tally.rounded)
 
+    def check_total(self, named: VertexArray) -> None:
+        """Raises `CapacityOverflow`, with vertices of those that are ``named``, if the capacities of edges and vertices
+        add up to too much."""
+        places = named.astype(np.int64)
+        self._check_total(places, self.of_vertices(named))
+
     def _check_total(self, touched: Places, own: UnitArray) -> None:
         """Raises as the engine would, which a dry run does not ask."""
         after = np.concatenate([self.capacity[~np.isin(self.vertices, touched)], own])
@@ -153,7 +159,7 @@ class VertexTable:
         names = operation.edges
         if names is None or operation.amounts is None or len(names) != len(operation.amounts):
             raise InvalidNetwork("an operation names its vertices, and has an amount for each", field="/vertices")
-        rows = rows_of(self.network.vertex_labels, names)
+        rows = vertices_named(self.network, names)
         missing = np.flatnonzero(rows < 0)
         if len(missing) and on_missing == "error":
             first = missing[:ROWS_SHOWN].tolist()

@@ -7,7 +7,7 @@ import typer
 from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, amount, connected, fail, name
 from service.cli.graphs import say_patch
 
-app = typer.Typer(help="Insert and delete edges, insert vertices.", no_args_is_help=True)
+app = typer.Typer(help="Insert and delete edges and vertices.", no_args_is_help=True)
 
 EDGES = "TAIL,HEAD=CAPACITY, or ID:TAIL,HEAD=CAPACITY where edges have ids."
 
@@ -49,14 +49,20 @@ def insert(
 @app.command()
 def delete(
     graph: Name,
-    edges: Annotated[list[str], typer.Argument(help="Edges by id.")],
+    edges: Annotated[list[str] | None, typer.Argument(help="Edges by id.")] = None,
+    vertex: Annotated[
+        list[str] | None, typer.Option(help="A vertex to delete with all of its edges; repeat for each.")
+    ] = None,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Delete edges for good: all of them or none. `headrace patch EDGE=close` closes one for a while."""
+    if not edges and not vertex:
+        fail("name edges by id, or vertices by --vertex", MISWRITTEN)
+    ids, vertices = ([name(one) for one in names] if names else None for names in (edges, vertex))
     with connected(url, key) as client:
-        done = client.graph(graph).delete_edges([name(edge) for edge in edges])
+        done = client.graph(graph).restructure(delete=ids, delete_vertices=vertices)
     say_patch(done, json)
 
 

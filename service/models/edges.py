@@ -1,4 +1,4 @@
-"""The body of PATCH edges: vertices and edges to insert, edges to delete; and its answer."""
+"""The body of PATCH edges: vertices and edges to insert and to delete; and its answer."""
 
 from typing import Any, Final, Literal, Self
 
@@ -27,6 +27,7 @@ EXAMPLES: dict[str, Any] = {
             ]
         }
     },
+    "a vertex with a capacity": {"value": {"op": "insert", "vertices": ["w"], "capacity": [5]}},
     "where all are numbered": {
         "value": {
             "batch": [
@@ -37,20 +38,23 @@ EXAMPLES: dict[str, Any] = {
     },
     "a vertex of a graph with coordinates": {"value": {"op": "insert", "vertices": ["w"], "x": [8.69], "y": [49.41]}},
     "delete": {"value": {"op": "delete", "edges": ["c"]}},
+    "delete a vertex with its edges": {"value": {"op": "delete", "vertices": ["w"]}},
 }
 
 COLUMNS: Final = ("vertices", "edge_ids", "edges", "tail", "head", "capacity", "cost")
 OF_INSERTED: Final = ("edge_ids", "capacity", "cost", "undirected", "x", "y")
 """Members that no deletion has."""
-OF_EDGES: Final = ("edge_ids", "tail", "head", "capacity", "cost", "undirected")
-"""Members of an insertion of edges."""
+OF_EDGES: Final = ("edge_ids", "tail", "head", "cost", "undirected")
+"""Members of an insertion of edges alone."""
 
 
 class EdgesOperationBody(Body):
-    """One operation: vertices, or edges, are inserted, or edges are deleted."""
+    """One operation: vertices, or edges, are inserted or deleted."""
 
     op: Literal["insert", "delete"] | None = None
-    vertices: Ids | None = Field(default=None, description="Names of vertices to insert.")
+    vertices: Ids | None = Field(
+        default=None, description="Names of vertices to insert, or to delete with all of their edges."
+    )
     count: int | None = Field(
         default=None, ge=0, le=2**31 - 2, description="How many vertices to insert, where they are numbered."
     )
@@ -58,7 +62,10 @@ class EdgesOperationBody(Body):
     edges: Ids | None = Field(default=None, description="Ids of edges to delete.")
     tail: Ids | None = None
     head: Ids | None = None
-    capacity: Amounts | None = Field(default=None, description='One for each edge to insert; "inf" for unlimited.')
+    capacity: Amounts | None = Field(
+        default=None,
+        description='One for each edge to insert, "inf" for unlimited; or one for each vertex, where those have any.',
+    )
     cost: Amounts | None = Field(default=None, description="One for each edge to insert, where edges have costs.")
     undirected: bool | list[bool] | None = Field(default=None, description="For all of them, or one for each.")
     x: Places | None = Field(
@@ -80,16 +87,17 @@ class EdgesOperationBody(Body):
         elif self.edges is not None:
             raise ColumnFault("names edges to delete; those to insert are named in `edge_ids`", field="edges")
         elif self.vertices is not None or self.count is not None:
-            self._check_alone(("vertices", "count"), "vertices")
+            self._check_vertices()
             self._check_places()
         else:
             self._check_insertion()
 
-    def _check_alone(self, either: tuple[str, ...], what: str) -> None:
-        given = [name for name in (*either, *OF_EDGES) if getattr(self, name) is not None]
+    def _check_vertices(self) -> None:
+        given = [name for name in ("vertices", "count", *OF_EDGES) if getattr(self, name) is not None]
         if len(given) > 1:
             told = " and ".join(f"`{name}`" for name in given)
-            raise ValueError(f"{told} do not go together: {what} are an operation of their own in `batch`")
+            raise ValueError(f"{told} do not go together: vertices are an operation of their own in `batch`")
+        self._check_capacity("vertex", "vertices")
 
     def _check_places(self) -> None:
         for name, other in (("x", "y"), ("y", "x")):
@@ -101,13 +109,12 @@ class EdgesOperationBody(Body):
                 raise ColumnFault(f"{name} has {rows} for {vertices}", field=name)
 
     def _check_deletion(self) -> None:
-        wrong = [n for n in ("vertices", "count", *OF_INSERTED) if n in self.given]
-        if "vertices" in wrong or "count" in wrong:
-            raise ValueError("vertices cannot be deleted: delete the edges of a vertex")
+        wrong = [n for n in ("count", *OF_INSERTED) if n in self.given]
         if wrong:
-            raise ValueError(f"`{wrong[0]}` has no meaning where edges are deleted: they are named in `edges`")
-        if (self.edges is None) == (self.tail is None and self.head is None):
-            raise ValueError("name the edges by `edges`, or by `tail` and `head`")
+            raise ValueError(f"`{wrong[0]}` has no meaning in a deletion, which names `edges` or `vertices`")
+        by_ends = self.tail is not None or self.head is not None
+        if [self.edges is not None, by_ends, self.vertices is not None].count(True) != 1:
+            raise ValueError("name edges by `edges`, or by `tail` and `head`; vertices, in an operation of their own")
         self._check_ends()
 
     def _check_insertion(self) -> None:
@@ -118,16 +125,23 @@ class EdgesOperationBody(Body):
         if missing:
             raise ValueError(f"`{missing[0]}` is missing: edges are inserted by `tail`, `head` and `capacity`")
         self._check_ends()
-        for name in ("edge_ids", "capacity", "cost", "undirected"):
+        for name in ("edge_ids", "cost", "undirected"):
             column = getattr(self, name)
-            if column is not None and not isinstance(column, bool) and len(column) != self.n_rows:
-                raise ColumnFault(
-                    f"{name} has {counted(len(column), 'row')} for {counted(self.n_rows, 'edge')}", field=name
-                )
-        if self.capacity is not None:
-            refuse_negative(self.capacity, "a capacity", "capacity")
+            if column is not None and not isinstance(column, bool):
+                self._check_rows(name, len(column), "edge", "edges")
+        self._check_capacity("edge", "edges")
         if self.cost is not None:
             refuse_infinite(self.cost, "a cost", "cost")
+
+    def _check_capacity(self, one: str, several: str) -> None:
+        if self.capacity is not None:
+            self._check_rows("capacity", len(self.capacity), one, several)
+            refuse_negative(self.capacity, "a capacity", "capacity")
+
+    def _check_rows(self, name: str, n_rows: int, one: str, several: str) -> None:
+        if n_rows != self.n_rows:
+            told = f"{name} has {counted(n_rows, 'row')} for {counted(self.n_rows, one, several)}"
+            raise ColumnFault(told, field=name)
 
     def _check_ends(self) -> None:
         if (self.tail is None) != (self.head is None):
@@ -152,6 +166,8 @@ class EdgesOperationBody(Body):
         members: dict[str, Any] = {"op": self.op, "count": self.count, "undirected": self.undirected}
         members |= {"x": self.x, "y": self.y}
         columns: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
+        if self.tail is None:
+            columns["vertex_capacity"] = columns.pop("capacity")
         if self.count is None and self.n_rows >= PACKED_ROWS:
             return EdgesOperation.model_construct(**members, packed=pack(columns))
         return EdgesOperation.model_construct(**members, **columns)
@@ -208,6 +224,8 @@ class DeletedRows(BaseModel):
     """What was deleted."""
 
     edges: int
+    """Those of deleted vertices count."""
+    vertices: int
 
 
 class StructureInfo(PatchInfo):

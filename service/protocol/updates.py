@@ -42,11 +42,11 @@ class PatchArgs(AnswerArgs):
 
 
 class EdgesOperation(Message):
-    """One operation on the structure: vertices are inserted, or edges inserted or deleted."""
+    """One operation on the structure: vertices or edges are inserted or deleted."""
 
     op: Literal["insert", "delete"]
     vertices: list[int] | list[str] | None = None
-    """Names of vertices to insert."""
+    """Names of vertices to insert, or to delete."""
     count: int | None = None
     """How many vertices to insert, where they are numbered."""
     edge_ids: list[int] | list[str] | None = None
@@ -56,6 +56,9 @@ class EdgesOperation(Message):
     tail: list[int] | list[str] | None = None
     head: list[int] | list[str] | None = None
     capacity: list[str] | None = None
+    vertex_capacity: list[str] | None = None
+    """Of vertices to insert, one for each; None: they have none. A name of its own: an earlier worker does not take an
+    insertion without it for the whole one."""
     cost: list[str] | None = None
     undirected: bool | list[bool] | None = None
     x: list[float] | None = None

@@ -310,6 +310,7 @@ def read_info(name: str, graph_id: str, row: dict[bytes, bytes]) -> GraphInfo:
     moving = {key: row[key.encode()].decode() for key in ("version", "updated_at", "worker", "flow_states", "bytes")}
     moving["device_bytes"] = row.get(b"device_bytes", b"0").decode()
     moving |= {key: row[key.encode()].decode() for key in SIZES if key.encode() in row}
-    info = GraphInfo.model_validate(json.loads(row[b"info"]) | {"name": name} | moving)
+    ends = json.loads(row.get(b"ends", b"{}"))
+    info = GraphInfo.model_validate(json.loads(row[b"info"]) | {"name": name} | moving | ends)
     info.generation = generation_of(graph_id)
     return info.model_copy(update={"updated_at": info.updated_at.astimezone(UTC)})

@@ -58,6 +58,7 @@ class DeletedInfo(BaseModel):
     """What an update has deleted."""
 
     edges: int
+    vertices: int = 0
 
 
 class SizeInfo(BaseModel):
@@ -66,6 +67,13 @@ class SizeInfo(BaseModel):
     n_vertices: int
     n_edges: int
     n_arcs: int
+
+
+class EndsInfo(BaseModel):
+    """The default terminals of a graph, which only vertices that are deleted, or there again, change."""
+
+    source: int | str | None
+    sink: int | str | None
 
 
 class Applied(BaseModel):
@@ -105,6 +113,8 @@ class Entry:
     """What is inserted and deleted, if anything is. The change then has the capacities of inserted edges too."""
     counts: SizeInfo | None = None
     """How large the graph is then, if its structure changes."""
+    ends: EndsInfo | None = None
+    """Its default terminals then, if vertices are deleted, or there again."""
 
     def result_json(self, graph_id: str) -> str:
         """The answer to the PATCH, without the flows that it changed."""
@@ -145,6 +155,8 @@ class Log:
                     pipe.xadd(self._keys.log(graph_id), _fields(entry), id=f"{entry.version}-0")
                     if entry.structure is not None and entry.counts is not None:
                         moving |= entry.counts.model_dump()
+                    if entry.ends is not None:
+                        moving["ends"] = entry.ends.model_dump_json()
                     commit(pipe, self._keys, job_id, entry.result_json(graph_id))
                     also(pipe, entry.version)
                 pipe.hset(self._keys.graph(graph_id), mapping=moving)

@@ -12,12 +12,18 @@ from gpu_engine.text.texts import Texts
 NAMES: Final = ("vertex_labels", "edge_ids")
 COLUMNS: Final = ("tail", "head", "undirected", "deleted", "revived")
 OPTIONAL: Final = ("cost", "x", "y")
+OF_VERTICES: Final = ("deleted_vertices", "revived_vertices")
+"""Where there are any, the number of inserted vertices has another name: an earlier release, which looks for
+`n_vertices`, must not take the rest for the whole change."""
 
 
 def pack_structure(structure: Structure) -> bytes:
     """An npz of plain arrays, compressed, with a checksum."""
-    arrays: dict[str, Any] = {"n_vertices": np.int64(structure.n_vertices)}
-    arrays |= {name: getattr(structure, name) for name in COLUMNS}
+    arrays: dict[str, Any] = {name: getattr(structure, name) for name in COLUMNS}
+    of_vertices = {name: getattr(structure, name) for name in OF_VERTICES}
+    is_newer = any(len(column) for column in of_vertices.values())
+    arrays |= of_vertices if is_newer else {}
+    arrays["n_inserted" if is_newer else "n_vertices"] = np.int64(structure.n_vertices)
     for name in NAMES:
         column = getattr(structure, name)
         if isinstance(column, np.ndarray):
@@ -34,11 +40,12 @@ def pack_structure(structure: Structure) -> bytes:
 def unpack_structure(data: bytes) -> Structure:
     """The inverse. Raises ValueError, KeyError, OSError or ZstdError."""
     with np.load(io.BytesIO(zstandard.ZstdDecompressor().decompress(data)), allow_pickle=False) as arrays:
-        read: dict[str, Any] = {name: arrays[name] for name in COLUMNS}
+        is_newer = "n_inserted" in arrays.files
+        read: dict[str, Any] = {name: arrays[name] for name in (*COLUMNS, *(OF_VERTICES if is_newer else ()))}
         for name in NAMES:
             if name in arrays.files:
                 read[name] = arrays[name]
             elif f"{name}.data" in arrays.files:
                 read[name] = Texts(arrays[f"{name}.data"], arrays[f"{name}.offsets"])
         read |= {name: arrays[name] for name in OPTIONAL if name in arrays.files}
-        return Structure(n_vertices=int(arrays["n_vertices"]), **read)
+        return Structure(n_vertices=int(arrays["n_inserted" if is_newer else "n_vertices"]), **read)

@@ -36,7 +36,6 @@ from service.worker.columns import (
     each,
     listed,
     marked,
-    unmarked,
     where,
 )
 from service.worker.graph import Answer, Graph, Solved
@@ -80,7 +79,8 @@ def cut(
 
     ``packed``: the vertices of the source side as bits, and the labels of all, if they have any, in place of two lists.
     """
-    edges, vertices = listed(found.edges), network.vertex_labels
+    edges, vertices, there = listed(found.edges), network.vertex_labels, network.there
+    source_side, sink_side = found.source_side & there, ~found.source_side & there
     answer: dict[str, object] = {
         "value": amount(network, found.value),
         "edges": labels(network.edge_ids, edges),
@@ -96,9 +96,11 @@ def cut(
         answer["limited" if packed else "vertices"] = labels(vertices, cut_vertices, "limited")
         answer["vertex_pays"] = amounts(network, own, each(own), "limited")
     if not packed:
-        source_side, sink_side = marked(found.source_side), unmarked(found.source_side)
-        return answer | {"source_side": labels(vertices, source_side), "sink_side": labels(vertices, sink_side)}
-    answer |= {"n_vertices": network.n_vertices, "source_side": FlagColumn(found.source_side, "sides", "bits")}
+        sides = {"source_side": marked(source_side), "sink_side": marked(sink_side)}
+        return answer | {side: labels(vertices, rows) for side, rows in sides.items()}
+    answer |= {"n_vertices": network.n_vertices, "source_side": FlagColumn(source_side, "sides", "bits")}
+    if len(network.deleted_vertices):  # which are on neither side
+        answer["sink_side"] = FlagColumn(sink_side, "sides", "bits")
     if vertices.column is not None:
         answer["vertices"] = labels(vertices, each(found.source_side), "sides")
     return answer
@@ -197,9 +199,10 @@ def min_cost_flow(
 def dual(graph: Graph, found: CheapestFlow) -> dict[str, object]:
     """The potential of each vertex; before the sources it is 0, and beyond the sinks ``beyond``."""
     network, places = graph.network, costs_of(graph.costs).decimals
+    rows = marked(network.there)
     return {
-        "vertices": labels(network.vertex_labels, each(found.potential)),
-        "potential": decimals(found.potential, places),
+        "vertices": labels(network.vertex_labels, rows),
+        "potential": AmountColumn(found.potential, places, rows),
         "beyond": Raw(write_decimal(found.sink_potential, places)),
     }
 
@@ -237,8 +240,10 @@ def solved_state(graph: Graph, solved: Solved, old: SolveReport | None, answer: 
 
 def closed_state(graph: Graph, solved: Solved) -> dict[str, object]:
     """A flow state that a PATCH left without a bound: it is not kept, and a question for it is refused. A matching is
-    not kept where anything was inserted, and is solved anew when it is asked for."""
-    mode = "dropped" if solved.kind is Kind.MATCHING else "unbounded"
+    not kept where anything was inserted, and is solved anew when it is asked for; nor is a flow without its terminals.
+    """
+    is_lost = solved.kind is Kind.MATCHING or graph.lacks(solved.terminals)
+    mode = "dropped" if is_lost else "unbounded"
     nothing: dict[str, object] = {"value": None, "mode": mode, "certificate": None, "timings_ms": {}}
     return _named_state(graph, solved, solved.report) | nothing
 
@@ -296,7 +301,7 @@ def graph_info(graph: Graph, worker: str, created_at: float) -> GraphInfo:
         name=graph.name,
         version=graph.version,
         generation=graph.generation,
-        n_vertices=network.n_vertices,
+        n_vertices=network.n_live_vertices,
         n_edges=network.n_live_edges,
         n_arcs=network.n_arcs,
         decimals=network.decimals,
@@ -307,8 +312,8 @@ def graph_info(graph: Graph, worker: str, created_at: float) -> GraphInfo:
         updated_at=datetime.fromtimestamp(time.time(), UTC),
         engine=graph.engine.name,
         worker=worker,
-        source=None if network.source is None else network.vertex_labels.of(np.array([network.source]))[0],
-        sink=None if network.sink is None else network.vertex_labels.of(np.array([network.sink]))[0],
+        source=network.vertex_labels.name(network.source),
+        sink=network.vertex_labels.name(network.sink),
         flow_states=len(graph.states),
         coordinates=None if network.coordinates is None else network.coordinates.crs,
     )

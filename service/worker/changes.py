@@ -29,8 +29,11 @@ class Changes(NamedTuple):
     def n_rows(self) -> int:
         """Edges and vertices that change or are inserted."""
         rows = self.change.rows if self.costs is None else np.union1d(self.change.rows, self.costs.rows)
-        inserted = 0 if self.structure is None else self.structure.n_vertices
-        return len(rows) + inserted + (0 if self.vertices is None else len(self.vertices.vertices))
+        structure = self.structure or Structure()
+        vertices = np.concatenate([structure.deleted_vertices, structure.revived_vertices])
+        if self.vertices is not None and not structure.n_vertices:  # else they are inserted or deleted themselves
+            vertices = np.union1d(vertices, self.vertices.vertices)
+        return len(rows) + len(vertices) + structure.n_vertices
 
     @property
     def rounded(self) -> Rounded:

@@ -147,9 +147,5 @@ def marked(flags: BoolArray) -> Rows:
     return where(flags, lambda some: some)
 
 
-def unmarked(flags: BoolArray) -> Rows:
-    return where(flags, np.logical_not)
-
-
 def _count(rows: Rows) -> int:
     return sum(len(some) for some in rows())

@@ -14,7 +14,10 @@ from gpu_engine.errors import HasVertexCapacities
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.growing import grow, growing_bytes
 from gpu_engine.networks.network import Network
+from gpu_engine.networks.structure import Structure
+from gpu_engine.networks.updates import Change
 from gpu_engine.networks.validate import check_vertices
 from gpu_engine.select import load_network
 from gpu_engine.vertices.engine import SplitEngine
@@ -165,24 +168,44 @@ class Copies:
         del edges
         return SplitEngine(network, halves, self._open_engine(inside, room=room))
 
-    def split_anew(self, graph: Graph, vertices: VertexChange) -> list[Solved]:
-        """Go on with an engine for which the vertices of a checked change are split too: they had no capacity before.
+    def go_on(self, graph: Graph, after: Graph) -> list[Solved]:
+        """Go on with the engine and the tables of what `beside` or `grown` made.
 
         Flow states are opened again, and solved from zero; those that there is no room for are forgotten. Returns those
-        that were closed for good. Raises as `split` before anything changes. O(n + m), and as much for each state.
+        that were closed for good. O(n + m) for each state.
         """
-        after = self.beside(graph, vertices)
-        states = graph.move(after.engine, after.vertices)
+        states = graph.move(after)
         self.residents.measure(graph)
         return graph.open_again(states)
 
     def beside(self, graph: Graph, vertices: VertexChange) -> Graph:
-        """What the graph is after a checked change that splits vertices, without flow states. It is no resident, and
-        shares the network. Raises as `split`."""
+        """What the graph is after a checked change that splits vertices which had no capacity before, without flow
+        states. It is no resident, and shares all but its engine. Raises as `split`."""
         table = vertices_of(graph.vertices, graph.network).after(vertices)
         engine = self.split(graph.name, graph.network, table)
         of_both = graph.name, graph.graph_id, graph.epoch, graph.version, graph.network
-        return Graph(*of_both, engine, graph.table, vertices=table)
+        return Graph(*of_both, engine, graph.table, graph.costs, table)
+
+    def grown(self, graph: Graph, structure: Structure, change: Change, vertices: VertexChange | None) -> Graph:
+        """What the graph is after a checked batch that inserts, where vertices have capacities or are inserted with
+        one, without flow states. It is no resident. Raises as `split`, or `CapacityOverflow`. O(n + m)."""
+        tables = graph.table.nbytes + (0 if graph.costs is None else graph.costs.nbytes)
+        self.residents.take(graph.name, Footprint(growing_bytes(graph.network, structure) + tables))
+        network = grow(graph.network, structure).network.fork()
+        network.set_capacity(change.rows, change.effective)
+        network.mark(structure.deleted, structure.revived)
+        network.mark_vertices(structure.deleted_vertices, structure.revived_vertices)
+        limits = vertices_of(graph.vertices, network).fork(network)
+        if vertices is not None:
+            limits.apply(vertices)
+            limits.check_total(vertices.vertices)
+        table, costs = graph.table.fork(graph.network), graph.costs
+        table.grow(network)
+        table.apply(change)
+        if costs is not None and structure.cost is not None:
+            costs = costs.grown(network, structure.cost)
+        engine = self.split(graph.name, network, limits)
+        return Graph(graph.name, graph.graph_id, graph.epoch, graph.version, network, engine, table, costs, limits)
 
     def note(self, graph: Graph) -> None:
         """Tell the catalogue what the graph takes, and which flow states it has."""

@@ -1,10 +1,8 @@
 """A graph in a worker's memory: network, engine, capacity table and the flow states that are kept solved."""
 
-import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -12,7 +10,7 @@ import numpy as np
 
 from gpu_engine.checks.certificate import Certificate
 from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
-from gpu_engine.errors import Cancelled, EngineError, OutOfMemory, TimedOut, Unbounded
+from gpu_engine.errors import EngineError, OutOfMemory, Unbounded
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, on_cuda, on_split
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.growing import grow, growing_bytes
@@ -55,10 +53,6 @@ def least_footprint(engine: str, n_vertices: int, n_edges: int, n_limited: int =
     counts = Counts(n_vertices, n_edges, 2 if n_edges else 0)
     needs = on_split(on_cuda if engine.startswith("cuda") else on_cpu, counts, n_limited)
     return needs.of_one_state + Footprint(n_edges)
-
-
-SHORTEST_S: Final = 0.001
-"""A time limit that leaves less has passed: a thread takes about as long to begin."""
 
 
 class NotProven(EngineError):
@@ -174,6 +168,10 @@ class Graph:
         del self.states[solved.terminals.key]
         self.engine.close(solved.state)
 
+    def lacks(self, terminals: Terminals) -> bool:
+        """Whether one of the terminals is a vertex that was deleted."""
+        return any(bool(self.network.are_gone(ends).any()) for ends in (terminals.sources, terminals.sinks))
+
     def carry_proofs(self, version: int) -> None:
         """What is proven of flows at the present version holds at the next one as well: no capacity has changed."""
         for solved in self.states.values():
@@ -215,22 +213,23 @@ class Graph:
             return False
         return not bool(vertices_of(self.vertices, self.network).has(vertices.vertices).all())
 
-    def move(self, engine: Engine, vertices: VertexTable | None) -> list[Solved]:
-        """Go on with another engine of the same network, and other capacities of vertices. Returns the flow states of
-        the engine before, which are closed."""
+    def move(self, after: "Graph") -> list[Solved]:
+        """Go on with the network, the engine and the tables of another one. Returns the flow states of the engine
+        before, which are closed."""
         states = list(self.states.values())
         for solved in states:
             self.close(solved)
-        self.engine, self.vertices, self.sides = engine, vertices, None
+        self.network, self.engine, self.sides = after.network, after.engine, None
+        self.table, self.costs, self.vertices = after.table, after.costs, after.vertices
         self.noted = ()  # what it takes is told anew
         return states
 
     def open_again(self, states: list[Solved]) -> list[Solved]:
         """Open flow states of an engine before, in their order, as long as there is room. Returns matchings, which no
-        engine with vertices of a capacity has, and states without a bound."""
+        engine with vertices of a capacity has, and states without a bound, or without a terminal."""
         gone: list[Solved] = []
         for solved in states:
-            if solved.kind is Kind.MATCHING:
+            if solved.kind is Kind.MATCHING or self.lacks(solved.terminals):
                 gone.append(solved)
                 continue
             try:
@@ -249,9 +248,10 @@ class Graph:
     ) -> list[Solved]:
         """Insert and delete what a checked batch says, and give the edges their capacities.
 
-        Flow states stay as for `update`, but for matchings where anything is inserted, or is there again: their
-        terminals are all vertices with edges. Returns those that were closed. Raises `CapacityOverflow`, `TooLarge` or
-        `OutOfMemory` before anything changes. O(n + m) for each state where anything is inserted.
+        Flow states stay as for `update`, but for those of which a terminal is deleted, and matchings where anything is
+        inserted, or is there again: their terminals are all vertices with edges. Returns those that were closed. Raises
+        `CapacityOverflow`, `TooLarge` or `OutOfMemory` before anything changes. O(n + m) for each state where anything
+        is inserted.
         """
         growth = None
         if structure.grows:
@@ -264,7 +264,9 @@ class Graph:
             self.network = growth.network
             self.table.grow(self.network)
             if self.costs is not None and structure.cost is not None:
-                self.costs.grow(self.network, structure.cost)
+                self.costs = self.costs.grown(self.network, structure.cost)
+        self.network.mark_vertices(structure.deleted_vertices, structure.revived_vertices)
+        dropped += self._close_lost() if len(structure.deleted_vertices) else []
         unbounded = self.update(change, vertices)
         self.network.mark(structure.deleted, structure.revived)
         self.table.forget_ends()
@@ -273,10 +275,18 @@ class Graph:
     def _close_matchings(self) -> list[Solved]:
         """Forget which vertices match, and the flow states between them."""
         self.sides = None
-        matchings = [solved for solved in self.states.values() if solved.kind is Kind.MATCHING]
-        for solved in matchings:
+        return self._close_all([solved for solved in self.states.values() if solved.kind is Kind.MATCHING])
+
+    def _close_lost(self) -> list[Solved]:
+        """Forget the flow states that have lost a terminal, and which vertices match if one of these is gone."""
+        if self.sides is not None and self.lacks(self.sides):
+            self.sides = None
+        return self._close_all([solved for solved in self.states.values() if self.lacks(solved.terminals)])
+
+    def _close_all(self, states: list[Solved]) -> list[Solved]:
+        for solved in states:
             self.close(solved)
-        return matchings
+        return states
 
     def remember(self, version: int, applied: Applied) -> None:
         self.known[applied.key] = KnownKey(version=version, applied=applied)
@@ -310,39 +320,3 @@ class Graph:
             solved.proven_at, failures = None, certificate.failures
             on_failure()
         raise NotProven(f"the answer could not be proven: {'; '.join(failures) or 'values differ'}")
-
-
-@contextmanager
-def time_limit(control: Control, limit_s: float | None, used_s: float = 0.0) -> Iterator[None]:
-    """Raise `TimedOut` instead of `Cancelled` if the limit was the reason, of which some may be used up already.
-
-    The command may be tried again, when Redis was away: a limit that has passed does not cancel that. A caller's
-    cancel that came meanwhile is not lost: it is in Redis, where each try looks first.
-    """
-    if limit_s is None:
-        yield
-        return
-    passed = threading.Event()
-
-    def stop() -> None:
-        passed.set()
-        control.cancel()
-
-    left_s = limit_s - used_s
-    timer = threading.Timer(left_s, stop)
-    if left_s < SHORTEST_S:
-        stop()
-    else:
-        timer.start()
-    try:
-        yield
-    except Cancelled as error:
-        if passed.is_set():
-            raise TimedOut(f"not solved within {limit_s} s") from error
-        raise
-    finally:
-        timer.cancel()
-        if timer.ident is not None:
-            timer.join()  # it may be at work
-        if passed.is_set():
-            control.go_on()

@@ -13,7 +13,7 @@ from gpu_engine.networks.growing import with_zeros
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
-from gpu_engine.types import BoolArray, UnitArray
+from gpu_engine.types import BoolArray, UnitArray, VertexArray
 from gpu_engine.vertices.table import VertexChange, VertexTable, vertices_of
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
@@ -43,7 +43,16 @@ class Values:
     vertex: VertexTable | None
     """The vertices that had a capacity; None: none had."""
     n_vertices: int
-    """How many vertices there were, the first ones of those of now."""
+    """How many vertices there were, with those that were deleted: the first ones of those of now."""
+    gone: BoolArray
+    """bool[n]: vertices that had been deleted then; n are those of now."""
+
+    @property
+    def vertices_there(self) -> BoolArray:
+        """bool[n]: vertices that there were."""
+        there = ~self.gone
+        there[self.n_vertices :] = False
+        return there
 
     @classmethod
     def of(cls, network: Network, read: Capacities) -> Self:
@@ -56,7 +65,9 @@ class Values:
         vertex = None
         if read.limited is not None and read.vertex_capacity is not None:
             vertex = VertexTable(network, read.limited.astype(np.int32), read.vertex_capacity.copy())
-        return cls(own, closed, cost, there, vertex, network.loaded[0] + structure.n_vertices)
+        gone = np.zeros(network.n_vertices, np.bool_)
+        gone[structure.deleted_vertices] = True
+        return cls(own, closed, cost, there, vertex, network.loaded[0] + structure.n_vertices, gone)
 
     def follow(self, entry: Entry, network: Network) -> Self:
         """Do what an update did, and be what there was then."""
@@ -72,6 +83,8 @@ class Values:
         rows = change.rows[len(change.rows) - structure.n_edges :]
         self.there[rows] = self.there[structure.revived] = True
         self.there[structure.deleted] = False
+        self.gone[structure.revived_vertices] = False
+        self.gone[structure.deleted_vertices] = True
         if structure.cost is not None and self.cost is not None:
             self.cost[rows] = structure.cost
         return replace(self, vertex=vertex, n_vertices=self.n_vertices + structure.n_vertices)
@@ -91,7 +104,7 @@ class Past:
         self, graph: Graph, version: int
     ) -> tuple[Change, CostChange | None, Structure | None, VertexChange | None]:
         """What makes the graph have the edges, the capacities, the closed edges and the costs that it had at that
-        version. Vertices that were inserted since stay, without edges. O(m).
+        version. Vertices that were inserted since stay as they are, without edges. O(n + m).
 
         Raises version_unavailable, or too_large where more edges differ than one update may change.
         """
@@ -108,15 +121,18 @@ class Past:
             costly = np.flatnonzero((then.cost != graph.costs.cost) & then.there)
             costs = CostChange(costly, then.cost[costly]) if len(costly) else None
             differs[costly] = True
-        vertices = _vertex_change(graph.vertices, then.vertex)
+        go, come = vertices_to(graph.network, then)
+        vertices = _vertex_change(graph.vertices, then)
         n_differ = int(differs.sum())
-        n_rows = n_differ + (0 if vertices is None else len(vertices.vertices))
+        n_rows = n_differ + len(go) + len(come) + (0 if vertices is None else len(vertices.vertices))
         if n_rows > self._max_rows:
             raise ServiceError(
                 "too_large", f"{n_rows} rows differ; an update changes {self._max_rows} at most (max_patch_rows)"
             )
         unchanged = int((there | then.there).sum()) - n_differ
-        structure = Structure(deleted=deleted, revived=revived) if len(deleted) or len(revived) else None
+        changes = any(len(rows) for rows in (deleted, revived, go, come))
+        found = Structure(deleted=deleted, revived=revived, deleted_vertices=go, revived_vertices=come)
+        structure = found if changes else None
         return Change(rows, then.own[rows], then.closed[rows], unchanged=unchanged), costs, structure, vertices
 
     def values_at(self, graph: Graph, version: int) -> Values:
@@ -181,11 +197,19 @@ class Past:
         )
 
 
-def _vertex_change(table: VertexTable | None, then: VertexTable | None) -> VertexChange | None:
+def vertices_to(network: Network, then: Values) -> tuple[VertexArray, VertexArray]:
+    """Those that are deleted, and those that are there again, to have the vertices of then. What came since stays."""
+    there, known = network.there, np.arange(network.n_vertices) < then.n_vertices
+    go, come = there & then.gone, ~there & ~then.gone & known
+    return np.flatnonzero(go).astype(np.int32), np.flatnonzero(come).astype(np.int32)
+
+
+def _vertex_change(table: VertexTable | None, then: Values) -> VertexChange | None:
     """What makes the vertices have the capacities that they had then; None: they have them. Vertices that had none
-    then are unlimited."""
+    then are unlimited, but for those that came since and are deleted."""
     if table is None:
         return None
-    wanted = vertices_of(then, table.network).of_vertices(table.vertices)
-    rows = np.flatnonzero(table.capacity != wanted)
+    wanted = vertices_of(then.vertex, table.network).of_vertices(table.vertices)
+    stays = table.network.are_gone(table.vertices) & ~then.vertices_there[table.vertices]
+    rows = np.flatnonzero((table.capacity != wanted) & ~stays)
     return VertexChange(table.vertices[rows], wanted[rows]) if len(rows) else None

@@ -19,7 +19,7 @@ from service.store.catalogue import check_version
 from service.store.feed.writing import Feeds
 from service.store.jobs.record import Result
 from service.store.keys import Keys
-from service.store.log import Applied, DeletedInfo, Entry, Fenced, Log
+from service.store.log import Applied, Entry, Fenced, Log
 from service.store.rounded import RoundedInfo
 from service.store.written import Written
 from service.worker import answers
@@ -33,7 +33,7 @@ from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.saving import Saver
 from service.worker.solving import Solver
-from service.worker.structure import inserted, size, structure_change
+from service.worker.structure import deleted, ends, inserted, size, structure_change
 from service.worker.watching import Watcher
 from service.worker.written import written
 
@@ -172,7 +172,7 @@ class Patcher:
     def patch_edges(self, task: Task) -> Result:
         """Commit a batch that inserts and deletes; all else is as for `patch`."""
         args = EdgesArgs.model_validate(task.command.args)
-        return self._update(task, args, lambda graph: Changes(*structure_change(graph, args, self._limits)))
+        return self._update(task, args, lambda graph: structure_change(graph, args, self._limits))
 
     def _update(self, task: Task, args: UpdateArgs, change_of: ChangesOf) -> Result:
         began, command, run = time.perf_counter(), task.command, self._written.run()
@@ -250,13 +250,15 @@ class Patcher:
             unchanged=change.unchanged,
             rounded=RoundedInfo.of(changes.rounded),
             inserted=None if structure is None else inserted(graph, structure),
-            deleted=None if structure is None else DeletedInfo(edges=len(structure.deleted)),
+            deleted=None if structure is None else deleted(structure),
         )
         unbounded = self._apply(graph, changes)  # refuses before it changes anything
         if costs is not None:
             costs_of(graph.costs).apply(costs)
-        counts = None if structure is None else size(graph)
-        return Entry(graph.version + 1, applied, change, costs, vertices, structure, counts), unbounded
+        if structure is None:
+            return Entry(graph.version + 1, applied, change, costs, vertices), unbounded
+        sized = size(graph), ends(graph, structure)
+        return Entry(graph.version + 1, applied, change, costs, vertices, structure, *sized), unbounded
 
     def _append(self, graph: Graph, updates: Sequence[tuple[Entry, str]]) -> float:
         """Commit entries to the log, each with the id of its command; how many milliseconds that took."""
@@ -286,8 +288,10 @@ class Patcher:
     def _apply(self, graph: Graph, changes: Changes) -> list[Solved]:
         """Bring the copy in memory to the next version; returns the flow states that it had to close."""
         change, structure, vertices = changes.change, changes.structure, changes.vertices
+        if structure is not None and structure.grows and (graph.vertices is not None or vertices is not None):
+            return self._copies.go_on(graph, self._copies.grown(graph, structure, change, vertices))
         if vertices is not None and graph.splits(vertices):
-            return self._copies.split_anew(graph, vertices)
+            return self._copies.go_on(graph, self._copies.beside(graph, vertices))
         if structure is None:
             return graph.update(change, vertices)
         try:

@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from gpu_engine.engine import Control
-from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
+from gpu_engine.errors import Cancelled, EngineError, InvalidTerminals, OutOfMemory
 from service.protocol import Kind
 from service.store.states import Noted
 from service.worker.copies import Copies
@@ -131,6 +131,8 @@ class Reopener:
         if key in graph.states or len(graph.states) >= graph.most_states:
             return
         noted.terminals.check(graph.network.n_vertices)
+        if graph.lacks(noted.terminals):
+            raise InvalidTerminals("a terminal was deleted")
         solved = graph.open(noted.terminals, noted.kind)
         graph.states.move_to_end(key, last=False)
         try:

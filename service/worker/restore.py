@@ -97,7 +97,7 @@ class Restorer:
             if len(entry.change.rows) and entry.change.rows[-1] >= network.n_edges:
                 raise BrokenLog("the log has gone on meanwhile")
             if entry.structure is not None:
-                network.mark(entry.structure.deleted, entry.structure.revived)
+                _mark(network, entry.structure)
             _replay(network, table, entry.change)
             _replay_costs(costs, entry.costs)
             if entry.vertices is not None:
@@ -142,7 +142,7 @@ def _adopt(network: Network, table: CapacityTable, costs: CostTable | None, capa
     if len(capacities.own) != n_edges:
         raise BrokenSnapshot(f"the snapshot has {len(capacities.own)} edges, the graph {n_edges}")
     if capacities.structure is not None:
-        network.mark(capacities.structure.deleted, capacities.structure.revived)
+        _mark(network, capacities.structure)
     if (costs is None) != (capacities.cost is None):
         raise BrokenSnapshot("either the snapshot has costs or the graph, and not both")
     if costs is not None and capacities.cost is not None:
@@ -150,6 +150,11 @@ def _adopt(network: Network, table: CapacityTable, costs: CostTable | None, capa
     before = capacities.own != network.capacity[:n_edges]
     changed = (before | capacities.closed | table.closed[:n_edges]).nonzero()[0]
     _replay(network, table, Change(changed, capacities.own[changed], capacities.closed[changed]))
+
+
+def _mark(network: Network, structure: Structure) -> None:
+    network.mark(structure.deleted, structure.revived)
+    network.mark_vertices(structure.deleted_vertices, structure.revived_vertices)
 
 
 def _replay(network: Network, table: CapacityTable, change: Change) -> None:

@@ -3,14 +3,17 @@
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from gpu_engine.errors import HasVertexCapacities
+import numpy as np
+
 from gpu_engine.networks.restructure import Limits, resolve
 from gpu_engine.networks.structure import Structure
-from gpu_engine.networks.updates import Change
 from gpu_engine.text.texts import Texts
+from gpu_engine.types import VertexArray
+from gpu_engine.vertices.table import VertexChange
 from service.packed import unpack
 from service.protocol import EdgesArgs, EdgesOperation
-from service.store.log import InsertedInfo, SizeInfo
+from service.store.log import DeletedInfo, EndsInfo, InsertedInfo, SizeInfo
+from service.worker.changes import Changes
 from service.worker.graph import Graph
 
 
@@ -26,6 +29,7 @@ class Columns:
     tail: Any = None
     head: Any = None
     capacity: Any = None
+    vertex_capacity: Any = None
     cost: Any = None
     undirected: Any = None
     x: Any = None
@@ -40,19 +44,26 @@ class Columns:
         if operation.undirected is not None:
             columns["undirected"] = operation.undirected
         columns |= {"x": operation.x, "y": operation.y}
-        for name in ("capacity", "cost"):
+        for name in ("capacity", "vertex_capacity", "cost"):
             assert isinstance(columns.get(name), Texts | None)
         return cls(op=operation.op, **columns)
 
 
-def structure_change(graph: Graph, args: EdgesArgs, limits: Limits) -> tuple[Change, None, Structure]:
+def structure_change(graph: Graph, args: EdgesArgs, limits: Limits) -> Changes:
     """What a batch inserts and deletes. Raises as `gpu_engine.networks.restructure.resolve`; nothing changes yet."""
     batch = [Columns.of(operation) for operation in args.batch]
     options: dict[str, Any] = {"on_missing": args.on_missing, "rounding": args.rounding}
-    structure, change = resolve(graph.table, graph.costs, batch, limits, **options)
-    if structure.grows and graph.vertices is not None:
-        raise HasVertexCapacities("vertices of this graph have capacities: edges can be deleted, and nothing inserted")
-    return change, None, structure
+    found = resolve(graph.table, graph.costs, batch, limits, **options)
+    gone = _limited(graph, found.structure.deleted_vertices)
+    limited = np.concatenate([gone, found.limited])  # rising, as inserted vertices are the last ones
+    capacity = np.concatenate([np.zeros(len(gone), np.int64), found.vertex_capacity])
+    vertices = VertexChange(limited, capacity) if len(limited) else None
+    return Changes(found.change, None, found.structure, vertices)
+
+
+def _limited(graph: Graph, vertices: VertexArray) -> VertexArray:
+    """Those of the vertices that have a capacity: a deleted one lets nothing pass, as a deleted edge."""
+    return vertices[:0] if graph.vertices is None else vertices[graph.vertices.has(vertices)]
 
 
 def inserted(graph: Graph, structure: Structure) -> InsertedInfo:
@@ -68,7 +79,20 @@ def inserted(graph: Graph, structure: Structure) -> InsertedInfo:
     )
 
 
+def deleted(structure: Structure) -> DeletedInfo:
+    """What the answer says of the edges and vertices that are about to be deleted."""
+    return DeletedInfo(edges=len(structure.deleted), vertices=len(structure.deleted_vertices))
+
+
 def size(graph: Graph) -> SizeInfo:
     """How large the graph is, for the catalogue."""
     network = graph.network
-    return SizeInfo(n_vertices=network.n_vertices, n_edges=network.n_live_edges, n_arcs=network.n_arcs)
+    return SizeInfo(n_vertices=network.n_live_vertices, n_edges=network.n_live_edges, n_arcs=network.n_arcs)
+
+
+def ends(graph: Graph, structure: Structure) -> EndsInfo | None:
+    """The default terminals that the graph has after a change of structure; None: those of before."""
+    if not len(structure.deleted_vertices) and not len(structure.revived_vertices):
+        return None
+    network, names = graph.network, graph.network.vertex_labels
+    return EndsInfo(source=names.name(network.source), sink=names.name(network.sink))

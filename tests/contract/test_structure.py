@@ -63,7 +63,7 @@ def test_a_batch(http: httpx.Client) -> None:
     answer = response.json()
     assert (response.status_code, answer["version"], answer["applied"]) == (200, 2, 4)
     assert response.headers["etag"] == f'"{answer["generation"]}-2"'
-    assert (answer["inserted"], answer["deleted"]) == ({"vertices": 1, "edges": 2}, {"edges": 1})
+    assert (answer["inserted"], answer["deleted"]) == ({"vertices": 1, "edges": 2}, {"edges": 1, "vertices": 0})
     (state,) = answer["flow_states"]
     assert (state["old_value"], state["value"], state["mode"], state["certificate"]["valid"]) == (6, 6, "warm", True)
     again = patch(http, {"batch": BATCH}, headers={"Idempotency-Key": "b1"})
@@ -87,7 +87,10 @@ def test_a_batch(http: httpx.Client) -> None:
         ({"batch": []}, 200, None, None),
         ({"op": "insert"}, 422, "invalid_body", None),
         ({"op": "delete"}, 422, "invalid_body", None),
-        ({"op": "delete", "vertices": ["u"]}, 422, "invalid_body", None),
+        ({"op": "delete", "vertices": ["u"], "edges": ["c"]}, 422, "invalid_body", None),
+        ({"op": "delete", "vertices": ["u"], "count": 1}, 422, "invalid_body", None),
+        ({"op": "delete", "vertices": ["u", "z"]}, 422, "unknown_vertex", "/vertices"),
+        ({"op": "delete", "vertices": ["u", "u"]}, 422, "invalid_body", "/vertices"),
         ({"op": "delete", "edges": ["c"], "capacity": [1]}, 422, "invalid_body", None),
         ({"op": "drop", "edges": ["c"]}, 422, "invalid_body", "/op"),
         ({"op": "insert", "edges": ["f"]}, 422, "invalid_body", "/edges"),

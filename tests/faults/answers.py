@@ -99,7 +99,7 @@ def _counts_faults(body: dict[str, Any], state: State) -> list[str]:
         inserted["first_vertex"] = state.edges.n_vertices - change.n_vertices
     if change.tail and not state.values.has_ids:
         inserted["first_edge"] = len(state.own) - len(change.tail)
-    right = inserted, {"edges": len(change.deleted)}
+    right = inserted, {"edges": len(change.deleted), "vertices": 0}
     return [] if (body["inserted"], body["deleted"]) == right else [f"inserted and deleted were {right}"]
 
 

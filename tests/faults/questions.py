@@ -92,7 +92,6 @@ UNLIMITED_ONLY: Final = {
     "matching": "max-flow",
     "min-cost-flow": "max-flow",
     "circulation": "max-flow",
-    "edges": "vertices",
 }
 """What is asked of a graph whose vertices have capacities in place of questions that do not know them."""
 

@@ -32,7 +32,7 @@ class Grown(Later):
         inserted = {"op": "insert", "tail": [0, 4], "head": [4, 3], "capacity": [6, 2]}
         batch = [{"op": "delete", "edges": [3, 77]}, inserted, {"op": "insert", "count": 1}]
         self.edges = self._change("h", 7, batch, 2)
-        self.edges.body |= {"applied": 4, "skipped": 1, "deleted": {"edges": 1}}
+        self.edges.body |= {"applied": 4, "skipped": 1, "deleted": {"edges": 1, "vertices": 0}}
         self.edges.body["inserted"] = {"vertices": 1, "edges": 2, "first_vertex": 4, "first_edge": 5}
         structure = Structure(1, [0, 4], [4, 3], [3], [])
         self.commit = self._log(7, 2, [3, 5, 6], [0, 6, 2], structure, (5, 6))
@@ -65,7 +65,7 @@ class Grown(Later):
         return op
 
     def _change(self, graph: str, number: int, batch: list[dict[str, Any]], version: int) -> Op:
-        body = {"version": version, "flow_states": [], "skipped": 0, "deleted": {"edges": 0}}
+        body = {"version": version, "flow_states": [], "skipped": 0, "deleted": {"edges": 0, "vertices": 0}}
         op = self._asked("edges", graph, body, number=number, batch=batch, skips=True, key=f"key-{number}")
         op.request = f"r{number}"
         return op

@@ -82,7 +82,7 @@ def test_who_is_asked_what() -> None:
     asked = ("vertices job", "edges job", "circulation", "min-cost-flow keyed", "export dimacs", "costs")
     assert [fitting(kind, limits) for kind in asked] == [
         "vertices job",
-        "vertices job",
+        "edges job",
         "max-flow",
         "max-flow keyed",
         "export npz",

@@ -11,7 +11,7 @@ from gpu_engine.errors import Unbounded
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow
 from gpu_engine.networks.network import Network
-from gpu_engine.networks.structure import Structure, only, since_load, with_inserted
+from gpu_engine.networks.structure import Structure, present_of, since_load, with_inserted
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable, Change
 from gpu_engine.types import INFINITE
@@ -53,8 +53,7 @@ def value_from_scratch(edges: EdgeList, terminals: Terminals) -> int:
 
 
 def live_edges(graph: Graph) -> EdgeList:
-    edges = graph.network.edge_list()
-    return only(edges, ~graph.network.deleted, edges.n_vertices) if len(graph.network.deleted) else edges
+    return present_of(graph.network.edge_list(), graph.network)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

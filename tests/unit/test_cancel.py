@@ -21,11 +21,11 @@ from service.store.jobs.record import JobInfo, Result
 from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
 from service.store.log import Log
-from service.worker.graph import time_limit
 from service.worker.graphs import Graphs
 from service.worker.process import Worker
 from service.worker.running.consumer import Consumer, Handler
 from service.worker.running.task import Task
+from service.worker.time_limit import time_limit
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of
 from tests.serving import eventually

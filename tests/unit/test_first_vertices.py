@@ -199,8 +199,6 @@ def test_who_does_not_know_vertices_refuses_from_then_on(caller: Caller, start_w
     assert code_of(lambda: caller.reply(Kind.WATCH, "g", watch.model_copy(update={"on": ("cut",)}))) == (
         "has_vertex_capacities"
     )
-    insert = EdgesArgs(batch=[EdgesOperation(op="insert", vertices=["z"])])
-    assert code_of(lambda: caller.reply(Kind.PATCH_EDGES, "g", insert)) == "has_vertex_capacities"
     assert {key: len(solved.terminals.sources) for key, solved in worker.graphs.residents.get("g").states.items()}
 
 

@@ -69,7 +69,8 @@ def delete(*edges: Any) -> EdgesOperation:
 def resolved(edges: EdgeList, *batch: EdgesOperation, limits: Limits = LIMITS, **more: Any) -> tuple[Structure, Change]:
     network = Network(edges)
     columns = [Columns.of(operation) for operation in batch]
-    return resolve(CapacityTable(network, edges), CostTable.of(network, edges), columns, limits, **more)
+    found = resolve(CapacityTable(network, edges), CostTable.of(network, edges), columns, limits, **more)
+    return found.structure, found.change
 
 
 def edge(name: str = "f", tail: str = "s", head: str = "t", capacity: str = "1", **more: Any) -> EdgesOperation:
@@ -228,7 +229,7 @@ def test_through_restarts(caller: Caller, start_worker: StartWorker) -> None:
             *([] if step % 2 else [delete(["c", "a", "f1", "f4x"][step // 2])]),
         )  # fmt: skip
         assert answer["inserted"] == {"vertices": 1, "edges": 2}
-        assert answer["deleted"] == {"edges": 1 - step % 2}
+        assert answer["deleted"] == {"edges": 1 - step % 2, "vertices": 0}
         if step in (2, 5):
             caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
         if step in (3, 6):
@@ -291,7 +292,7 @@ def test_a_key_is_answered_again(caller: Caller, start_worker: StartWorker) -> N
     known = graph.known["k"].applied.counts
     assert {name: one[name] for name in known} == known
     assert known["inserted"] == {"vertices": 0, "edges": 1, "first_edge": 5}
-    assert known["deleted"] == {"edges": 1}
+    assert known["deleted"] == {"edges": 1, "vertices": 0}
 
 
 def test_earlier_versions(caller: Caller, start_worker: StartWorker, client: Any, keys: Keys) -> None:

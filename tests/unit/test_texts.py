@@ -25,7 +25,7 @@ from gpu_engine.types import INFINITE
 from service.worker import json_writer
 from service.worker.answers import labels
 from service.worker.columns import STEP as WRITTEN_AT_ONCE
-from service.worker.columns import listed, marked, unmarked
+from service.worker.columns import listed, marked
 
 PROPER = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 LOWEST, HIGHEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
@@ -122,7 +122,7 @@ def test_columns_of_an_answer_are_written_row_by_row() -> None:
     names = Names(column(3 * WRITTEN_AT_ONCE), 3 * WRITTEN_AT_ONCE, "edge id")
     flags = np.arange(names.count) % 3 == 0
     flags[WRITTEN_AT_ONCE : 2 * WRITTEN_AT_ONCE] = False  # a step without a row
-    answer = {"on": labels(names, marked(flags)), "off": labels(names, unmarked(flags)), "none": labels(names, list)}
+    answer = {"on": labels(names, marked(flags)), "off": labels(names, marked(~flags)), "none": labels(names, list)}
     written = json.loads(json_writer.dumps(answer))
     assert written["on"] == [f"{row:08d}" for row in np.flatnonzero(flags)]
     assert written["off"] == [f"{row:08d}" for row in np.flatnonzero(~flags)]

@@ -405,7 +405,6 @@ UNKNOWING: list[tuple[Kind, Message]] = [
     ),
     (Kind.MAX_FLOW, CUT.model_copy(update={"up_to": 3})),
     (Kind.WATCH, WatchArgs(watch="w", sources=["s"], sinks=["t"], on=["value", "cut"])),
-    (Kind.PATCH_EDGES, EdgesArgs(batch=[EdgesOperation(op="insert", vertices=["w"])])),
 ]
 
 

@@ -1,4 +1,4 @@
-"""/v1/graphs/{name}/edges: insert edges and vertices, delete edges."""
+"""/v1/graphs/{name}/edges: insert and delete edges and vertices."""
 
 from typing import Annotated, Literal
 

@@ -18,12 +18,13 @@ from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.columns import listed
 from service.worker.copies import Copies
-from service.worker.graph import Graph, NotProven, time_limit
+from service.worker.graph import Graph, NotProven
 from service.worker.questions.edges import read_edges
 from service.worker.questions.terminals import read_least, read_terminals, read_units
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Parts, Solver
+from service.worker.time_limit import time_limit
 from service.worker.written import written_as
 
 BOUND_BYTES = 40

@@ -21,7 +21,7 @@ from service.protocol import ClosureStudyArgs, Kind
 from service.store.jobs.record import Result
 from service.worker import answers, json_writer
 from service.worker.copies import Copies
-from service.worker.graph import Answer, Graph, Solved, time_limit
+from service.worker.graph import Answer, Graph, Solved
 from service.worker.questions import flows
 from service.worker.questions.closing import CARRIES_NOTHING, COLD, UNCHANGED, WARM, Candidates, Found, Indices, Ranking
 from service.worker.questions.supposed import Supposed, Supposer
@@ -29,6 +29,7 @@ from service.worker.questions.terminals import read_terminals
 from service.worker.running.rows import RowRunner, Sheet, side_by_side
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
+from service.worker.time_limit import time_limit
 
 BLOCK: Final = 64
 """Candidates that are tried at once: what they show decides which of the next are."""

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -11,6 +12,7 @@ import numpy as np
 from gpu_engine.errors import Cancelled, InvalidTerminals, NotUndirected
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.network import Network
+from gpu_engine.networks.structure import present_of
 from gpu_engine.pairs.cut_tree import CutTree, TreeGrower
 from gpu_engine.pairs.global_cut import GlobalCut, global_cut, global_cut_nbytes
 from gpu_engine.pairs.solver import PairSolver, seat_nbytes, solver_nbytes
@@ -20,14 +22,15 @@ from service.errors import ServiceError
 from service.protocol import CutTreeArgs, Envelope, GlobalCutArgs
 from service.store.jobs.record import Result
 from service.worker import answers
-from service.worker.columns import FlagColumn, each, listed, marked, unmarked
+from service.worker.columns import FlagColumn, each, listed, marked
 from service.worker.copies import Copies
-from service.worker.graph import Graph, time_limit
+from service.worker.graph import Graph
 from service.worker.pinned import pin
 from service.worker.questions.terminals import read_vertices
 from service.worker.running.results import Results
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
+from service.worker.time_limit import time_limit
 from service.worker.written import written_as
 
 TREE_BYTES: Final = 128
@@ -61,9 +64,11 @@ class CutTrees:
         args, began = GlobalCutArgs.model_validate(task.command.args), time.perf_counter()
         graph = self._copies.at_least(task.command.graph, args.min_version)
         own = global_cut_nbytes(graph.network.n_vertices, graph.network.n_arcs) + EDGE_BYTES * graph.network.n_edges
+        if len(graph.network.deleted_vertices):  # the cut is found in a network without them
+            own += graph.network.nbytes + EDGE_BYTES * graph.network.n_edges
 
         def work(network: Network) -> dict[str, object]:
-            return _cut_parts(network, global_cut(network, task.control, task.row), args)
+            return _cut_parts(network, _global_cut(task, network), args)
 
         return self._beside(task, graph, args, began, Footprint(own), work)
 
@@ -112,7 +117,7 @@ def _terminals(network: Network, args: CutTreeArgs) -> VertexArray:
         several = counted(len(directed), "edge is", "edges are")
         raise NotUndirected(f"{several} directed: a Gomory-Hu tree is of undirected ones", edges=ids)
     if args.terminals is None:
-        terminals = np.arange(network.n_vertices, dtype=np.int32)
+        terminals = np.flatnonzero(network.there).astype(np.int32)
     else:
         terminals = read_vertices(network, args.terminals, "terminal", "/terminals")
     if len(terminals) > args.most:
@@ -134,6 +139,17 @@ def _grown(task: Task, network: Network, terminals: VertexArray) -> CutTree:
     return grower.finish()
 
 
+def _global_cut(task: Task, network: Network) -> GlobalCut:
+    """Of the vertices that are there: beside one that was deleted any cut would cost nothing."""
+    if not len(network.deleted_vertices):
+        return global_cut(network, task.control, task.row)
+    edges = replace(network.edge_list(), vertex_labels=None, edge_ids=None)
+    found = global_cut(Network(present_of(edges, network)), task.control, task.row)
+    source_side = network.there
+    source_side[source_side] = found.source_side
+    return GlobalCut(found.value, source_side)
+
+
 def _tree_parts(network: Network, found: CutTree, args: CutTreeArgs) -> dict[str, object]:
     names = network.vertex_labels
     parts: dict[str, object] = {"certificate": {"valid": True, "rows": len(found.tail)}}
@@ -144,7 +160,7 @@ def _tree_parts(network: Network, found: CutTree, args: CutTreeArgs) -> dict[str
             "value": answers.amounts(network, found.value, each(found.value), "tree"),
         } | ({} if args.encoding == "json" else {"unlimited": FlagColumn(found.value == INFINITE, "tree")})
     if "groups" in args.fields:
-        others = np.flatnonzero(found.group != np.arange(network.n_vertices))
+        others = np.flatnonzero((found.group != np.arange(network.n_vertices)) & network.there)
         parts["groups"] = {
             "vertices": answers.labels(names, listed(others), "groups"),
             "terminal": answers.labels(names, listed(found.group[others]), "groups"),
@@ -154,7 +170,7 @@ def _tree_parts(network: Network, found: CutTree, args: CutTreeArgs) -> dict[str
 
 def _cut_parts(network: Network, found: GlobalCut, args: GlobalCutArgs) -> dict[str, object]:
     value = answers.amount(network, found.value)
-    proven = {"valid": True, "rows": network.n_vertices - 1}
+    proven = {"valid": True, "rows": network.n_live_vertices - 1}
     parts: dict[str, object] = {"certificate": proven, "value": value}
     if "cut" in args.fields:
         rows, names = np.arange(network.n_edges), network.vertex_labels
@@ -166,6 +182,6 @@ def _cut_parts(network: Network, found: GlobalCut, args: GlobalCutArgs) -> dict[
             "edges": answers.labels(network.edge_ids, edges),
             "pays": answers.amounts(network, network.capacity, edges),
             "source_side": answers.labels(names, marked(found.source_side), "source_side"),
-            "sink_side": answers.labels(names, unmarked(found.source_side), "sink_side"),
+            "sink_side": answers.labels(names, marked(~found.source_side & network.there), "sink_side"),
         }
     return parts

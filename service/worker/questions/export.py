@@ -11,7 +11,7 @@ import numpy as np
 from gpu_engine import formats
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.edgelist import EdgeList
-from gpu_engine.networks.structure import only
+from gpu_engine.networks.structure import only, present_of
 from service.protocol import Envelope, ExportArgs
 from service.store.catalogue import check_version
 from service.store.jobs.record import Result
@@ -71,8 +71,10 @@ class Export:
             edges = replace(edges, cost=then.cost, cost_decimals=graph.costs.decimals)
         if then.vertex is not None:
             edges = replace(edges, limited=then.vertex.vertices, vertex_capacity=then.vertex.capacity)
+        source, sink = graph.network.loaded_ends  # which may have been there then, and not be now
+        edges = replace(edges, source=source, sink=sink)
         edges = replace(edges, capacity=then.own, closed=then.closed if then.closed.any() else None)
-        return only(edges, then.there, then.n_vertices)
+        return only(edges, then.there, then.vertices_there)
 
 
 def present(graph: Graph) -> EdgeList:
@@ -84,4 +86,4 @@ def present(graph: Graph) -> EdgeList:
         edges = replace(edges, limited=graph.vertices.vertices, vertex_capacity=graph.vertices.capacity)
     if closed.any():
         edges = replace(edges, capacity=graph.table.own(np.arange(edges.n_edges)), closed=closed)
-    return only(edges, ~graph.network.deleted, edges.n_vertices) if len(graph.network.deleted) else edges
+    return present_of(edges, graph.network)

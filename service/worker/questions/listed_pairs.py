@@ -8,7 +8,7 @@ import numpy as np
 from gpu_engine.errors import EngineError, InvalidTerminals, SourceIsSink
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import unknown_vertices
-from gpu_engine.networks.updates import rows_of
+from gpu_engine.networks.updates import vertices_named
 from gpu_engine.types import VertexArray
 from service.errors import ServiceError
 from service.protocol import PairsArgs
@@ -53,7 +53,7 @@ class ListedPairs:
 def list_pairs(network: Network, args: PairsArgs) -> ListedPairs:
     """Raises `UnknownVertex` for lists of which every vertex is in many rows, and too_large for too many rows."""
     if args.source is not None and args.sink is not None:
-        sources, sinks = (rows_of(network.vertex_labels, given) for given in (args.source, args.sink))
+        sources, sinks = (vertices_named(network, given) for given in (args.source, args.sink))
         return ListedPairs(sources.astype(np.int32), sinks.astype(np.int32), (args.source, args.sink))
     if args.among is not None:
         vertices = read_vertices(network, args.among, "terminal", "/among")

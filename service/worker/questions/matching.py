@@ -7,11 +7,12 @@ from service.protocol import Envelope, MatchingArgs
 from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.copies import Copies
-from service.worker.graph import Solved, time_limit
+from service.worker.graph import Solved
 from service.worker.questions import matchings
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Parts, Solver
+from service.worker.time_limit import time_limit
 from service.worker.written import written_as
 
 

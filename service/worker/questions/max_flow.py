@@ -12,12 +12,13 @@ from service.protocol import TEXTS, Envelope, Kind, MaxFlowArgs
 from service.store.jobs.record import Result
 from service.worker import answers, features
 from service.worker.copies import Copies
-from service.worker.graph import Graph, Solved, time_limit
+from service.worker.graph import Graph, Solved
 from service.worker.questions import bottlenecks, flows
 from service.worker.questions.terminals import read_terminals
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Parts, Solver
+from service.worker.time_limit import time_limit
 from service.worker.written import written_as
 
 

@@ -16,12 +16,13 @@ from service.protocol import TEXTS, Envelope, Kind, MinCostFlowArgs
 from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.copies import Copies
-from service.worker.graph import Answer, Graph, NotProven, time_limit
+from service.worker.graph import Answer, Graph, NotProven
 from service.worker.questions import flows
 from service.worker.questions.terminals import read_terminals
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Parts, Solver
+from service.worker.time_limit import time_limit
 from service.worker.written import written_as
 
 PROOF_BYTES = 80

@@ -25,13 +25,14 @@ from service.protocol import Kind, PairsArgs
 from service.store.jobs.record import Result
 from service.worker import answers, json_writer
 from service.worker.copies import Copies
-from service.worker.graph import Graph, time_limit
+from service.worker.graph import Graph
 from service.worker.pinned import pin, pinned_name
 from service.worker.questions.listed_pairs import ListedPairs, list_pairs
 from service.worker.questions.max_flow import MaxFlow
 from service.worker.running.rows import BLOCK_ROWS, RowRunner, Sheet, refused
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
+from service.worker.time_limit import time_limit
 
 ROW_BYTES: Final = 256
 """What a pair takes while the command is in memory."""

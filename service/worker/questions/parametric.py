@@ -15,13 +15,14 @@ from service.protocol import Envelope, Kind, ParametricArgs
 from service.store.jobs.record import Result
 from service.worker import answers
 from service.worker.copies import Copies
-from service.worker.graph import Answer, Graph, Solved, time_limit
+from service.worker.graph import Answer, Graph, Solved
 from service.worker.questions.edges import read_edges
 from service.worker.questions.terminals import read_terminals
 from service.worker.running.results import Results
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
 from service.worker.supposing import needs
+from service.worker.time_limit import time_limit
 from service.worker.written import written
 
 

@@ -11,7 +11,7 @@ from gpu_engine.networks.refused import unknown_vertices
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.units import read_amounts
-from gpu_engine.networks.updates import rows_of
+from gpu_engine.networks.updates import vertices_named
 from gpu_engine.text.literals import read_literals
 from gpu_engine.types import UnitArray, VertexArray
 from service.protocol import MaxFlowArgs, MinCostFlowArgs, TerminalArgs
@@ -38,7 +38,7 @@ def read_terminals(
 
 def read_vertices(network: Network, given: Sequence[int] | Sequence[str], kind: str, field: str) -> VertexArray:
     """int32[k]: the vertices of these names. Raises `UnknownVertex` with those the graph does not have."""
-    rows = rows_of(network.vertex_labels, given)
+    rows = vertices_named(network, given)
     unknown = np.flatnonzero(rows < 0)
     if len(unknown):
         first = unknown[:ROWS_SHOWN].tolist()
@@ -70,7 +70,7 @@ def read_least(
     if amounts is None or given is None:
         return None
     least = np.empty_like(amounts)
-    least[np.searchsorted(terminals, rows_of(network.vertex_labels, given))] = amounts
+    least[np.searchsorted(terminals, vertices_named(network, given))] = amounts
     return least
 
 

@@ -33,11 +33,12 @@ class VerticesPage:
 
 
 def _page(graph: Graph, page: VerticesArgs) -> dict[str, object]:
-    """In arrays a flag says what is unlimited."""
+    """Vertices that were deleted are in no page. In arrays a flag says what is unlimited."""
     network, table = graph.network, vertices_of(graph.vertices, graph.network)
     n_rows = network.n_vertices if page.all else len(table.vertices)
     first, last = min(page.offset, n_rows), min(page.offset + page.limit, n_rows)
     rows = np.arange(first, last, dtype=np.int32) if page.all else table.vertices[first:last]
+    rows = rows[~network.are_gone(rows)]
     own, places = table.of_vertices(rows), network.coordinates
     return {
         "version": graph.version,

@@ -14,7 +14,7 @@ from gpu_engine.errors import Cancelled, EngineError
 from gpu_engine.footprint import COMPONENT_BYTES, Footprint
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
-from gpu_engine.networks.updates import rows_of
+from gpu_engine.networks.updates import vertices_named
 from gpu_engine.types import INFINITE
 from gpu_engine.vertices.table import VertexChange, vertices_of
 from service.errors import ServiceError
@@ -23,7 +23,7 @@ from service.protocol import Kind, Scenario, WhatIfArgs
 from service.store.jobs.record import Result
 from service.worker import answers, json_writer
 from service.worker.copies import Copies
-from service.worker.graph import Answer, Graph, Solved, time_limit
+from service.worker.graph import Answer, Graph, Solved
 from service.worker.questions.max_flow import MaxFlow
 from service.worker.questions.supposed import Supposed, Supposer
 from service.worker.questions.terminals import read_terminals
@@ -32,6 +32,7 @@ from service.worker.running.rows import BLOCK_ROWS, RowRunner, Sheet, refused
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
 from service.worker.supposing import Supposition
+from service.worker.time_limit import time_limit
 
 SCENARIO_BYTES: Final = 4_000
 """What a scenario of one edge takes while the command is in memory."""
@@ -74,9 +75,9 @@ class WhatIf:
     def _split(self, graph: Graph, args: WhatIfArgs) -> Graph:
         """The graph itself, or where scenarios name vertices that have no capacity yet, one of its own in which they
         have, so that all scenarios are tried on one flow. Raises `OutOfMemory` or `TooLarge`."""
-        table, labels = vertices_of(graph.vertices, graph.network), graph.network.vertex_labels
+        table = vertices_of(graph.vertices, graph.network)
         batches = (unpacked(each).edges for scenario in args.scenarios for each in scenario.vertex_batch or ())
-        rows = [rows_of(labels, vertices) for vertices in batches if vertices is not None]
+        rows = [vertices_named(graph.network, vertices) for vertices in batches if vertices is not None]
         named = np.unique(np.concatenate([NONE, *rows]))
         vertices = named[named >= 0].astype(np.int32)
         first = vertices[~table.has(vertices)]

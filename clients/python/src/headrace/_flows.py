@@ -218,4 +218,7 @@ def _sides(body: Json) -> tuple[Side[Vertex], Side[Vertex]]:
     labels = body.get("vertices")
     if isinstance(labels, np.ndarray):
         labels = labels.astype(np.int64)
-    return Side.of_mask(mask, labels), Side.of_mask(~mask, labels)
+    other = ~mask
+    if "sink_side" in body:  # vertices that were deleted are on neither side
+        other = np.unpackbits(body["sink_side"], count=body["n_vertices"], bitorder="little").view(np.bool_)
+    return Side.of_mask(mask, labels), Side.of_mask(other, labels)

@@ -1,4 +1,4 @@
-"""Changes of structure of one graph: edges and vertices come, and edges go."""
+"""Changes of structure of one graph: edges and vertices come and go."""
 
 from collections.abc import Sequence
 from typing import Unpack
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from headrace._amounts import Amounts
 from headrace._calls import Ids
 from headrace._handle import Handle
-from headrace._structures import Floats, NewEdges, StructureOptions, StructureResult, restructure
+from headrace._structures import Floats, NewEdges, Restructuring, StructureOptions, StructureResult, restructure
 
 
 class Structure(Handle):
@@ -36,14 +36,16 @@ class Structure(Handle):
         self,
         vertices: Ids | int,
         *,
+        capacity: Amounts | None = None,
         x: Floats | None = None,
         y: Floats | None = None,
         timeout_s: float | None = None,
         **options: Unpack[StructureOptions],
     ) -> StructureResult:
-        """Insert vertices by their names; where vertices are numbered, so many. With `x` and `y`, a number for each, if
-        and only if the graph has coordinates. Raises `AlreadyExists`."""
-        return self.restructure(vertices=vertices, x=x, y=y, timeout_s=timeout_s, **options)
+        """Insert vertices by their names; where vertices are numbered, so many. With a `capacity`, one for all or one
+        for each, no more than that passes them. With `x` and `y`, a number for each, if and only if the graph has
+        coordinates. Raises `AlreadyExists`."""
+        return self.restructure(vertices=vertices, vertex_capacity=capacity, x=x, y=y, timeout_s=timeout_s, **options)
 
     def delete_edges(
         self, edges: Ids, *, timeout_s: float | None = None, **options: Unpack[StructureOptions]
@@ -51,17 +53,29 @@ class Structure(Handle):
         """Delete edges by id. Their ids are never given again. Raises `UnknownEdge`."""
         return self.restructure(delete=edges, timeout_s=timeout_s, **options)
 
+    def delete_vertices(
+        self, vertices: Ids, *, timeout_s: float | None = None, **options: Unpack[StructureOptions]
+    ) -> StructureResult:
+        """Delete vertices by name, with all of their edges. Their names are never given again. Flows of which one is a
+        terminal are dropped. Raises `UnknownVertex`."""
+        return self.restructure(delete_vertices=vertices, timeout_s=timeout_s, **options)
+
     def restructure(
         self,
         *,
         vertices: Ids | int | None = None,
+        vertex_capacity: Amounts | None = None,
         edges: NewEdges | None = None,
         delete: Ids | None = None,
+        delete_vertices: Ids | None = None,
         x: Floats | None = None,
         y: Floats | None = None,
         timeout_s: float | None = None,
         **options: Unpack[StructureOptions],
     ) -> StructureResult:
-        """Insert vertices, insert edges and delete edges as one version: all or nothing."""
-        call = restructure(self.name, vertices, edges, delete, (x, y), options, self.info.generation)
+        """Insert and delete vertices and edges as one version: all or nothing. `vertex_capacity` is that of the
+        `vertices`, one for all or one for each; without it they are unlimited. `x` and `y` are where they lie. `delete`
+        names edges."""
+        change = Restructuring(vertices, vertex_capacity, edges, delete, delete_vertices, x, y)
+        call = restructure(self.name, change, options, self.info.generation)
         return self._caller.command(call, timeout_s)

@@ -18,18 +18,8 @@ from headrace._places import place_column
 from headrace._results import PatchResult
 
 OWN = (
-    "tail",
-    "head",
-    "capacity",
-    "edge_ids",
-    "cost",
-    "undirected",
-    "edges",
-    "vertices",
-    "delete",
-    "x",
-    "y",
-    "timeout_s",
+    *("tail", "head", "capacity", "edge_ids", "cost", "undirected", "edges", "vertices", "vertex_capacity"),
+    *("delete", "delete_vertices", "x", "y", "timeout_s"),
 )
 
 Floats: TypeAlias = Sequence[float] | NDArray[Any]
@@ -39,7 +29,7 @@ class StructureOptions(TypedDict, total=False):
     """Keyword arguments of all changes of structure."""
 
     on_missing: Literal["error", "skip"]
-    """Whether an unknown edge to delete refuses the whole change (default) or is left out."""
+    """Whether an unknown edge or vertex to delete refuses the whole change (default) or is left out."""
     rounding: Rounding
     """What becomes of an amount with more decimals than the graph's: refused ("error", the default), or rounded."""
     if_version: int | str
@@ -81,6 +71,8 @@ class StructureResult(PatchResult):
     inserted_vertices: int = 0
     inserted_edges: int = 0
     deleted_edges: int = 0
+    """Those of deleted vertices count."""
+    deleted_vertices: int = 0
     vertices: range | None = None
     """The numbers of the inserted vertices; None where vertices have names."""
     edges: range | None = None
@@ -94,6 +86,7 @@ class StructureResult(PatchResult):
             inserted_vertices=inserted["vertices"],
             inserted_edges=inserted["edges"],
             deleted_edges=body["deleted"]["edges"],
+            deleted_vertices=body["deleted"].get("vertices", 0),
             vertices=_numbers(inserted, "first_vertex", "vertices"),
             edges=_numbers(inserted, "first_edge", "edges"),
         )
@@ -104,31 +97,55 @@ def _numbers(inserted: Mapping[str, int], first: str, count: str) -> range | Non
     return None if at is None else range(at, at + inserted[count])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Restructuring:
+    """What one version inserts and deletes."""
+
+    vertices: Ids | int | None
+    vertex_capacity: Amounts | None
+    edges: NewEdges | None
+    delete: Ids | None
+    delete_vertices: Ids | None
+    x: Floats | None
+    y: Floats | None
+
+    def operations(self) -> list[dict[str, object]]:
+        operations: list[dict[str, object]] = []
+        if self.vertices is not None:
+            operations.append({"op": "insert", **self._vertices(self.vertices)})
+        elif self.vertex_capacity is not None:
+            raise InvalidInput(
+                "vertex_capacity= is that of vertices= to insert; g.patch(vertices=, set=) changes others"
+            )
+        elif self.x is not None or self.y is not None:
+            raise InvalidInput("x and y are of vertices to insert: give these in vertices=")
+        if self.edges is not None:
+            if not isinstance(self.edges, NewEdges):
+                raise InvalidInput("edges= are NewEdges(tail=..., head=..., capacity=...)")
+            operations.append(self.edges.as_json())
+        if self.delete is not None:
+            operations.append({"op": "delete", "edges": as_column(self.delete)})
+        if self.delete_vertices is not None:
+            refuse_set(self.delete_vertices, "vertices")
+            operations.append({"op": "delete", "vertices": as_column(self.delete_vertices)})
+        return operations
+
+    def _vertices(self, vertices: Ids | int) -> dict[str, object]:
+        refuse_set(vertices, "vertices")
+        said: dict[str, Any] = {"count": vertices} if isinstance(vertices, int) else {"vertices": as_column(vertices)}
+        if self.vertex_capacity is not None:
+            refuse_set(self.vertex_capacity, "capacity")
+            count = vertices if isinstance(vertices, int) else len(said["vertices"])
+            said["capacity"] = amount_column(as_column(self.vertex_capacity), count, "capacity")
+        places = {name: column for name, column in (("x", self.x), ("y", self.y)) if column is not None}
+        return said | {name: place_column(as_column(column), name) for name, column in places.items()}
+
+
 def restructure(
-    name: str,
-    vertices: Ids | int | None,
-    edges: NewEdges | None,
-    delete: Ids | None,
-    places: tuple[Floats | None, Floats | None],
-    options: StructureOptions,
-    generation: str | None,
+    name: str, change: Restructuring, options: StructureOptions, generation: str | None
 ) -> Call[StructureResult]:
     check_options("a change of structure", options, StructureOptions.__annotations__, OWN)
-    operations: list[dict[str, object]] = []
-    if vertices is not None:
-        refuse_set(vertices, "vertices")
-        said = {"count": vertices} if isinstance(vertices, int) else {"vertices": as_column(vertices)}
-        given = {name: place_column(as_column(c), name) for name, c in zip("xy", places, strict=True) if c is not None}
-        operations.append({"op": "insert", **said, **given})
-    elif places != (None, None):
-        raise InvalidInput("x and y are of vertices to insert: give these in vertices=")
-    if edges is not None:
-        if not isinstance(edges, NewEdges):
-            raise InvalidInput("edges= are NewEdges(tail=..., head=..., capacity=...)")
-        operations.append(edges.as_json())
-    if delete is not None:
-        operations.append({"op": "delete", "edges": as_column(delete)})
-    body: dict[str, object] = {"batch": operations}
+    body: dict[str, object] = {"batch": change.operations()}
     body |= {key: options[key] for key in ("on_missing", "rounding") if key in options}
     return Call(
         "PATCH",
