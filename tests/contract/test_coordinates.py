@@ -53,6 +53,32 @@ def places(http: httpx.Client, graph: str = G) -> tuple[list[float], list[float]
     return page["x"], page["y"]
 
 
+def test_a_vertex_that_is_deleted_lies_nowhere(service: Service, http: httpx.Client) -> None:
+    """Neither in pages nor in files nor on maps, also after a kill; and there again with its place by a restore."""
+    done = http.patch(f"{G}/edges", json={"batch": [{"op": "delete", "vertices": ["u"]}]})
+    assert done.status_code == 200, done.text
+    kept = [X[0], *X[2:]], [Y[0], *Y[2:]]
+
+    def check() -> None:
+        page = http.get(f"{G}/vertices", params={"all": True}).json()
+        assert (page["vertices"], page["x"], page["y"]) == (list("svt"), *kept)
+        exported = read_npz(io.BytesIO(http.get(f"{G}/export").content))
+        assert exported.coordinates is not None
+        assert (exported.coordinates.x.tolist(), exported.coordinates.y.tolist()) == kept
+        body = {"sources": ["s"], "sinks": ["t"], "fields": ["value", "flow", "cut"]}
+        shown = http.post(f"{G}/max-flow", json=body, headers=MAP).json()
+        points = {tuple(end) for line in shown["features"] for end in line["geometry"]["coordinates"]}
+        assert points == {(X[0], Y[0]), (X[2], Y[2]), (X[3], Y[3])}
+
+    check()
+    os.kill(service.children()["worker"], signal.SIGKILL)
+    service.wait_ready()
+    check()
+    restored = http.post(f"{G}:restore", json={"version": 1})
+    assert restored.status_code == 200, restored.text
+    assert places(http) == (X, Y)
+
+
 def test_pages(http: httpx.Client) -> None:
     page = http.get(f"{G}/vertices", params={"all": True, "limit": 3}).json()
     assert page == {
