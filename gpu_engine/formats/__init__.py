@@ -21,7 +21,6 @@ from gpu_engine.formats.columnar_json import from_columns, read_json, write_json
 from gpu_engine.formats.csv_table import read_csv, write_csv
 from gpu_engine.formats.dimacs import dimacs_pieces, read_dimacs, write_dimacs
 from gpu_engine.formats.dimacs_min import dimacs_min_pieces, write_dimacs_min
-from gpu_engine.formats.geojson import write_floats, write_lines
 from gpu_engine.formats.limits import DEFAULT_LIMITS, FREE_BYTES, Limits, Source
 from gpu_engine.formats.matrix_market import read_matrix_market
 from gpu_engine.formats.npz import npz_pieces, read_npz, write_npz

@@ -15,12 +15,12 @@ from pydantic import BaseModel
 
 from service.errors import ServiceError
 from service.protocol import Wanted
+from service.store.applied import Fenced, SizeInfo
 from service.store.held import HELD, Found, Held
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys, generation_of
-from service.store.log import Fenced, SizeInfo
+from service.store.listed import read_listed
 from service.store.rounded import RoundedInfo
-from service.store.snapshots import read_listed
 from service.store.states import TTL_S
 from service.store.watched import Read, watched
 

@@ -7,7 +7,7 @@ import redis.asyncio
 
 from service.store.catalogue import GraphInfo, read_info
 from service.store.keys import Keys
-from service.store.snapshots import SnapshotInfo, read_listed
+from service.store.listed import SnapshotInfo, read_listed
 
 MAX_LISTED: Final = 1_000
 """Graphs in one answer; what there may be of them has no bound but memory."""

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import redis
 
+from service.store.applied import Fenced
 from service.store.catalogue import give
 from service.store.jobs.record import graph_of, waiting_jobs
 from service.store.keys import Keys
-from service.store.log import Fenced
 from service.store.watched import watched
 
 MAX_TRIES: Final = 20

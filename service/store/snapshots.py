@@ -17,9 +17,10 @@ from pydantic import BaseModel, TypeAdapter
 
 from gpu_engine.networks.structure import Structure
 from gpu_engine.types import BoolArray, UnitArray, VertexArray
+from service.store.applied import Applied, Fenced
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.keys import Keys
-from service.store.log import Applied, Fenced
+from service.store.listed import LISTED, SnapshotInfo, read_listed
 from service.store.room import Need
 from service.store.structures import pack_structure, unpack_structure
 from service.store.watched import watched
@@ -33,14 +34,6 @@ MAX_TRIES: Final = 5
 
 class BrokenSnapshot(BrokenBlob):
     """What a snapshot holds is not what was written, or does not go with its graph."""
-
-
-class SnapshotInfo(BaseModel):
-    version: int
-    bytes: int
-    created_at: float
-    """Unix seconds."""
-    blob: str
 
 
 class KnownKey(BaseModel):
@@ -76,7 +69,6 @@ class Capacities(BaseModel):
 
 
 KNOWN = TypeAdapter(list[KnownKey])
-LISTED = TypeAdapter(list[SnapshotInfo])
 
 
 class Snapshots:
@@ -166,10 +158,6 @@ class Snapshots:
 def _commit(logged: list[tuple[bytes, dict[bytes, bytes]]]) -> str | None:
     """The mark of a log entry; None if the entry is not there."""
     return Applied.model_validate_json(logged[0][1][b"applied"]).commit if logged else None
-
-
-def read_listed(data: bytes | None) -> list[SnapshotInfo]:
-    return [] if data is None else LISTED.validate_json(data)
 
 
 NEWER: Final = frozenset({"structure", "vertex_capacity"})

@@ -25,7 +25,7 @@ from gpu_engine.vertices.table import VertexTable
 from service.protocol import TEXTS, CapacitiesArgs, Kind, WatchArgs
 from service.store.catalogue import GraphInfo
 from service.store.feed.record import Seen
-from service.store.snapshots import SnapshotInfo
+from service.store.listed import SnapshotInfo
 from service.worker.columns import (
     AmountColumn,
     Column,

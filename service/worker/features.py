@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 
 from gpu_engine.engine import Cut
-from gpu_engine.formats import Part, write_floats, write_lines
+from gpu_engine.formats import Part
+from gpu_engine.formats.geojson import write_floats, write_lines
 from gpu_engine.networks.coordinates import WGS84, Coordinates, Floats
 from gpu_engine.networks.network import Network
 from gpu_engine.types import EdgeArray, UnitArray, VertexArray

@@ -21,9 +21,9 @@ from gpu_engine.networks.updates import CapacityTable, Change
 from gpu_engine.types import EdgeArray, UnitArray
 from gpu_engine.vertices.table import VertexChange, VertexTable, vertices_of
 from service.protocol import Kind
+from service.store.applied import Applied
 from service.store.feed.writing import Feed
 from service.store.keys import generation_of
-from service.store.log import Applied
 from service.store.snapshots import KnownKey
 from service.store.states import Noted
 

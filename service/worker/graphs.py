@@ -16,11 +16,12 @@ from gpu_engine.footprint import Footprint
 from gpu_engine.networks.restructure import Limits
 from service.protocol import Envelope, Kind
 from service.settings import Settings
+from service.store.applied import Fenced
 from service.store.blobs import Blobs
 from service.store.feed.writing import Feeds
 from service.store.jobs.record import Result
 from service.store.keys import Keys
-from service.store.log import Fenced, Log
+from service.store.log import Log
 from service.store.ownership import Ownership
 from service.store.snapshots import Snapshots
 from service.store.written import Written

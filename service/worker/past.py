@@ -17,8 +17,9 @@ from gpu_engine.types import BoolArray, UnitArray, VertexArray
 from gpu_engine.vertices.table import VertexChange, VertexTable, vertices_of
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
+from service.store.listed import SnapshotInfo
 from service.store.log import BrokenLog, Entry, Log
-from service.store.snapshots import Capacities, SnapshotInfo, Snapshots
+from service.store.snapshots import Capacities, Snapshots
 from service.worker.copies import Copies
 from service.worker.graph import Graph
 from service.worker.restore import FIRST_VERSION

@@ -15,11 +15,12 @@ from gpu_engine.networks.costs import costs_of
 from gpu_engine.networks.restructure import Limits
 from service.errors import ServiceError
 from service.protocol import Command, EdgesArgs, Envelope, PatchArgs, RestoreArgs
+from service.store.applied import Applied, Fenced
 from service.store.catalogue import check_version
 from service.store.feed.writing import Feeds
 from service.store.jobs.record import Result
 from service.store.keys import Keys
-from service.store.log import Applied, Entry, Fenced, Log
+from service.store.log import Entry, Log
 from service.store.rounded import RoundedInfo
 from service.store.written import Written
 from service.worker import answers

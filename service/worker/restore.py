@@ -17,8 +17,9 @@ from gpu_engine.vertices.table import VertexChange, VertexTable, vertices_of
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.held import Held
+from service.store.listed import SnapshotInfo
 from service.store.log import BrokenLog, Log
-from service.store.snapshots import BrokenSnapshot, Capacities, SnapshotInfo, Snapshots
+from service.store.snapshots import BrokenSnapshot, Capacities, Snapshots
 from service.store.states import Noted
 from service.worker.graph import Graph
 

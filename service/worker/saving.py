@@ -11,10 +11,11 @@ from gpu_engine.networks.structure import since_load
 from service.errors import ServiceError
 from service.protocol import Kind
 from service.settings import Settings
+from service.store.applied import Fenced
 from service.store.blobs import BrokenBlob
 from service.store.keys import Keys
-from service.store.log import Fenced
-from service.store.snapshots import Capacities, SnapshotInfo, Snapshots
+from service.store.listed import SnapshotInfo
+from service.store.snapshots import Capacities, Snapshots
 from service.store.written import Written
 from service.worker.counters import Counters
 from service.worker.graph import Graph

@@ -12,7 +12,7 @@ from gpu_engine.types import VertexArray
 from gpu_engine.vertices.table import VertexChange
 from service.packed import unpack
 from service.protocol import EdgesArgs, EdgesOperation
-from service.store.log import DeletedInfo, EndsInfo, InsertedInfo, SizeInfo
+from service.store.applied import DeletedInfo, EndsInfo, InsertedInfo, SizeInfo
 from service.worker.changes import Changes
 from service.worker.graph import Graph
 

@@ -8,10 +8,11 @@ import redis
 
 from service.protocol import Kind, MaxFlowArgs, Operation, PatchArgs
 from service.settings import Settings
+from service.store.applied import Fenced
 from service.store.connection import connect
 from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
-from service.store.log import Fenced, Log
+from service.store.log import Log
 from service.worker.running import consumer
 from service.worker.running.consumer import MAX_ATTEMPTS
 from tests.graphs import diamond

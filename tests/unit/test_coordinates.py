@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_engine.errors import EngineError, InvalidNetwork
-from gpu_engine.formats import _vertices, pack, read_arrow, read_npz, unpack, write_arrow, write_floats, write_lines
+from gpu_engine.formats import _vertices, pack, read_arrow, read_npz, unpack, write_arrow
+from gpu_engine.formats.geojson import write_floats, write_lines
 from gpu_engine.networks.coordinates import Coordinates, joined_places
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow, growing_bytes

@@ -8,8 +8,9 @@ import redis
 from gpu_engine.errors import Cancelled
 from gpu_engine.networks.updates import CapacityTable
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, MaxFlowArgs, Operation, PatchArgs, Reply
+from service.store.applied import Fenced
 from service.store.keys import Keys
-from service.store.log import Fenced, Log
+from service.store.log import Log
 from service.worker.process import Worker
 from service.worker.running.task import Forward
 from tests.graphs import diamond, drawn

@@ -12,7 +12,7 @@ from service.protocol import CapacitiesArgs, EmptyArgs, Kind, Operation, PatchAr
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
-from service.store.snapshots import SnapshotInfo, read_listed
+from service.store.listed import SnapshotInfo, read_listed
 from service.worker.graph import Graph
 from service.worker.process import Worker
 from service.worker.saving import REPLAYED_AT_ONCE

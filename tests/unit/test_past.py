@@ -9,7 +9,7 @@ import pytest
 
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind, Operation, PatchArgs, Reply, RestoreArgs
 from service.store.keys import Keys
-from service.store.snapshots import read_listed
+from service.store.listed import read_listed
 from service.worker.process import Worker
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of

@@ -8,7 +8,7 @@ from gpu_engine.errors import OutOfMemory
 from service.protocol import CapacitiesArgs, EmptyArgs, Kind
 from service.settings import Settings
 from service.store.keys import Keys
-from service.store.snapshots import SnapshotInfo, read_listed
+from service.store.listed import SnapshotInfo, read_listed
 from service.worker.process import Worker
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of

@@ -16,12 +16,13 @@ from gpu_engine.networks.updates import Change
 from service.errors import ServiceError
 from service.settings import Settings
 from service.store import snapshots
+from service.store.applied import Applied, Fenced
 from service.store.blobs import CHUNK_BYTES, Blobs, BrokenBlob
 from service.store.catalogue import GraphInfo, Registry
 from service.store.connection import connect
 from service.store.jobs.outcomes import CANCELLED, Committed, Over
 from service.store.keys import Keys
-from service.store.log import Applied, BrokenLog, Entry, Fenced, Log, pack_change, unpack_change
+from service.store.log import BrokenLog, Entry, Log, pack_change, unpack_change
 from service.store.ownership import Ownership
 from service.store.snapshots import Capacities, KnownKey, Snapshots
 from service.store.watched import watched

@@ -10,13 +10,13 @@ import redis
 
 from gpu_engine.generators import grid
 from service.protocol import DeleteArgs, Kind, Operation, PatchArgs, UnwatchArgs, WatchArgs
+from service.store.applied import Fenced
 from service.store.feed import record, writing
 from service.store.feed.reading import Placed
 from service.store.feed.record import CutSeen, Event, Seen
 from service.store.feed.writing import Feed, Feeds
 from service.store.graphs import Catalogue
 from service.store.keys import Keys, generation_of
-from service.store.log import Fenced
 from service.worker import watch_events
 from service.worker.process import Worker
 from tests.service_fixtures import Caller, StartWorker, code_of

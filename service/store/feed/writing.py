@@ -12,10 +12,10 @@ from typing import Any, Final
 import redis
 
 from service.protocol import WatchArgs
+from service.store.applied import Fenced
 from service.store.feed.record import AT, Event, Seen, deleted_event, version_event, version_tag
 from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
 from service.store.keys import Keys
-from service.store.log import Fenced
 from service.store.watched import Read, watched
 
 MAX_TRIES: Final = 20

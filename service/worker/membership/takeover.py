@@ -12,10 +12,10 @@ import structlog
 
 from service.protocol import Command
 from service.queue.models import WorkerReport
+from service.store.applied import Fenced
 from service.store.catalogue import Registry
 from service.store.jobs.transitions import GROUP, Entry, acknowledge, move
 from service.store.keys import Keys
-from service.store.log import Fenced
 from service.store.ownership import Ownership
 from service.worker.membership.handback import Absences
 from service.worker.membership.lease import is_silent

@@ -20,12 +20,12 @@ from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
 from service.protocol import Problem
 from service.settings import Settings
+from service.store.applied import Fenced
 from service.store.connection import AWAY
 from service.store.jobs.outcomes import Committed, Over, refuse_decided
 from service.store.jobs.record import Result
 from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
-from service.store.log import Fenced
 from service.store.written import Written
 from service.telemetry.tracing import NoTracing, Tracing
 from service.worker.metrics import WorkerMetrics
