@@ -181,13 +181,18 @@ class CapacitiesArgs(QuestionArgs):
 
     def to_json(self) -> bytes:
         """Without what is not asked for, so that workers of the release before can read it."""
-        left_out = set() if self.encoding != "json" else {"encoding"}
-        return self.model_dump_json(exclude_none=True, exclude=left_out).encode()
+        return self.model_dump_json(exclude_none=True, exclude=self._left_out()).encode()
+
+    def _left_out(self) -> set[str]:
+        return set() if self.encoding != "json" else {"encoding"}
 
 
 class VerticesArgs(CapacitiesArgs):
     all: bool = False
     """A page of all vertices, not of those alone that have capacities."""
+
+    def _left_out(self) -> set[str]:
+        return super()._left_out() | (set() if self.all else {"all"})
 
 
 class ExportArgs(Message):

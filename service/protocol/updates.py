@@ -1,6 +1,8 @@
 """The arguments of commands that change a graph."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from service.protocol.message import AnswerArgs, Message, Rounding, Wanted
 
@@ -41,6 +43,10 @@ class PatchArgs(AnswerArgs):
     solve: Literal["all", "none"] = "all"
 
 
+LATER: Final = frozenset({"vertex_capacity", "x", "y"})
+"""Members of an operation on the structure that the first release to have any did not know."""
+
+
 class EdgesOperation(Message):
     """One operation on the structure: vertices or edges are inserted or deleted."""
 
@@ -66,6 +72,12 @@ class EdgesOperation(Message):
     y: list[float] | None = None
     packed: str | None = None
     """Stands in place of all columns but `undirected`, `x` and `y` when they are long (`service.packed`)."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without later members that say nothing, so that workers of the release before can read it."""
+        members: dict[str, Any] = written(self)
+        return {name: value for name, value in members.items() if value is not None or name not in LATER}
 
 
 class EdgesArgs(AnswerArgs):

@@ -35,6 +35,7 @@ from service.protocol import (
     RestoreArgs,
     Scenario,
     UnwatchArgs,
+    VerticesArgs,
     WatchArgs,
     WhatIfArgs,
 )
@@ -139,3 +140,14 @@ def test_a_digest_is_of_all_that_was_sent() -> None:
     ]
     assert len(set(asked)) == len(asked)
     assert digest(Kind.PATCH, memoryview(b"ab"), b"c") == asked[0]
+
+
+def test_what_says_nothing_new_is_written_as_before() -> None:
+    """Workers of the release before refuse members that they do not know."""
+    written = json.loads(EXAMPLES[Kind.PATCH_EDGES].to_json())
+    assert written["batch"][0].keys() == EdgesOperation.model_fields.keys() - {"vertex_capacity", "x", "y"}
+    new = EdgesArgs(batch=[EdgesOperation(op="insert", vertices=["w"], vertex_capacity=["3"], x=[1.5], y=[2])])
+    assert EdgesArgs.model_validate_json(new.to_json()) == new
+    assert json.loads(new.to_json())["batch"][0]["x"] == [1.5]
+    assert "all" not in json.loads(VerticesArgs(offset=3).to_json())
+    assert json.loads(VerticesArgs(all=True).to_json())["all"] is True
