@@ -6,7 +6,7 @@
 
 __device__ constexpr unsigned ALL_LANES = 0xffffffffu;
 __device__ constexpr Units OPEN = OPEN_PAIR, UNLIMITED = UNLIMITED_PAIR;
-__device__ constexpr Units MORE = (1LL << 60) + 1;          // more than any finite cut
+__device__ constexpr Units MORE = (1LL << 60) + 1;     // more than any finite cut
 __device__ constexpr Units WITHOUT_LIMIT = 1LL << 61;  // INFINITE_RESIDUAL of gpu_engine/types.py
 
 struct PairArc {
@@ -62,12 +62,12 @@ SAME_PLACE(PairArguments, n_arcs);
 SAME_PLACE(PairArguments, log_size);
 SAME_PLACE(PairArguments, most_visits);
 
-// What one warp has, in the order of `pair_words` in gpu_engine/cuda/pairs.py.
+// What one warp has, in the order of `warp_words` in gpu_engine/cuda/launch/pairs.py.
 struct PairMemory {
-    Node* nodes;    // n
-    Units* pushed;  // n_arcs: what flows on an arc, less than 0 where it flows on the reverse; 0 between two pairs
-    Units* net;     // n: of the proof; 0 between two pairs
-    Units* units;   // log_size: of the proof, beside the arcs of the log
+    Node* nodes;     // n
+    Units* pushed;   // n_arcs: what flows on an arc, less than 0 where it flows on the reverse; 0 between two pairs
+    Units* net;      // n: of the proof; 0 between two pairs
+    Units* units;    // log_size: of the proof, beside the arcs of the log
     int* queues[2];  // n each: vertices found from the source, and from the sink
     int* log;        // log_size: arcs on which flow was pushed, some of them several times
 

@@ -48,7 +48,6 @@ __device__ __forceinline__ Units prove_pair(const PairNetwork& g, int source, in
             if (nodes[arc.head].mark == inside) continue;
             paid = min(paid + (holds_sink ? g.arcs[arc.reverse].capacity : arc.capacity), WITHOUT_LIMIT);
         }
-    for (int lanes = 16; lanes > 0; lanes /= 2)
-        paid = min(paid + __shfl_xor_sync(ALL_LANES, paid, lanes), WITHOUT_LIMIT);
+    for (int lanes = 16; lanes > 0; lanes /= 2) paid = min(paid + __shfl_xor_sync(ALL_LANES, paid, lanes), WITHOUT_LIMIT);
     return __all_sync(ALL_LANES, good && paid == arrives) ? arrives : OPEN;
 }

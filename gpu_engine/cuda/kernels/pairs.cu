@@ -7,11 +7,11 @@
 
 #include "pair_proof.cuh"
 
-__device__ constexpr int MOST_BRIDGES = 32;   // paths tried between two searches
-__device__ constexpr int LONG_PAIR_ROW = 24;  // longer rows are read by the whole warp
-__device__ constexpr int AT_ONCE = 4;         // arcs of a row whose memory accesses are on their way together
+__device__ constexpr int MOST_BRIDGES = 32;     // paths tried between two searches
+__device__ constexpr int LONG_PAIR_ROW = 24;    // longer rows are read by the whole warp
+__device__ constexpr int AT_ONCE = 4;           // arcs of a row whose memory accesses are on their way together
 __device__ constexpr int LAST_EPOCH = 1 << 30;  // marks are cleared when their numbers come to this
-__device__ constexpr int POLL_LAYERS = 16;    // layers between two looks for a cancel
+__device__ constexpr int POLL_LAYERS = 16;      // layers between two looks for a cancel
 
 struct Meeting {  // shared by a warp
     int ends[2];  // of the queues
@@ -201,8 +201,13 @@ struct PairSearch {
 extern "C" __global__ void __launch_bounds__(PAIR_THREADS) solve_pairs(const __grid_constant__ PairArguments given) {
     __shared__ Meeting meetings[PAIR_THREADS / 32];
     int lane = threadIdx.x % 32, warp = (blockIdx.x * PAIR_THREADS + threadIdx.x) / 32;
-    PairSearch search{given, {given.row_offsets, given.arcs}, PairMemory(given, warp), meetings[threadIdx.x / 32],
-                      lane, given.epochs[warp], 0};
+    PairSearch search{given,
+                      {given.row_offsets, given.arcs},
+                      PairMemory(given, warp),
+                      meetings[threadIdx.x / 32],
+                      lane,
+                      given.epochs[warp],
+                      0};
     while (true) {
         int i = lane == 0 ? atomicAdd(given.next, 1) : 0;
         i = __shfl_sync(ALL_LANES, i, 0);
