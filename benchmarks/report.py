@@ -86,6 +86,12 @@ ON_CPU = (
     Section("Over HTTP, on a CPU core", "Embedded Redis, `appendfsync everysec`.", ("http-medium.json",)),
 )
 
+PAIRS = (
+    "10,000 random pairs of one network in one question, values proven: one H100 beside one core of the same machine, "
+    "both ours, from the network on the host to the values on the host. OR-tools takes 27 ms a pair on "
+    "road-luxembourg (`results/many-pairs.json`, another machine)."
+)
+
 
 def report() -> str:
     """The whole page."""
@@ -98,6 +104,7 @@ def report() -> str:
     ]
     parts += [page(section) for section in SECTIONS]
     parts += ["## Half a billion arcs", scale(read(DIRECTORY / "scale-rmat-24.json")["rows"])]
+    parts += ["## Many pairs on a GPU", PAIRS, many_pairs(read(DIRECTORY / "pairs-device.json")["rows"])]
     parts += [page(section) for section in ON_CPU]
     return "\n\n".join(parts) + "\n"
 
@@ -107,6 +114,17 @@ def page(section: Section) -> str:
     beside = [row for name in section.beside for row in read(DIRECTORY / name)["rows"]]
     tables = [render(read(DIRECTORY / name), brief=True, beside=beside) for name in section.files]
     return "\n\n".join([f"## {section.title}", *filter(None, [section.text]), *tables])
+
+
+def many_pairs(rows: list[Row]) -> str:
+    """One line a network: the row of the device, and that of a core behind it."""
+    header = ["instance", "V", "arcs", "GPU ms", "one core ms", "times"]
+    lines = []
+    for device, core in zip(rows[::2], rows[1::2], strict=True):
+        times = core["wall_ms"] / device["wall_ms"]
+        figures = [three(value) for value in (device["wall_ms"], core["wall_ms"], times)]
+        lines.append([device["instance"], str(device["n"]), str(device["arcs"]), *figures])
+    return markdown(header, lines)
 
 
 def scale(rows: list[Row]) -> str:

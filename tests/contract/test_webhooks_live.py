@@ -169,7 +169,7 @@ def test_what_is_refused(http: httpx.Client, receiver: Receiver) -> None:
 
 
 def test_a_dead_letter_is_seen_and_sent_again(tmp_path: Path, receiver: Receiver) -> None:
-    with serving(tmp_path, environment=ALLOWED | {"HEADRACE_WEBHOOK_GIVE_UP_S": "0.001"}) as service:
+    with serving(tmp_path, environment=ALLOWED | {"HEADRACE_WEBHOOK_GIVE_UP_S": "1e-6"}) as service:
         http = service.http
         load(http, "city")
         receiver.answers[:] = [503, 503]

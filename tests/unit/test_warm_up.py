@@ -189,7 +189,7 @@ print("not reached:", *cold)
 """
 """Kernels that others call are compiled with these, or within them."""
 
-OF_A_DEVICE = {"gpu_engine.networks.links.swap_capacity"}
+OF_A_DEVICE = {"gpu_engine.networks.links.swap_capacity", "gpu_engine.checks.reductions.is_reduction"}
 """Called by device engines alone, which have a start of their own."""
 
 
