@@ -1,0 +1,99 @@
+"""The two ways to a partition, on the host: from nothing, and from the one at hand.
+
+A partitioner works on `Buckets` and `Books` and leaves in them a partition with all its sums. One on another device has
+the same two functions.
+"""
+
+from typing import Final, Protocol
+
+import numpy as np
+
+from gpu_engine.engine import Control
+from gpu_engine.errors import Cancelled
+from gpu_engine.partition import moves
+from gpu_engine.partition.buckets import Buckets
+from gpu_engine.partition.moves import NOWHERE, Books, Gains
+from gpu_engine.partition.multilevel import multilevel
+from gpu_engine.partition.pseudo import gather, settle
+from gpu_engine.types import BoolArray, VertexArray
+
+LOOKS: Final = 16
+"""Looks at vertices that one refinement takes, for each vertex that it begins with."""
+
+AT_ONCE: Final = 1 << 12
+"""Vertices that may leave a part which is too heavy, among which the cheapest are chosen; more where more must go."""
+
+SWEEPS: Final = 64
+"""Times that all parts are looked through for one that is too heavy, at most."""
+
+
+class Partitioner(Protocol):
+    """One kind of device. ``thousandths``: the imbalance that is asked for, in thousandths."""
+
+    def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> None:
+        """Give every vertex that is not `NOWHERE` a part, from nothing."""
+
+    def refine(self, buckets: Buckets, books: Books, touched: VertexArray, control: Control) -> None:
+        """Bring the partition up to date after a change that has touched these vertices, each named once; those that
+        are new are in the pseudo-partition. The sums are right before and after."""
+
+
+class HostPartitioner:
+    """METIS and kernels of ours. Raises `Cancelled`, and the books are of no use then."""
+
+    def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> None:
+        k = len(books.part_weight) - 1
+        there = books.part != NOWHERE
+        books.part[there] = k
+        vertices, parts = multilevel(buckets, books.vertex_weight, k, thousandths, seed, control)
+        books.part[vertices] = parts
+        moves.count_up(buckets, books)
+        self._spread(books)
+        self._finish(buckets, books, moves.boundary(buckets, books.part), control)
+
+    def refine(self, buckets: Buckets, books: Books, touched: VertexArray, control: Control) -> None:
+        k = len(books.part_weight) - 1
+        pseudo = gather(buckets, books, touched, np.zeros(len(books.part), np.bool_))
+        settle(buckets, books, moves.gains_for(k), pseudo)
+        self._finish(buckets, books, np.concatenate([pseudo, touched]), control)
+
+    def _finish(self, buckets: Buckets, books: Books, begin_with: VertexArray, control: Control) -> None:
+        n, gains = len(books.part), moves.gains_for(len(books.part_weight) - 1)
+        queued: BoolArray = np.zeros(n, np.bool_)
+        moved = balance(buckets, books, gains, control)
+        begin_with = np.concatenate([begin_with, moved])
+        moves.improve(buckets, books, gains, begin_with, queued, LOOKS * len(begin_with) + n // 8, control.slots)
+        _go_on(control)
+
+    def _spread(self, books: Books) -> None:
+        """Give vertices without links, which are in the pseudo-partition, to the parts with the most room left."""
+        k = len(books.part_weight) - 1
+        alone = np.flatnonzero(books.part == k)
+        alone = alone[np.argsort(-books.vertex_weight[alone], kind="stable")]
+        moves.fill_up(books, alone.astype(np.int32))
+
+
+def balance(buckets: Buckets, books: Books, gains: Gains, control: Control) -> VertexArray:
+    """Have vertices leave parts that are too heavy until none is; returns these and where more may be won now.
+
+    It succeeds if no vertex weighs more than the limit less what the lightest part weighs. What cannot be done stays.
+    """
+    touched: list[VertexArray] = []
+    for inside in [False] * (SWEEPS - 2) + [True] * 2:
+        heavy = np.flatnonzero(books.part_weight[:-1] > books.limit[0])
+        if not len(heavy):
+            break
+        for p in map(int, heavy):
+            _go_on(control)
+            n_of_part = int(np.count_nonzero(books.part == p))
+            share = (int(books.part_weight[p]) - int(books.limit[0])) / max(int(books.part_weight[p]), 1)
+            most = min(n_of_part, AT_ONCE + int(4 * share * n_of_part))
+            found, loss, _ = moves.leavers(buckets, books, gains, p, 0, most, inside)
+            moves.leave(buckets, books, gains, p, found, np.lexsort((found, loss)))
+            touched.append(found)
+    return np.concatenate(touched) if touched else np.empty(0, np.int32)
+
+
+def _go_on(control: Control) -> None:
+    if control.cancelled:
+        raise Cancelled("cancelled while it was partitioned")
