@@ -194,10 +194,14 @@ def change_links(
 
 @njit(cache=True, nogil=True)
 def change_cost(buckets: Buckets, tail: VertexArray, head: VertexArray) -> int:
-    """Slots that `change_links` looks through at most."""
-    total = 0
+    """Slots that `change_links` looks through, about. Vertices that are new to the buckets have none."""
+    n = len(buckets.used)
+    total = 2 * len(tail)
     for i in range(len(tail)):
-        total += buckets.used[tail[i]] + buckets.used[head[i]] + 2
+        if tail[i] < n:
+            total += buckets.used[tail[i]]
+        if head[i] < n:
+            total += buckets.used[head[i]]
     return total
 
 
