@@ -226,6 +226,16 @@ def leave(buckets: Buckets, books: Books, gains: Gains, p: int, vertices: Vertex
 
 
 @njit(cache=True, nogil=True)
+def weights_of(part: VertexArray, weight: UnitArray, k: int) -> UnitArray:
+    """int64[k + 1]: what the vertices of each part weigh."""
+    total = np.zeros(k + 1, np.int64)
+    for v in range(len(part)):
+        if part[v] >= 0:
+            total[part[v]] += weight[v]
+    return total
+
+
+@njit(cache=True, nogil=True)
 def fill_up(books: Books, vertices: VertexArray) -> None:
     """Give vertices without links to the parts that are the lightest by then. O(k) for each that weighs anything."""
     k = len(books.part_weight) - 1

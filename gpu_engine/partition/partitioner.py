@@ -12,6 +12,7 @@ from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from gpu_engine.partition import moves
 from gpu_engine.partition.buckets import Buckets
+from gpu_engine.partition.flow_refine import flow_refine
 from gpu_engine.partition.moves import NOWHERE, Books, Gains
 from gpu_engine.partition.multilevel import multilevel
 from gpu_engine.partition.pseudo import gather, settle
@@ -23,6 +24,12 @@ LOOKS: Final = 16
 AT_ONCE: Final = 1 << 12
 """Vertices that may leave a part which is too heavy, among which the cheapest are chosen; more where more must go."""
 
+ROUNDS: Final = 8
+"""Times that pairs of parts are divided anew, at most."""
+
+FEWER_ROUNDS: Final = 2
+"""The same where a partition is brought up to date."""
+
 SWEEPS: Final = 64
 """Times that all parts are looked through for one that is too heavy, at most."""
 
@@ -33,9 +40,10 @@ class Partitioner(Protocol):
     def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> None:
         """Give every vertex that is not `NOWHERE` a part, from nothing."""
 
-    def refine(self, buckets: Buckets, books: Books, touched: VertexArray, control: Control) -> None:
+    def refine(self, buckets: Buckets, books: Books, touched: VertexArray, thorough: bool, control: Control) -> None:
         """Bring the partition up to date after a change that has touched these vertices, each named once; those that
-        are new are in the pseudo-partition. The sums are right before and after."""
+        are new are in the pseudo-partition. The sums are right before and after. ``thorough``: look at all borders, and
+        not only at what was touched."""
 
 
 class HostPartitioner:
@@ -50,12 +58,15 @@ class HostPartitioner:
         moves.count_up(buckets, books)
         self._spread(books)
         self._finish(buckets, books, moves.boundary(buckets, books.part), control)
+        self._finish(buckets, books, flow_refine(buckets, books, ROUNDS, control), control)
 
-    def refine(self, buckets: Buckets, books: Books, touched: VertexArray, control: Control) -> None:
+    def refine(self, buckets: Buckets, books: Books, touched: VertexArray, thorough: bool, control: Control) -> None:
         k = len(books.part_weight) - 1
         pseudo = gather(buckets, books, touched, np.zeros(len(books.part), np.bool_))
         settle(buckets, books, moves.gains_for(k), pseudo)
         self._finish(buckets, books, np.concatenate([pseudo, touched]), control)
+        if thorough:
+            self._finish(buckets, books, flow_refine(buckets, books, FEWER_ROUNDS, control), control)
 
     def _finish(self, buckets: Buckets, books: Books, begin_with: VertexArray, control: Control) -> None:
         n, gains = len(books.part), moves.gains_for(len(books.part_weight) - 1)

@@ -58,6 +58,8 @@ def edge_weights(network: Network, weights: Weights) -> NDArray[np.integer]:
 
 def check_vertex_weights(weight: UnitArray) -> int:
     """The exact sum. Raises `CapacityOverflow` where it is more than `MAX_TOTAL`. O(n)."""
+    if int(weight.max(initial=0)) * len(weight) <= MAX_TOTAL:
+        return int(weight.sum())
     total = (int((weight >> 32).sum()) << 32) + int((weight & 0xFFFFFFFF).sum())
     if total > MAX_TOTAL:
         raise CapacityOverflow(f"the vertices weigh {total} together; the limit is {MAX_TOTAL}", field="/vertex_weight")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gpu_engine.engine import Control
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.networks.network import Network
+from gpu_engine.partition import moves
 from gpu_engine.partition.buckets import (
     Buckets,
     bucket_bytes,
@@ -34,10 +35,13 @@ from gpu_engine.types import EdgeArray, UnitArray, VertexArray
 MOST_AT_ONCE: Final = 0.05
 """Of the links, how many may have changed since the last answer for it to be brought up to date: see `MOST_IN_ALL`."""
 
-MOST_IN_ALL: Final = 0.25
+MOST_IN_ALL: Final = 0.5
 """And how many since it was made from nothing. Beyond that one from nothing has a cut that is clearly smaller
 (benchmarks/partition.py measures both)."""
 
+
+THOROUGH: Final = 0.05
+"""When so many have changed since all borders were looked at, they are looked at again."""
 
 FEW: Final = 16
 """So many may always have changed."""
@@ -76,7 +80,11 @@ class ResidentPartition:
         self._edge_weight: NDArray[np.integer] = np.empty(0, np.int64)
         self._buckets: Buckets | None = None
         self._books = _books(0, question.k)
+        self._n_links = 0
+        """When it was made from nothing."""
         self._changed_in_all = 0
+        self._unseen = 0
+        """Links that have changed since all borders were looked at."""
 
     @property
     def part(self) -> VertexArray:
@@ -123,15 +131,18 @@ class ResidentPartition:
         if self._buckets is None:
             return make("it is the first answer, or the partition before was forgotten")
         rows = _changed(self._edge_weight, weight)
-        gone = np.flatnonzero((self.part != NOWHERE) & ~network.there[: len(self.part)])
-        come = np.flatnonzero(np.concatenate([self.part == NOWHERE, np.ones(self._new(network), np.bool_)]))
-        come = come[network.there[come]]
+        there = network.there
+        same_there = (self.part != NOWHERE) == there[: len(self.part)]
+        other = np.flatnonzero(~same_there)
+        gone = other[~there[other]]
+        come = np.concatenate([other[there[other]], len(self.part) + np.flatnonzero(there[len(self.part) :])])
         same = np.array_equal(vertex_weight[: len(self.part)], self._books.vertex_weight)
         if not len(rows) and not len(gone) and not len(come) and same:
             self._books = _extended(self._books, network.n_vertices)
             return Report(Way.UNCHANGED, 0, 0)
         self._changed_in_all += len(rows)
-        n_links = max(self._buckets.n_slots_used // 2, 1)
+        self._unseen += len(rows)
+        n_links = self._n_links
         at_once, in_all = (max(FEW, share * n_links) for share in (MOST_AT_ONCE, MOST_IN_ALL))
         if len(rows) > at_once or self._changed_in_all > in_all:
             return make("too much has changed since the last answer, or since it was made from nothing")
@@ -143,7 +154,9 @@ class ResidentPartition:
         self._books = _reweighed(self._books, vertex_weight, gone, come, limit)
         touched = np.unique(np.concatenate([tail, head, come.astype(np.int32)]))
         touched = touched[self.part[touched] != NOWHERE]
-        self._partitioner.refine(self._graph, self._books, touched, control)
+        thorough = self._unseen > THOROUGH * n_links
+        self._partitioner.refine(self._graph, self._books, touched, thorough, control)
+        self._unseen = 0 if thorough else self._unseen
         moved = int(np.count_nonzero((before != self.part[: len(before)]) & (before != NOWHERE)))
         return Report(Way.INCREMENTAL, len(rows) + len(come) + len(gone), moved)
 
@@ -169,8 +182,9 @@ class ResidentPartition:
         room(Footprint(bucket_bytes(n, arcs) + multilevel_bytes(n, arcs, k) + books_bytes(n, k) + weight.nbytes))
         links = link_weights(arcs, network.edge_arc, network.reverse_arc, weight)
         self._buckets = bucketed(network.row_offsets, network.head, links)
+        self._n_links = self._buckets.n_slots_used // 2
         self._edge_weight = weight.copy()
-        self._changed_in_all = 0
+        self._changed_in_all = self._unseen = 0
         self._books = _books(n, k)
         self._books.part[:] = np.where(network.there, k, NOWHERE)
         self._books.vertex_weight[:] = vertex_weight
@@ -233,9 +247,7 @@ def _reweighed(
     """With other weights; ``come`` are in the pseudo-partition, ``gone`` nowhere, and have no links then."""
     k = len(books.part_weight) - 1
     books.part[gone], books.part[come] = NOWHERE, k
-    there = books.part != NOWHERE
-    part_weight = np.zeros(k + 1, np.int64)
-    np.add.at(part_weight, books.part[there], vertex_weight[there])
+    part_weight = moves.weights_of(books.part, vertex_weight, k)
     return books._replace(vertex_weight=vertex_weight, part_weight=part_weight, limit=np.array([limit], np.int64))
 
 
