@@ -67,22 +67,25 @@ def _divide(
         from_p, from_q = np.flatnonzero(to_p).astype(np.int32), np.flatnonzero(to_q).astype(np.int32)
         side = np.zeros(n, np.bool_)
         if len(from_p) and len(from_q):
-            ends = (
-                [tail, np.full(len(from_p), n, np.int32), from_q],
-                [head, from_p, np.full(len(from_q), n + 1, np.int32)],
-            )
+            tails = np.concatenate([tail, np.full(len(from_p), n, np.int32), from_q])
+            heads = np.concatenate([head, from_p, np.full(len(from_q), n + 1, np.int32)])
             capacity = np.concatenate([weight, to_p[from_p], to_q[from_q]])
             undirected = np.arange(len(capacity)) < len(tail)
-            columns = (np.concatenate(column) for column in ends)
-            engine = CpuEngine(Network(EdgeList(n + 2, *columns, capacity, undirected)))
+            engine = CpuEngine(Network(EdgeList(n + 2, tails, heads, capacity, undirected)))
             state = engine.open(Terminals.of([n], [n + 1]))
             value = engine.solve(state, control).value
             side = engine.cut(state).source_side[:n] if value < now else np.arange(n) < len(first)
             found = corridor[side != (np.arange(n) < len(first))]
     mark[corridor] = 0
-    for v in found.tolist():
-        move(buckets, books, v, p if books.part[v] == q else q)
+    _swap(buckets, books, found, p, q)
     return found
+
+
+@njit(cache=True, nogil=True)
+def _swap(buckets: Buckets, books: Books, vertices: VertexArray, p: int, q: int) -> None:
+    """Put vertices of p into q, and those of q into p."""
+    for v in vertices:
+        move(buckets, books, v, p if books.part[v] == q else q)
 
 
 @njit(cache=True, nogil=True)

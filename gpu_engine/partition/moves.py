@@ -237,7 +237,7 @@ def weights_of(part: VertexArray, weight: UnitArray, k: int) -> UnitArray:
 
 @njit(cache=True, nogil=True)
 def fill_up(books: Books, vertices: VertexArray) -> None:
-    """Give vertices without links to the parts that are the lightest by then. O(k) for each that weighs anything."""
+    """Give each vertex to the part that is the lightest by then; the cut is not counted. O(k) for each."""
     k = len(books.part_weight) - 1
     light = lightest(books)
     for v in vertices:

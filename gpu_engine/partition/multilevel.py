@@ -1,4 +1,4 @@
-"""A partition from nothing: METIS for the vertices that have links, then what puts it in order on our side."""
+"""A partition from nothing by METIS, in a process of its own."""
 
 import json
 from typing import Final
@@ -10,7 +10,7 @@ from gpu_engine.child import run
 from gpu_engine.engine import Control
 from gpu_engine.errors import OutOfMemory
 from gpu_engine.partition.buckets import Buckets, compressed
-from gpu_engine.types import UnitArray, VertexArray
+from gpu_engine.types import BoolArray, UnitArray, VertexArray
 
 PROCESS: Final = "gpu_engine.partition.process"
 PROCESS_BYTES: Final = 48 << 20
@@ -36,14 +36,21 @@ def multilevel_bytes(n_vertices: int, n_slots: int, k: int) -> int:
 
 
 def multilevel(
-    buckets: Buckets, vertex_weight: UnitArray, k: int, thousandths: int, seed: int, control: Control
-) -> tuple[VertexArray, VertexArray]:
-    """The vertices that have links, int32[j], and the part of each, int32[j]; the parts are balanced to about so many
-    ``thousandths``. The same input has the same output. Raises `Cancelled` within 20 ms of a cancel, `OutOfMemory`.
+    buckets: Buckets,
+    there: BoolArray,
+    vertex_weight: UnitArray,
+    k: int,
+    thousandths: int,
+    seed: int,
+    control: Control,
+) -> VertexArray | None:
+    """int32[n]: the parts of the vertices that are ``there``, bool[n], balanced to about so many ``thousandths``; those
+    of others mean nothing. None where that is no work for METIS. The same input has the same output. Raises `Cancelled`
+    within 20 ms of a cancel, `OutOfMemory`.
     """
-    offsets, head, weight, vertices = compressed(buckets, buckets.used > 0)
-    if k == 1 or len(vertices) < FEW * k:
-        return vertices, np.arange(len(vertices), dtype=np.int32) % k
+    offsets, head, weight, vertices = compressed(buckets, there)
+    if k == 1 or not len(head) or len(vertices) < FEW * k:
+        return None
     columns = offsets, head, scaled(weight), scaled(vertex_weight[vertices], least=0)
     first = json.dumps([len(vertices), len(head), k, max(1, min(thousandths, 1000)), seed]).encode() + b"\n"
     limit = multilevel_bytes(len(vertices), len(head), k) - PROCESS_BYTES + SLACK_BYTES
@@ -53,7 +60,9 @@ def multilevel(
     found = np.frombuffer(parts, np.int64) if status == b"OK" and len(parts) == 8 * len(vertices) else None
     if found is None or found.min() < 0 or found.max() >= k:
         raise _refusal(status.decode("ascii", "replace"), returncode)
-    return vertices, found.astype(np.int32)
+    part = np.zeros(len(there), np.int32)
+    part[vertices] = found
+    return part
 
 
 def scaled(weight: UnitArray, least: int = 1) -> NDArray[np.int64]:

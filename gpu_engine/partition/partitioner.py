@@ -52,11 +52,11 @@ class HostPartitioner:
     def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> None:
         k = len(books.part_weight) - 1
         there = books.part != NOWHERE
-        books.part[there] = k
-        vertices, parts = multilevel(buckets, books.vertex_weight, k, thousandths, seed, control)
-        books.part[vertices] = parts
+        found = multilevel(buckets, there, books.vertex_weight, k, thousandths, seed, control)
+        books.part[there] = k if found is None else found[there]
         moves.count_up(buckets, books)
         self._spread(books)
+        moves.count_up(buckets, books)
         self._finish(buckets, books, moves.boundary(buckets, books.part), control)
         self._finish(buckets, books, flow_refine(buckets, books, ROUNDS, control), control)
 
@@ -77,11 +77,11 @@ class HostPartitioner:
         _go_on(control)
 
     def _spread(self, books: Books) -> None:
-        """Give vertices without links, which are in the pseudo-partition, to the parts with the most room left."""
+        """Give vertices that METIS has no part for, the heaviest first, to the parts that are the lightest by then."""
         k = len(books.part_weight) - 1
-        alone = np.flatnonzero(books.part == k)
-        alone = alone[np.argsort(-books.vertex_weight[alone], kind="stable")]
-        moves.fill_up(books, alone.astype(np.int32))
+        waiting = np.flatnonzero(books.part == k)
+        waiting = waiting[np.argsort(-books.vertex_weight[waiting], kind="stable")]
+        moves.fill_up(books, waiting.astype(np.int32))
 
 
 def balance(buckets: Buckets, books: Books, gains: Gains, control: Control) -> VertexArray:

@@ -214,14 +214,14 @@ def _partitions(network: Network) -> None:
     ends = np.array([0, n], np.int32), np.array([n, 3], np.int32)
     grown = grow(network, Structure(1, ["new"], *ends, np.zeros(2, np.bool_), ["new", "newer"])).network.fork()
     grown.set_capacity(np.array([m, m + 1]), np.array([1, 2]))
-    for question in (Question(2, Fraction(0)), Question(2, Fraction(0), "one")):
+    for question in (Question(100, Fraction(1)), Question(100, Fraction(1), "one")):
         found, weight = ResidentPartition(question), np.ones(n, np.int64)
         found.bring(network, weight, Control(), unlimited)
         weight = np.ones(n + 1, np.int64)
-        weight[0] = 2 * n
+        weight[0] = 20 * n
         found.bring(grown, weight, Control(), unlimited)
         edge_weight = edge_weights(grown, question.weights)
-        prove_partition(grown, edge_weight, weight, found.part, 2, (found.cut, found.part_weight))
+        prove_partition(grown, edge_weight, weight, found.part, 100, (found.cut, found.part_weight))
 
 
 def _matching(network: Network, open_engine: OpenEngine) -> None:

@@ -20,6 +20,7 @@ from service.cli.connection import MISWRITTEN
 from service.cli.main import app
 from tests.serving import Service, serving
 
+ROOT = Path(__file__).parents[2]
 SIDE = 12
 """A grid of so many times so many crossings, row by row, named "r c"."""
 NAMES = [f"{row} {column}" for row in range(SIDE) for column in range(SIDE)]
@@ -120,6 +121,8 @@ def test_files(http: httpx.Client) -> None:
     with np.load(io.BytesIO(response.content)) as columns:
         assert columns["parts.part"].tolist() == plain["parts"]["part"]
         assert columns["cut.weight"].tolist() == [15] * plain["cut_edges"]
+    texts = http.post(f"{G}/partition", json=body, headers={"Accept": "application/json; numbers=string"}).json()
+    assert (texts["value"], texts["cut"]["weight"][0]) == (str(plain["value"]), "1.5")
     response = http.post(f"{G}/partition", json=body, headers={"Accept": "application/vnd.apache.arrow.stream"})
     assert pa.ipc.open_stream(response.content).schema.metadata[b"decimals"] == b"1"
 
@@ -169,7 +172,7 @@ def test_the_client_and_the_shell(http: httpx.Client, sdk: Client) -> None:
     again = grid.partition(4, epsilon=0.1, vertex_weight={NAMES[3]: 2})
     assert (again.mode, again.part_of["x"], again.version) == ("incremental", again.part_of[NAMES[5]], 2)
     job = grid.partition(3, wait=False)
-    assert job.result().k == 3
+    assert job.wait().k == 3
 
     async def session() -> int:
         async with AsyncClient(str(http.base_url).rstrip("/")) as client:
@@ -192,3 +195,12 @@ def test_a_worker_that_was_killed_makes_it_anew(http: httpx.Client, service: Ser
     os.kill(service.children()["worker"], signal.SIGKILL)
     after = ask(http, k=2)
     assert (after["mode"], after["value"], after["parts"]) == ("full", before["value"], before["parts"])
+
+
+def test_the_program_of_the_page(http: httpx.Client, service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+    section = (ROOT / "docs/api.md").read_text().partition("\n## Partition\n")[2].partition("\n## ")[0]
+    program = section.partition("```python\n")[2].partition("```")[0]
+    exec(compile(program.replace("http://127.0.0.1:8080", service.url), "api.md", "exec"), {})
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("(")
+    assert second == "incremental"

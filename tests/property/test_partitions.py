@@ -17,7 +17,9 @@ from gpu_engine.networks.growing import grow
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
 from gpu_engine.partition import multilevel, partitioner, process
-from gpu_engine.partition.moves import NOWHERE
+from gpu_engine.partition.buckets import bucketed, link_weights
+from gpu_engine.partition.flow_refine import flow_refine
+from gpu_engine.partition.moves import NOWHERE, Books, count_up
 from gpu_engine.partition.problem import Question, edge_weights, limit_of
 from gpu_engine.partition.resident import ResidentPartition, Way
 from gpu_engine.types import UnitArray
@@ -166,3 +168,29 @@ def test_a_chain_of_new_vertices_takes_few_rounds(monkeypatch: pytest.MonkeyPatc
     assert found.bring(grown, np.ones(626, np.int64), Control(), unlimited).way is Way.INCREMENTAL
     assert found.cut <= 8
     assert rounds[0] < 12
+
+
+def test_a_border_is_a_minimum_cut_of_its_corridor() -> None:
+    """A grid divided along a staircase: the border becomes straight, and no part is heavier than it may be."""
+    side = 24
+    at = np.arange(side * side, dtype=np.int32).reshape(side, side)
+    tail, head = (
+        np.concatenate([at[:, :-1].ravel(), at[:-1].ravel()]),
+        np.concatenate([at[:, 1:].ravel(), at[1:].ravel()]),
+    )
+    network = Network(EdgeList(side * side, tail, head, np.ones(len(tail), np.int64), undirected=True))
+    weights = link_weights(network.n_arcs, network.edge_arc, network.reverse_arc, network.capacity)
+    graph = bucketed(network.row_offsets, network.head, weights)
+    row, column = np.divmod(np.arange(side * side), side)
+    part = (column >= side // 2 + row // 4 - 3).astype(np.int32)
+    limit = 24 * 13
+    books = Books(part, np.ones(side * side, np.int64), np.zeros(3, np.int64), np.zeros(1, np.int64), np.array([limit]))
+    count_up(graph, books)
+    before = int(books.cut[0])
+    moved = flow_refine(graph, books, 8, Control())
+    assert len(moved)
+    assert (before, int(books.cut[0])) == (29, 24)
+    assert books.part_weight.max() <= limit
+    assert prove_partition(
+        network, network.capacity, books.vertex_weight, books.part, 2, (int(books.cut[0]), books.part_weight[:2])
+    ).valid
