@@ -27,5 +27,5 @@ with Client() as hr:
     print(f"{plan.mode}: {kept} of {len(before)} junctions stay where they are, {plan.cut_edges} sections between")
 
     busy = {int(junction): 20 for junction in np.random.default_rng(1).choice(tail, 500, replace=False)}
-    plan = streets.partition(6, vertex_weight=busy, epsilon=0.05)
+    plan = streets.partition(6, vertex_weight=busy)
     print(f"{plan.mode}: of equal demand, {plan.part_weight}, at most {plan.limit} each")

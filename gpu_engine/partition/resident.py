@@ -40,6 +40,11 @@ MOST_IN_ALL: Final = 0.5
 (benchmarks/partition.py measures both)."""
 
 
+SOME: Final = 0.02
+WORSE: Final = 1.1
+"""Once so many links have changed since it was made from nothing, a cut that has grown by so much as well is a sign that
+the parts should lie otherwise as a whole, which no refinement finds: then it is made from nothing again."""
+
 THOROUGH: Final = 0.05
 """When so many have changed since all borders were looked at, they are looked at again."""
 
@@ -81,6 +86,8 @@ class ResidentPartition:
         self._buckets: Buckets | None = None
         self._books = _books(0, question.k)
         self._n_links = 0
+        """When it was made from nothing."""
+        self._first_cut = 0
         """When it was made from nothing."""
         self._changed_in_all = 0
         self._unseen = 0
@@ -157,6 +164,8 @@ class ResidentPartition:
         thorough = self._unseen > THOROUGH * n_links
         self._partitioner.refine(self._graph, self._books, touched, thorough, control)
         self._unseen = 0 if thorough else self._unseen
+        if self._changed_in_all > max(FEW, SOME * n_links) and self.cut > WORSE * self._first_cut:
+            return make("its cut has grown by a tenth since it was made from nothing")
         moved = int(np.count_nonzero((before != self.part[: len(before)]) & (before != NOWHERE)))
         return Report(Way.INCREMENTAL, len(rows) + len(come) + len(gone), moved)
 
@@ -191,6 +200,7 @@ class ResidentPartition:
         self._books.limit[0] = limit
         thousandths = int(1000 * self.question.epsilon)
         self._partitioner.full(self._graph, self._books, thousandths, self.question.seed, control)
+        self._first_cut = self.cut
         return Report(Way.FULL, n + network.n_edges, 0, reason)
 
     def _enter(

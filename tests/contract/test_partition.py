@@ -190,11 +190,12 @@ def test_the_client_and_the_shell(http: httpx.Client, sdk: Client) -> None:
     assert CliRunner().invoke(app, ["partition", "grid", "two", *url]).exit_code == MISWRITTEN
 
 
-def test_a_worker_that_was_killed_makes_it_anew(http: httpx.Client, service: Service) -> None:
-    before = ask(http, k=2)
+def test_a_worker_that_was_killed_makes_it_anew(http: httpx.Client, service: Service, sdk: Client) -> None:
+    grid = sdk.graph("grid")
+    before = grid.partition(2)
     os.kill(service.children()["worker"], signal.SIGKILL)
-    after = ask(http, k=2)
-    assert (after["mode"], after["value"], after["parts"]) == ("full", before["value"], before["parts"])
+    after = grid.partition(2)
+    assert (after.mode, after.value, after.part_of) == ("full", before.value, before.part_of)
 
 
 def test_the_program_of_the_page(http: httpx.Client, service: Service, capsys: pytest.CaptureFixture[str]) -> None:
