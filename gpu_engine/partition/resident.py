@@ -42,8 +42,8 @@ MOST_IN_ALL: Final = 0.5
 
 SOME: Final = 0.02
 WORSE: Final = 1.1
-"""Once so many links have changed since it was made from nothing, a cut that has grown by so much as well is a sign that
-the parts should lie otherwise as a whole, which no refinement finds: then it is made from nothing again."""
+"""Once so many links have changed since it was made from nothing, a cut that has grown by so much as well is a sign
+that the parts should lie otherwise as a whole, which no refinement finds: then it is made from nothing again."""
 
 THOROUGH: Final = 0.05
 """When so many have changed since all borders were looked at, they are looked at again."""

@@ -150,13 +150,13 @@ def test_the_cut_is_what_networkx_counts() -> None:
 
 def test_a_chain_of_new_vertices_takes_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their numbers rise along the chain: an order by number would let one of them choose in each round."""
-    path = np.arange(600, dtype=np.int32)
-    network = Network(EdgeList(600, path[:-1], path[1:], np.ones(599, np.int64)))
+    n = 2000
+    path = np.arange(n + 26, dtype=np.int32)
+    network = Network(EdgeList(n, path[: n - 1], path[1:n], np.ones(n - 1, np.int64)))
     found = ResidentPartition(Question(4, Fraction(1, 10)))
-    found.bring(network, np.ones(600, np.int64), Control(), unlimited)
-    chain = np.arange(599, 625, dtype=np.int32)
-    grown = grow(network, Structure(26, None, chain, chain + 1, np.zeros(26, np.bool_))).network.fork()
-    grown.set_capacity(np.arange(599, 625), np.ones(26, np.int64))
+    found.bring(network, np.ones(n, np.int64), Control(), unlimited)
+    grown = grow(network, Structure(26, None, path[n - 1 : -1], path[n:], np.zeros(26, np.bool_))).network.fork()
+    grown.set_capacity(np.arange(n - 1, n + 25), np.ones(26, np.int64))
     rounds: list[int] = []
     settle = partitioner.settle
 
@@ -165,7 +165,7 @@ def test_a_chain_of_new_vertices_takes_few_rounds(monkeypatch: pytest.MonkeyPatc
         return rounds[-1]
 
     monkeypatch.setattr(partitioner, "settle", counted)
-    assert found.bring(grown, np.ones(626, np.int64), Control(), unlimited).way is Way.INCREMENTAL
+    assert found.bring(grown, np.ones(n + 26, np.int64), Control(), unlimited).way is Way.INCREMENTAL
     assert found.cut <= 8
     assert rounds[0] < 12
 
