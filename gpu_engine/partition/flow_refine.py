@@ -24,8 +24,17 @@ from gpu_engine.types import UnitArray, VertexArray
 MOST_VERTICES: Final = 1 << 15
 """Of a corridor in each of its parts."""
 
+MOST_SLOTS: Final = 1 << 18
+"""Neighbours that the vertices of a corridor have, in each of its parts."""
+
 MOST_PAIRS: Final = 256
 """Pairs of parts that one round looks at, those with most between them."""
+
+
+def flow_refine_bytes(n_vertices: int, n_arcs: int, k: int) -> int:
+    """Memory that `flow_refine` takes at most."""
+    corridor = 100 * min(n_arcs, 2 * MOST_SLOTS) + 300 * min(n_vertices, 2 * MOST_VERTICES)
+    return corridor + 10 * n_vertices + 24 * k * k
 
 
 def flow_refine(buckets: Buckets, books: Books, rounds: int, control: Control) -> VertexArray:
@@ -112,12 +121,13 @@ def _grown(
     mark: NDArray[np.int32],
     before: int,
 ) -> VertexArray:
-    """Vertices of part p from its border with q inwards, which weigh no more than ``room`` together. ``mark`` int32[n]
-    has their numbers then, from ``before`` + 1 on."""
+    """Vertices of part p from its border with q inwards, which weigh no more than ``room`` together and have no more
+    than `MOST_SLOTS` neighbours. ``mark`` int32[n] has their numbers then, from ``before`` + 1 on."""
+    slots = MOST_SLOTS
     found = np.empty(MOST_VERTICES, np.int32)
     count = 0
     for v in border:
-        if books.part[v] != p or books.vertex_weight[v] > room or count == MOST_VERTICES:
+        if books.part[v] != p or books.vertex_weight[v] > room or buckets.used[v] > slots or count == MOST_VERTICES:
             continue
         for a in range(buckets.start[v], buckets.start[v] + buckets.used[v]):
             if books.part[buckets.head[a]] == q:
@@ -125,6 +135,7 @@ def _grown(
                 count += 1
                 mark[v] = before + count
                 room -= books.vertex_weight[v]
+                slots -= buckets.used[v]
                 break
     at = 0
     while at < count and count < MOST_VERTICES:
@@ -132,11 +143,14 @@ def _grown(
         at += 1
         for a in range(buckets.start[v], buckets.start[v] + buckets.used[v]):
             u = buckets.head[a]
-            if mark[u] == 0 and books.part[u] == p and books.vertex_weight[u] <= room and count < MOST_VERTICES:
+            if mark[u] != 0 or books.part[u] != p or count == MOST_VERTICES:
+                continue
+            if books.vertex_weight[u] <= room and buckets.used[u] <= slots:
                 found[count] = u
                 count += 1
                 mark[u] = before + count
                 room -= books.vertex_weight[u]
+                slots -= buckets.used[u]
     return found[:count].copy()
 
 

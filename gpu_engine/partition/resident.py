@@ -26,6 +26,7 @@ from gpu_engine.partition.buckets import (
     packed_anew,
     with_vertices,
 )
+from gpu_engine.partition.flow_refine import flow_refine_bytes
 from gpu_engine.partition.moves import NOWHERE, Books
 from gpu_engine.partition.multilevel import multilevel_bytes
 from gpu_engine.partition.partitioner import HostPartitioner, Partitioner
@@ -162,6 +163,8 @@ class ResidentPartition:
         touched = np.unique(np.concatenate([tail, head, come.astype(np.int32)]))
         touched = touched[self.part[touched] != NOWHERE]
         thorough = self._unseen > THOROUGH * n_links
+        if thorough:
+            room(Footprint(flow_refine_bytes(network.n_vertices, network.n_arcs, self.question.k)))
         self._partitioner.refine(self._graph, self._books, touched, thorough, control)
         self._unseen = 0 if thorough else self._unseen
         if self._changed_in_all > max(FEW, SOME * n_links) and self.cut > WORSE * self._first_cut:
@@ -188,7 +191,8 @@ class ResidentPartition:
         reason: str,
     ) -> Report:
         n, arcs, k = network.n_vertices, network.n_arcs, self.question.k
-        room(Footprint(bucket_bytes(n, arcs) + multilevel_bytes(n, arcs, k) + books_bytes(n, k) + weight.nbytes))
+        needed = bucket_bytes(n, arcs) + multilevel_bytes(n, arcs, k) + books_bytes(n, k) + weight.nbytes
+        room(Footprint(needed + flow_refine_bytes(n, arcs, k)))
         links = link_weights(arcs, network.edge_arc, network.reverse_arc, weight)
         self._buckets = bucketed(network.row_offsets, network.head, links)
         self._n_links = self._buckets.n_slots_used // 2
