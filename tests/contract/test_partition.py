@@ -102,6 +102,24 @@ def test_it_follows_the_graph(http: httpx.Client) -> None:
     assert sum(answer["n_vertices"]) == SIDE * SIDE
 
 
+def test_vertices_with_capacities_change_nothing(http: httpx.Client) -> None:
+    """The network is split inside then, and grows in another way: the partition knows neither."""
+    before = ask(http, k=2)
+    http.patch(f"{G}/vertices", json={"vertices": [NAMES[7]], "set": [2]}).raise_for_status()
+    assert ask(http, k=2)["mode"] == "unchanged"
+    batch = [
+        {"op": "insert", "vertices": ["new"]},
+        {"op": "insert", "edge_ids": ["f"], "tail": [NAMES[7]], "head": ["new"], "capacity": [1]},
+    ]
+    http.patch(f"{G}/edges", json={"batch": batch}).raise_for_status()
+    after = ask(http, k=2)
+    assert (after["mode"], after["value"], sum(after["n_vertices"])) == (
+        "incremental",
+        before["value"],
+        SIDE * SIDE + 1,
+    )
+
+
 def test_vertices_with_weights_of_their_own(http: httpx.Client) -> None:
     heavy = {"vertices": NAMES[:SIDE], "vertex_weight": [11] * SIDE}
     answer = ask(http, k=2, epsilon=0.05, **heavy)
@@ -135,6 +153,10 @@ def test_files(http: httpx.Client) -> None:
         ({"k": 145}, (422, "invalid_body", "/k")),
         ({"k": 1025}, (422, "invalid_body", "/k")),
         ({"k": "2"}, (422, "invalid_body", "/k")),
+        ({"k": True}, (422, "invalid_body", "/k")),
+        ({"k": 2.5}, (422, "invalid_body", "/k")),
+        ({"k": 2, "epsilon": "much"}, (422, "invalid_body", "/epsilon")),
+        ({"k": 2, "epsilon": None}, (422, "invalid_body", "/epsilon")),
         ({"k": 2, "epsilon": -0.1}, (422, "invalid_body", "/epsilon")),
         ({"k": 2, "epsilon": 1e40}, (422, "invalid_body", "/epsilon")),
         ({"k": 2, "epsilon": "inf"}, (422, "invalid_body", "/epsilon")),
@@ -152,6 +174,15 @@ def test_files(http: httpx.Client) -> None:
 )
 def test_clumsy_questions(http: httpx.Client, body: dict[str, Any], expected: tuple[int, str, Any]) -> None:
     assert refusal(http.post(f"{G}/partition", json=body)) == expected
+
+
+def test_a_time_limit_and_a_cancel_end_it(http: httpx.Client) -> None:
+    """METIS has not even begun by then. What was there before is forgotten, and the next question has an answer."""
+    assert refusal(http.post(f"{G}/partition", json={"k": 2, "time_limit_s": 0.02}))[1] == "timeout"
+    job = http.post(f"{G}/partition", json={"k": 3}, headers={"Prefer": "wait=0"})
+    assert job.status_code == 202
+    http.delete(job.headers["Location"])
+    assert ask(http, k=2)["mode"] == "full"
 
 
 def test_edges_without_a_limit(http: httpx.Client) -> None:
