@@ -40,10 +40,6 @@ class Buckets(NamedTuple):
         return sum(column.nbytes for column in self)
 
     @property
-    def n_vertices(self) -> int:
-        return len(self.start)
-
-    @property
     def n_slots_used(self) -> int:
         """Two for each link. O(n)."""
         return int(self.used.sum(dtype=np.int64))
@@ -64,11 +60,9 @@ def bucketed(row_offsets: ArcArray, head: VertexArray, weight: UnitArray) -> Buc
 
 def packed_anew(buckets: Buckets, n_vertices: int, n_more: int) -> Buckets:
     """The same links, with room for ``n_vertices`` and for at least ``n_more`` slots at the end. O(n + slots)."""
-    n, more = buckets.n_vertices, n_vertices - buckets.n_vertices
+    more = n_vertices - len(buckets.start)
     used = np.concatenate([buckets.used, np.zeros(more, np.int32)])
     start = np.concatenate([buckets.start, np.zeros(more, np.int64)])
-    assert more >= 0
-    assert len(used) >= n
     return _fill(_laid_out(n_vertices, used, n_more), start, used, buckets.head, buckets.weight)
 
 

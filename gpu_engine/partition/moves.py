@@ -172,20 +172,16 @@ def improve(
 
 @njit(cache=True, nogil=True)
 def leavers(
-    buckets: Buckets, books: Books, gains: Gains, p: int, begin: int, most: int, inside: bool
-) -> tuple[VertexArray, UnitArray, int]:
-    """Vertices of part p that can go to a part with room, with what the cut loses by it for each, at most ``most`` from
-    vertex ``begin`` on, and the vertex after the last one looked at. Without ``inside`` only such with links to other
-    parts."""
+    buckets: Buckets, books: Books, gains: Gains, p: int, most: int, inside: bool
+) -> tuple[VertexArray, UnitArray]:
+    """Vertices of part p that can go to a part with room, at most ``most``, with what the cut loses by it for each.
+    Without ``inside`` only such with links to other parts, or with none."""
     n = len(books.part)
     found = np.empty(most, np.int32)
     loss = np.empty(most, np.int64)
     j = 0
     light = lightest(books)
-    at = begin
-    for _ in range(n):
-        v = at
-        at = at + 1 if at + 1 < n else 0
+    for v in range(n):
         if books.part[v] != p or books.vertex_weight[v] == 0:
             continue
         if not inside:
@@ -205,7 +201,7 @@ def leavers(
         clear(gains, count)
         if j == most:
             break
-    return found[:j], loss[:j], at
+    return found[:j], loss[:j]
 
 
 @njit(cache=True, nogil=True)

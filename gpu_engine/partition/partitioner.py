@@ -90,18 +90,23 @@ def balance(buckets: Buckets, books: Books, gains: Gains, control: Control) -> V
     It succeeds if no vertex weighs more than the limit less what the lightest part weighs. What cannot be done stays.
     """
     touched: list[VertexArray] = []
-    for inside in [False] * (SWEEPS - 2) + [True] * 2:
+    inside = False
+    for _ in range(SWEEPS):
         heavy = np.flatnonzero(books.part_weight[:-1] > books.limit[0])
         if not len(heavy):
             break
+        gone = 0
         for p in map(int, heavy):
             _go_on(control)
             n_of_part = int(np.count_nonzero(books.part == p))
             share = (int(books.part_weight[p]) - int(books.limit[0])) / max(int(books.part_weight[p]), 1)
-            most = min(n_of_part, AT_ONCE + int(4 * share * n_of_part))
-            found, loss, _ = moves.leavers(buckets, books, gains, p, 0, most, inside)
-            moves.leave(buckets, books, gains, p, found, np.lexsort((found, loss)))
+            most = n_of_part if inside else min(n_of_part, AT_ONCE + int(4 * share * n_of_part))
+            found, loss = moves.leavers(buckets, books, gains, p, most, inside)
+            gone += moves.leave(buckets, books, gains, p, found, np.lexsort((found, loss)))
             touched.append(found)
+        if not gone and inside:
+            break
+        inside = not gone  # at the borders nobody can go
     return np.concatenate(touched) if touched else np.empty(0, np.int32)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,6 @@ from gpu_engine.types import INFINITE, MAX_TOTAL, NO_ARC, UnitArray
 
 Weights = Literal["capacity", "one"]
 """What an edge weighs: its capacity in units, 0 while it is closed, or 1."""
-
-MAX_PARTS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)

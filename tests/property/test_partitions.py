@@ -194,3 +194,18 @@ def test_a_border_is_a_minimum_cut_of_its_corridor() -> None:
     assert prove_partition(
         network, network.capacity, books.vertex_weight, books.part, 2, (int(books.cut[0]), books.part_weight[:2])
     ).valid
+
+
+def test_a_part_without_a_border_gives_vertices_away() -> None:
+    """Two paths that nothing links, each a part: one is too heavy once the vertices of the other weigh nothing."""
+    path = np.arange(40, dtype=np.int32)
+    tail, head = np.concatenate([path[:19], path[20:39]]), np.concatenate([path[1:20], path[21:]])
+    network = Network(EdgeList(40, tail, head, np.ones(38, np.int64)))
+    found = ResidentPartition(Question(2, Fraction(1, 10)))
+    found.bring(network, np.ones(40, np.int64), Control(), unlimited)
+    assert found.cut == 0
+    weight = (path < 20).astype(np.int64)
+    assert found.bring(network, weight, Control(), unlimited).way is Way.INCREMENTAL
+    check(network, found, weight)
+    assert found.part_weight.max() <= found.limit == 11
+    assert found.cut <= 3
