@@ -35,6 +35,7 @@ from service.api.routes import (
     min_cost_flow,
     pairs,
     parametric,
+    partition,
     sessions,
     snapshots,
     vertices,
@@ -79,7 +80,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         generate_unique_id_function=lambda route: route.name,
         dependencies=[Depends(authorise), Depends(refuse_unknown_parameters)],  # `direct` sees to both as well
     )
-    more = (what_if, closure_study, pairs, parametric, capacity_expansion, circulation)
+    more = (what_if, closure_study, pairs, parametric, capacity_expansion, circulation, partition)
     questions = (flows, min_cost_flow, matching, *more)
     pages = (health, docs_page, sessions)
     told = (watches, feed, webhooks)

@@ -18,6 +18,7 @@ from service.models.matching import MatchingBody
 from service.models.min_cost_flow import MinCostFlowBody
 from service.models.pairs import CutTreeBody, GlobalCutBody, PairsBody
 from service.models.parametric import ParametricBody
+from service.models.partition import PartitionBody
 from service.models.problem import ProblemInfo
 from service.models.vertices import VerticesBody
 from service.models.watches import WatchBody
@@ -42,6 +43,7 @@ READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     ParametricBody,
     CapacityExpansionBody,
     CirculationBody,
+    PartitionBody,
     WatchBody,
     WebhookBody,
     EstimateBody,

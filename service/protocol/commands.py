@@ -20,6 +20,7 @@ from service.protocol.questions import (
     MinCostFlowArgs,
     PairsArgs,
     ParametricArgs,
+    PartitionArgs,
     VerticesArgs,
     WhatIfArgs,
 )
@@ -61,6 +62,7 @@ class Kind(StrEnum):
     PARAMETRIC = "parametric"
     CAPACITY_EXPANSION = "capacity-expansion"
     CIRCULATION = "circulation"
+    PARTITION = "partition"
     CAPACITIES = "capacities"
     VERTICES = "vertices"
     EXPORT = "export"
@@ -105,6 +107,7 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.PARAMETRIC: ParametricArgs,
     Kind.CAPACITY_EXPANSION: CapacityExpansionArgs,
     Kind.CIRCULATION: CirculationArgs,
+    Kind.PARTITION: PartitionArgs,
     Kind.CAPACITIES: CapacitiesArgs,
     Kind.VERTICES: VerticesArgs,
     Kind.EXPORT: ExportArgs,

@@ -173,6 +173,23 @@ class CirculationArgs(TerminalArgs):
     zeros: bool = False
 
 
+class PartitionArgs(QuestionArgs):
+    """A graph in k parts."""
+
+    k: int
+    epsilon: str = "0.03"
+    """Decimal literal."""
+    weights: Literal["capacity", "one"] = "capacity"
+    """What an edge weighs."""
+    seed: int = 0
+    vertices: list[int] | list[str] | None = None
+    """Those that `vertex_weight` is for; all others weigh 1."""
+    vertex_weight: list[int] | None = None
+    fields: Annotated[frozenset[Literal["parts", "cut"]], InOrder] = frozenset({"parts"})
+    min_version: int | None = None
+    time_limit_s: float | None = None
+
+
 class CapacitiesArgs(QuestionArgs):
     offset: int = 0
     limit: int = 10_000

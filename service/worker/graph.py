@@ -18,6 +18,8 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable, Change
+from gpu_engine.partition.problem import Question
+from gpu_engine.partition.resident import ResidentPartition
 from gpu_engine.types import EdgeArray, UnitArray
 from gpu_engine.vertices.table import VertexChange, VertexTable, vertices_of
 from service.protocol import Kind
@@ -115,6 +117,8 @@ class Graph:
     """Keys of the flow states that watches keep: they stand beside those of questions, and give way to none."""
     feed: Feed | None = None
     """Its watches, and what they have been told; None: not read yet."""
+    partitions: "OrderedDict[Question, ResidentPartition]" = field(default_factory=OrderedDict)
+    """Each as of its last question, the most recently asked for last."""
     sides: Terminals | None = None
     """The terminals of a matching, once one was asked for: they do not depend on capacities."""
 
@@ -140,7 +144,8 @@ class Graph:
     def footprint(self) -> Footprint:
         """What the graph takes at rest."""
         tables = sum(table.nbytes for table in (self.table, self.costs, self.vertices) if table is not None)
-        return self.engine.footprint + Footprint(tables + KNOWN_BYTES * len(self.known))
+        parts = sum(partition.nbytes for partition in self.partitions.values())
+        return self.engine.footprint + Footprint(tables + parts + KNOWN_BYTES * len(self.known))
 
     def open(self, terminals: Terminals, kind: Kind = Kind.MAX_FLOW) -> Solved:
         """The flow state of these terminals, opened if there is none, now the most recently used one."""
@@ -155,13 +160,17 @@ class Graph:
         return solved
 
     def close_oldest(self, but: Solved | None = None) -> bool:
-        """Forget the flow state that was not asked for the longest, unless a watch keeps it; False if there is none
-        other than ``but``."""
+        """Forget the flow state that was not asked for the longest, unless a watch keeps it, or else a partition; False
+        if there is neither, other than ``but``."""
         loose = (solved for key, solved in self.states.items() if key not in self.pinned)
         oldest = next((solved for solved in loose if solved is not but), None)
         if oldest is not None:
             self.close(oldest)
-        return oldest is not None
+        elif self.partitions:
+            self.partitions.popitem(last=False)
+        else:
+            return False
+        return True
 
     def close(self, solved: Solved) -> None:
         """Forget a flow state."""

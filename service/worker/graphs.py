@@ -47,6 +47,7 @@ from service.worker.questions.max_flow import MaxFlow
 from service.worker.questions.min_cost_flow import MinCostFlow
 from service.worker.questions.pairs import Pairs
 from service.worker.questions.parametric import Parametric
+from service.worker.questions.partition import Partition
 from service.worker.questions.supposed import Supposer
 from service.worker.questions.vertices import VerticesPage
 from service.worker.questions.what_if import WhatIf
@@ -131,6 +132,7 @@ class Graphs:
             Kind.PARAMETRIC: Parametric(self._copies, solver, self._results),
             Kind.CAPACITY_EXPANSION: CapacityExpansion(self._copies, solver, self._results),
             Kind.CIRCULATION: Circulation(self._copies, solver, self._results),
+            Kind.PARTITION: Partition(self._copies, solver, self._results),
             Kind.MATCHING: Matching(self._copies, solver, self._results),
             Kind.MIN_COST_FLOW: MinCostFlow(self._copies, solver, self._results),
             Kind.CAPACITIES: CapacitiesPage(self._copies, self._results),

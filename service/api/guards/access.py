@@ -80,6 +80,7 @@ NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("POST", "/v1/graphs/{name}/parametric"): Scope.READ,
     ("POST", "/v1/graphs/{name}/capacity-expansion"): Scope.READ,
     ("POST", "/v1/graphs/{name}/circulation"): Scope.READ,
+    ("POST", "/v1/graphs/{name}/partition"): Scope.READ,
     ("GET", "/v1/graphs/{name}/snapshots"): Scope.READ,
     ("POST", "/v1/graphs/{name}/snapshots"): Scope.UPDATE,
     ("GET", "/v1/graphs/{name}/snapshots/{version}"): Scope.READ,

@@ -15,7 +15,7 @@ SHOWN_CHARS: Final = 120
 
 QUESTION: Final = re.compile(
     r"/v1/graphs/[^/]+/(max-flow|min-cut|matching|min-cost-flow|what-if|closure-study|pairs|gomory-hu-tree"
-    r"|global-min-cut|parametric|capacity-expansion|circulation)"
+    r"|global-min-cut|parametric|capacity-expansion|circulation|partition)"
 )
 """Paths at which POST asks, and changes nothing: the method QUERY (RFC 10008) does as well there."""
 

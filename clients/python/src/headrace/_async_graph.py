@@ -11,6 +11,7 @@ from headrace import _results as results
 from headrace._amounts import Amounts
 from headrace._async_limit_questions import AsyncLimitQuestions
 from headrace._async_pair_questions import AsyncPairQuestions
+from headrace._async_partition_questions import AsyncPartitionQuestions
 from headrace._async_questions import AsyncQuestions
 from headrace._async_structure import AsyncStructure
 from headrace._async_studies import AsyncStudies
@@ -30,7 +31,15 @@ from headrace._vertices import VertexCapacities
 
 
 @suggesting
-class AsyncGraph(AsyncQuestions, AsyncStudies, AsyncPairQuestions, AsyncLimitQuestions, AsyncStructure, AsyncWatching):
+class AsyncGraph(
+    AsyncQuestions,
+    AsyncStudies,
+    AsyncPairQuestions,
+    AsyncLimitQuestions,
+    AsyncPartitionQuestions,
+    AsyncStructure,
+    AsyncWatching,
+):
     """A graph in the service. Every method is one request; the handle keeps no columns."""
 
     def __repr__(self) -> str:

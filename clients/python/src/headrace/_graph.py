@@ -22,6 +22,7 @@ from headrace._limit_questions import LimitQuestions
 from headrace._mistakes import counted
 from headrace._options import suggesting
 from headrace._pair_questions import PairQuestions
+from headrace._partition_questions import PartitionQuestions
 from headrace._questions import Questions
 from headrace._structure import Structure
 from headrace._studies import Studies
@@ -30,7 +31,7 @@ from headrace._watching import Watching
 
 
 @suggesting
-class Graph(Questions, Studies, PairQuestions, LimitQuestions, Structure, Watching):
+class Graph(Questions, Studies, PairQuestions, LimitQuestions, PartitionQuestions, Structure, Watching):
     """A graph in the service. Every method is one request; the handle keeps no columns."""
 
     def __repr__(self) -> str:
