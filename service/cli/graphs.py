@@ -17,6 +17,8 @@ app = typer.Typer()
 CHANGES: Final = 'EDGE=CAPACITY, EDGE=close or EDGE=reopen; "inf" is unlimited.'
 OPERATIONS: Final[dict[str, Literal["close", "reopen"]]] = {"close": "close", "reopen": "reopen"}
 
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would do, and change nothing.")]
+
 
 @app.command()
 def load(
@@ -94,7 +96,7 @@ def patch(
     rounding: Annotated[
         Literal["error", "nearest", "down", "up"], typer.Option(help="What has more places than the graph keeps.")
     ] = "error",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do, and change nothing.")] = False,
+    dry_run: DryRun = False,
     vertices: Annotated[bool, typer.Option("--vertices", help="The changes are VERTEX=CAPACITY.")] = False,
     json: Json = False,
     key: Key = None,

@@ -47,6 +47,7 @@ class Kind(StrEnum):
     DRY_RUN = "dry-run"
     DRY_RUN_COSTS = "dry-run-costs"
     DRY_RUN_VERTICES = "dry-run-vertices"
+    DRY_RUN_EDGES = "dry-run-edges"
     RESTORE = "restore"
     MAX_FLOW = "max-flow"
     MIN_CUT = "min-cut"
@@ -92,6 +93,7 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.DRY_RUN: PatchArgs,
     Kind.DRY_RUN_COSTS: PatchArgs,
     Kind.DRY_RUN_VERTICES: PatchArgs,
+    Kind.DRY_RUN_EDGES: EdgesArgs,
     Kind.RESTORE: RestoreArgs,
     Kind.MAX_FLOW: MaxFlowArgs,
     Kind.MIN_CUT: MaxFlowArgs,

@@ -7,6 +7,7 @@ and one that has it is not run again; all others change nothing that counts.
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import redis
 import structlog
@@ -14,7 +15,7 @@ import structlog
 from gpu_engine.errors import OutOfMemory
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.restructure import Limits
-from service.protocol import Envelope, Kind
+from service.protocol import EdgesArgs, Envelope, Kind, PatchArgs
 from service.settings import Settings
 from service.store.applied import Fenced
 from service.store.blobs import Blobs
@@ -56,6 +57,7 @@ from service.worker.running.rows import RowRunner
 from service.worker.running.task import Rest, Task
 from service.worker.saving import Defer, Saver
 from service.worker.solving import Solver
+from service.worker.structure import structure_change
 from service.worker.watching import Watcher
 from service.worker.written import written
 
@@ -110,6 +112,7 @@ class Graphs:
         supposer = Supposer(self._copies, solver, row_threads)
         runner = RowRunner(self._results)
         cut_trees = CutTrees(self._copies, solver, self._results)
+        tried = self._copies, solver, self._results
         self._runs: Mapping[Kind, Run] = {
             Kind.LOAD: loader.load,
             Kind.DELETE: loader.delete,
@@ -118,9 +121,10 @@ class Graphs:
             Kind.PATCH_VERTICES: patcher.patch,
             Kind.PATCH_EDGES: patcher.patch_edges,
             Kind.RESTORE: patcher.restore,
-            Kind.DRY_RUN: DryRun(self._copies, solver, self._results, capacity_change),
-            Kind.DRY_RUN_COSTS: DryRun(self._copies, solver, self._results, cost_change),
-            Kind.DRY_RUN_VERTICES: DryRun(self._copies, solver, self._results, vertex_change),
+            Kind.DRY_RUN: DryRun(*tried, PatchArgs, capacity_change),
+            Kind.DRY_RUN_COSTS: DryRun(*tried, PatchArgs, cost_change),
+            Kind.DRY_RUN_VERTICES: DryRun(*tried, PatchArgs, vertex_change),
+            Kind.DRY_RUN_EDGES: DryRun(*tried, EdgesArgs, partial(structure_change, limits=limits)),
             Kind.MAX_FLOW: max_flow,
             Kind.MIN_CUT: max_flow,
             Kind.WHAT_IF: WhatIf(self._copies, solver, supposer, runner, max_flow),

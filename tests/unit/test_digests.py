@@ -57,6 +57,7 @@ EXAMPLES: dict[Kind, Message] = {
     Kind.DRY_RUN: PatchArgs(batch=[Operation(op="close", edges=["a", "b"])], on_missing="skip"),
     Kind.DRY_RUN_COSTS: PatchArgs(batch=[Operation(op="set", edges=[1], amounts=["2"])], if_match=4),
     Kind.DRY_RUN_VERTICES: PatchArgs(batch=[Operation(op="scale", edges=["u"], amounts=["2"])], if_match=4),
+    Kind.DRY_RUN_EDGES: EdgesArgs(batch=[EdgesOperation(op="insert", vertices=["w"], vertex_capacity=["5"])]),
     Kind.RESTORE: RestoreArgs(version=7, if_match=9),
     Kind.PATCH_COSTS: PatchArgs(batch=[Operation(op="add", edges=[1, 2], amounts=["-1", "2.5"])], solve="none"),
     Kind.PATCH_VERTICES: PatchArgs(batch=[Operation(op="set", edges=["u", "v"], amounts=["1", "inf"])]),

@@ -36,6 +36,8 @@ class StructureOptions(TypedDict, total=False):
     """Refuse unless the graph is at this version, of the load that the handle knows; or the text of an ETag."""
     solve: Literal["all", "none"]
     """Whether flows kept solved are re-solved before the answer (default) or at their next question."""
+    dry_run: bool
+    """Say what the change would do, and change nothing: the answer has the version that the graph has and keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -147,11 +149,14 @@ def restructure(
     check_options("a change of structure", options, StructureOptions.__annotations__, OWN)
     body: dict[str, object] = {"batch": change.operations()}
     body |= {key: options[key] for key in ("on_missing", "rounding") if key in options}
+    params: dict[str, str] = {"solve": options["solve"]} if "solve" in options else {}
+    if options.get("dry_run"):
+        params["dry_run"] = "true"
     return Call(
         "PATCH",
         graph_path(name) + "/edges",
         StructureResult.from_json,
         json_body(body),
-        params={"solve": options["solve"]} if "solve" in options else {},
+        params=params,
         headers=_if_match(options.get("if_version"), generation),
     )
