@@ -25,7 +25,7 @@ from service.worker.structure import deleted, inserted
 from service.worker.supposing import Supposition, needs, needs_to_grow
 from service.worker.written import written
 
-Args = TypeVar("Args", bound=PatchArgs | EdgesArgs)
+Args = TypeVar("Args", PatchArgs, EdgesArgs)
 
 
 class DryRun(Generic[Args]):
@@ -44,8 +44,8 @@ class DryRun(Generic[Args]):
         self._residents = copies.residents
         self._solver = solver
         self._results = results
-        self._args = args
-        self._change_of = change_of
+        self._args: type[Args] = args
+        self._change_of: Callable[[Graph, Args], Changes] = change_of
 
     def __call__(self, task: Task) -> Result:
         args, began = self._args.model_validate(task.command.args), time.perf_counter()
