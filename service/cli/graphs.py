@@ -98,14 +98,18 @@ def patch(
     ] = "error",
     dry_run: DryRun = False,
     vertices: Annotated[bool, typer.Option("--vertices", help="The changes are VERTEX=CAPACITY.")] = False,
+    lower: Annotated[bool, typer.Option("--lower", help="The changes are EDGE=LOWER BOUND.")] = False,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Change capacities: all of them or none, re-solved before the answer."""
+    if vertices and lower:
+        fail("either --vertices or --lower", MISWRITTEN)
+    column: Literal["capacity", "lower"] = "lower" if lower else "capacity"
     updates = [update(change, vertices=vertices) for change in changes]
     with connected(url, key) as client:
-        done = client.graph(name).apply(updates, rounding=rounding, dry_run=dry_run)
+        done = client.graph(name).apply(updates, column=column, rounding=rounding, dry_run=dry_run)
     say_patch(done, json)
 
 

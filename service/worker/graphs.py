@@ -27,7 +27,7 @@ from service.store.ownership import Ownership
 from service.store.snapshots import Snapshots
 from service.store.written import Written
 from service.worker import answers
-from service.worker.changes import capacity_change, cost_change, vertex_change
+from service.worker.changes import capacity_change, cost_change, lower_change, vertex_change
 from service.worker.copies import Copies
 from service.worker.counters import Counters
 from service.worker.graph import Graph, OpenEngine
@@ -118,11 +118,13 @@ class Graphs:
             Kind.DELETE: loader.delete,
             Kind.PATCH: patcher.patch,
             Kind.PATCH_COSTS: patcher.patch,
+            Kind.PATCH_LOWER: patcher.patch,
             Kind.PATCH_VERTICES: patcher.patch,
             Kind.PATCH_EDGES: patcher.patch_edges,
             Kind.RESTORE: patcher.restore,
             Kind.DRY_RUN: DryRun(*tried, PatchArgs, capacity_change),
             Kind.DRY_RUN_COSTS: DryRun(*tried, PatchArgs, cost_change),
+            Kind.DRY_RUN_LOWER: DryRun(*tried, PatchArgs, lower_change),
             Kind.DRY_RUN_VERTICES: DryRun(*tried, PatchArgs, vertex_change),
             Kind.DRY_RUN_EDGES: DryRun(*tried, EdgesArgs, partial(structure_change, limits=limits)),
             Kind.MAX_FLOW: max_flow,

@@ -58,9 +58,9 @@ class Graph(Questions, Studies, PairQuestions, LimitQuestions, Structure, Watchi
         timeout_s: float | None = None,
         **options: Unpack[PatchOptions],
     ) -> results.PatchResult:
-        """Set, add to or scale capacities of edges by id, or with `column="cost"` their costs: one amount for all, or
-        one each. All or nothing. With `vertices` capacities of vertices; one without is unlimited, and its first
-        one has all flows solved from zero once."""
+        """Set, add to or scale capacities of edges by id, or with `column="cost"` their costs, with "lower" their lower
+        bounds: one amount for all, or one each. All or nothing. With `vertices` capacities of vertices; one without is
+        unlimited, and its first one has all flows solved from zero once."""
         return self.apply(
             [Update(edges=edges, vertices=vertices, set=set, add=add, scale=scale)],
             column=column,

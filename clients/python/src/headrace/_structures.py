@@ -51,6 +51,8 @@ class NewEdges:
     """Where the edges of the graph have ids; else they get the next numbers."""
     cost: Amounts | None = None
     """Where the edges of the graph have costs."""
+    lower: Amounts | None = None
+    """What they carry at least in a circulation; 0 if it is not said."""
     undirected: bool | Sequence[bool] | NDArray[np.bool_] = False
 
     def as_json(self) -> dict[str, object]:
@@ -58,7 +60,7 @@ class NewEdges:
             refuse_set(getattr(self, name), name)
         named = {"edge_ids": self.edge_ids, "tail": self.tail, "head": self.head}
         members: dict[str, Any] = {name: as_column(ids) for name, ids in named.items() if ids is not None}
-        for name, amounts in (("capacity", self.capacity), ("cost", self.cost)):
+        for name, amounts in (("capacity", self.capacity), ("cost", self.cost), ("lower", self.lower)):
             if amounts is not None:
                 refuse_set(amounts, name)
                 members[name] = amount_column(as_column(amounts), len(members["tail"]), name)
