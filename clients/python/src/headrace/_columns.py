@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from headrace._amounts import Amount
 from headrace._errors import InvalidInput
-from headrace._places import places_of_nodes
+from headrace._places import places, places_of_nodes
 from headrace._results import EdgeId, Vertex
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any]
@@ -151,7 +151,8 @@ def _of_igraph(graph: Any, columns: GraphColumns) -> GraphColumns:
         described["vertex_labels"] = graph.vs["name"]
         label = graph.vs["name"].__getitem__
     described["tail"], described["head"] = [label(tail) for tail, _ in ends], [label(head) for _, head in ends]
-    wanted: dict[str, object] = {"capacity": columns.get("capacity") or "capacity", "cost": columns.get("cost")}
+    wanted: dict[str, object] = {name: columns.get(name) for name in ("capacity", "cost", "lower")}
+    wanted["capacity"] = wanted["capacity"] or "capacity"
     for name, attribute in wanted.items():
         if not isinstance(attribute, str):
             continue
@@ -160,8 +161,13 @@ def _of_igraph(graph: Any, columns: GraphColumns) -> GraphColumns:
             raise InvalidInput(
                 f"no edge has the attribute {attribute!r}: {_others(known)}".replace("capacity=", f"{name}=")
             )
-        described[name] = graph.es[attribute]  # type: ignore[literal-required]  # one of its two columns of amounts
-    return columns | described
+        described[name] = graph.es[attribute]  # type: ignore[literal-required]  # one of its columns of amounts
+
+    def column_of(name: str) -> list[Any]:
+        return list(graph.vs[name]) if name in graph.vs.attributes() else [None] * graph.vcount()
+
+    crs = graph["crs"] if "crs" in graph.attributes() else None
+    return {**columns, **described, **places(range(graph.vcount()), column_of, crs, columns)}  # type: ignore[typeddict-item]
 
 
 def _others(edges: Sequence[tuple[Any, Any, Mapping[Any, Any]]]) -> str:
