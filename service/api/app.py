@@ -31,6 +31,7 @@ from service.api.routes import (
     graphs,
     health,
     jobs,
+    lower,
     matching,
     min_cost_flow,
     pairs,
@@ -84,7 +85,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
     questions = (flows, min_cost_flow, matching, *more)
     pages = (health, docs_page, sessions)
     told = (watches, feed, webhooks)
-    columns = capacities, costs, vertices, edges
+    columns = capacities, costs, lower, vertices, edges
     resources = (graphs, copies, *columns, export, *questions, snapshots, *told, jobs, *pages)
     for resource in resources:
         app.include_router(resource.router)

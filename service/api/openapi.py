@@ -14,6 +14,7 @@ from service.models.costs import CostsBody
 from service.models.edges import EdgesBody
 from service.models.flows import MaxFlowBody
 from service.models.graphs import CopyBody, EstimateBody, GraphBody, RestoreBody
+from service.models.lower import LowerBody
 from service.models.matching import MatchingBody
 from service.models.min_cost_flow import MinCostFlowBody
 from service.models.pairs import CutTreeBody, GlobalCutBody, PairsBody
@@ -30,6 +31,7 @@ READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     GraphBody,
     PatchBody,
     CostsBody,
+    LowerBody,
     VerticesBody,
     EdgesBody,
     MaxFlowBody,

@@ -45,9 +45,12 @@ class Kind(StrEnum):
     PATCH_COSTS = "patch-costs"
     PATCH_VERTICES = "patch-vertices"
     PATCH_EDGES = "patch-edges"
+    PATCH_LOWER = "patch-lower"
     DRY_RUN = "dry-run"
     DRY_RUN_COSTS = "dry-run-costs"
     DRY_RUN_VERTICES = "dry-run-vertices"
+    DRY_RUN_EDGES = "dry-run-edges"
+    DRY_RUN_LOWER = "dry-run-lower"
     RESTORE = "restore"
     MAX_FLOW = "max-flow"
     MIN_CUT = "min-cut"
@@ -91,9 +94,12 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.PATCH_COSTS: PatchArgs,
     Kind.PATCH_VERTICES: PatchArgs,
     Kind.PATCH_EDGES: EdgesArgs,
+    Kind.PATCH_LOWER: PatchArgs,
     Kind.DRY_RUN: PatchArgs,
     Kind.DRY_RUN_COSTS: PatchArgs,
     Kind.DRY_RUN_VERTICES: PatchArgs,
+    Kind.DRY_RUN_EDGES: EdgesArgs,
+    Kind.DRY_RUN_LOWER: PatchArgs,
     Kind.RESTORE: RestoreArgs,
     Kind.MAX_FLOW: MaxFlowArgs,
     Kind.MIN_CUT: MaxFlowArgs,

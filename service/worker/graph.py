@@ -14,6 +14,7 @@ from gpu_engine.errors import EngineError, OutOfMemory, Unbounded
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, on_cuda, on_split
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.growing import grow, growing_bytes
+from gpu_engine.networks.lowers import LowerTable, lowers_of
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.terminals import Terminals
@@ -55,6 +56,13 @@ def least_footprint(engine: str, n_vertices: int, n_edges: int, n_limited: int =
     counts = Counts(n_vertices, n_edges, 2 if n_edges else 0)
     needs = on_split(on_cuda if engine.startswith("cuda") else on_cpu, counts, n_limited)
     return needs.of_one_state + Footprint(n_edges)
+
+
+def grown_lowers(table: LowerTable | None, before: Network, after: Network, structure: Structure) -> LowerTable | None:
+    """The lower bounds of a network that has grown by what is inserted. O(m) if there are any."""
+    if table is None and structure.lower is None:
+        return None
+    return lowers_of(table, before).grown(after, structure.lower)
 
 
 class NotProven(EngineError):
@@ -102,6 +110,8 @@ class Graph:
     """None: its edges were loaded without any."""
     vertices: VertexTable | None = None
     """None: no vertex has a capacity."""
+    lowers: LowerTable | None = None
+    """None: no edge has ever had a lower bound."""
     states: "OrderedDict[bytes, Solved]" = field(default_factory=OrderedDict)
     known: "OrderedDict[str, KnownKey]" = field(default_factory=OrderedDict)
     unsaved: int = 0
@@ -143,9 +153,10 @@ class Graph:
     @property
     def footprint(self) -> Footprint:
         """What the graph takes at rest."""
-        tables = sum(table.nbytes for table in (self.table, self.costs, self.vertices) if table is not None)
+        tables = self.table, self.costs, self.vertices, self.lowers
+        n_bytes = sum(table.nbytes for table in tables if table is not None)
         parts = sum(partition.nbytes for partition in self.partitions.values())
-        return self.engine.footprint + Footprint(tables + parts + KNOWN_BYTES * len(self.known))
+        return self.engine.footprint + Footprint(n_bytes + parts + KNOWN_BYTES * len(self.known))
 
     def open(self, terminals: Terminals, kind: Kind = Kind.MAX_FLOW) -> Solved:
         """The flow state of these terminals, opened if there is none, now the most recently used one."""
@@ -229,7 +240,7 @@ class Graph:
         for solved in states:
             self.close(solved)
         self.network, self.engine, self.sides = after.network, after.engine, None
-        self.table, self.costs, self.vertices = after.table, after.costs, after.vertices
+        self.table, self.costs, self.vertices, self.lowers = after.table, after.costs, after.vertices, after.lowers
         self.noted = ()  # what it takes is told anew
         return states
 
@@ -270,10 +281,12 @@ class Graph:
         dropped = self._close_matchings() if growth is not None or len(structure.revived) else []
         if growth is not None:
             self.engine.grow(growth)
+            before = self.network
             self.network = growth.network
             self.table.grow(self.network)
             if self.costs is not None and structure.cost is not None:
                 self.costs = self.costs.grown(self.network, structure.cost)
+            self.lowers = grown_lowers(self.lowers, before, self.network, structure)
         self.network.mark_vertices(structure.deleted_vertices, structure.revived_vertices)
         dropped += self._close_lost() if len(structure.deleted_vertices) else []
         unbounded = self.update(change, vertices)

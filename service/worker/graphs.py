@@ -7,6 +7,7 @@ and one that has it is not run again; all others change nothing that counts.
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import redis
 import structlog
@@ -14,7 +15,7 @@ import structlog
 from gpu_engine.errors import OutOfMemory
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.restructure import Limits
-from service.protocol import Envelope, Kind
+from service.protocol import EdgesArgs, Envelope, Kind, PatchArgs
 from service.settings import Settings
 from service.store.applied import Fenced
 from service.store.blobs import Blobs
@@ -26,7 +27,7 @@ from service.store.ownership import Ownership
 from service.store.snapshots import Snapshots
 from service.store.written import Written
 from service.worker import answers
-from service.worker.changes import capacity_change, cost_change, vertex_change
+from service.worker.changes import capacity_change, cost_change, lower_change, vertex_change
 from service.worker.copies import Copies
 from service.worker.counters import Counters
 from service.worker.graph import Graph, OpenEngine
@@ -57,6 +58,7 @@ from service.worker.running.rows import RowRunner
 from service.worker.running.task import Rest, Task
 from service.worker.saving import Defer, Saver
 from service.worker.solving import Solver
+from service.worker.structure import structure_change
 from service.worker.watching import Watcher
 from service.worker.written import written
 
@@ -111,17 +113,21 @@ class Graphs:
         supposer = Supposer(self._copies, solver, row_threads)
         runner = RowRunner(self._results)
         cut_trees = CutTrees(self._copies, solver, self._results)
+        tried = self._copies, solver, self._results
         self._runs: Mapping[Kind, Run] = {
             Kind.LOAD: loader.load,
             Kind.DELETE: loader.delete,
             Kind.PATCH: patcher.patch,
             Kind.PATCH_COSTS: patcher.patch,
+            Kind.PATCH_LOWER: patcher.patch,
             Kind.PATCH_VERTICES: patcher.patch,
             Kind.PATCH_EDGES: patcher.patch_edges,
             Kind.RESTORE: patcher.restore,
-            Kind.DRY_RUN: DryRun(self._copies, solver, self._results, capacity_change),
-            Kind.DRY_RUN_COSTS: DryRun(self._copies, solver, self._results, cost_change),
-            Kind.DRY_RUN_VERTICES: DryRun(self._copies, solver, self._results, vertex_change),
+            Kind.DRY_RUN: DryRun(*tried, PatchArgs, capacity_change),
+            Kind.DRY_RUN_COSTS: DryRun(*tried, PatchArgs, cost_change),
+            Kind.DRY_RUN_LOWER: DryRun(*tried, PatchArgs, lower_change),
+            Kind.DRY_RUN_VERTICES: DryRun(*tried, PatchArgs, vertex_change),
+            Kind.DRY_RUN_EDGES: DryRun(*tried, EdgesArgs, partial(structure_change, limits=limits)),
             Kind.MAX_FLOW: max_flow,
             Kind.MIN_CUT: max_flow,
             Kind.WHAT_IF: WhatIf(self._copies, solver, supposer, runner, max_flow),

@@ -64,6 +64,7 @@ NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("GET", "/v1/graphs/{name}/capacities"): Scope.READ,
     ("PATCH", "/v1/graphs/{name}/capacities"): Scope.UPDATE,
     ("PATCH", "/v1/graphs/{name}/costs"): Scope.UPDATE,
+    ("PATCH", "/v1/graphs/{name}/lower"): Scope.UPDATE,
     ("PATCH", "/v1/graphs/{name}/edges"): Scope.UPDATE,
     ("GET", "/v1/graphs/{name}/vertices"): Scope.READ,
     ("PATCH", "/v1/graphs/{name}/vertices"): Scope.UPDATE,

@@ -33,6 +33,7 @@ INSTEAD: Final[Mapping[tuple[str, str], str]] = {
     ("GET", "/v1/graphs/{name}/matching"): "questions are asked by POST, with a body of JSON or none",
     ("GET", "/v1/graphs/{name}/min-cost-flow"): "questions are asked by POST, with a body of JSON or none",
     ("GET", "/v1/graphs/{name}/costs"): "costs are read with the capacities: GET /v1/graphs/{name}/capacities",
+    ("GET", "/v1/graphs/{name}/lower"): "lower bounds are read with the capacities: GET /v1/graphs/{name}/capacities",
     ("POST", "/v1/jobs/{job_id}"): "a job is cancelled by DELETE",
 }
 

@@ -55,8 +55,9 @@ IN_ORDER: Final = json.JSONEncoder(sort_keys=True)
 
 QUESTIONS: Final = (Kind.MAX_FLOW, Kind.MIN_CUT, Kind.MATCHING, Kind.PARTITION)
 IN_PROCESSES: Final = (Kind.MIN_COST_FLOW, Kind.CAPACITY_EXPANSION, Kind.PARTITION)
-DRY_RUNS: Final = (Kind.DRY_RUN, Kind.DRY_RUN_COSTS, Kind.DRY_RUN_VERTICES)
-UPDATES: Final = (Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_VERTICES, Kind.PATCH_EDGES, *DRY_RUNS)
+DRY_RUNS: Final = (Kind.DRY_RUN, Kind.DRY_RUN_COSTS, Kind.DRY_RUN_VERTICES, Kind.DRY_RUN_EDGES, Kind.DRY_RUN_LOWER)
+PATCHES: Final = (Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_LOWER, Kind.PATCH_VERTICES, Kind.PATCH_EDGES)
+UPDATES: Final = (*PATCHES, *DRY_RUNS)
 Arcs = Callable[[str], int | None]
 """How many arcs a graph has in memory; None if it is not there."""
 
