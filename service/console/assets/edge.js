@@ -3,6 +3,8 @@
 import { ask, graphPath, send, text } from "./api.js";
 import { bar, fill, h, may, number, problemBox, say, signed } from "./dom.js";
 
+const AMOUNT = /^(\d+(\.\d+)?|inf)$/;
+
 export class EdgePanel {
   constructor(page) {
     this.page = page;
@@ -36,7 +38,9 @@ export class EdgePanel {
       : h("button", { type: "button", onclick: tryIt(() => ({ op: "close" })) }, "Try closing it");
     const set = (event) => {
       event.preventDefault();
-      this.attempt({ set: [this.amount.value.trim()] });
+      const amount = this.amount.value.trim();
+      if (AMOUNT.test(amount)) this.attempt({ set: [amount] });
+      else fill(this.tried, h("p", { class: "notice bad", role: "alert" }, "A capacity is a number such as 12 or 12.5, or inf for an edge without a limit."));
     };
     fill(this.element,
       h("p", {}, h("strong", { class: "mono" }, String(net.ids[row])), " ", h("span", { class: "dim" }, `${tail} ${net.undirected[row] ? "–" : "→"} ${head}`), " ", ...tags.filter(Boolean)),

@@ -1,10 +1,11 @@
-// The values of this flow over time: from the jobs that are kept, and from what is solved here.
+// The values of this flow over time: from the updates whose jobs are kept, and from what is solved here.
 
 import { get, parse, request, write } from "./api.js";
 import { dataTable, fill, h, number } from "./dom.js";
 
 const LISTED = 400, READ = 40, KEPT = 300;
 const LONGEST_BYTES = 100000;
+const KINDS = ["patch", "patch-edges", "patch-vertices", "restore"]; // their answers say of which terminals a value is
 const SVG = "http://www.w3.org/2000/svg";
 
 export class History {
@@ -20,7 +21,7 @@ export class History {
   async read() {
     try {
       const { jobs } = await get(`v1/jobs?limit=${LISTED}`);
-      const ours = jobs.filter((job) => job.graph === this.page.name && job.status === "succeeded" && ["max-flow", "min-cut", "patch"].includes(job.kind));
+      const ours = jobs.filter((job) => job.graph === this.page.name && job.status === "succeeded" && KINDS.includes(job.kind));
       for (const job of ours.slice(0, READ)) {
         const answer = await request(`v1/jobs/${job.id}`);
         if (Number(answer.headers.get("content-length")) > LONGEST_BYTES) {
@@ -38,7 +39,6 @@ export class History {
     const wanted = write(this.page.terminals());
     const at = new Date(job.finished_at);
     if (!result || !this.isOfThisLoad(at)) return;
-    if (result.value !== undefined && result.mode) this.add({ ...result }, at);
     for (const state of result.flow_states || []) {
       if (state.value !== null && write({ sources: state.sources, sinks: state.sinks }) === wanted) {
         this.add({ ...state, version: result.version }, at);
