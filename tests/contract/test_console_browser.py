@@ -68,6 +68,7 @@ def test_a_day_of_an_operator(walk: Walk) -> None:
     a_wrong_key_is_refused_and_a_right_one_leads_to_the_console(walk)
     the_sample_is_loaded_and_solved(walk)
     an_edge_is_closed_as_what_if_and_then_for_real(walk)
+    the_flow_is_shown_as_paths(walk)
     a_closure_study_ranks_the_edges(walk)
     the_table_is_reached_from_the_keyboard(walk)
     a_file_is_loaded_and_drawn_around_its_cut(walk)
@@ -98,7 +99,7 @@ def the_sample_is_loaded_and_solved(walk: Walk) -> None:
     assert walk.value() == str(expected.value)
     assert expected.cut is not None
     walk.page.shows("edges at their coordinates")
-    assert walk.page.until("document.querySelectorAll('button.row').length") == len(expected.cut.edges)
+    assert walk.page.until("document.querySelectorAll('#panel-edges button.row').length") == len(expected.cut.edges)
     walk.page.until(
         "[...document.querySelectorAll('.canvas canvas')].some((c) => c.getContext('2d')"
         ".getImageData(0, 0, c.width, c.height).data.some((v) => v > 0))"
@@ -130,6 +131,14 @@ def an_edge_is_closed_as_what_if_and_then_for_real(walk: Walk) -> None:
     with Client(walk.url, api_key=walk.admin) as client:  # somebody else opens it again
         client.graph("sample-town").reopen([edge])
     walk.until_value(str(before))
+
+
+def the_flow_is_shown_as_paths(walk: Walk) -> None:
+    walk.page.press_button("Paths")
+    walk.page.press_button("Show the paths")
+    carried = "[...document.querySelectorAll('#panel-paths tbody tr')].map((r) => Number(r.cells[1].innerText.replace(/\\s/g, '')))"
+    assert sum(walk.page.until(f"{carried}.length && {carried}")) == int(walk.value())
+    walk.page.press_button("Show path 1 in the picture")
 
 
 def a_closure_study_ranks_the_edges(walk: Walk) -> None:

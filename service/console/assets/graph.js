@@ -6,6 +6,7 @@ import { EdgePanel } from "./edge.js";
 import { EdgeTable } from "./edges.js";
 import { Events } from "./events.js";
 import { History } from "./history.js";
+import { Paths } from "./paths.js";
 import { Picture } from "./picture.js";
 import { Question } from "./question.js";
 import { Study } from "./study.js";
@@ -25,8 +26,8 @@ class Page {
     this.question = new Question(this);
     this.picture = new Picture(this);
     this.edge = new EdgePanel(this);
-    this.tables = [new EdgeTable(this), new Study(this), new History(this), new Events(this)];
-    [this.edges, this.study, this.history, this.events] = this.tables;
+    this.tables = [new EdgeTable(this), new Paths(this), new Study(this), new History(this), new Events(this)];
+    [this.edges, this.paths, this.study, this.history, this.events] = this.tables;
   }
 
   async start(main) {
@@ -36,7 +37,10 @@ class Page {
       h("div", { class: "side" }, card("ask", "Maximum flow", this.question, "ask"), card("edge", "Edge", this.edge, "one")),
       h("section", { class: "card tables", "aria-label": "Tables" }, tabs(this.tables))));
     await this.readInfo();
-    if (!this.info) return;
+    if (!this.info) {
+      main.querySelector(".graph").hidden = true;
+      return;
+    }
     this.question.takeTerminals(this.info);
     await this.picture.read();
     if (this.question.isFilled()) await this.question.solve();
@@ -56,7 +60,8 @@ class Page {
       this.showHead();
       fill(this.trouble);
     } catch (error) {
-      fill(this.trouble, problemBox(error, () => location.reload()), h("p", {}, h("a", { href: new URL("console", ROOT).href }, "Back to the overview")));
+      const again = error.code === "unknown_graph" ? null : () => location.reload();
+      fill(this.trouble, problemBox(error, again), h("p", {}, h("a", { href: new URL("console", ROOT).href }, "Back to the overview")));
       fill(this.head, h("h1", {}, this.name));
     }
   }
@@ -110,11 +115,12 @@ class Page {
     this.picture.paint();
     this.edges.show();
     this.edge.show();
+    this.paths.forget();
     this.history.add(answer, new Date());
   }
 
   choose(row, { isFar = false } = {}) {
-    this.picture.choose(row, isFar);
+    this.picture.choose([row], isFar);
     this.edge.choose(row);
     this.edges.mark(row);
   }

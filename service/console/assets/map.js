@@ -18,7 +18,7 @@ export class NetworkMap {
     this.onPick = onPick;
     this.grid = null;
     this.marks = [];
-    this.chosen = -1;
+    this.chosen = [];
     this.view = { x: 0, y: 0, scale: 1 };
     this.picture = null;
     this.work = null;
@@ -42,8 +42,9 @@ export class NetworkMap {
     this.repaint();
   }
 
-  choose(row) {
-    this.chosen = row;
+  // Rows that stand out: an edge, or those of a path.
+  choose(rows) {
+    this.chosen = rows;
     this.frame();
   }
 
@@ -68,11 +69,14 @@ export class NetworkMap {
     if (!this.grid || !this.width) return;
     let { west, east, south, north } = this.grid.box;
     if (rows && rows.length) {
-      const ends = rows.flatMap((row) => [this.tail[row], this.head[row]]);
-      const xs = ends.map((v) => this.x[v]), ys = ends.map((v) => this.y[v]);
-      [west, east, south, north] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+      [west, east, south, north] = [Infinity, -Infinity, Infinity, -Infinity];
+      for (const v of rows.flatMap((row) => [this.tail[row], this.head[row]])) {
+        [west, east] = [Math.min(west, this.x[v]), Math.max(east, this.x[v])];
+        [south, north] = [Math.min(south, this.y[v]), Math.max(north, this.y[v])];
+      }
+      if (!Number.isFinite(west + south)) return;
       const most = 0.05 * Math.max(this.grid.box.east - this.grid.box.west, this.grid.box.north - this.grid.box.south);
-      const more = Math.max(0.4 * Math.max(east - west, north - south), most);
+      const more = Math.max(0.12 * Math.max(east - west, north - south), most);
       [west, east, south, north] = [west - more, east + more, south - more, north + more];
     }
     const scale = Math.min((this.width - 50) / (east - west || 1), (this.height - 60) / (north - south || 1));
@@ -222,19 +226,7 @@ export class NetworkMap {
 
   overlay(context) {
     const style = getComputedStyle(document.documentElement);
-    if (this.chosen >= 0 && Number.isFinite(this.x[this.tail[this.chosen]])) {
-      const [a, b] = [this.screen(this.tail[this.chosen]), this.screen(this.head[this.chosen])];
-      const own = `--${CLASSES[this.classes?.[this.chosen] ?? 0]}`;
-      for (const [width, color] of [[12, "--map"], [8, "--chosen"], [4, "--map"], [3, own]]) {
-        context.strokeStyle = style.getPropertyValue(color);
-        context.lineWidth = width;
-        context.lineCap = "round";
-        context.beginPath();
-        context.moveTo(...a);
-        context.lineTo(...b);
-        context.stroke();
-      }
-    }
+    this.standOut(context, style);
     context.font = "600 12px system-ui, sans-serif";
     context.textAlign = "center";
     context.textBaseline = "middle";
@@ -249,6 +241,22 @@ export class NetworkMap {
       context.fill();
       context.fillStyle = style.getPropertyValue("--card");
       context.fillText(letter, px, py);
+    }
+  }
+
+  standOut(context, style) {
+    const rows = this.chosen.filter((row) => Number.isFinite(this.x[this.tail[row]] + this.x[this.head[row]]));
+    const own = (row) => `--${CLASSES[this.classes?.[row] ?? 0]}`;
+    context.lineCap = "round";
+    for (const [width, color] of [[12, () => "--map"], [8, () => "--chosen"], [4, () => "--map"], [3, own]]) {
+      context.lineWidth = width;
+      for (const row of rows) {
+        context.strokeStyle = style.getPropertyValue(color(row));
+        context.beginPath();
+        context.moveTo(...this.screen(this.tail[row]));
+        context.lineTo(...this.screen(this.head[row]));
+        context.stroke();
+      }
     }
   }
 

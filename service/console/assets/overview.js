@@ -4,7 +4,8 @@ import { ROOT, Problem, follow, get, graphPath, request } from "./api.js";
 import { ago, bar, bytes, cutOff, dataTable, fill, h, may, number, problemBox, say, share, span } from "./dom.js";
 import { SAMPLE } from "./sample.js";
 
-const JOBS = 30;
+const JOBS = 25, LISTED = 100;
+const READING = ["capacities", "vertices"]; // pages of a graph, as this console reads them
 const EVERY_MS = 2000;
 const SUFFIXES = {
   npz: "application/x-npz", json: "application/json", arrow: "application/vnd.apache.arrow.stream",
@@ -64,10 +65,11 @@ function stateOf(worker) {
 }
 
 function showJobs(page) {
-  const columns = [{ name: "Job" }, { name: "Graph" }, { name: "Status" }, { name: "Progress" },
-    { name: "Begun", figure: true }, { name: "Took", figure: true }, { name: "" }];
+  const columns = [{ name: "Job" }, { name: "Status" }, { name: "Progress" }, { name: "Graph" },
+    { name: "Begun", figure: true }, { name: "Took", figure: true }];
+  const shown = page.jobs.filter((job) => !READING.includes(job.kind) || ACTIVE.includes(job.status)).slice(0, JOBS);
   const held = document.activeElement?.dataset?.job;
-  fill(jobs, dataTable("Jobs", columns, page.jobs.map(jobRow), "Nothing has been asked yet."));
+  fill(jobs, dataTable("Jobs", columns, shown.map(jobRow), "Nothing has been asked yet."));
   if (held) jobs.querySelector(`[data-job="${CSS.escape(held)}"]`)?.focus();
 }
 
@@ -79,8 +81,8 @@ function jobRow(job) {
   const stop = h("button", { class: "quiet", disabled: !may("update") || job.cancelling, "data-job": job.id,
     title: may("update") ? null : "This needs a key with the scope update", onclick: () => cancel(job),
     "aria-label": `Cancel ${job.kind} of ${job.graph}` }, "Cancel");
-  return [job.kind, h("a", { href: graphPage(job.graph) }, cutOff(job.graph, 40)), status, progressOf(job, isActive),
-    ago(job.created_at), took, isActive ? stop : ""];
+  const progress = isActive ? h("span", { class: "doing" }, progressOf(job, isActive), stop) : progressOf(job, isActive);
+  return [job.kind, status, progress, h("a", { href: graphPage(job.graph) }, cutOff(job.graph, 40)), ago(job.created_at), took];
 }
 
 function progressOf(job, isActive) {
@@ -154,7 +156,7 @@ function showLoad(told, graph, job) {
 
 async function refresh() {
   try {
-    const [status, page] = await Promise.all([get("status"), get(`v1/jobs?limit=${JOBS}`)]);
+    const [status, page] = await Promise.all([get("status"), get(`v1/jobs?limit=${LISTED}`)]);
     showHead(status);
     showGraphs(status);
     showWorkers(status);

@@ -125,9 +125,9 @@ export class Picture {
     } else if (row >= 0) this.page.choose(row);
   }
 
-  choose(row, isFar) {
-    this.map.choose(row);
-    if (isFar && this.map.grid) this.map.fit([row]);
+  choose(rows, isFar) {
+    this.map.choose(rows);
+    if (isFar && this.map.grid) this.map.fit(rows);
   }
 }
 
