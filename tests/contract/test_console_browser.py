@@ -51,6 +51,14 @@ class Walk:
         value: str = self.page.until("document.getElementById('value')?.innerText.replace(/\\s/g, '')")
         return value
 
+    def column(self, panel: str, place: int) -> list[str]:
+        """The texts of one column of a table, without blanks, once it has rows."""
+        rows = f"[...document.querySelectorAll('#panel-{panel} tbody tr')]"
+        cells: list[str] = self.page.until(
+            f"{rows}.length && {rows}.map((row) => row.cells[{place}].innerText.replace(/\\s/g, ''))"
+        )
+        return cells
+
     def until_value(self, value: str) -> None:
         self.page.until(f"document.getElementById('value')?.innerText.replace(/\\s/g, '') === '{value}'")
 
@@ -136,8 +144,7 @@ def an_edge_is_closed_as_what_if_and_then_for_real(walk: Walk) -> None:
 def the_flow_is_shown_as_paths(walk: Walk) -> None:
     walk.page.press_button("Paths")
     walk.page.press_button("Show the paths")
-    carried = "[...document.querySelectorAll('#panel-paths tbody tr')].map((r) => Number(r.cells[1].innerText.replace(/\\s/g, '')))"
-    assert sum(walk.page.until(f"{carried}.length && {carried}")) == int(walk.value())
+    assert sum(map(int, walk.column("paths", 1))) == int(walk.value())
     walk.page.press_button("Show path 1 in the picture")
 
 
@@ -147,10 +154,7 @@ def a_closure_study_ranks_the_edges(walk: Walk) -> None:
     walk.page.shows("candidates")
     with Client(walk.url, api_key=walk.admin) as client:
         worst = client.graph("sample-town").closure_study(top=10)
-    shown = (
-        "[...document.querySelectorAll('#panel-study tbody tr')].map((r) => r.cells[3].innerText.replace(/\\s/g, ''))"
-    )
-    assert walk.page.until(f"{shown}.length && {shown}") == [str(row.loss) for row in worst]
+    assert walk.column("study", 3) == [str(row.loss) for row in worst]
 
 
 def the_table_is_reached_from_the_keyboard(walk: Walk) -> None:
@@ -192,8 +196,8 @@ def a_job_is_cancelled(walk: Walk) -> None:
         scenarios = [{"batch": [{"edges": [row], "op": "close"}]} for row in range(20_000)]
         body = {"sources": [16541], "sinks": [16542], "fields": ["value", "cut"], "scenarios": scenarios}
         headers = {"X-API-Key": walk.admin, "Prefer": "respond-async"}
-        sent = httpx.post(f"{walk.url}/v1/graphs/osm-andorra/what-if", json=body, headers=headers, trust_env=False)
-        job = client.job(sent.json()["id"])
+        path = f"{walk.url}/v1/graphs/osm-andorra/what-if"
+        job = client.job(httpx.post(path, json=body, headers=headers, trust_env=False, timeout=60).json()["id"])
         walk.open("/console")
         walk.page.press_button("Cancel what-if of osm-andorra")
         walk.page.until("document.querySelector('td .tag.bad')?.innerText === 'cancelled'")
