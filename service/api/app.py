@@ -21,6 +21,7 @@ from service.api.routes import (
     capacity_expansion,
     circulation,
     closure_study,
+    console,
     copies,
     costs,
     docs_page,
@@ -83,7 +84,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
     )
     more = (what_if, closure_study, pairs, parametric, capacity_expansion, circulation, partition)
     questions = (flows, min_cost_flow, matching, *more)
-    pages = (health, docs_page, sessions)
+    pages = (health, docs_page, sessions, console)
     told = (watches, feed, webhooks)
     columns = capacities, costs, lower, vertices, edges
     resources = (graphs, copies, *columns, export, *questions, snapshots, *told, jobs, *pages)
