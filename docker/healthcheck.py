@@ -1,4 +1,5 @@
-"""Whether this container works, as its exit status: ``healthcheck.py api [PORT]`` or ``healthcheck.py worker NAME``."""
+"""Whether this container works, as its exit status: ``healthcheck.py api [PORT]``, ``worker NAME``, or
+``workers START`` for all whose names start so."""
 
 import ssl
 import sys
@@ -30,6 +31,15 @@ def worker_is_alive(name: str) -> bool:
     return bool(client.exists(Keys(settings.redis_prefix).lease(name)))
 
 
+def workers_are_alive(start: str) -> bool:
+    """Each worker whose name starts so renews its lease, and there is one at least."""
+    settings = Settings()
+    client = redis.Redis.from_url(settings.redis_location, socket_timeout=TIMEOUT_S)
+    names = [name.decode() for name in client.hkeys(Keys(settings.redis_prefix).workers)]
+    ours = [name for name in names if name.startswith(start)]
+    return bool(ours) and all(worker_is_alive(name) for name in ours)
+
+
 def main(words: list[str]) -> int:
     try:
         match words:
@@ -39,6 +49,8 @@ def main(words: list[str]) -> int:
                 works = api_is_ready(int(port))
             case ["worker", name]:
                 works = worker_is_alive(name)
+            case ["workers", start]:
+                works = workers_are_alive(start)
             case _:
                 print(__doc__, file=sys.stderr)
                 return 2

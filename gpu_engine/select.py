@@ -93,6 +93,15 @@ def prepare(choice: Choice = "auto") -> str:
     return f"{choice} ({device_name()})"
 
 
+def device_label(choice: Choice = "auto", number: int | None = None) -> str:
+    """The name of the device that `open_engine` would use, behind its ``number`` if known; empty without a device."""
+    if choice == "cpu" or missing_device():
+        return ""
+    from gpu_engine.cuda.module import device_name
+
+    return device_name() if number is None else f"GPU {number}: {device_name()}"
+
+
 def unit_flow(network: Network, path: list[int]) -> UnitArray:
     """int64[m]: one unit along these edge rows, made as `Engine.flow` makes one, but with no solve before it.
 

@@ -61,6 +61,9 @@ class Settings(BaseSettings):
     """Scenarios of one question, pairs of one, or terminals of a tree."""
 
     workers: int = Field(default=1, ge=1)
+    """With `gpus`: workers without a device beside them, none unless this is set."""
+    gpus: str = Field(default="", max_length=1000)
+    """GPUs that get a worker each: `all`, the first N, or a list such as `0,2`. Empty: workers are bound to none."""
     threads: int = Field(default=2, ge=1)
     """Long work that one worker does side by side, one piece for each graph. Short work has slots of its own."""
     question_threads: int = Field(default=1, ge=1)
@@ -72,7 +75,8 @@ class Settings(BaseSettings):
     memory_budget_bytes: int = Field(default=8 << 30, gt=0)
     """Host memory of one worker, for its graphs, their flow states and the solves that run."""
     device_budget_bytes: int = Field(default=0, ge=0)
-    """Device memory of one worker. 0: an equal part of `service.worker.process.DEVICE_SHARE` of the device."""
+    """Device memory of one worker. 0: an equal part of `service.worker.process.DEVICE_SHARE` of the device, or all of
+    that for a worker which is bound to it."""
     lease_s: float = Field(default=5, gt=0)
     """A worker silent for longer may lose its graphs to another."""
     queue_limit: int = Field(default=1000, gt=0)

@@ -146,6 +146,11 @@ def _workers(workers: Sequence[WorkerInfo]) -> Iterable[Metric]:
     yield gauge("worker_budget_bytes", "What it may use of it.", (w.budget_bytes for w in workers))
     yield gauge("worker_device_bytes", "Device memory of the same.", (w.device_bytes for w in workers))
     yield gauge("worker_device_budget_bytes", "What it may use of it.", (w.device_budget_bytes for w in workers))
+    devices = GaugeMetricFamily("headrace_worker_device_info", "Always 1.", labels=("worker", "device"))
+    for worker in workers:
+        if worker.device:
+            devices.add_metric((worker.name, worker.device), 1)
+    yield devices
     yield gauge("queue_commands", "Commands not yet done.", (w.waiting for w in workers))
     yield gauge("queue_age_seconds", "Age of the oldest of them.", (w.oldest_s for w in workers))
 

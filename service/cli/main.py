@@ -45,6 +45,9 @@ def serve(
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port; 0 takes a free one [8080].")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where the embedded Redis keeps its data [.headrace].")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Worker processes [1].")] = None,
+    gpus: Annotated[
+        str | None, typer.Option(help="One worker for each GPU: all, how many, or which, as in 0,2.")
+    ] = None,
     redis_url: Annotated[str | None, typer.Option(help="Use this Redis, start none.")] = None,
     access_log: Annotated[
         bool | None, typer.Option("--access-log/--no-access-log", help="Log each request; without either, so it is.")
@@ -63,12 +66,35 @@ def serve(
     from service.telemetry import logs
 
     options = {"host": host, "port": port, "data_dir": data_dir, "workers": workers, "redis_url": redis_url}
-    options |= {"access_log": access_log}
+    options |= {"access_log": access_log, "gpus": gpus}
     logs.configure("supervisor")
     try:
         settings = read_settings(**{name: value for name, value in options.items() if value is not None})
         run(settings, any_host=insecure_any_host, announce=_announce)
     except (CannotServe, DataDirInUse, NoRedisServer, ValueError) as error:
+        fail(str(error))
+
+
+@app.command()
+def worker(
+    name: Annotated[str, typer.Option(help="The machine's own: NAME-gpu-N, or NAME alone.")] = "",
+    redis_url: Annotated[str | None, typer.Option(help="The Redis of the service, else REDIS_URL.")] = None,
+    gpus: Annotated[
+        str | None, typer.Option(help="One worker for each GPU: all, how many, or which, as in 0,2.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Workers that are bound to no GPU [1].")] = None,
+) -> None:
+    """Start workers alone: they join the service whose Redis this is. SIGTERM hands their graphs to the others."""
+    from service.host.supervisor import CannotServe
+    from service.host.workers import work
+    from service.settings import read_settings
+    from service.telemetry import logs
+
+    options = {"redis_url": redis_url, "gpus": gpus, "workers": workers}
+    logs.configure("supervisor")
+    try:
+        work(read_settings(**{option: value for option, value in options.items() if value is not None}), name)
+    except (CannotServe, ValueError) as error:
         fail(str(error))
 
 
@@ -100,6 +126,7 @@ def status(json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
         "worker": [worker["name"] for worker in found.workers],
         "ready": [_readiness(worker) for worker in found.workers],
         "engine": [worker["engine"] for worker in found.workers],
+        "device": [worker.get("device") or "-" for worker in found.workers],
         "graphs": [worker["graphs"] for worker in found.workers],
         "memory": [f"{size(worker['bytes'])} of {size(worker['budget_bytes'])}" for worker in found.workers],
         "waiting": [worker["waiting"] for worker in found.workers],

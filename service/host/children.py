@@ -76,6 +76,11 @@ class Child:
         self._restart_at = now + self._backoff_s
         self._backoff_s = min(2 * self._backoff_s, MAX_BACKOFF_S)
 
+    def tell_to_stop(self) -> None:
+        """SIGTERM, if it runs; `stop` waits for it."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+
     def stop(self) -> None:
         """SIGTERM, then SIGKILL when `stop_within_s` has passed."""
         if self.process is None:

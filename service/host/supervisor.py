@@ -11,7 +11,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,7 @@ import structlog
 from service.host import redis_server
 from service.host.children import Child, Popen, spawn_options
 from service.host.data_dir import Lock, locked
+from service.host.gpus import WorkerPlan, plan
 from service.open_files import raise_limit
 from service.settings import Settings
 from service.store import keys_seen
@@ -48,10 +49,11 @@ class CannotServe(RuntimeError):
 def serve(settings: Settings, *, any_host: bool = False, announce: Callable[[str], None] = print) -> None:
     """Run until SIGTERM or SIGINT. `announce` gets the URL once /readyz is 200.
 
-    Raises `data_dir.DataDirInUse` or `redis_server.NoRedisServer` before anything is started, `CannotServe` also
-    when a child cannot be brought up.
+    Raises `gpus.NoSuchGpu`, `data_dir.DataDirInUse` or `redis_server.NoRedisServer` before anything is started,
+    `CannotServe` also when a child cannot be brought up.
     """
     _check_certificate(settings)
+    workers = plan(settings)
     settings = settings.model_copy(update={"insecure_any_host": any_host})
     is_local = any_host or _is_loopback(settings.host)
     raise_limit()  # for Redis as well, which takes as many connections as it may open files
@@ -63,14 +65,20 @@ def serve(settings: Settings, *, any_host: bool = False, announce: Callable[[str
         if not is_local:
             _require_keys(settings)
             settings = settings.model_copy(update={"require_keys": True})
-        _serve(settings, lock, stop, announce)
+        _serve(settings, workers, lock, stop, announce)
 
 
-def _serve(settings: Settings, lock: Lock, stop: threading.Event, announce: Callable[[str], None]) -> None:
+def _serve(
+    settings: Settings,
+    workers: Sequence[WorkerPlan],
+    lock: Lock,
+    stop: threading.Event,
+    announce: Callable[[str], None],
+) -> None:
     with _listen(settings.host, settings.port) as listener:
         url = _url(listener, "http" if settings.tls_cert is None else "https")
         lock.write(url=url)
-        children = _children(settings, lock, listener)
+        children = _children(settings, workers, lock, listener)
         try:
             _watch(children, url, stop, announce)
         finally:
@@ -78,13 +86,15 @@ def _serve(settings: Settings, lock: Lock, stop: threading.Event, announce: Call
                 child.stop()
 
 
-def _children(settings: Settings, lock: Lock, listener: socket.socket) -> Sequence[Child]:
+def _children(
+    settings: Settings, workers: Sequence[WorkerPlan], lock: Lock, listener: socket.socket
+) -> Sequence[Child]:
     """In the order of starting; they are stopped the other way round."""
-    environment = os.environ | _environment(settings)
+    environment = os.environ | environment_of(settings)
 
-    def python(module: str, *arguments: str) -> Callable[[], Popen]:
+    def python(module: str, *arguments: str, more: Mapping[str, str] | None = None) -> Callable[[], Popen]:
         command = [sys.executable, "-m", module, *arguments]
-        options = spawn_options(lock.descriptor, listener.fileno()) | {"env": environment}
+        options = spawn_options(lock.descriptor, listener.fileno()) | {"env": environment | dict(more or {})}
         options |= {"stdin": subprocess.DEVNULL, "stdout": STDERR}  # stdout is for the announcement alone
         return lambda: subprocess.Popen(command, **options)
 
@@ -96,9 +106,9 @@ def _children(settings: Settings, lock: Lock, listener: socket.socket) -> Sequen
         redis = Child("redis", lambda: redis_server.start(settings, **options), STOP_REDIS_S, hint)
         redis.keep_alive()
         children.append(redis)
-    for number in range(settings.workers):
-        name = f"cpu-{number}"
-        children.append(Child(name, python("service.worker", "--name", name), STOP_WORKER_S))
+    for worker in workers:
+        start = python("service.worker", *worker.arguments, more=worker.environment)
+        children.append(Child(worker.name, start, STOP_WORKER_S))
     api = python("service.api.http.server", "--fd", str(listener.fileno()))
     return [*children, Child("api", api, STOP_API_S)]
 
@@ -128,7 +138,7 @@ def _is_ready(url: str) -> bool:
         return False
 
 
-def _environment(settings: Settings) -> dict[str, str]:
+def environment_of(settings: Settings) -> dict[str, str]:
     """The settings as the children read them."""
     values = settings.model_dump(mode="json", exclude_none=True) | {"data_dir": str(settings.data_dir.absolute())}
     return {f"HEADRACE_{name.upper()}": str(value) for name, value in values.items()}

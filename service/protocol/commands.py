@@ -150,6 +150,11 @@ class Command(Message):
         self._carried = args
         return self
 
+    @property
+    def n_bytes(self) -> int:
+        """Of the packed edges that a load is about to bring; 0 of what brings none."""
+        return self._carried.n_bytes if isinstance(self._carried, LoadArgs) else 0
+
     def to_json(self) -> bytes:
         if self._carried is None:
             return super().to_json()

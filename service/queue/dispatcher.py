@@ -53,7 +53,8 @@ class Dispatcher:
         self.feed = FeedReader(self.client, self._listeners, self.keys)
         self.replies = Replies(self.client, self._listeners, self.keys, self.id, self._jobs)
         self.rows = Rows(self._jobs, self._events, self.blobs, self.wait)
-        self._submission = Submission(self.client, self.keys, Placement(self.keys, self.watch, settings.queue_limit))
+        placement = Placement(self.client, self.keys, self.watch, settings.queue_limit)
+        self._submission = Submission(self.client, self.keys, placement)
         self._written = AsyncWritten(self.client, self.keys)
         self._submitted = 0
 

@@ -21,6 +21,8 @@ class WorkerReport(BaseModel):
     compiling: CompilingReport | None = None
     """None: all are compiled."""
     engine: str
+    device: str = ""
+    """The GPU it solves on, with its number if the worker is bound to it; empty: none."""
     graphs: int
     bytes: int
     """Bytes of host memory that its graphs and their flow states hold."""
@@ -43,6 +45,8 @@ class WorkerInfo(WorkerReport):
 
     alive: bool
     """Whether its lease is held."""
+    draining: bool = False
+    """Whether it gives its graphs away, and gets no new ones."""
     heartbeat_age_s: float
     waiting: int
     """Commands for the worker that are not done yet."""

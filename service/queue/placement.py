@@ -1,18 +1,37 @@
 """Which worker gets a command: the one that serves its graph, if it is there and has room; a new name, the emptiest."""
 
-from collections.abc import Iterator
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
+
+import redis
+import redis.asyncio
 
 from service.errors import RETRY_AFTER_S, ServiceError
 from service.protocol import Command, Kind
 from service.queue.models import WorkerInfo
 from service.queue.watch import Watch
 from service.store.keys import Keys
+from service.store.placed import Place, read_places, write_place
 from service.store.watched import Read, watched_async
 
 OWNERS_KEPT: Final = 10_000
+
+BYTES_PER_BYTE: Final = 5
+"""What a graph takes in memory, for each byte of its packed edges: roughly, until its worker says it."""
+
+FOR_A_DEVICE_BYTES: Final = 200_000
+"""Packed edges of so many bytes are worth a device; what is smaller is solved on the host wherever it is."""
+
+CHOICES: Final = 10
+"""How often a worker is chosen while other API processes choose too; then what they have placed does not count."""
+
+UNKNOWN_BUDGET: Final = 8 << 30
+"""Of a worker of a release that did not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +57,12 @@ class Seen:
 class Placement:
     """Chooses workers for commands. Raises ServiceError and RedisError."""
 
-    def __init__(self, keys: Keys, watch: Watch, queue_limit: int) -> None:
+    def __init__(self, client: redis.asyncio.Redis, keys: Keys, watch: Watch, queue_limit: int) -> None:
+        self._redis: Any = client
         self._keys = keys
         self._watch = watch
         self._queue_limit = queue_limit
+        self._choosing = asyncio.Lock()
         self._owner_of: dict[str, str] = {}
         """The owner of each graph at its last command, who most often still is."""
 
@@ -89,12 +110,54 @@ class Placement:
         self._owner_of[graph] = seen.owner
         return seen.owner
 
-    async def choose(self) -> WorkerInfo:
-        """The live worker with the fewest bytes, for a new name."""
-        alive = [worker for worker in await self._watch.workers() if worker.alive]
-        if not alive:
-            raise unavailable("no worker is there")
-        return min(alive, key=lambda worker: (not worker.ready, worker.bytes, worker.graphs, worker.name))
+    async def choose(self, command: Command) -> WorkerInfo:
+        """The live worker for the new graph of a load: of those where it fits, the one that is then the least full.
+
+        What was placed since the last heartbeats counts, by whichever API process: the choice is noted with the graph's
+        bytes, and is made again if another one was noted meanwhile. Cost: four round trips.
+        """
+        n_bytes = BYTES_PER_BYTE * command.n_bytes
+        async with self._choosing:  # else all that come together would read, and then write one after the other
+            for tries_left in reversed(range(CHOICES)):
+                workers = [worker for worker in await self._watch.workers() if worker.alive and not worker.draining]
+                if not workers:
+                    raise unavailable("no worker is there")
+                async with self._redis.pipeline() as pipe:
+                    (rows,) = await watched_async(pipe, [self._keys.placed], ("HGETALL", self._keys.placed))
+                    places = read_places(rows)
+                    chosen = emptiest(workers, n_bytes, places)
+                    pipe.multi()
+                    place = Place(chosen.name, n_bytes, time.time())
+                    write_place(
+                        pipe, self._keys, command.graph, place, rows.keys() - {name.encode() for name in places}
+                    )
+                    try:
+                        await pipe.execute()
+                    except redis.WatchError:
+                        if tries_left:
+                            continue
+                return chosen
+        raise AssertionError("the last try returns")
+
+
+def emptiest(workers: Sequence[WorkerInfo], n_bytes: int, places: Mapping[str, Place] | None = None) -> WorkerInfo:
+    """The worker for a graph that takes ``n_bytes``, beside what was placed since the reports."""
+    placed: Counter[str] = Counter()
+    count: Counter[str] = Counter()
+    for place in (places or {}).values():
+        placed[place.worker] += place.n_bytes
+        count[place.worker] += 1
+
+    def order(worker: WorkerInfo) -> tuple[bool, bool, bool, float, int, str]:
+        more = placed[worker.name] + n_bytes
+        share = (worker.bytes + more) / (worker.budget_bytes or UNKNOWN_BUDGET)
+        is_large = n_bytes >= BYTES_PER_BYTE * FOR_A_DEVICE_BYTES
+        if worker.device_budget_bytes and is_large:
+            share = max(share, (worker.device_bytes + more) / worker.device_budget_bytes)
+        misses_device = is_large and not worker.device_budget_bytes
+        return not worker.ready, share > 1, misses_device, share, worker.graphs + count[worker.name], worker.name
+
+    return min(workers, key=order)
 
 
 def unavailable(detail: str) -> ServiceError:

@@ -68,7 +68,7 @@ class Submission:
                 job_id = await self._try(command, text, chosen, tried)
                 if job_id is not None:
                     return job_id
-                chosen = await self._placement.choose()
+                chosen = await self._placement.choose(command)
                 continue
             except (redis.WatchError, redis.ConnectionError) as error:  # an answer that was lost is one of them
                 if time.monotonic() > deadline:

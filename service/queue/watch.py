@@ -36,7 +36,8 @@ class Watch:
                     pipe.exists(self._keys.lease(report.name))
                     pipe.xlen(self._keys.commands(report.name))
                     oldest_waiting(pipe, self._keys, report.name)
-                answers = await pipe.execute()
+                pipe.hkeys(self._keys.draining)
+                *answers, draining = await pipe.execute()
         except AWAY as error:
             raise away(error) from error
         now = time.time()
@@ -44,6 +45,7 @@ class Watch:
             WorkerInfo(
                 **report.model_dump(),
                 alive=bool(answers[3 * i]),
+                draining=report.name.encode() in draining,
                 heartbeat_age_s=max(0.0, now - report.beat_at),
                 waiting=answers[3 * i + 1],
                 oldest_s=max((now - created_at for _, created_at in answers[3 * i + 2]), default=0.0),

@@ -38,6 +38,17 @@ class Keys:
         return f"{self.prefix}homes"
 
     @property
+    def draining(self) -> str:
+        """Hash: worker that gives its graphs away and is to get no new ones -> since when, in unix seconds."""
+        return f"{self.prefix}draining"
+
+    @property
+    def placed(self) -> str:
+        """Hash: name of a new graph -> where it was placed, until its worker's report counts it
+        (`service.store.placed`)."""
+        return f"{self.prefix}placed"
+
+    @property
     def absences(self) -> str:
         """Hash: worker -> how often it has lost its graphs lately, and when last."""
         return f"{self.prefix}absences"

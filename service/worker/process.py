@@ -1,6 +1,7 @@
 """The worker process: owns graphs, keeps their flow states resident, runs their commands.
 
-``python -m service.worker --name cpu-0``; all else comes from the environment (`service.settings`).
+``python -m service.worker --name cpu-0``, or ``--name gpu-2 --gpu 2``; all else comes from the environment
+(`service.settings`).
 """
 
 import argparse
@@ -18,9 +19,10 @@ import pyarrow as pa
 import redis
 import structlog
 
+from gpu_engine.devices import bind
 from gpu_engine.errors import EngineError
 from gpu_engine.footprint import Footprint
-from gpu_engine.select import device_bytes, open_engine
+from gpu_engine.select import device_bytes, device_label, missing_device, open_engine
 from service.collector import leave_alone_what_is_here
 from service.errors import ServiceError
 from service.open_files import raise_limit
@@ -28,6 +30,7 @@ from service.queue.models import WorkerReport
 from service.settings import Settings, SettingsError, read_settings
 from service.store.connection import connect
 from service.store.keys import Keys
+from service.store.placed import Settling
 from service.telemetry import logs
 from service.telemetry.tracing import NoTracing, Tracing, open_tracing
 from service.worker.graph import OpenEngine
@@ -67,8 +70,10 @@ class Worker:
         open_engine: OpenEngine,
         tracing: Tracing | None = None,
         on_warm: Callable[[], None] = lambda: None,
+        gpu: int | None = None,
     ) -> None:
-        """`on_warm` is called when all is compiled, before graphs come."""
+        """`on_warm` is called when all is compiled, before graphs come. `gpu` is the number of the device that this
+        process is bound to."""
         self.name = name
         self._on_warm = on_warm
         self._settings = settings
@@ -99,6 +104,11 @@ class Worker:
         self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
         self._takeover = Takeover(self._redis, keys, name, settings.lease_s, self._on_taken_over)
         self._hand_back = HandBack(self._redis, keys, name, settings.lease_s, self._lanes.is_idle, self._give_back)
+        self._settling = Settling(self._redis, keys, name)
+        self._reported: list[str] = []
+        """Graphs that the last report has counted."""
+        self._gpu = gpu
+        self._device = ""
         self._start = Start(name)
         self._engine_name = "unknown"
         self._ready = False
@@ -115,10 +125,11 @@ class Worker:
         self._lease.start(self._report, self._on_beat, self._on_lost)
         self._engine_name = self._start.compile(self._open_engine, self._settings.engine)
         self._metrics.engine_is(self._engine_name)
+        self._device = device_label(self._settings.engine, self._gpu)
         self._on_warm()
         self.graphs.residents.resize(self._budget())
         self._restore_all()
-        log.info("started", worker=self.name, engine=self._engine_name)
+        log.info("started", worker=self.name, engine=self._engine_name, device=self._device or None)
         self._consumer.run()
         self._ready = False
         self._lease.release()
@@ -128,7 +139,8 @@ class Worker:
 
     def _budget(self) -> Footprint:
         settings = self._settings
-        share = int(DEVICE_SHARE * device_bytes(settings.engine)) // settings.workers
+        workers = settings.workers if self._gpu is None else 1
+        share = int(DEVICE_SHARE * device_bytes(settings.engine)) // workers
         device = 0 if settings.engine == "cpu" else settings.device_budget_bytes or share
         return Footprint(settings.memory_budget_bytes, device)
 
@@ -196,14 +208,16 @@ class Worker:
 
     def _report(self) -> WorkerReport:
         residents = self.graphs.residents
-        held, budget = residents.held, residents.budget
+        graphs, held, budget = residents.all(), residents.held, residents.budget
+        self._reported = [graph.name for graph in graphs]
         return WorkerReport(
             name=self.name,
             pid=os.getpid(),
             ready=self._ready,
             compiling=self._start.progress,
             engine=self._engine_name,
-            graphs=len(residents.all()),
+            device=self._device,
+            graphs=len(graphs),
             bytes=held.host,
             budget_bytes=budget.host,
             device_bytes=held.device,
@@ -216,6 +230,7 @@ class Worker:
 
     def _on_beat(self) -> None:
         self._publish_metrics()
+        self._settling.settle(self._reported)
         self.graphs.look_after()
         if self._ready:
             self._takeover.check()
@@ -236,17 +251,23 @@ class Worker:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m service.worker", description=__doc__)
     parser.add_argument("--name", required=True, help="the worker's name; it keeps its graphs under this name")
-    name = parser.parse_args().name
+    parser.add_argument("--gpu", type=int, help="the number of the CUDA device it is bound to; it sees no other")
+    options = parser.parse_args()
+    name, gpu = options.name, options.gpu
     try:
         settings = read_settings()
     except SettingsError as error:
         sys.exit(f"headrace: {error}")
     logs.configure(name)
+    if gpu is not None:
+        bind(gpu)  # before anything looks for a device
+        if missing := missing_device():
+            sys.exit(f"headrace: worker {name} is for GPU {gpu}: {missing}")
     raise_limit()
     sys.setswitchinterval(SWITCH_S)
     pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what it once had: twice a graph, after its load
     open_chosen = partial(open_engine, choice=settings.engine)
-    worker = Worker(settings, name, open_chosen, open_tracing(name), on_warm=leave_alone_what_is_here)
+    worker = Worker(settings, name, open_chosen, open_tracing(name), on_warm=leave_alone_what_is_here, gpu=gpu)
     for number in (signal.SIGTERM, signal.SIGINT):
         # Not in the handler itself: it may interrupt the very lock that stop needs.
         signal.signal(number, lambda *_: threading.Thread(target=worker.stop).start())

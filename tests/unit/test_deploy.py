@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+from service.cli.main import app
 from service.host import redis_server
+from service.host.gpus import plan
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.room import RESERVE_MOST_BYTES, Memory, Need
@@ -32,6 +34,7 @@ FIXED = {
     "host": "the image's command listens on every address of the container; HEADRACE_PUBLISH says where on the host",
     "port": "the image's command has it; HEADRACE_PUBLISH says which on the host",
     "workers": "each is a service of its own",
+    "gpus": "that of the service with the GPUs, which says all by default",
     "keys_seen_file": "the containers' file systems are read-only; HEADRACE_REQUIRE_KEYS says as much",
 }
 """Settings that are not the operator's in a container."""
@@ -81,6 +84,8 @@ def assert_runs(words: list[str]) -> None:
             options = [word for word in arguments if word.startswith("--")]
             shown = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=True)
             assert [option for option in options if option not in shown.stdout] == []
+        case ["headrace", command]:
+            assert command in {found.name or found.callback.__name__ for found in app.registered_commands}
         case _:
             pytest.fail(f"{words} is no command of ours")
 
@@ -176,10 +181,18 @@ def test_our_services_start_what_exists(name: str) -> None:
 
 @pytest.mark.parametrize("name", WORKERS)
 def test_worker_is_checked_under_its_own_name(name: str) -> None:
+    """One worker by its name, or those of all GPUs by what their names begin with."""
     service = WORKERS[name]
+    kind = name.removeprefix("worker-")
+    assert service["profiles"] == [kind]
+    if service["command"] == ["headrace", "worker"]:
+        assert service["environment"]["HEADRACE_GPUS"] == "${HEADRACE_GPUS:-all}"
+        assert plan(Settings(gpus="all"), list_devices=lambda: ["H200"])[0].name.startswith(f"{kind}-")
+        assert service["healthcheck"]["test"][-2:] == ["workers", f"{kind}-"]
+        return
     own_name = service["command"][service["command"].index("--name") + 1]
+    assert own_name.startswith(f"{kind}-")
     assert service["healthcheck"]["test"][-2:] == ["worker", own_name]
-    assert service["profiles"] == [own_name.partition("-")[0]]
 
 
 def test_store_is_durable_and_out_of_reach() -> None:
@@ -224,6 +237,8 @@ def test_every_setting_of_the_operator_reaches_the_container(name: str) -> None:
     if name == "worker-cpu":
         assert environment["HEADRACE_ENGINE"] == "cpu"
         environment["HEADRACE_ENGINE"] = None
+    if name == "worker-gpu":
+        assert environment.pop("HEADRACE_GPUS")
     assert FIXED.keys() <= Settings.model_fields.keys()
     operators = [field for field in Settings.model_fields if field not in FIXED]
     assert environment == {f"HEADRACE_{field.upper()}": None for field in operators}

@@ -150,7 +150,7 @@ def test_a_load_that_is_refused_leaves_no_owner_behind(
 @pytest.mark.parametrize(("waiting", "code"), [(2, ""), (3, "rate_limited"), (4, "rate_limited")])
 def test_a_queue_has_room_up_to_its_limit(waiting: int, code: str) -> None:
     nothing: Any = None
-    placement = Placement(nothing, nothing, queue_limit=3)
+    placement = Placement(nothing, nothing, nothing, queue_limit=3)
     seen = Seen("w0", exists=True, alive=True, waiting=waiting)
     if not code:
         assert placement.checked("g", seen) == "w0"

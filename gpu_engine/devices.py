@@ -1,0 +1,34 @@
+"""Which CUDA devices a process may use, by number, and how it is bound to one of them.
+
+The numbers are those of the process that asks: `CUDA_VISIBLE_DEVICES` may hide some devices from it. Imports no CuPy
+before it is asked, and opens no device.
+"""
+
+import os
+from collections.abc import MutableMapping
+from typing import Final
+
+VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
+"""What CUDA lets a process see: numbers or ids, with commas between, in the order in which it then counts them."""
+
+
+def devices() -> list[str]:
+    """The names of the devices that this process may use, by their numbers; none without CuPy or a driver."""
+    try:
+        from cupy.cuda import runtime
+    except ImportError:
+        return []
+    try:
+        return [runtime.getDeviceProperties(number)["name"].decode() for number in range(runtime.getDeviceCount())]
+    except runtime.CUDARuntimeError:
+        return []
+
+
+def bind(number: int, environment: MutableMapping[str, str] = os.environ) -> None:
+    """Let this process, or one that gets this ``environment``, see this device of its own alone, as its device 0.
+
+    To be called before anything of CUDA is: it looks at its environment once.
+    """
+    shown = [device.strip() for device in environment.get(VISIBLE, "").split(",") if device.strip()]
+    # One that is hidden stays so: then there is no device, which whoever opens an engine is told.
+    environment[VISIBLE] = str(number) if VISIBLE not in environment else (shown[number : number + 1] or ["-1"])[0]

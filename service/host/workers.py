@@ -1,0 +1,59 @@
+"""`headrace worker`: workers alone, which join a service through its Redis from whichever machine, kept alive."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from service.host.children import Child, Popen, spawn_options
+from service.host.gpus import WorkerPlan, plan
+from service.host.supervisor import POLL_S, STDERR, STOP_WORKER_S, CannotServe, environment_of
+from service.open_files import raise_limit
+from service.settings import Settings
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def named(settings: Settings, name: str) -> list[WorkerPlan]:
+    """The workers of these settings, by a name that no other machine has: one worker alone has it as it is, and where
+    there are several, or one for each GPU, it stands before theirs, as in `NAME-gpu-0`. Without a name they are named
+    as those of `headrace serve`. Raises `CannotServe`."""
+    if settings.redis_url is None:
+        raise CannotServe("say --redis-url, or set REDIS_URL: a worker joins a service through its Redis")
+    if not name:
+        return plan(settings)
+    if not NAME.fullmatch(name):
+        raise CannotServe(f"--name {name!r}: 1 to 100 of a-z, A-Z, 0-9, '.', '_' and '-', first a letter or digit")
+    if not settings.gpus and settings.workers == 1:
+        return [WorkerPlan(name)]
+    return plan(settings, f"{name}-")
+
+
+def work(settings: Settings, name: str) -> None:
+    """Run them until SIGTERM or SIGINT. Raises `CannotServe` or `gpus.NoSuchGpu` before anything is started."""
+    workers = named(settings, name)
+    raise_limit()
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    children = [Child(worker.name, _start(settings, worker), STOP_WORKER_S) for worker in workers]
+    try:
+        while not stop.wait(POLL_S):
+            for child in children:
+                child.keep_alive()
+    finally:
+        for child in children:  # all at once: each gives its graphs to those that stay
+            child.tell_to_stop()
+        for child in children:
+            child.stop()
+
+
+def _start(settings: Settings, worker: WorkerPlan) -> Callable[[], Popen]:
+    command = [sys.executable, "-m", "service.worker", *worker.arguments]
+    environment = os.environ | environment_of(settings) | dict(worker.environment)
+    options = spawn_options() | {"env": environment, "stdin": subprocess.DEVNULL, "stdout": STDERR}
+    return lambda: subprocess.Popen(command, **options)

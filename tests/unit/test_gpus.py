@@ -1,0 +1,107 @@
+"""One worker for each GPU that is asked for, and clear words where there is none. This machine needs to have none."""
+
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+
+from gpu_engine import devices
+from service.host import gpus
+from service.host.gpus import NO_GPU, NoSuchGpu, WorkerPlan, choose, plan
+from service.host.supervisor import CannotServe
+from service.host.workers import named
+from service.settings import Settings
+
+FOUR = ["H200"] * 4
+
+
+def four() -> list[str]:
+    return FOUR
+
+
+@pytest.mark.parametrize(
+    ("wanted", "numbers"), [("all", [0, 1, 2, 3]), ("1", [0]), ("4", [0, 1, 2, 3]), ("0,2", [0, 2]), ("3,", [3])]
+)
+def test_which_gpus_are_meant(wanted: str, numbers: list[int]) -> None:
+    assert choose(wanted, FOUR) == numbers
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "said"),
+    [
+        ("all", [], NO_GPU),
+        ("5", FOUR, "not so many, but 0 (H200), 1 (H200)"),
+        ("0,4", FOUR, "there is no GPU 4"),
+        ("1,2,1", FOUR, "GPU 1 is named twice"),
+        ("0", FOUR, "say all"),
+        ("-1", FOUR, "say all"),
+        ("1, 2", FOUR, "say all"),
+        ("both", FOUR, "say all"),
+        ("", FOUR, "say all"),
+    ],
+)
+def test_what_is_not_there_is_refused(wanted: str, there: list[str], said: str) -> None:
+    with pytest.raises(NoSuchGpu) as refused:
+        choose(wanted, there)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_workers_are_named_by_their_gpus_and_those_without_one_stay_on_the_host() -> None:
+    assert plan(Settings(workers=2), list_devices=four) == [WorkerPlan("cpu-0"), WorkerPlan("cpu-1")]
+    assert [w.arguments for w in plan(Settings(gpus="0,2"), list_devices=four)] == [
+        ["--name", "gpu-0", "--gpu", "0"],
+        ["--name", "gpu-2", "--gpu", "2"],
+    ]
+    *bound, beside = plan(Settings(gpus="1", workers=1), list_devices=four)
+    assert [worker.name for worker in bound] == ["gpu-0"]
+    assert beside == WorkerPlan("cpu-0", None, {"HEADRACE_ENGINE": "cpu"})
+    with pytest.raises(NoSuchGpu, match="HEADRACE_ENGINE is cpu"):
+        plan(Settings(gpus="all", engine="cpu"), list_devices=four)
+
+
+def test_workers_of_another_machine_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    redis_url = "redis://somewhere"
+    monkeypatch.setattr(gpus.plan, "__defaults__", ("", four))
+    assert named(Settings(redis_url=redis_url), "pod-3") == [WorkerPlan("pod-3")]
+    assert [worker.name for worker in named(Settings(redis_url=redis_url, gpus="2"), "pod-3")] == [
+        "pod-3-gpu-0",
+        "pod-3-gpu-1",
+    ]
+    for settings, name in ((Settings(redis_url=redis_url), "a name"), (Settings(redis_url=None), "pod-3")):
+        with pytest.raises(CannotServe):
+            named(settings, name)
+
+
+@pytest.mark.parametrize(
+    ("before", "number", "after"),
+    [({}, 2, "2"), ({devices.VISIBLE: "5, 7"}, 1, "7"), ({devices.VISIBLE: "GPU-ab,GPU-cd"}, 0, "GPU-ab")]
+    + [({devices.VISIBLE: hidden}, 1, "-1") for hidden in ("5", "", "-1")],
+)
+def test_a_process_sees_its_own_device_alone(before: dict[str, str], number: int, after: str) -> None:
+    devices.bind(number, before)
+    assert before == {devices.VISIBLE: after}
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_devices_are_listed_as_cuda_counts_them(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    class CUDARuntimeError(RuntimeError): ...
+
+    def get_count() -> int:
+        if not count:
+            raise CUDARuntimeError("no driver")
+        return count
+
+    properties: Callable[[int], dict[str, bytes]] = lambda number: {"name": b"H%d" % number}  # noqa: E731
+    runtime = SimpleNamespace(
+        getDeviceCount=get_count, getDeviceProperties=properties, CUDARuntimeError=CUDARuntimeError
+    )
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cupy.cuda", SimpleNamespace(runtime=runtime))
+    assert devices.devices() == [f"H{number}" for number in range(count)]
+
+
+def test_without_cupy_there_are_no_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy.cuda", None)
+    assert devices.devices() == []
