@@ -20,7 +20,7 @@ class Asset:
     content: bytes
     media_type: str
     etag: str
-    """A digest of the content, in quotes: a browser asks whether it is still good, and a new release is seen at once."""
+    """A digest of the content, in quotes: a browser asks whether it is still good, and sees a new release at once."""
 
 
 @lru_cache(1)

@@ -40,7 +40,8 @@ FRAME: Final = Template(
 <body>
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top">
-<a class="brand" href="${root}console"><img src="${root}console/assets/icon.svg" alt="" width="22" height="22">Headrace</a>
+<a class="brand" href="${root}console">\
+<img src="${root}console/assets/icon.svg" alt="" width="22" height="22">Headrace</a>
 <nav aria-label="Service"><a href="${root}console"$here>Overview</a><a href="${root}status">Status</a>\
 <a href="${root}docs">API</a></nav>
 <div class="who">$who</div>
