@@ -171,8 +171,9 @@ class Page:
         self.tell("Emulation.setEmulatedMedia", features=[scheme])
 
     def picture(self, file: Path, *, full: bool = False) -> None:
-        """A PNG of what is seen, or of the whole page."""
-        shot = self.tell("Page.captureScreenshot", format="png", captureBeyondViewport=full)
+        """A picture of what is seen, or of the whole page: PNG, or JPEG by the suffix."""
+        form = {"format": "png"} if file.suffix == ".png" else {"format": "jpeg", "quality": 85}
+        shot = self.tell("Page.captureScreenshot", captureBeyondViewport=full, **form)
         file.write_bytes(base64.b64decode(shot["data"]))
 
 

@@ -89,12 +89,16 @@ export function share(used, budget) {
 
 export function span(seconds) {
   const s = Math.max(0, seconds);
+  if (s < 1) return `${Math.round(1000 * s)} ms`;
   if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`;
   if (s < 3600) return `${Math.floor(s / 60)} min`;
   return s < 86400 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
 }
 
-export const ago = (time) => `${span((Date.now() - Date.parse(time)) / 1000)} ago`;
+export function ago(time) {
+  const seconds = (Date.now() - Date.parse(time)) / 1000;
+  return seconds < 1 ? "now" : `${span(seconds)} ago`;
+}
 
 export function bar(fraction, label) {
   const known = Number.isFinite(fraction);

@@ -46,7 +46,7 @@ export class EdgePanel {
       h("p", {}, h("strong", { class: "mono" }, String(net.ids[row])), " ", h("span", { class: "dim" }, `${tail} ${net.undirected[row] ? "–" : "→"} ${head}`), " ", ...tags.filter(Boolean)),
       h("dl", { class: "facts small" }, fact("capacity", number(net.capacity(row))),
         this.page.answer ? fact("flow", number(net.amount(row))) : null,
-        this.page.answer ? fact("used", `${Math.round(100 * net.load(row))} %`) : null),
+        this.page.answer ? fact("used", net.used(row)) : null),
       h("p", {}, close),
       h("form", { onsubmit: set }, h("label", { for: "amount" }, "Another capacity"), h("div", { class: "beside" }, this.amount, h("button", {}, "Try it"))),
       this.tried);

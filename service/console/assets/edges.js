@@ -49,7 +49,7 @@ export class EdgeTable {
     const shown = rows.slice(this.from, this.from + SHOWN).map((row) => [
       h("button", { class: "row", type: "button", "data-row": String(row), onclick: () => this.page.choose(row, { isFar: true }) }, String(net.ids[row])),
       ...net.ends(row).map(String), number(net.capacity(row)), this.page.answer ? number(net.amount(row)) : "–",
-      this.page.answer ? `${Math.round(100 * net.load(row))} %` : "–",
+      this.page.answer ? net.used(row) : "–",
       net.cut[row] ? h("span", { class: "tag cut" }, "cut") : net.closed[row] ? h("span", { class: "tag bad" }, "closed") : ""]);
     const table = dataTable("Edges", columns, shown, this.ifEmpty());
     table.classList.add("tall");

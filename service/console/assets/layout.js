@@ -1,7 +1,8 @@
 // Places for vertices that have none: in layers from the source on; of a large network, around its cut.
 
 const SWEEPS = 8;
-const MOST_AROUND = 1500;
+const MOST_AROUND = 600;
+const HUB = 24; // a vertex with more edges, such as a terminal of many places, is an end of the picture
 export const SMALL_EDGES = 4000;
 
 // Edges by end, both ways.
@@ -119,6 +120,7 @@ export function aroundCut(net) {
   for (let depth = 1; front.length && chosen.size < MOST_AROUND; depth += 1) {
     const next = [];
     for (const v of front) {
+      if (near.offsets[v + 1] - near.offsets[v] > HUB) continue;
       for (let i = near.offsets[v]; i < near.offsets[v + 1] && chosen.size < MOST_AROUND; i += 1) {
         const w = near.others[i], row = near.through[i];
         if (net.cut[row]) continue;

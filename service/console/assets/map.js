@@ -6,7 +6,8 @@ import { Grid } from "./grid.js";
 const MARGIN = 0.35;
 const EDGES_A_FRAME = 12000;
 const REST_MS = 140;
-const DETAIL_EDGES = 400, LABEL_EDGES = 90;
+const DETAIL_EDGES = 400;
+const LABEL_WIDTH = 46, LABEL_HEIGHT = 26, PIXELS_A_LABEL = 3200;
 const CLASSES = ["idle", "f1", "f2", "f3", "f4", "closed", "cut"];
 const WIDTH = [1, 1.5, 2.1, 2.7, 3.4, 1.6, 4.6];
 export const CUT = 6, CLOSED = 5;
@@ -151,11 +152,14 @@ export class NetworkMap {
     const halfWidth = to.width / 2 / to.scale, halfHeight = to.height / 2 / to.scale;
     const byClass = CLASSES.map(() => []);
     let seen = 0;
+    const left = to.x - this.width / 2 / to.scale, right = 2 * to.x - left;
+    const low = to.y - this.height / 2 / to.scale, high = 2 * to.y - low;
     this.grid.within(to.x - halfWidth, to.x + halfWidth, to.y - halfHeight, to.y + halfHeight, (row) => {
       byClass[this.classes[row]].push(row);
-      seen += 1;
+      const x = this.x[this.tail[row]], y = this.y[this.tail[row]];
+      seen += x >= left && x <= right && y >= low && y <= high;
     });
-    this.seen = seen / (1 + 2 * MARGIN) ** 2;
+    this.seen = seen;
     const thin = Math.max(0.4, Math.min(1, 60 / Math.sqrt(this.seen + 1)));
     let budget = EDGES_A_FRAME;
     for (let kind = 0; kind < CLASSES.length; kind += 1) {
@@ -231,7 +235,7 @@ export class NetworkMap {
     context.textAlign = "center";
     context.textBaseline = "middle";
     const box = { w: this.width / 2 / this.view.scale, h: this.height / 2 / this.view.scale };
-    if (this.seen <= LABEL_EDGES) this.labels(context, style, box);
+    if (this.seen <= DETAIL_EDGES) this.labels(context, style, box);
     for (const { vertex, letter } of this.marks) {
       if (!Number.isFinite(this.x[vertex])) continue;
       const [px, py] = this.screen(vertex);
@@ -266,12 +270,17 @@ export class NetworkMap {
       shown.add(this.tail[row]);
       shown.add(this.head[row]);
     });
+    const hasRoom = this.width * this.height > PIXELS_A_LABEL * shown.size;
+    const taken = new Set();
     for (const v of shown) {
       const [px, py] = this.screen(v);
       context.fillStyle = style.getPropertyValue("--dim");
       context.beginPath();
-      context.arc(px, py, 3.5, 0, 7);
+      context.arc(px, py, hasRoom ? 3.5 : 2, 0, 7);
       context.fill();
+      const cells = [-0.5, 0.5].flatMap((side) => [-0.5, 0.5].map((line) => `${Math.round(px / LABEL_WIDTH + side)} ${Math.round(py / LABEL_HEIGHT + line)}`));
+      if (!hasRoom || cells.some((cell) => taken.has(cell))) continue; // a name over another is read by nobody
+      cells.forEach((cell) => taken.add(cell));
       context.fillStyle = style.getPropertyValue("--ink");
       context.fillText(this.label(v), px, py - 12);
     }

@@ -94,11 +94,16 @@ export class Network {
     return decimal(this.amounts?.get(row) ?? 0, this.decimals);
   }
 
-  // Of the capacity, what is used: 0 to 1.
+  // Of the capacity, what is used: 0 to 1; of an edge without a limit next to nothing.
   load(row) {
-    const most = this.unlimited[row] ? Infinity : Number(this.capacities[row]);
     const flow = Math.abs(this.flow[row]);
-    return flow === 0 ? 0 : most > 0 ? Math.min(1, flow / most) : 1;
+    if (!flow) return 0;
+    const most = Number(this.capacities[row]);
+    return this.unlimited[row] ? Number.MIN_VALUE : most > 0 ? Math.min(1, flow / most) : 1;
+  }
+
+  used(row) {
+    return this.unlimited[row] ? "no limit" : `${Math.round(100 * this.load(row))} %`;
   }
 
   ends(row) {
