@@ -134,9 +134,12 @@ def test_dimacs_min_has_the_costs(http: httpx.Client, sdk: Client, tmp_path: Pat
     assert (again.value, again.cost) == (4, 14)
     answer = http.get("/v1/graphs/problem/export", params={"format": "dimacs-min"})
     assert answer.headers["content-disposition"] == 'attachment; filename="problem.min"'
-    refused = http.put("/v1/graphs/problem", content=problem.replace("1 2 0 4", "1 2 1 4"), headers=DIMACS)
+    bounded = http.put("/v1/graphs/problem", content=problem.replace("1 2 0 4", "1 2 1 4"), headers=DIMACS)
+    assert bounded.status_code == 200
+    assert http.get("/v1/graphs/problem/capacities").json()["lower"][0] == 1
+    refused = http.put("/v1/graphs/problem", content=problem.replace("1 2 0 4", "1 2 -1 4"), headers=DIMACS)
     assert (refused.status_code, refused.json()["lines"]) == (422, [4])
-    assert "lower bound is not 0" in refused.json()["detail"]
+    assert "lower bound" in refused.json()["detail"]
 
 
 @pytest.mark.parametrize("format", FORMATS)

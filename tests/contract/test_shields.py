@@ -64,7 +64,8 @@ def test_secrets_never_reach_the_log(written: io.StringIO) -> None:
     except RuntimeError:
         log.exception("failed")
     text = written.getvalue()
-    assert len([json.loads(line) for line in text.splitlines()]) == 3
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert len([line for line in lines if line.get("event", "").startswith(("connecting", "cannot", "failed"))]) == 3
     assert "p4ssw0rd" not in text
     assert token.split("_", 2)[2] not in text
     assert token.split("_")[1] in text  # which key it was may be known

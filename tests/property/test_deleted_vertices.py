@@ -57,7 +57,7 @@ def random_batch(rng: np.random.Generator, network: Network, limited: bool) -> l
 
 def apply(made: Copies, graph: Graph, changes: Changes) -> None:
     """As `service.worker.patching.Patcher` does."""
-    change, _, structure, vertices = changes
+    change, structure, vertices = changes.change, changes.structure, changes.vertices
     assert structure is not None
     if structure.grows and (graph.vertices is not None or vertices is not None):
         made.go_on(graph, made.grown(graph, structure, change, vertices))

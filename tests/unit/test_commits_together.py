@@ -88,6 +88,23 @@ def test_each_is_a_version_with_its_own_flow(caller: Caller, worker: Worker, cli
     assert result(replies[0])["timings_ms"].keys() == {"apply", "log", "solve", "total"}
 
 
+def test_progress_that_is_written_meanwhile_costs_no_answer_its_flow(
+    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each job that runs is reported from time to time: here, between the commit and the answers to it."""
+    append = Log.append
+
+    def reported(self: Log, *args: Any) -> None:
+        append(self, *args)
+        for task in [*worker._consumer._tasks.values()]:
+            worker._consumer._progress.report(task)
+
+    monkeypatch.setattr(Log, "append", reported)
+    replies = at_once(caller, worker, [setting(*change) for change in CHANGES])
+    assert shared(worker) == 1
+    assert [state["value"] for reply in replies for state in result(reply)["flow_states"]] == VALUES
+
+
 def test_one_that_is_refused_takes_no_other_with_it(caller: Caller, worker: Worker) -> None:
     patches = [setting([0], ["7"]), setting([1], ["1"]), setting([99], ["1"]), setting([4], ["5"])]
     replies = at_once(caller, worker, patches)

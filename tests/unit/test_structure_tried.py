@@ -71,7 +71,7 @@ def test_what_is_tried_is_what_is_done(caller: Caller, start_worker: StartWorker
         for source in ("s", "u"):
             caller.ask(Kind.MAX_FLOW, "g", MaxFlowArgs(sources=[source], sinks=["t"]))
         graph = worker.graphs.residents.get("g")
-        log = [key for key in client.scan_iter("*") if b":log" in key]
+        log = [key for key in client.scan_iter("*", _type="stream") if b":log" in key]
         before, lengths, unused = held(graph), [client.xlen(key) for key in log], worker.graphs.residents.unused
         answers = [tried(caller, *batch) for _ in range(2)]
         assert worker.graphs.residents.get("g") is graph

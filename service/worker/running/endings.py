@@ -57,9 +57,9 @@ class Endings:
         return True
 
     def succeed_together(self, done: Sequence[tuple[Task, Result]]) -> None:
-        """End commands that were looked at together, in one MULTI, unless the job of any has changed since.
+        """End commands that were looked at together, in one MULTI; each by itself if the job of any has changed since.
 
-        Raises WatchError; then nothing is written, or it is not known whether it was.
+        A job changes when its progress is written, say. Raises WatchError as `succeed` does: some may have ended then.
         """
         with ExitStack() as locks:
             for task, _ in done:
@@ -68,10 +68,15 @@ class Endings:
             if not looks or len(looks) < len(done):
                 return
             pipe = looks[0].pipe
-            pipe.multi()
-            for (task, result), look in zip(done, looks, strict=True):
-                self._write_end(pipe, task, result, None, followed=look.is_followed)
-            pipe.execute()
+            try:
+                pipe.multi()
+                for (task, result), look in zip(done, looks, strict=True):
+                    self._write_end(pipe, task, result, None, followed=look.is_followed)
+                pipe.execute()
+            except redis.WatchError:  # the library says so of a lost connection as well
+                for task, result in done:
+                    self._succeed(task, result)
+                return
             for task, _ in done:
                 task.ended, task.status = True, Status.SUCCEEDED
 
