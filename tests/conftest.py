@@ -12,11 +12,12 @@ import structlog
 
 from service.host import redis_server
 from tests.service_fixtures import caller, client, keys, redis_url, settings, start_worker, worker
+from tests.shared_services import Services
 
 PROCESSES: Final = frozenset({"subprocess", "multiprocessing", "serving", "api_process", "redis_server", "House"})
 """What a module of tests imports that starts processes."""
 
-NEED_PROCESSES: Final = frozenset({"redis_url", "service_url"})
+NEED_PROCESSES: Final = frozenset({"redis_url", "services"})
 """Fixtures that do."""
 
 __all__ = ["caller", "client", "keys", "redis_url", "settings", "start_worker", "worker"]
@@ -53,6 +54,21 @@ def log_as_before() -> Iterator[None]:
     for name, module in list(sys.modules.items()):
         if name.startswith("service.") and (log := getattr(module, "log", None)) is not None:
             vars(log).pop("bind", None)
+
+
+@pytest.fixture(scope="session")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """Services that many modules share."""
+    shared = Services(tmp_path_factory)
+    yield shared
+    shared.close()
+
+
+@pytest.fixture(scope="module")
+def service_url(services: Services) -> Iterator[str]:
+    """A whole service: uvicorn, a worker process and Redis."""
+    with services.lent() as service:
+        yield service.url
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -25,6 +25,8 @@ class Service:
     process: "subprocess.Popen[str]"
     url: str
     http: httpx.Client
+    log: Path | None = None
+    """What its processes write; None: to stderr."""
 
     def children(self) -> dict[str, int]:
         """Process ids by role."""
@@ -76,7 +78,7 @@ def serving(
         url = json.loads((data_dir / "serve.lock").read_text())["url"]
         assert url in line
         with httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE_S) as http:
-            yield Service(process, url, http)
+            yield Service(process, url, http, log)
     finally:
         if process.poll() is None:
             process.terminate()

@@ -15,7 +15,6 @@ import uvicorn
 from headrace import Client
 
 from service.api.app import create_app
-from service.host import sandbox
 from service.settings import Settings
 from tests.contract.fakes import MAX_BODY_BYTES, Api, Fakes
 
@@ -57,14 +56,6 @@ def api(server: Api) -> Api:
     """The server with everything forgotten that earlier tests did to its fakes."""
     server.fakes.reset()
     return server
-
-
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A whole service: uvicorn, a worker process and Redis."""
-    folder = tmp_path_factory.mktemp("live")
-    with sandbox.serving(folder, folder / "serve.log") as url:
-        yield url
 
 
 @pytest.fixture

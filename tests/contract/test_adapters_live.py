@@ -13,15 +13,7 @@ from headrace import Client, from_osmnx, from_pandapower, maxflow
 from headrace import _nx as backend
 from headrace._kept import Content, Kept, _end, kept
 
-from service.host.sandbox import serving
 from tests.unit.test_adapters import streets, substation
-
-
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("adapters")
-    with serving(folder, folder / "serve.log") as url:
-        yield url
 
 
 @pytest.fixture(autouse=True)

@@ -4,12 +4,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from service.host.sandbox import serving
 from tests.foreign.installed import search_path, write_metadata
 
 ROOT = Path(__file__).parents[2]
@@ -18,11 +16,10 @@ SHOWN = re.compile(r"print\(.*\)  # (.+)")
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    folder, installed = tmp_path_factory.mktemp("adapters-page"), tmp_path_factory.mktemp("installed")
+def environment(service_url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    installed = tmp_path_factory.mktemp("installed")
     write_metadata(installed)
-    with serving(folder, folder / "serve.log") as url:
-        yield os.environ | {"HEADRACE_URL": url, "PYTHONPATH": search_path(installed)}
+    return os.environ | {"HEADRACE_URL": service_url, "PYTHONPATH": search_path(installed)}
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.partition("\n")[0][:40])

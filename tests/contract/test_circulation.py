@@ -15,7 +15,7 @@ import pytest
 from headrace import Client, InvalidInput, NewEdges
 
 from tests.graphs import CITY
-from tests.serving import serving
+from tests.shared_services import FEW_ROWS, Services
 
 NPZ, ARROW = "application/x-npz", "application/vnd.apache.arrow.stream"
 RING = {
@@ -33,9 +33,8 @@ RING = {
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    directory: Path = tmp_path_factory.mktemp("service")
-    with serving(directory, directory / "log", {"HEADRACE_MAX_PATCH_ROWS": "300"}) as service:
+def http(services: Services) -> Iterator[httpx.Client]:
+    with services.lent(FEW_ROWS) as service:
         yield service.http
 
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,17 +13,16 @@ from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.terminals import Terminals
 from tests.graphs import CITY
 from tests.oracle import maximum_flow
-from tests.serving import serving
+from tests.shared_services import Services
 
 LINES = {"Accept": "application/x-ndjson"}
 STRING_LINES = {"Accept": "application/x-ndjson; numbers=string"}
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    directory: Path = tmp_path_factory.mktemp("service")
+def http(services: Services) -> Iterator[httpx.Client]:
     limits = {"HEADRACE_MAX_QUESTION_ROWS": "1000", "HEADRACE_MAX_PATCH_ROWS": "1500"}
-    with serving(directory, directory / "log", limits) as service:
+    with services.lent(limits) as service:
         yield service.http
 
 

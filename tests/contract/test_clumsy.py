@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.serving import serving
+from tests.shared_services import Services
 
 JSON = "application/json"
 CSV = "text/csv"
@@ -391,9 +391,8 @@ TABLE = [*PATHS, *PARAMETERS, *HEADERS, *NOT_JSON, *LOADS, *FILES, *PATCHES, *QU
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    directory = tmp_path_factory.mktemp("service")
-    with serving(directory, directory / "log", LIMITS) as service:
+def http(services: Services) -> Iterator[httpx.Client]:
+    with services.lent(LIMITS) as service:
         for name, content in GRAPHS.items():
             assert service.http.put(f"/v1/graphs/{name}", json=content).status_code == 201
         yield service.http

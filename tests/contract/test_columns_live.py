@@ -18,8 +18,9 @@ from headrace import Client, Grid
 from numpy.typing import NDArray
 
 from gpu_engine import formats
-from service.host.sandbox import serving
 from tests.contract.test_codes import check_problem
+from tests.serving import Service
+from tests.shared_services import Services
 
 NPZ, ARROW, JSON = "application/x-npz", "application/vnd.apache.arrow.stream", "application/json"
 MANY = 20_000
@@ -72,13 +73,20 @@ GRAPHS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("columns")
-    with serving(folder, folder / "serve.log") as url:
-        with httpx.Client(base_url=url) as http:
-            for name, graph in GRAPHS.items():
-                assert http.put(f"/v1/graphs/{name}", json=graph).status_code == 201
-        yield url
+def service(services: Services) -> Iterator[Service]:
+    """Its log has no errors at the end."""
+    with services.lent() as service:
+        assert service.log is not None
+        lines_before = len(service.log.read_text().splitlines())
+        for name, graph in GRAPHS.items():
+            assert service.http.put(f"/v1/graphs/{name}", json=graph).status_code == 201
+        yield service
+        assert not [line for line in service.log.read_text().splitlines()[lines_before:] if '"level": "error"' in line]
+
+
+@pytest.fixture
+def service_url(service: Service) -> str:
+    return service.url
 
 
 @pytest.fixture
@@ -407,9 +415,3 @@ class TestClient:
             assert answer.cut.mask[0]
             again = client.job(job.id).wait(30)
             assert (again.value, again.cut) == (answer.value, answer.cut)
-
-
-def test_the_log_has_no_errors(service_url: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    logs = [path.read_text() for path in Path(tmp_path_factory.getbasetemp()).glob("columns*/serve.log")]
-    assert logs
-    assert not any('"level": "error"' in log for log in logs)

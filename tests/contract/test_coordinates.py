@@ -24,7 +24,8 @@ from gpu_engine.networks.coordinates import Coordinates
 from service.cli.connection import REFUSED as REFUSED_STATUS
 from service.cli.main import app
 from tests.graphs import CITY as COSTLY
-from tests.serving import Service, serving
+from tests.serving import Service
+from tests.shared_services import Services
 
 ROOT = Path(__file__).parents[2]
 PLAIN: dict[str, Any] = {name: column for name, column in COSTLY.items() if not name.startswith("cost")}
@@ -36,9 +37,8 @@ MAP = {"Accept": "application/geo+json"}
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    directory: Path = tmp_path_factory.mktemp("service")
-    with serving(directory, directory / "log", {"HEADRACE_SNAPSHOT_EVERY_UPDATES": "3"}) as running:
+def service(services: Services) -> Iterator[Service]:
+    with services.lent({"HEADRACE_SNAPSHOT_EVERY_UPDATES": "3"}) as running:
         yield running
 
 

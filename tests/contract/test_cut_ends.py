@@ -3,7 +3,6 @@
 import io
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,7 +12,8 @@ from headrace import Client, End
 from typer.testing import CliRunner
 
 from service.cli.main import app
-from tests.serving import Service, serving
+from tests.serving import Service
+from tests.shared_services import Services
 
 CHAIN = {"tail": ["s", "u", "v"], "head": ["u", "v", "t"], "capacity": [3, 3, 3], "edge_ids": ["a", "b", "c"]}
 """Each of its edges is a minimum cut."""
@@ -22,9 +22,8 @@ OPEN: dict[str, Any] = {"sources": ["s"], "sinks": ["t"]}
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    directory: Path = tmp_path_factory.mktemp("service")
-    with serving(directory) as running:
+def service(services: Services) -> Iterator[Service]:
+    with services.lent() as running:
         running.http.put("/v1/graphs/chain", json=CHAIN | {"source": "s", "sink": "t"}).raise_for_status()
         yield running
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,7 +9,7 @@ import networkx as nx
 import pytest
 
 from tests.graphs import CITY
-from tests.serving import serving
+from tests.shared_services import Services
 
 DELETE_C = {"op": "delete", "edges": ["c"]}
 CLOSE_C = {"edges": ["c"], "op": "close"}
@@ -26,9 +25,8 @@ TRIANGLE = {
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    directory: Path = tmp_path_factory.mktemp("service")
-    with serving(directory, directory / "log") as service:
+def http(services: Services) -> Iterator[httpx.Client]:
+    with services.lent() as service:
         yield service.http
 
 

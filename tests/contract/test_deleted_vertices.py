@@ -6,7 +6,6 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,16 +17,16 @@ from typer.testing import CliRunner
 from service.cli.connection import MISWRITTEN, REFUSED
 from service.cli.main import app
 from tests.contract.test_structure import CITY, columns
-from tests.serving import Service, serving
+from tests.serving import Service
+from tests.shared_services import OFTEN_SAVED, Services
 
 G = "/v1/graphs/city"
 CUT = {"sources": ["s"], "sinks": ["t"], "fields": ["value", "cut"]}
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    directory: Path = tmp_path_factory.mktemp("service")
-    with serving(directory, directory / "log", {"HEADRACE_SNAPSHOT_EVERY_UPDATES": "7"}) as running:
+def service(services: Services) -> Iterator[Service]:
+    with services.lent(OFTEN_SAVED) as running:
         yield running
 
 

@@ -4,7 +4,7 @@ import re
 import runpy
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,8 +14,6 @@ import pytest
 from numpy.typing import NDArray
 from ortools.graph.python import max_flow
 
-from service.host.sandbox import serving
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py"))
 MAX_LINES = 40
@@ -24,13 +22,6 @@ PLENTY = 1 << 40
 Ran: TypeAlias = tuple[list[str], dict[str, Any]]
 """The lines that a program prints, and its variables."""
 Run: TypeAlias = Callable[[str], Ran]
-
-
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("examples")
-    with serving(folder, folder / "serve.log") as url:
-        yield url
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from tests.serving import serving
+from tests.shared_services import Services
 
 JSON = {"Content-Type": "application/json"}
 SEEDS_A_CASE = 15
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with serving(tmp_path_factory.mktemp("service")) as service:
+def http(services: Services) -> Iterator[httpx.Client]:
+    with services.lent() as service:
         yield service.http
 
 

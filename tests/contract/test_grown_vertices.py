@@ -5,7 +5,6 @@ import math
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,7 +13,8 @@ import pytest
 from headrace import AsyncClient, Client, InvalidInput, NewEdges
 
 from tests.contract.test_vertices import CITY, LIMITED, G, maximum
-from tests.serving import Service, serving
+from tests.serving import Service
+from tests.shared_services import OFTEN_SAVED, Services
 
 INSERT = [
     {"op": "insert", "vertices": ["w"], "capacity": [1.5]},
@@ -23,10 +23,8 @@ INSERT = [
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    directory: Path = tmp_path_factory.mktemp("service")
-    limits = {"HEADRACE_MAX_PATCH_ROWS": "2000", "HEADRACE_SNAPSHOT_EVERY_UPDATES": "7"}
-    with serving(directory, directory / "log", limits) as running:
+def service(services: Services) -> Iterator[Service]:
+    with services.lent(OFTEN_SAVED) as running:
         yield running
 
 

@@ -17,7 +17,7 @@ import pytest
 from headrace import Client
 
 from tests.graphs import CITY
-from tests.serving import serving
+from tests.shared_services import FEW_ROWS, Services
 
 NPZ, ARROW = "application/x-npz", "application/vnd.apache.arrow.stream"
 WIDE = {"raise_by": 2, "edges": ["a", "b", "d", "e"], "price": [1, 1, 5, 3]}
@@ -35,9 +35,8 @@ PAIR = {
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    directory: Path = tmp_path_factory.mktemp("service")
-    with serving(directory, directory / "log", {"HEADRACE_MAX_PATCH_ROWS": "300"}) as service:
+def http(services: Services) -> Iterator[httpx.Client]:
+    with services.lent(FEW_ROWS) as service:
         yield service.http
 
 

@@ -1,7 +1,6 @@
 """Matchings through all real parts: API, Redis, worker, engine."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,13 +9,12 @@ import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from tests.serving import serving
+from tests.shared_services import Services
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    directory: Path = tmp_path_factory.mktemp("service")
-    with serving(directory) as service:
+def http(services: Services) -> Iterator[httpx.Client]:
+    with services.lent() as service:
         yield service.http
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,15 +11,14 @@ import pytest
 from headrace import Client, InvalidBody, NoCosts
 
 from tests.graphs import CITY
-from tests.serving import serving
+from tests.shared_services import Services
 
 ARROW = "application/vnd.apache.arrow.stream"
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    directory: Path = tmp_path_factory.mktemp("service")
-    with serving(directory) as service:
+def http(services: Services) -> Iterator[httpx.Client]:
+    with services.lent() as service:
         yield service.http
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.host.sandbox import serving
+from tests.shared_services import Services
 
 STRINGS, NUMBERS, NPZ = "application/json; numbers=string", "application/json", "application/x-npz"
 LARGE = 2**53 + 1
@@ -65,11 +65,10 @@ AMOUNTS = frozenset(
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    folder = tmp_path_factory.mktemp("strings")
-    with serving(folder, folder / "serve.log") as url, httpx.Client(base_url=url, timeout=60) as http:
-        assert http.put(f"{GRAPHS}/city", json=CITY).status_code == 201
-        yield http
+def http(services: Services) -> Iterator[httpx.Client]:
+    with services.lent() as service:
+        assert service.http.put(f"{GRAPHS}/city", json=CITY).status_code == 201
+        yield service.http
 
 
 def asked(http: httpx.Client, road: str, accept: str, **headers: str) -> httpx.Response:

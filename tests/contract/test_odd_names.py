@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.serving import serving
+from tests.shared_services import Services
 
 ODD = {
     "negative": [-(2**63), -1, 0, 2**63 - 1],
@@ -24,8 +24,8 @@ FORMATS = {"npz": "application/x-npz", "arrow": "application/vnd.apache.arrow.st
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with serving(tmp_path_factory.mktemp("service")) as service:
+def http(services: Services) -> Iterator[httpx.Client]:
+    with services.lent() as service:
         yield service.http
 
 

@@ -19,7 +19,7 @@ from gpu_engine.networks.terminals import Terminals
 from tests.graphs import CITY
 from tests.oracle import maximum_flow
 from tests.random_networks import random_edges
-from tests.serving import serving
+from tests.shared_services import Services
 
 ROOT = Path(__file__).parents[2]
 LINES = {"Accept": "application/x-ndjson"}
@@ -33,9 +33,8 @@ TRIANGLE = {
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    directory: Path = tmp_path_factory.mktemp("service")
-    with serving(directory, directory / "log", {"HEADRACE_MAX_QUESTION_ROWS": "3000"}) as service:
+def http(services: Services) -> Iterator[httpx.Client]:
+    with services.lent({"HEADRACE_MAX_QUESTION_ROWS": "3000"}) as service:
         yield service.http
 
 

@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 
 from service.cli.connection import MISWRITTEN
 from service.cli.main import app
-from tests.serving import Service, serving
+from tests.serving import Service
+from tests.shared_services import FEW_ROWS, Services
 
 ROOT = Path(__file__).parents[2]
 SIDE = 12
@@ -37,9 +38,8 @@ G = "/v1/graphs/grid"
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    directory: Path = tmp_path_factory.mktemp("service")
-    with serving(directory, directory / "log", {"HEADRACE_MAX_PATCH_ROWS": "300"}) as running:
+def service(services: Services) -> Iterator[Service]:
+    with services.lent(FEW_ROWS) as running:
         yield running
 
 

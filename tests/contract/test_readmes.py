@@ -3,7 +3,6 @@
 import gzip
 import pathlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,11 @@ import pytest
 import scipy.sparse as sp
 from headrace import Client, Graph, Grid, Scenario, Update
 
-from service.host.sandbox import serving
-
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"```python\n(.*?)```", re.S)
 SHOWN = re.compile(r"print\(.*\)  # (.+)")
 QUICK = [BLOCK.findall((ROOT / page).read_text())[0] for page in ("README.md", "clients/python/README.md")]
 FURTHER = BLOCK.findall((ROOT / "clients/python/README.md").read_text())[1:]
-
-
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("readmes")
-    with serving(folder, folder / "serve.log") as url:
-        yield url
 
 
 def city_of(hr: Client) -> Graph:

@@ -5,21 +5,19 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.serving import serving
+from tests.shared_services import Services
 
 JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    directory: Path = tmp_path_factory.mktemp("service")
-    with serving(directory) as service:
+def http(services: Services) -> Iterator[httpx.Client]:
+    with services.lent() as service:
         yield service.http
 
 

@@ -12,7 +12,6 @@ from headrace import AsyncClient, Capacities, Client, Graph, VersionUnavailable
 from typer.testing import CliRunner
 
 from service.cli.main import app
-from service.host.sandbox import serving
 from tests.contract.test_codes import check_problem
 
 #        3         2.5
@@ -32,13 +31,6 @@ CITY: dict[str, Any] = {
 
 
 History: TypeAlias = tuple[Graph, dict[int, Capacities]]
-
-
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("snapshots")
-    with serving(folder, folder / "serve.log") as url:
-        yield url
 
 
 @pytest.fixture

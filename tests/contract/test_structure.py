@@ -18,17 +18,16 @@ from typer.testing import CliRunner
 from service.cli.connection import MISWRITTEN, REFUSED
 from service.cli.main import app
 from tests.graphs import CITY as COSTLY
-from tests.serving import Service, eventually, serving
+from tests.serving import Service, eventually
+from tests.shared_services import OFTEN_SAVED, Services
 
 ROOT = Path(__file__).parents[2]
 CITY = {name: column for name, column in COSTLY.items() if not name.startswith("cost")}
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    directory: Path = tmp_path_factory.mktemp("service")
-    limits = {"HEADRACE_MAX_PATCH_ROWS": "2000", "HEADRACE_SNAPSHOT_EVERY_UPDATES": "7"}
-    with serving(directory, directory / "log", limits) as running:
+def service(services: Services) -> Iterator[Service]:
+    with services.lent(OFTEN_SAVED) as running:
         yield running
 
 

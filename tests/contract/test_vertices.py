@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 
 from service.cli.main import app
 from tests.graphs import CITY as COSTLY
-from tests.serving import Service, serving
+from tests.serving import Service
+from tests.shared_services import OFTEN_SAVED, Services
 
 ROOT = Path(__file__).parents[2]
 CITY: dict[str, Any] = {name: column for name, column in COSTLY.items() if not name.startswith("cost")}
@@ -29,10 +30,8 @@ G = "/v1/graphs/city"
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    directory: Path = tmp_path_factory.mktemp("service")
-    limits = {"HEADRACE_MAX_PATCH_ROWS": "2000", "HEADRACE_SNAPSHOT_EVERY_UPDATES": "7"}
-    with serving(directory, directory / "log", limits) as running:
+def service(services: Services) -> Iterator[Service]:
+    with services.lent(OFTEN_SAVED) as running:
         yield running
 
 

@@ -5,24 +5,22 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.graphs import CITY
-from tests.serving import serving
+from tests.shared_services import Services
 
 LINES = {"Accept": "application/x-ndjson"}
 CLOSED = {"id": "no e", "batch": [{"edges": ["e"], "op": "close"}]}
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    directory: Path = tmp_path_factory.mktemp("service")
+def http(services: Services) -> Iterator[httpx.Client]:
     limits = {"HEADRACE_MAX_QUESTION_ROWS": "1000", "HEADRACE_MAX_PATCH_ROWS": "9"}
-    with serving(directory, directory / "log", limits) as service:
+    with services.lent(limits) as service:
         yield service.http
 
 

@@ -9,8 +9,6 @@ import pytest
 from headrace import Client, InvalidInput
 from headrace.igraph import as_flow, maxflow
 
-from service.host.sandbox import serving
-
 
 class Example(NamedTuple):
     """A directed network, and what its documentation says."""
@@ -33,13 +31,6 @@ LEFT = [0, 0, 1, 1, 1, 2, 2, 2, 3, 3]
 RIGHT = [4, 5, 4, 6, 7, 5, 7, 8, 6, 7]
 MATCHING = Example([*LEFT, *[9] * 4, *range(4, 9)], [*RIGHT, *range(4), *[10] * 5], [1] * 19, 9, 10, 4)
 """python.igraph.org, tutorial "Maximum Bipartite Matching by Maximum Flow"."""
-
-
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("igraph")
-    with serving(folder, folder / "serve.log") as url:
-        yield url
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ from networkx.algorithms.connectivity.tests import test_cuts
 from networkx.algorithms.flow import gomory_hu, maxflow
 from networkx.algorithms.flow.tests import test_gomory_hu, test_maxflow, test_maxflow_large_graph
 
-from service.host.sandbox import serving
 from tests.foreign.networkx_flow import NetworkXFlow
 
 THEIRS: Mapping[ModuleType, ModuleType] = {
@@ -96,13 +95,6 @@ def applicable(but_for: Mapping[str, str]) -> list[Any]:
         pytest.param(test, id=test.name, marks=[pytest.mark.skip(but_for[test.name])] if test.name in but_for else [])
         for test in ALL
     ]
-
-
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("networkx")
-    with serving(folder, folder / "serve.log") as url:
-        yield url
 
 
 @pytest.fixture(scope="module")

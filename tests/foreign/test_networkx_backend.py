@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from service.host.sandbox import serving
 from tests.foreign.installed import ROOT, search_path, write_metadata
 
 MODULES = (
@@ -73,13 +72,6 @@ NOTHING_TO_ANSWER: Mapping[str, str] = {
     "test_connectivity.test_edge_missing_source": REFUSED_BEFORE,
     "test_connectivity.test_edge_missing_target": REFUSED_BEFORE,
 }
-
-
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("networkx-backend")
-    with serving(folder, folder / "serve.log") as url:
-        yield url
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ pytest finds those that are imported here: that is all of them, as each applies.
 `min_cost_flow_cost` are NetworkX's own, and ask `network_simplex`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import networkx as nx
@@ -42,8 +42,6 @@ from networkx.algorithms.flow.tests.test_networksimplex import (
     test_zero_capacity_edges,
 )
 
-from service.host.sandbox import serving
-
 THEIRS = (
     TestMinCostFlow,
     test_bone_shaped,
@@ -73,13 +71,6 @@ THEIRS = (
 )
 GRAPHS = (faux_inf_example, simple_flow_graph, simple_no_flow_graph)
 """Fixtures of theirs."""
-
-
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("networkx-mincost")
-    with serving(folder, folder / "serve.log") as url:
-        yield url
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 pytest finds those that are imported here. Each of the others stands in `NOT_APPLICABLE` with the reason.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,6 @@ from scipy.sparse.csgraph.tests.test_flow import (
     test_simple_graph,
 )
 
-from service.host.sandbox import serving
-
 THEIRS = (
     test_add_reverse_edges_large_graph,
     test_backwards_flow,
@@ -51,13 +49,6 @@ NOT_APPLICABLE: Mapping[str, str] = {
     "test_make_edge_pointers": "a function within SciPy's solver",
     "test_make_tails": "a function within SciPy's solver",
 }
-
-
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("scipy")
-    with serving(folder, folder / "serve.log") as url:
-        yield url
 
 
 @pytest.fixture(autouse=True)
