@@ -10,16 +10,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from headrace import Client, FlowState, Graph, HeadraceError, MaxFlowResult, PatchResult
+from headrace import CannotStart, Client, FlowState, Graph, HeadraceError, Local, MaxFlowResult, PatchResult, local
 
 from service.cli.meter import Meter
-from service.host.sandbox import CannotStart, serving
 
 Say: TypeAlias = Callable[[str], None]
 
@@ -64,28 +62,28 @@ def run(say: Say = print) -> int:
         try:
             start = time.perf_counter()
             say("Starting Redis, a worker and the API. The first start compiles the solver: about a minute.")
-            with _served(Path(folder), log) as url, Client(url) as client:
-                say(f"Headrace (API, worker, Redis) is ready on {url} after {time.perf_counter() - start:.1f} s")
+            with _served(Path(folder)) as client:
+                say(f"Headrace (API, worker, Redis) is ready on {client.url} after {time.perf_counter() - start:.1f} s")
                 _show(client, say)
-        except (DemoFailed, CannotStart, HeadraceError, OSError) as error:
-            say(f"\ndemo failed: {error}\nThe last lines of the service's log:")
-            for line in _tail(log):
-                say(f"  {line}")
+        except (DemoFailed, HeadraceError, OSError) as error:
+            say(f"\ndemo failed: {error}")
+            if not isinstance(error, CannotStart):
+                say("The last lines of the service's log:")
+                for line in _tail(log):
+                    say(f"  {line}")
             return 1
     return 0
 
 
-@contextmanager
-def _served(folder: Path, log: Path) -> Iterator[str]:
+def _served(folder: Path) -> Local:
     """The service; while it starts for the first time it is shown how far it is."""
-    with ExitStack() as service:
-        with Meter(sys.stderr) as meter:
+    with Meter(sys.stderr) as meter:
 
-            def tell(done: int, of: int, seconds: float) -> None:
-                meter.show(done, of, "kernels compiled", seconds)
+        def tell(done: int, of: int, seconds: float) -> None:
+            meter.show(done, of, "kernels compiled", seconds)
 
-            url = service.enter_context(serving(folder, log, tell))
-        yield url
+        settings = {name: value for name, value in os.environ.items() if name.startswith("HEADRACE_")}
+        return local(folder, settings=settings, on_compiling=tell)
 
 
 def _show(client: Client, say: Say) -> None:

@@ -56,6 +56,9 @@ def serve(
         bool,
         typer.Option(envvar="HEADRACE_INSECURE_ANY_HOST", help="Allow a host that other machines can reach."),
     ] = False,
+    stop_on_eof: Annotated[
+        bool, typer.Option("--stop-on-eof", help="Stop when standard input ends, as when its writer is gone.")
+    ] = False,
 ) -> None:
     """Start Redis, the workers and the API; SIGTERM or Ctrl-C stops them in order."""
     from service.host.data_dir import DataDirInUse
@@ -70,7 +73,7 @@ def serve(
     logs.configure("supervisor")
     try:
         settings = read_settings(**{name: value for name, value in options.items() if value is not None})
-        run(settings, any_host=insecure_any_host, announce=_announce)
+        run(settings, any_host=insecure_any_host, stop_on_eof=stop_on_eof, announce=_announce)
     except (CannotServe, DataDirInUse, NoRedisServer, ValueError) as error:
         fail(str(error))
 

@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +29,7 @@ from service.store.api_keys import ApiKeys
 from service.store.connection import AWAY, connect
 from service.store.keys import Keys
 
-STDERR: Final = 2
+STDIN, STDERR = 0, 2
 POLL_S: Final = 0.05
 BACKLOG: Final = 2048
 HOPELESS_ENDS: Final = 5
@@ -46,8 +46,14 @@ class CannotServe(RuntimeError):
     """A reason not to start, in words for the person who asked."""
 
 
-def serve(settings: Settings, *, any_host: bool = False, announce: Callable[[str], None] = print) -> None:
-    """Run until SIGTERM or SIGINT. `announce` gets the URL once /readyz is 200.
+def serve(
+    settings: Settings,
+    *,
+    any_host: bool = False,
+    stop_on_eof: bool = False,
+    announce: Callable[[str], None] = print,
+) -> None:
+    """Run until SIGTERM or SIGINT, or the end of standard input. `announce` gets the URL once /readyz is 200.
 
     Raises `gpus.NoSuchGpu`, `data_dir.DataDirInUse` or `redis_server.NoRedisServer` before anything is started,
     `CannotServe` also when a child cannot be brought up.
@@ -60,12 +66,21 @@ def serve(settings: Settings, *, any_host: bool = False, announce: Callable[[str
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    if stop_on_eof:
+        threading.Thread(target=_await_eof, args=(stop,), daemon=True).start()
     settings = settings.model_copy(update={"keys_seen_file": settings.data_dir.absolute() / keys_seen.FILE})
     with locked(settings.data_dir) as lock:
         if not is_local:
             _require_keys(settings)
             settings = settings.model_copy(update={"require_keys": True})
         _serve(settings, workers, lock, stop, announce)
+
+
+def _await_eof(stop: threading.Event) -> None:
+    with suppress(OSError):  # there is none
+        while os.read(STDIN, 4096):
+            pass
+    stop.set()
 
 
 def _serve(

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from service.cli.connection import MISWRITTEN, REFUSED
 from service.cli.main import app
-from service.host.sandbox import serving
+from tests.serving import serving
 
 #        3        4
 #   s ------> a ------> t
@@ -151,12 +151,12 @@ def test_snapshots_estimate_and_status(shell: Shell, city: Path) -> None:
 def test_a_service_with_keys(tmp_path: Path) -> None:
     """The key of the option goes before the one of the environment."""
     data = tmp_path / "keyed"
-    environment = {"HEADRACE_DATA_DIR": str(data), "HEADRACE_REDIS_PREFIX": "keyed:"}
+    environment = {"HEADRACE_DATA_DIR": str(data)}
     made = CliRunner(env=environment).invoke(app, ["keys", "create", "reader", "--scope", "read"])
     assert made.exit_code == 0, made.output
     key = made.stdout.strip()
-    with serving(data, tmp_path / "serve.log") as url:
-        shell = Shell(url)
+    with serving(data, tmp_path / "serve.log") as service:
+        url, shell = service.url, Shell(service.url)
         assert "headrace: unauthorised: send an API key" in shell("list", expect=REFUSED)
         assert shell("list", "--key", key) == "there are no graphs\n"
         keyed = CliRunner(env={"HEADRACE_URL": url, "HEADRACE_API_KEY": key})

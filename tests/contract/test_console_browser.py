@@ -13,8 +13,8 @@ import httpx
 import pytest
 from headrace import Client
 
-from service.host import sandbox
 from tests.browser import NONE, Page, browser, find
+from tests.serving import serving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -67,9 +67,9 @@ class Walk:
 def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
     assert PROGRAM is not None
     folder, profile = tmp_path_factory.mktemp("console"), tmp_path_factory.mktemp("profile")
-    with sandbox.serving(folder, folder / "serve.log") as url, browser(profile, PROGRAM) as page:
+    with serving(folder, folder / "serve.log") as service, browser(profile, PROGRAM) as page:
         page.size(1280, 900)
-        yield Walk(url, folder, page)
+        yield Walk(service.url, folder, page)
 
 
 def test_a_day_of_an_operator(walk: Walk) -> None:

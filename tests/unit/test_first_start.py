@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import structlog
+from headrace import _local
 
 from gpu_engine import kernel_directory
 from gpu_engine._kernel_cache import PACKAGE, VARIABLE, n_kernels
 from gpu_engine.compiling import Compiling
 from service.cli import meter
 from service.cli.meter import ERASE_LINE, WIDTH, Meter
-from service.host import sandbox
 from service.queue.models import CompilingReport
 from service.worker import starting
 from service.worker.starting import TELL_EVERY_S, Start
@@ -112,7 +112,7 @@ def test_a_worker_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, cached: bo
 
 def test_who_starts_a_service_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """From `/status`, as soon as the service answers."""
-    answers: list[Any] = [sandbox.HeadraceError("it starts"), [{}]]
+    answers: list[Any] = [_local.HeadraceError("it starts"), [{}]]
     answers.append([{"compiling": {"done": 3, "of": 95, "seconds": 2}}])
     heard: list[tuple[int, int, float]] = []
 
@@ -133,11 +133,11 @@ def test_who_starts_a_service_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> No
                 raise workers
             return type("Status", (), {"workers": workers})
 
-    monkeypatch.setattr(sandbox, "Client", Client)
-    monkeypatch.setattr(sandbox, "ASK_EVERY_S", 0)
+    monkeypatch.setattr(_local, "Client", Client)
+    monkeypatch.setattr(_local, "ASK_EVERY_S", 0)
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     with process:
-        sandbox._await_ready("http://127.0.0.1:1", process, lambda *now: heard.append(now))
+        _local._await_ready("http://127.0.0.1:1", process, Path("log"), 60, lambda *now: heard.append(now))
         process.kill()
     assert heard == [(3, 95, 2.0)]
 

@@ -88,6 +88,7 @@ from headrace._graph import Graph
 from headrace._grid import Grid
 from headrace._job import Job
 from headrace._limits import ExpansionOptions, ExpansionResult, Factor, ParametricOptions, ParametricResult, Segment
+from headrace._local import CannotStart, Local, local
 from headrace._matchings import Cover, Matching, MatchingResult
 from headrace._min_cost import CostCertificate, CostField, Dual, MinCostFlowResult, MinCostOptions
 from headrace._pairs import (
@@ -127,6 +128,7 @@ __all__ = [
     "Barrier",
     "Bottlenecks",
     "Cancelled",
+    "CannotStart",
     "Capacities",
     "CapacityOverflow",
     "Caps",
@@ -182,6 +184,7 @@ __all__ = [
     "Job",
     "JobEvent",
     "JobInfo",
+    "Local",
     "Matching",
     "MatchingField",
     "MatchingOptions",
@@ -256,5 +259,6 @@ __all__ = [
     "from_osmnx",
     "from_pandapower",
     "lanes",
+    "local",
     "verify_webhook",
 ]
