@@ -2,13 +2,18 @@
 
 import json
 import sys
+from typing import Any
 
 from service.api.app import create_app
 from service.settings import Settings
 
 
+def document() -> dict[str, Any]:
+    return create_app(Settings()).openapi()
+
+
 def main() -> None:
-    json.dump(create_app(Settings()).openapi(), sys.stdout, indent=1, sort_keys=True)
+    json.dump(document(), sys.stdout, indent=1, sort_keys=True)
     sys.stdout.write("\n")
 
 

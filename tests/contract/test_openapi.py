@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from service.api.app import create_app
+from service.api.collection import collection
 from service.errors import STATUS
 from service.settings import Settings
 
@@ -23,6 +24,19 @@ def document() -> dict[str, Any]:
 def test_the_committed_document_is_current(document: dict[str, Any]) -> None:
     command = "python -m service.api.document > docs/openapi.json"
     assert json.loads(COMMITTED.read_text()) == document, f"run: {command}"
+
+
+def test_the_committed_collection_is_current(document: dict[str, Any]) -> None:
+    committed = json.loads((ROOT / "docs" / "headrace.postman_collection.json").read_text())
+    command = "python -m service.api.collection > docs/headrace.postman_collection.json"
+    assert committed == collection(document), f"run: {command}"
+    requests = [each["request"] for folder in committed["item"] for each in folder["item"]]
+    assert len(requests) == sum(len(operations) for operations in document["paths"].values())
+    variables = {each["key"] for each in committed["variable"]}
+    for each in requests:
+        assert {*re.findall(r"\{\{(\w+)\}\}", each["url"]["raw"])} <= variables
+        if each["method"] in ("PATCH", "POST") and "body" in each:
+            assert json.loads(each["body"]["raw"]) is not None
 
 
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:

@@ -1,0 +1,82 @@
+/** Against the service at HEADRACE_URL. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  connect,
+  deleteGraph,
+  finished,
+  getCapacities,
+  type MaxFlowInfo,
+  maxFlow,
+  patchCapacities,
+  putGraph,
+  Refused,
+  strings,
+} from "../src/index.js";
+
+const url = process.env.HEADRACE_URL ?? "http://127.0.0.1:8080";
+const client = connect({ url: `${url}/` });
+const path = { name: "typescript" };
+const body = { sources: ["s"], sinks: ["t"] };
+
+async function load(capacity: (number | string)[] = [3, 2.5, 4, 2]): Promise<void> {
+  const columns = { tail: ["s", "s", "a", "b"], head: ["a", "b", "t", "t"], capacity };
+  await putGraph({ client, path, body: columns });
+}
+
+test("a graph is loaded, solved and updated", async () => {
+  await load();
+  const { data } = await maxFlow({ client, path, body });
+  assert.equal(data.value, 5);
+  assert.equal(data.certificate.valid, true);
+  const { data: update, response } = await patchCapacities({ client, path, body: { edges: [0, 3], set: [3.5, 1] } });
+  assert.deepEqual([update.version, update.flow_states?.[0]?.value], [2, 4.5]);
+  assert.equal(response.status, 200);
+  const { data: page } = await getCapacities({ client, path });
+  assert.deepEqual(page.capacity, [3.5, 2.5, 4, 1]);
+});
+
+test("a job is waited for", async () => {
+  await load();
+  const { response } = await maxFlow({ client, path, body, headers: { Prefer: "respond-async" } });
+  assert.equal(response.status, 202);
+  const answer = await finished<MaxFlowInfo>(client, response);
+  assert.equal(answer.value, 5);
+});
+
+test("so is what becomes a job because it takes long", async () => {
+  await load();
+  const { data, response } = await maxFlow({ client, path, body, headers: { Prefer: "wait=0" } });
+  assert.equal(data.value, 5);
+  assert.equal(response.status, 200);
+});
+
+test("a refusal is thrown with its code", async () => {
+  const asked = maxFlow({ client, path: { name: "no-such-graph" }, body });
+  await assert.rejects(asked, (error: unknown) => {
+    assert.ok(error instanceof Refused);
+    assert.deepEqual([error.code, error.status], ["unknown_graph", 404]);
+    assert.match(error.message, /no-such-graph/);
+    return true;
+  });
+});
+
+test("numbers that JavaScript would round are refused, and come whole as strings", async () => {
+  const large = "9007199254740993";
+  await load([large, 0, large, 0]);
+  await assert.rejects(maxFlow({ client, path, body }), RangeError);
+  const { data } = await maxFlow({ client, path, body, headers: { ...strings } });
+  assert.equal(BigInt(String(data.value)), 9007199254740993n);
+});
+
+test("a service that is not there is an error of the platform", async () => {
+  const nobody = connect({ url: "http://127.0.0.1:9" });
+  await assert.rejects(maxFlow({ client: nobody, path, body }), TypeError);
+});
+
+test("a graph is deleted", async () => {
+  await load();
+  await deleteGraph({ client, path });
+  await assert.rejects(deleteGraph({ client, path }), Refused);
+});

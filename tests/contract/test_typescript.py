@@ -1,0 +1,37 @@
+"""The TypeScript client, generated from the OpenAPI document and built here, against a real service."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
+NPM = shutil.which("npm")
+UNREACHABLE = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "E404", "E403")
+
+
+def npm(folder: Path, *words: str, **environment: str) -> str:
+    """What it prints. Skips the test if its packages cannot be had here."""
+    command = [NPM or "npm", *words, "--no-audit", "--no-fund"]
+    done = subprocess.run(command, cwd=folder, env=os.environ | environment, capture_output=True, text=True)
+    if words[0] == "ci" and done.returncode and any(code in done.stderr for code in UNREACHABLE):
+        pytest.skip(f"npm cannot fetch its packages: {done.stderr.strip().splitlines()[0]}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(NPM is None, reason="there is no npm")
+def test_it_is_built_and_speaks_to_the_service(service_url: str, tmp_path: Path) -> None:
+    """In a copy, so that a build beside it is not disturbed."""
+    folder = tmp_path / "clients" / "typescript"
+    left = shutil.ignore_patterns("node_modules", "dist", "generated")
+    shutil.copytree(CLIENT, folder, ignore=left)
+    (tmp_path / "docs").mkdir()
+    shutil.copy(CLIENT.parents[1] / "docs" / "openapi.json", tmp_path / "docs")
+    npm(folder, "ci")
+    npm(folder, "run", "build")
+    said = npm(folder, "test", HEADRACE_URL=service_url)
+    assert "# fail 0" in said
+    assert "# pass 7" in said
