@@ -1,0 +1,1 @@
+"""Data directories that earlier releases wrote, and what they answered."""
