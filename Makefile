@@ -1,7 +1,7 @@
 # Each target first makes .venv if there is none, from a Python 3.11 to 3.14 on PATH (PYTHON=... picks one).
 # ARGS is passed on:  make test ARGS='-k cut'   make serve ARGS='--port 9000'
 .DEFAULT_GOAL := help
-.PHONY: help demo check test faults mutants serve bench fuzz attacks audit lint format lock
+.PHONY: help demo check test docs faults mutants serve bench fuzz attacks audit lint format lock
 CASES := 10000
 SEEDS := 0:1000
 BIN := .venv/bin
@@ -22,6 +22,10 @@ check: lint ## the linters, and the tests that need neither Redis nor processes:
 test: .venv/.dev ## all tests, by one process more than there are cores: many of them wait
 	$(BIN)/headrace warm-up
 	$(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal $(ARGS)
+
+docs: .venv/.dev ## the pages as a site in build/docs, without warnings and without the network
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet -c docs/site $(ARGS) . build/docs
+	@echo "The site is build/docs/index.html."
 
 bench: .venv/.dev ## the benchmarks, each checking its answers
 	$(BIN)/python -m benchmarks $(ARGS)
