@@ -16,7 +16,7 @@ from tests.service_fixtures import caller, client, keys, redis_url, settings, st
 PROCESSES: Final = frozenset({"subprocess", "multiprocessing", "serving", "api_process", "redis_server", "House"})
 """What a module of tests imports that starts processes."""
 
-NEED_PROCESSES: Final = frozenset({"redis_url", "service_url"})
+NEED_PROCESSES: Final = frozenset({"redis_url", "service_url", "shared_url"})
 """Fixtures that do."""
 
 __all__ = ["caller", "client", "keys", "redis_url", "settings", "start_worker", "worker"]

@@ -67,6 +67,14 @@ def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def shared_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One whole service for all examples and pages, which load the graphs that they ask about."""
+    folder = tmp_path_factory.mktemp("shared")
+    with sandbox.serving(folder, folder / "serve.log") as url:
+        yield url
+
+
 @pytest.fixture
 def sdk(service_url: str) -> Iterator[Client]:
     """The Python client of that service."""

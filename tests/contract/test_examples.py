@@ -4,7 +4,7 @@ import re
 import runpy
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from ortools.graph.python import max_flow
-
-from service.host.sandbox import serving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py"))
@@ -26,17 +24,10 @@ Ran: TypeAlias = tuple[list[str], dict[str, Any]]
 Run: TypeAlias = Callable[[str], Ran]
 
 
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("examples")
-    with serving(folder, folder / "serve.log") as url:
-        yield url
-
-
 @pytest.fixture
-def run(service_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(shared_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a program as its reader would, in an empty folder."""
-    monkeypatch.setenv("HEADRACE_URL", service_url)
+    monkeypatch.setenv("HEADRACE_URL", shared_url)
     monkeypatch.chdir(tmp_path)
 
     def run(name: str) -> Ran:

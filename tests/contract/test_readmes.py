@@ -3,7 +3,6 @@
 import gzip
 import pathlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,11 @@ import pytest
 import scipy.sparse as sp
 from headrace import Client, Graph, Grid, Scenario, Update
 
-from service.host.sandbox import serving
-
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"```python\n(.*?)```", re.S)
 SHOWN = re.compile(r"print\(.*\)  # (.+)")
 QUICK = [BLOCK.findall((ROOT / page).read_text())[0] for page in ("README.md", "clients/python/README.md")]
 FURTHER = BLOCK.findall((ROOT / "clients/python/README.md").read_text())[1:]
-
-
-@pytest.fixture(scope="module")
-def service_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("readmes")
-    with serving(folder, folder / "serve.log") as url:
-        yield url
 
 
 def city_of(hr: Client) -> Graph:
@@ -58,17 +48,17 @@ def names_of(hr: Client) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("program", QUICK, ids=["README", "client"])
-def test_quick_starts(program: str, service_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quick_starts(program: str, shared_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each prints what the comment beside it says."""
-    exec(compile(program.replace("http://127.0.0.1:8080", service_url), "README", "exec"), {})
+    exec(compile(program.replace("http://127.0.0.1:8080", shared_url), "README", "exec"), {})
     assert capsys.readouterr().out.splitlines() == SHOWN.findall(program)
 
 
 @pytest.mark.parametrize("program", FURTHER, ids=lambda program: program.partition("\n")[0][:40])
-def test_further_programs(program: str, service_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_further_programs(program: str, shared_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "roads.max.gz").write_bytes(gzip.compress(b"p max 2 1\nn 1 s\nn 2 t\na 1 2 3\n"))
-    with Client(service_url) as hr:
+    with Client(shared_url) as hr:
         exec(compile(program, "README", "exec"), names_of(hr))
 
 
