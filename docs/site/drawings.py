@@ -167,7 +167,7 @@ def certificate() -> Figure:
     for name, at in {"x": (430, 100), "y": (435, 200), "t": (555, 150)}.items():
         figure.vertex(name, at)
     figure.edge("p", "x", "full", CUT, 4)
-    figure.edge("q", "y", "full", CUT, 4)
+    figure.edge("q", "y", "full", CUT, 4, -1)
     figure.edge("y", "p", "empty", DIM, 1.5, 6)
     figure.text((140, 245), "excess may stay", FLOW, 13)
     figure.text((500, 245), "deficit may stay", CUT, 13)

@@ -1,5 +1,7 @@
 """The pages of docs/ that tell a story: their programs run from top to bottom, and print what stands beside them."""
 
+import json
+import pathlib
 import re
 import shlex
 import subprocess
@@ -7,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from headrace import Client, Scenario
 
 from scripts.notebooks import EXAMPLES
 
@@ -33,6 +36,31 @@ def test_stories(
             printed = capsys.readouterr().out.splitlines()
             assert set(SHOWN.findall(text)) <= set(printed), printed
     assert "Client" in names
+
+
+@pytest.mark.parametrize("heading", ["What-if", "Closure study"])
+def test_programs_of_the_rest_page(
+    heading: str, shared_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other sections of docs/api.md are run beside the tests of their questions."""
+    monkeypatch.chdir(ROOT)
+    section = (DOCS / "api.md").read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    program = next(text for language, text in BLOCK.findall(section) if language == "python")
+    names = {"Client": Client, "Scenario": Scenario, "pathlib": pathlib}
+    exec(compile(program.replace(ADDRESS, shared_url), "api.md", "exec"), names)
+    assert capsys.readouterr().out.strip()
+
+
+def test_bodies_of_the_rest_page_are_json() -> None:
+    """One or several in a block; some are a member of an object, and dots stand for what is left out."""
+    blocks = [text for language, text in BLOCK.findall((DOCS / "api.md").read_text()) if language == "json"]
+    for block in blocks:
+        text = re.sub(r",\s*\.\.\.", "", block.replace("{...}", "{}").replace("[...]", "[]")).strip()
+        text = "{" + text + "}" if text.startswith('"') else text
+        while text:
+            _, end = json.JSONDecoder().raw_decode(text)
+            text = text[end:].strip()
+    assert len(blocks) > 35
 
 
 def test_the_quick_start_shows_what_its_script_prints() -> None:

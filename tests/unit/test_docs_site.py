@@ -1,7 +1,10 @@
-"""`make docs`: every page is built without a warning, each link between pages leads somewhere, and nothing is loaded
-from elsewhere. No page is written here, which would take as long again."""
+"""`make docs`: all pages are read without a warning, and each link between files leads somewhere.
+
+The pages are not written here, which would take as long again.
+"""
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LINK = re.compile(r"\]\(([^)#:\s]+)(?:#([\w-]+))?\)")
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[\w-]+)?\)")
 PAGES = sorted(
     path
     for pattern in ("*.md", "docs/**/*.md", "clients/python/*.md", "deploy/*.md", "examples/*.md", "benchmarks/*.md")
@@ -28,7 +31,7 @@ def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_between_files_lead_somewhere(page: Path) -> None:
     """Sphinx looks at links to pages; here are those to any file, from pages that it may not know as well."""
-    for target, _ in LINK.findall(page.read_text()):
+    for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
 
 
@@ -37,3 +40,10 @@ def test_the_pages_are_all_in_the_site() -> None:
     index = (ROOT / "docs" / "index.md").read_text()
     named = {(ROOT / "docs" / f"{line}.md").resolve() for line in re.findall(r"^([\w./-]+)$", index, re.M)}
     assert set(PAGES) - {ROOT / "docs" / "index.md"} == named
+
+
+def test_figures_are_drawn_as_their_program_says() -> None:
+    """Where this fails, `python docs/site/drawings.py` has to follow."""
+    drawn = runpy.run_path(str(ROOT / "docs" / "site" / "drawings.py"))
+    figures = {draw.__name__.replace("_", "-"): draw().svg() for draw in drawn["DRAWINGS"]}
+    assert figures == {path.stem: path.read_text() for path in (ROOT / "docs" / "images").glob("*.svg")}
