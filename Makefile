@@ -1,7 +1,7 @@
 # Each target first makes .venv if there is none, from a Python 3.11 to 3.14 on PATH (PYTHON=... picks one).
 # ARGS is passed on:  make test ARGS='-k cut'   make serve ARGS='--port 9000'
 .DEFAULT_GOAL := help
-.PHONY: help demo check test typescript faults mutants serve bench fuzz attacks audit lint format lock
+.PHONY: help demo check test docs typescript faults mutants serve bench fuzz attacks audit lint format lock
 CASES := 10000
 SEEDS := 0:1000
 BIN := .venv/bin
@@ -25,6 +25,10 @@ test: .venv/.dev ## all tests, by one process more than there are cores: many of
 
 typescript: .venv/.dev ## build the TypeScript client and test it against a service of its own
 	$(BIN)/pytest -q tests/contract/test_typescript.py $(ARGS)
+
+docs: .venv/.dev ## the pages as a site in build/docs, without warnings and without the network
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet -c docs/site $(ARGS) . build/docs
+	@echo "The site is build/docs/index.html."
 
 bench: .venv/.dev ## the benchmarks, each checking its answers
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -2,7 +2,7 @@
 # Resolves pyproject.toml into requirements/*.txt: one version of each package, with hashes, good for Python 3.11 to 3.14
 # on every machine.  scripts/lock.sh keeps the versions that still fit;  scripts/lock.sh --upgrade takes the newest.
 #   run         the service, its client and the embedded server       make demo, make serve
-#   dev         that, the tests and the linters                       make test, make lint, make bench
+#   dev         that, the tests, linters, pages and examples          make test, make lint, make docs, make bench
 #   all         that and every other tool                             make fuzz, make audit
 #   image       what the CPU image holds;  image-gpu  the GPU image;  build  what builds both
 set -eu
@@ -26,7 +26,7 @@ lock() { # NAME OPTION...
 
 client=clients/python/pyproject.toml
 service="$client pyproject.toml --extra progress --extra embedded --group build"
-tests="$service --group test --group lint"
+tests="$service --group test --group lint --group docs --group examples"
 # Everything at once first: the other files are parts of it.
 # shellcheck disable=SC2086  # several words each
 {

@@ -1,4 +1,4 @@
-"""`PYTHON scripts/notices.py > THIRD_PARTY_NOTICES.txt`: what that Python has installed, with the licences of each package.
+"""`PYTHON scripts/notices.py > THIRD_PARTY_NOTICES.txt`: what that Python has installed, with the licence of each.
 
 For the environment of a release: each distribution beside our own, by name, with the texts that its licence asks to be
 passed on. Fails if one of them says nothing of its licence.
@@ -16,10 +16,9 @@ def licence_of(package: Distribution) -> str:
     """By its expression, else its classifiers, else the first line of the old field; "" if there is none."""
     metadata = package.metadata
     expression = metadata.get("License-Expression")
-    classifiers = [
-        line.rpartition(" :: ")[2] for line in metadata.get_all("Classifier", []) if line.startswith("License")
-    ]
-    return expression or ", ".join(classifiers) or (metadata.get("License") or "").strip().partition("\n")[0]
+    classifiers = [line for line in metadata.get_all("Classifier", []) if line.startswith("License")]
+    named = ", ".join(line.rpartition(" :: ")[2] for line in classifiers)
+    return expression or named or (metadata.get("License") or "").strip().partition("\n")[0]
 
 
 def texts_of(package: Distribution) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -51,6 +52,16 @@ def test_quickstart(run: Run) -> None:
         "5 through <Graph quickstart: 4 vertices, 4 edges>, certificate valid: True, cut ('s-a', "
     )
     assert lines[1:] == ["version 2: 5 -> 6 (warm)", "b-t closed: 4"]
+
+
+def test_town(run: Run) -> None:
+    """What `test_notebooks.py` says of the value and of the cut holds for the same graph here."""
+    lines, variables = run("town.py")
+    assert lines[0] == "6,000 vehicles an hour, proven: True. They queue at:"
+    assert len(lines) == 5
+    picture = ElementTree.parse("town.svg").getroot()
+    assert len(picture) == len(variables["streets"]) - 24
+    assert sum(line.get("stroke") == "#f60" for line in picture) == 4
 
 
 def test_districts(run: Run) -> None:

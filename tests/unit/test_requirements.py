@@ -30,7 +30,7 @@ CORE = [*SERVICE["project"]["dependencies"], *CLIENT["project"]["dependencies"]]
 EXTRAS = SERVICE["project"]["optional-dependencies"] | CLIENT["project"]["optional-dependencies"]
 GROUPS: dict[str, list[str]] = SERVICE["dependency-groups"]
 RUN = [*CORE, *EXTRAS["embedded"], *EXTRAS["progress"], *GROUPS["build"]]
-DEV = [*RUN, *GROUPS["test"], *GROUPS["lint"]]
+DEV = [*RUN, *GROUPS["test"], *GROUPS["lint"], *GROUPS["docs"], *GROUPS["examples"]]
 WANTED = {
     "run": RUN,
     "dev": DEV,

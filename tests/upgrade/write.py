@@ -84,7 +84,10 @@ def fill(http: httpx.Client) -> dict[str, Any]:
     last = {"edges": [said["numbers"][0]["edge_ids"][0]], "set": [5]}
     again = http.patch("/v1/graphs/numbers/capacities", json=last, headers={"Idempotency-Key": "last"})
     said["numbers"].append(answers(http, "numbers", False))
-    return {"graphs": said, "last": {"body": last, "key": "last", "version": again.raise_for_status().json()["version"]}}
+    return {
+        "graphs": said,
+        "last": {"body": last, "key": "last", "version": again.raise_for_status().json()["version"]},
+    }
 
 
 if __name__ == "__main__":

@@ -1,0 +1,82 @@
+"""The pages of docs/ that tell a story: their programs run from top to bottom, and print what stands beside them."""
+
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from headrace import Client, Scenario
+
+from scripts.notebooks import EXAMPLES
+
+ROOT = EXAMPLES.parent
+DOCS = ROOT / "docs"
+STORIES = [DOCS / f"{name}.md" for name in ("quick-start", "concepts", "engine", "running")]
+STORIES += sorted((DOCS / "how-to").glob("*.md"))
+BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.S)
+SHOWN = re.compile(r"print\(.*\)  # (.+)")
+ADDRESS = "http://127.0.0.1:8080"
+
+
+@pytest.mark.parametrize("page", STORIES, ids=lambda page: page.stem)
+def test_stories(
+    page: Path, service_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All programs of a page share their names, as somebody has them who types them one after the other."""
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for language, text in BLOCK.findall(page.read_text()):
+        if language == "python":
+            exec(compile(text.replace(ADDRESS, service_url), page.name, "exec"), names)
+            printed = capsys.readouterr().out.splitlines()
+            assert set(SHOWN.findall(text)) <= set(printed), printed
+    assert "Client" in names
+
+
+@pytest.mark.parametrize("heading", ["What-if", "Closure study"])
+def test_programs_of_the_rest_page(
+    heading: str, service_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other sections of docs/api.md are run beside the tests of their questions."""
+    monkeypatch.chdir(ROOT)
+    section = (DOCS / "api.md").read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    program = next(text for language, text in BLOCK.findall(section) if language == "python")
+    names = {"Client": Client, "Scenario": Scenario, "pathlib": pathlib}
+    exec(compile(program.replace(ADDRESS, service_url), "api.md", "exec"), names)
+    assert capsys.readouterr().out.strip()
+
+
+def test_bodies_of_the_rest_page_are_json() -> None:
+    """One or several in a block; some are a member of an object, and dots stand for what is left out."""
+    blocks = [text for language, text in BLOCK.findall((DOCS / "api.md").read_text()) if language == "json"]
+    for block in blocks:
+        text = re.sub(r",\s*\.\.\.", "", block.replace("{...}", "{}").replace("[...]", "[]")).strip()
+        text = "{" + text + "}" if text.startswith('"') else text
+        while text:
+            _, end = json.JSONDecoder().raw_decode(text)
+            text = text[end:].strip()
+    assert len(blocks) > 35
+
+
+def test_the_quick_start_shows_what_its_script_prints() -> None:
+    """`test_examples.py` runs the script; its last lines name the streets of the cut."""
+    page = (DOCS / "quick-start.md").read_text()
+    streets = re.findall(r"^  (.+), which lets [\d,]+ through$", page, re.M)
+    assert f"print(found.cut.edges)  # {tuple(streets)}" in page
+    assert "examples/town.py" in page
+
+
+def test_the_commands_of_the_readme(service_url: str) -> None:
+    """Each command of its shell section, as it stands there, but at the address of the tests' service."""
+    section = (ROOT / "README.md").read_text().partition("\n## From the shell\n")[2]
+    commands = re.split(r"^\$ ", BLOCK.findall(section)[0][1], flags=re.M)[1:]
+    assert len(commands) == 3
+    for command in commands:
+        words = shlex.split(command.replace("\\\n", "").replace("localhost:8080", service_url))
+        run = subprocess.run([*words, "--fail-with-body", "--silent"], capture_output=True, text=True)
+        assert run.returncode == 0, run.stdout
