@@ -29,6 +29,7 @@ include_patterns = [
     "docs/*.md",
     "docs/how-to/*.md",
     "clients/python/README.md",
+    "clients/typescript/README.md",
     "deploy/README.md",
     "examples/README.md",
     "benchmarks/*.md",

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[\w-]+)?\)")
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "clients/python/*.md", "deploy/*.md", "examples/*.md", "benchmarks/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "clients/*/*.md", "deploy/*.md", "examples/*.md", "benchmarks/*.md")
     for path in ROOT.glob(pattern)
 )
 
