@@ -31,7 +31,7 @@ class Walk:
         self.admin, self.reader = self.key("admin"), self.key("read")
 
     def key(self, scope: str) -> str:
-        own = {"HEADRACE_DATA_DIR": str(self.folder), "HEADRACE_REDIS_PREFIX": f"{self.folder.name}:"}
+        own = {"HEADRACE_DATA_DIR": str(self.folder)}
         command = [sys.executable, "-m", "service.cli", "keys", "create", scope, "--scope", scope]
         done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, check=True)
         return done.stdout.strip()
