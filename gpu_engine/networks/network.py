@@ -15,6 +15,7 @@ from gpu_engine.errors import CapacityOverflow
 from gpu_engine.footprint import Counts
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.links import build_csr, sum_arc_capacity, survey_change, swap_capacity
+from gpu_engine.networks.presence import Presence
 from gpu_engine.networks.rows import Pending, Rows
 from gpu_engine.networks.spare import Spare
 from gpu_engine.networks.validate import check, exact_total
@@ -34,7 +35,7 @@ CsrBuilder = Callable[[int, VertexArray, VertexArray], tuple[ArcArray, VertexArr
 """`gpu_engine.networks.links.build_csr`, or the same on another device, which may be faster."""
 
 
-class Network:
+class Network(Presence):
     """A checked network. Topology is fixed; `capacity` changes through `set_capacity` only.
 
     Attributes: those of its `rows`, ``capacity`` int64[m] in units, `INFINITE` where unlimited, ``undirected`` bool[m]
@@ -45,8 +46,7 @@ class Network:
 
     def __init__(self, edges: EdgeList, build: CsrBuilder = build_csr) -> None:
         check(edges)
-        self.n_vertices = edges.n_vertices
-        self.n_edges = edges.n_edges
+        super().__init__(edges.n_vertices, edges.n_edges, edges.source, edges.sink)
         self.decimals = edges.decimals
         self.capacity: UnitArray = np.array(edges.effective, dtype=np.int64)
         self.undirected: BoolArray = np.atleast_1d(np.array(edges.undirected, dtype=np.bool_))
@@ -54,14 +54,8 @@ class Network:
         self.vertex_labels = Names(edges.vertex_labels, edges.n_vertices, "vertex label")
         self.coordinates = edges.coordinates
         """Where the vertices lie; None: nobody has said so."""
-        self.source, self.sink = self.loaded_ends = edges.source, edges.sink
-        """Its default terminals; of `loaded_ends`, which it was made with, those that are there."""
         self.loaded = edges.n_vertices, edges.n_edges
         """How many vertices and edges it was made of; the others were inserted later (`networks.growing`)."""
-        self.deleted: BoolArray = np.empty(0, np.bool_)
-        """bool[m] once an edge has been deleted: which edges are not there any more. Their capacities are 0."""
-        self.deleted_vertices: BoolArray = np.empty(0, np.bool_)
-        """bool[n] once a vertex has been deleted: which vertices are not there any more. They have no edges."""
         ends = (np.ascontiguousarray(end, dtype=np.int32) for end in (edges.tail, edges.head))
         self.unread_rows: Rows | Pending = Rows(*build(edges.n_vertices, *ends))
         """Its rows as they are now: to whom it is enough how many arcs there are, these need not be merged."""
@@ -119,47 +113,9 @@ class Network:
         return self.n_arcs < 2 * (self.n_edges - len(self._loops))
 
     @property
-    def n_live_edges(self) -> int:
-        """Edges that are there: not those that were deleted."""
-        return self.n_edges - int(np.count_nonzero(self.deleted))
-
-    @property
-    def n_live_vertices(self) -> int:
-        """Vertices that are there: not those that were deleted."""
-        return self.n_vertices - int(np.count_nonzero(self.deleted_vertices))
-
-    @property
-    def there(self) -> BoolArray:
-        """bool[n]: vertices that are there. O(n)."""
-        return ~self.deleted_vertices if len(self.deleted_vertices) else np.ones(self.n_vertices, np.bool_)
-
-    def are_gone(self, vertices: VertexArray | EdgeArray) -> BoolArray:
-        """bool[k]: which of these vertices were deleted."""
-        return self.deleted_vertices[vertices] if len(self.deleted_vertices) else np.zeros(len(vertices), np.bool_)
-
-    def live(self, rows: EdgeArray) -> EdgeArray:
-        """Those of these edge rows that were not deleted."""
-        return rows[~self.deleted[rows]] if len(self.deleted) else rows
-
-    @property
     def has_directed_edges(self) -> bool:
         """Whether any edge that was not deleted is directed. O(m)."""
         return not bool(self.is_undirected(self.live(np.arange(self.n_edges))).all())
-
-    def mark(self, deleted: EdgeArray, revived: EdgeArray) -> None:
-        """Note that edges are not there any more, or are there again; forks keep what they know. O(m)."""
-        if len(deleted) or len(revived):
-            marks = self.deleted.copy() if len(self.deleted) else np.zeros(self.n_edges, np.bool_)
-            marks[deleted], marks[revived] = True, False
-            self.deleted = marks
-
-    def mark_vertices(self, deleted: VertexArray, revived: VertexArray) -> None:
-        """The same of vertices. Without one that was its own default terminal the network has none. O(n)."""
-        if len(deleted) or len(revived):
-            marks = ~self.there
-            marks[deleted], marks[revived] = True, False
-            self.deleted_vertices = marks
-            self.source, self.sink = (None if end is None or marks[end] else end for end in self.loaded_ends)
 
     @property
     def nbytes(self) -> int:

@@ -5,7 +5,7 @@ import time
 from functools import partial
 
 from gpu_engine import kernel_directory
-from gpu_engine.compiling import Compiling
+from gpu_engine.kernels.compiling import Compiling
 from gpu_engine.select import open_engine
 from service.cli.meter import Meter
 from service.worker.compile import compile_kernels

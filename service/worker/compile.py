@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from gpu_engine import kernel_directory
-from gpu_engine.compiling import Compiling, told
+from gpu_engine.kernels.compiling import Compiling, told
 from gpu_engine.select import prepare
 from service.worker.graph import OpenEngine
 from service.worker.warm_up import warm_up_engine, warm_up_others

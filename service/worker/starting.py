@@ -6,7 +6,7 @@ from typing import Final
 import structlog
 
 from gpu_engine import kernel_directory
-from gpu_engine.compiling import Compiling
+from gpu_engine.kernels.compiling import Compiling
 from service.queue.models import CompilingReport
 from service.worker.compile import compile_kernels
 from service.worker.graph import OpenEngine

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gpu_engine._kernel_cache import VARIABLE
-from gpu_engine.compiling import Compiling
 from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.kernels.cache import VARIABLE
+from gpu_engine.kernels.compiling import Compiling
 from service.worker import compile as compiling
 from service.worker.compile import Second, Turn, compile_kernels
 from tests.serving import PATIENCE_S

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from numba.core import event
 
-from gpu_engine._kernel_cache import n_kernels
+from gpu_engine.kernels.cache import n_kernels
 
 
 @dataclass(frozen=True, slots=True)

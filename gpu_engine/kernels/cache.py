@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 VARIABLE: Final = "NUMBA_CACHE_DIR"
-PACKAGE: Final = Path(__file__).parent
+PACKAGE: Final = Path(__file__).parents[1]
 CONSTANTS: Final = ("types.py", "engine.py", "free.py")
 """Modules without kernels whose constants are compiled into kernels."""
 

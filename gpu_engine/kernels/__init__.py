@@ -1,0 +1,1 @@
+"""The CPU kernels, compiled by Numba: where they are kept, and how far their compiling is."""
