@@ -1,11 +1,17 @@
-"""Whether this container works, as its exit status: ``healthcheck.py api [PORT]``, ``worker NAME``, or
-``workers START`` for all whose names start so."""
+"""Whether this container works, as its exit status: ``healthcheck.py api [PORT]``, ``worker NAME``, ``workers START``
+for all whose names start so, or ``store``.
+
+``lives NAME`` asks whether a worker is to be started again: as ``worker``, but not while the store is away, for which
+no worker is to blame.
+"""
 
 import ssl
 import sys
 from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from service.settings import Settings
 from service.store.keys import Keys
@@ -31,6 +37,21 @@ def worker_is_alive(name: str) -> bool:
     return bool(client.exists(Keys(settings.redis_prefix).lease(name)))
 
 
+def worker_lives(name: str) -> bool:
+    """No store says that the worker has no lease."""
+    try:
+        return worker_is_alive(name)
+    except redis.RedisError as error:
+        print(error, file=sys.stderr)
+        return True
+
+
+def store_answers() -> bool:
+    """The store answers; while it reads its file, it says that instead."""
+    client = redis.Redis.from_url(Settings().redis_location, socket_timeout=TIMEOUT_S, retry=Retry(NoBackoff(), 0))
+    return bool(client.ping())
+
+
 def workers_are_alive(start: str) -> bool:
     """Each worker whose name starts so renews its lease, and there is one at least."""
     settings = Settings()
@@ -51,6 +72,10 @@ def main(words: list[str]) -> int:
                 works = worker_is_alive(name)
             case ["workers", start]:
                 works = workers_are_alive(start)
+            case ["lives", name]:
+                works = worker_lives(name)
+            case ["store"]:
+                works = store_answers()
             case _:
                 print(__doc__, file=sys.stderr)
                 return 2
