@@ -1,5 +1,7 @@
 """Checks of files that nothing here can run: manifests by the schemas of Kubernetes, the Dockerfile by hadolint."""
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -40,8 +42,9 @@ def check_manifests(folder: Path, say: Callable[[str], None]) -> None:
 
 def lint(say: Callable[[str], None]) -> None:
     """The linters of the group `deploy`, and YAML that is read twice the same."""
-    hadolint = Path(sys.executable).with_name("hadolint")
-    done = subprocess.run([str(hadolint), str(ROOT / "docker" / "Dockerfile")], capture_output=True, text=True)
+    hadolint = shutil.which("hadolint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    assert hadolint is not None, "no hadolint: it is of the group `deploy`"
+    done = subprocess.run([hadolint, str(ROOT / "docker" / "Dockerfile")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     say("hadolint finds nothing in the Dockerfile")
     for file in (ROOT / "deploy").rglob("*.y*ml"):

@@ -1,6 +1,7 @@
 """Containers of a compose file: as `docker compose config` prints it, or read here where that is not installed."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -32,10 +33,10 @@ def read(variables: Mapping[str, str], env_file: Path | None = None) -> dict[str
     command = engine()
     if command is None:
         return interpreted(FILE, {**_lines(env_file), **variables}, _lines(env_file))
-    command += ["--file", str(FILE), "--profile", "*"]
-    command += [] if env_file is None else ["--env-file", str(env_file)]
+    command += ["--file", str(FILE), "--profile", "*", "--env-file", str(env_file or os.devnull)]
+    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ} | dict(variables)
     done = subprocess.run(
-        [*command, "config", "--format", "json"], env=dict(variables), capture_output=True, text=True, check=True
+        [*command, "config", "--format", "json"], env=environment, capture_output=True, text=True, check=True
     )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -93,9 +94,15 @@ def containers(document: Mapping[str, Any], profiles: Set[str]) -> Iterator[Cont
                 names=(name,),
                 image=service["image"],
                 command=_command(service),
-                environment={key: str(value) for key, value in service.get("environment", {}).items()},
+                environment={
+                    key: str(value) for key, value in service.get("environment", {}).items() if value is not None
+                },
                 check=_check(service),
-                after=tuple(service.get("depends_on", {})),
+                after=tuple(
+                    other
+                    for other, how in service.get("depends_on", {}).items()
+                    if how["condition"] == "service_healthy"
+                ),
                 volumes=volumes,
                 files=files,
             )

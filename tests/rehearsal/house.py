@@ -41,6 +41,7 @@ SHIMS: Final = {
     "python": 'exec {python} "$@"',
     "headrace": 'exec {python} -m service.cli "$@"',
     "valkey-server": 'exec {valkey} "$@" --bind "$CONTAINER_ADDRESS"',
+    "prometheus": 'exec {prometheus} "$@" --web.listen-address="$CONTAINER_ADDRESS:9090"',
     "wget": 'for url; do :; done; exec {python} -c "import sys, urllib.request as u; u.urlopen(sys.argv[1])" "$url"',
 }
 """Programs of the images, as this machine has them."""
@@ -78,7 +79,11 @@ class House:
             found.name: Running(found, f"{subnet}.{number + 2}", folder / found.name)
             for number, found in enumerate(found for found in containers if found not in self.missing)
         }
-        programs = {"python": sys.executable, "valkey": find_server(Path("no data yet")).path}
+        programs = {
+            "python": sys.executable,
+            "valkey": find_server(Path("no data yet")).path,
+            "prometheus": shutil.which("prometheus") or "false",
+        }
         self._programs = folder / "bin"
         self._programs.mkdir(parents=True)
         for name, line in SHIMS.items():

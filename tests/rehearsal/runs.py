@@ -100,7 +100,7 @@ def compose_secured(folder: Path, say: Say, certificate: tuple[Path, Path]) -> N
             if shutil.which("promtool"):
                 check_with_promtool(one.folder / "etc/prometheus/prometheus-tls.yml")
                 check_with_promtool(one.folder / "etc/prometheus/prometheus.yml")
-                say("promtool accepts both configurations and the rules")
+                say("promtool accepts both configurations, and the alerts fire when they should")
 
 
 def kubernetes(folder: Path, say: Say, certificate: tuple[Path, Path] | None = None) -> None:

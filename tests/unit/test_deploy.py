@@ -183,7 +183,7 @@ def test_images_are_pinned() -> None:
 def test_healthcheck_imports_what_exists() -> None:
     path = ROOT / "docker" / "healthcheck.py"
     compile(path.read_text(), str(path), "exec")
-    names = re.findall(r"^from (service\S*) import", path.read_text(), re.MULTILINE)
+    names = re.findall(r"^ *from (service\S*) import", path.read_text(), re.MULTILINE)
     assert [name for name in names if importlib.util.find_spec(name) is None] == []
 
 
