@@ -1,7 +1,6 @@
 """What a real service tells of itself: logs, metrics, traces. The dashboard and the alerts ask for what is there."""
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,10 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.collector import Collector, attributes, collecting
+from tests.rehearsal.telemetry import OBSERVABILITY, expressions, metrics
 from tests.serving import Service, eventually, serving
 
-OBSERVABILITY = Path(__file__).parents[2] / "deploy" / "observability"
 CITY = {"tail": [0, 0, 1, 2], "head": [1, 2, 3, 3], "capacity": [3, 2.5, 4, 2], "source": 0, "sink": 3}
-FROM_PROMETHEUS = {"up"}
-"""Made by the scrape itself."""
 
 
 @dataclass
@@ -110,14 +107,8 @@ def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
 def asked_for() -> dict[str, str]:
     """Metric name -> where it is asked for."""
     rules = yaml.safe_load((OBSERVABILITY / "alerts.yml").read_text())["groups"][0]["rules"]
-    expressions = {rule["alert"]: rule["expr"] for rule in rules}
-    dashboard = json.loads((OBSERVABILITY / "dashboard.json").read_text())
-    for panel in dashboard["panels"]:
-        for target in panel.get("targets", []):
-            expressions[f"{panel['title']} {target['refId']}"] = target["expr"]
-    names = re.compile(r"\b(?:headrace|process)_\w+|\bup\b(?=\{)")
-    plain = {where: re.sub(r'"[^"]*"', '""', text) for where, text in expressions.items()}
-    return {name: where for where, text in plain.items() for name in names.findall(text)}
+    asked = expressions() | {rule["alert"]: rule["expr"] for rule in rules}
+    return {name: where for where, text in asked.items() for name in metrics(text)}
 
 
 def test_dashboard_and_alerts_ask_for_what_there_is(observed: Observed) -> None:
@@ -127,7 +118,7 @@ def test_dashboard_and_alerts_ask_for_what_there_is(observed: Observed) -> None:
     assert len(wanted) > 25
 
     def missing() -> dict[str, str]:
-        there = samples(observed.http.get("/metrics").text).keys() | FROM_PROMETHEUS
+        there = samples(observed.http.get("/metrics").text).keys()
         return {name: where for name, where in wanted.items() if name not in there}
 
     eventually(lambda: not missing())

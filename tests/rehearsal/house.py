@@ -31,7 +31,7 @@ from tests.rehearsal.plan import ROOT, Container, Get
 PATIENCE_S: Final = 180.0
 """Includes the first compilation of the kernels on a machine that has not cached them."""
 CHECK_S: Final = 15.0
-POLL_S: Final = 0.2
+POLL_S: Final = 0.5
 STOP_S: Final = 40.0
 STORE_PORT: Final = 6379
 HOSTS: Final = "127.0.0.1", "0.0.0.0"
