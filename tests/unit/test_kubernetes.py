@@ -137,6 +137,9 @@ def test_with_gpus_each_worker_has_one(rendered: Mapping[str, Objects]) -> None:
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
     assert container["command"][-2:] == ["--gpu", "0"]
     assert {"name": "HEADRACE_ENGINE", "value": "auto"} in container["env"]
+    found = {one.name: one for one in containers(rendered["gpu"], {"headrace-store": {"password": PASSWORD}}, {})}
+    assert not [value for one in found.values() for value in (*one.environment.values(), *one.command) if "$(" in value]
+    assert found["headrace-worker-0"].command[-3:] == ("headrace-worker-0", "--gpu", "0")
 
 
 @needs_kubectl
