@@ -42,7 +42,7 @@ why() {
 case $level in
     run) mib=800 ;;
     dev) mib=1500 ;;
-    all) mib=1700 ;;
+    all) mib=1850 ;;
     *) fail "scripts/venv.sh: run, dev or all, not $level" ;;
 esac
 case $PWD in

@@ -13,7 +13,11 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX: Final = "HEADRACE_"
 READ_ELSEWHERE: Final = frozenset(
-    {"API_KEY", "URL", "KEPT_PREFIX", "PUBLISH", "TLS_DIR", "BENCH_REAL", "FUZZ_SEEN", "REDIS_MAXMEMORY"}
+    {
+        *("API_KEY", "URL", "KEPT_PREFIX", "BENCH_REAL", "FUZZ_SEEN"),
+        *("PUBLISH", "TLS_DIR", "REDIS_MAXMEMORY", "API_PROCESSES", "CUDA_VERSION"),
+        *("METRICS_KEY_FILE", "PROMETHEUS_CONFIG", "PROMETHEUS_PUBLISH", "GRAFANA_PUBLISH"),
+    }
 )
 """Names after the prefix that others read: the client, the command line, the compose file, benchmarks and tests."""
 

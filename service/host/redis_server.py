@@ -94,12 +94,8 @@ def start(settings: Settings, *arguments: str, **options: Any) -> "subprocess.Po
     data = data_of(settings)
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     program = find_server(data)
-    if removed := aof.cut_tears(data):
-        log.warning("cut_after_full_disk", bytes=removed)
-    if removed := aof.close_holes(data):
-        log.warning("holes_removed", bytes=removed)
-    if removed := aof.mend(data):
-        log.warning("unfinished_transaction_removed", bytes=removed)
+    for event, removed in aof.mend_all(data).items():
+        log.warning(event, bytes=removed)
     _private_directory(settings.redis_socket.parent)
     command = [program.path, "--port", "0", "--unixsocket", str(settings.redis_socket), "--unixsocketperm", "700"]
     command += ["--dir", str(data), "--logfile", str(data / "redis.log"), "--daemonize", "no"]

@@ -40,6 +40,17 @@ IN_USE: Final = re.compile(r"^file (\S+) seq (\d+) type i$", re.MULTILINE)
 COPY_BYTES: Final = 1 << 20
 
 
+def mend_all(data_dir: Path) -> dict[str, int]:
+    """Mend all that is known to be left wrong, in the files of a server that is down; what was done, and to how many
+    bytes, which are gone. Cost: see each."""
+    done = {
+        "cut_after_full_disk": cut_tears(data_dir),
+        "holes_removed": close_holes(data_dir),
+        "unfinished_transaction_removed": mend(data_dir),
+    }
+    return {event: removed for event, removed in done.items() if removed}
+
+
 def cut_tears(data_dir: Path) -> int:
     """Cut the append-only files of a server that is down where a disk that was full again has torn them; the bytes
     removed. What was written behind a tear, or into files that were begun since, is gone, as after a power loss.

@@ -1,58 +1,21 @@
 """What a real service tells of itself: logs, metrics, traces. The dashboard and the alerts ask for what is there."""
 
 import json
-import re
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import yaml
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.collector import Collector, attributes, collecting
+from tests.rehearsal.telemetry import OBSERVABILITY, expressions, metrics
 from tests.serving import Service, eventually, serving
 
-OBSERVABILITY = Path(__file__).parents[2] / "deploy" / "observability"
 CITY = {"tail": [0, 0, 1, 2], "head": [1, 2, 3, 3], "capacity": [3, 2.5, 4, 2], "source": 0, "sink": 3}
-FROM_PROMETHEUS = {"up"}
-"""Made by the scrape itself."""
-
-
-class Collector(ThreadingHTTPServer):
-    """Takes spans as an OpenTelemetry collector does, over HTTP."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Receiver)
-        self.spans: list[Any] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-    def find(self, request_id: str) -> list[Any]:
-        return [span for span in self.spans if attributes(span).get("headrace.request_id") == request_id]
-
-
-class _Receiver(BaseHTTPRequestHandler):
-    server: Collector
-
-    def do_POST(self) -> None:
-        request = ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["content-length"])))
-        self.server.spans += [s for r in request.resource_spans for scope in r.scope_spans for s in scope.spans]
-        self.send_response(200)
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None: ...
-
-
-def attributes(span: Any) -> dict[str, Any]:
-    return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in span.attributes}
 
 
 @dataclass
@@ -81,18 +44,11 @@ class Observed:
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
     folder = tmp_path_factory.mktemp("observed")
-    collector = Collector()
-    thread = threading.Thread(target=collector.serve_forever)
-    thread.start()
-    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "100"}
-    try:
+    with collecting() as collector:
+        environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "100"}
         with serving(folder / "data", folder / "log", environment) as service:
             assert service.http.put("/v1/graphs/city", json=CITY).status_code == 201
             yield Observed(service, folder / "log", collector)
-    finally:
-        collector.shutdown()
-        thread.join()
-        collector.server_close()
 
 
 def test_a_request_is_one_line_and_its_command_another(observed: Observed) -> None:
@@ -151,14 +107,8 @@ def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
 def asked_for() -> dict[str, str]:
     """Metric name -> where it is asked for."""
     rules = yaml.safe_load((OBSERVABILITY / "alerts.yml").read_text())["groups"][0]["rules"]
-    expressions = {rule["alert"]: rule["expr"] for rule in rules}
-    dashboard = json.loads((OBSERVABILITY / "dashboard.json").read_text())
-    for panel in dashboard["panels"]:
-        for target in panel.get("targets", []):
-            expressions[f"{panel['title']} {target['refId']}"] = target["expr"]
-    names = re.compile(r"\b(?:headrace|process)_\w+|\bup\b(?=\{)")
-    plain = {where: re.sub(r'"[^"]*"', '""', text) for where, text in expressions.items()}
-    return {name: where for where, text in plain.items() for name in names.findall(text)}
+    asked = expressions() | {rule["alert"]: rule["expr"] for rule in rules}
+    return {name: where for where, text in asked.items() for name in metrics(text)}
 
 
 def test_dashboard_and_alerts_ask_for_what_there_is(observed: Observed) -> None:
@@ -168,7 +118,7 @@ def test_dashboard_and_alerts_ask_for_what_there_is(observed: Observed) -> None:
     assert len(wanted) > 25
 
     def missing() -> dict[str, str]:
-        there = samples(observed.http.get("/metrics").text).keys() | FROM_PROMETHEUS
+        there = samples(observed.http.get("/metrics").text).keys()
         return {name: where for name, where in wanted.items() if name not in there}
 
     eventually(lambda: not missing())

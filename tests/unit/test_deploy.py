@@ -23,9 +23,13 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "docker" / "Dockerfile").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = {name: service for name, service in SERVICES.items() if "build" in service}
+OURS = {name: service for name, service in SERVICES.items() if service.get("build", {}).get("target") in ("cpu", "gpu")}
 WORKERS = {name: service for name, service in OURS.items() if name.startswith("worker")}
 STORE_URL = "redis://valkey:6379/0"
+OF_OTHERS = {"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"}
+"""Variables that are no settings of ours, and passed on."""
+UNASKED = {"otel"}
+"""Services whose images have no program that could ask whether they are well."""
 
 FIXED = {
     "redis_url": "compose has one store, and the API and the workers find it by its name",
@@ -55,7 +59,7 @@ def stages(dockerfile: str) -> dict[str, tuple[str, list[tuple[str, str]]]]:
         if word == "FROM":
             base, name = re.fullmatch(r"(\S+) AS (\S+)", rest).groups()  # type: ignore[union-attr]
             found[name] = (base, [])
-        else:
+        elif found:  # before the first one stand arguments of all
             list(found.values())[-1][1].append((word, rest))
     return found
 
@@ -127,17 +131,44 @@ def test_image_copies_what_is_there_and_not_ignored() -> None:
                 assert source in kept
 
 
-@pytest.mark.parametrize(("target", "lock"), [("build-cpu", "image"), ("build-gpu", "image-gpu"), ("wheels", "build")])
+@pytest.mark.parametrize(
+    ("target", "lock"),
+    [("build-cpu", "image"), ("build-gpu", "image-gpu${CUDA_VERSION%%.*}"), ("wheels", "build")],
+)
 def test_images_hold_what_is_locked(target: str, lock: str) -> None:
     """Nothing is installed but from a lock file, from the wheels made here, or as the CUDA version asked for."""
     words = layers(target)
     assert any("PIP_NO_DEPS=1" in rest and "PIP_ONLY_BINARY=:all:" in rest for word, rest in words if word == "ENV")
-    installs = [rest.partition("pip install ")[2] for word, rest in words if word == "RUN" and "pip install" in rest]
-    locked, *others = installs
-    assert locked == f"--require-hashes --requirement requirements/{lock}.txt"
-    assert (ROOT / "requirements" / f"{lock}.txt").is_file()
+    runs = [rest for word, rest in words if word == "RUN"]
+    locked, *others = [found for rest in runs for found in re.findall(r"pip install (.*?)(?= &&|$)", rest)]
+    assert locked.replace('"', "") == f"--require-hashes --requirement requirements/{lock}.txt"
+    for major in ("12", "13"):
+        assert (ROOT / "requirements" / f"{lock.replace('${CUDA_VERSION%%.*}', major)}.txt").is_file()
     for other in others:
-        assert other.startswith("--no-index /wheels/*.whl") or "${CUDA_VERSION}" in other
+        assert other.startswith("--no-cache-dir --no-index /wheels/*.whl") or "${CUDA_VERSION}" in other
+
+
+@pytest.mark.parametrize("major", ["12", "13"])
+def test_the_image_holds_the_cuda_that_it_is_named_by(major: str) -> None:
+    """Of each major version the lock file has CuPy, and NVRTC of the minor version that the Dockerfile and the README
+    name with the driver it needs."""
+    pins = (ROOT / "requirements" / f"image-gpu{major}.txt").read_text()
+    assert f"\ncupy-cuda{major}x==" in pins
+    suffix = "-cu12" if major == "12" else ""
+    (version,) = set(re.findall(rf"^nvidia-cuda-(?:nvrtc|runtime){suffix}==(\d+\.\d+)\.", pins, re.MULTILINE))
+    assert f"CUDA_VERSION={version}" in DOCKERFILE
+    assert version in (ROOT / "deploy" / "README.md").read_text()
+    assert 'NVIDIA_REQUIRE_CUDA="cuda>=${CUDA_VERSION}"' in " ".join(rest for word, rest in layers("gpu"))
+
+
+def test_the_store_mends_its_file_before_each_start() -> None:
+    """In the container's own command, as nothing else of compose runs when an engine starts a container again."""
+    image = json_words([rest for word, rest in layers("store") if word == "CMD"][-1])
+    start = ["python", "-m", "service.host.store", "/data", "valkey-server"]
+    assert SERVICES["valkey"]["command"][: len(start)] == image[: len(start)] == start
+    users = [rest for word, rest in layers("store") if word == "USER"]
+    assert users[-1] == "999:999", "the owner of volumes that the official image has begun"
+    assert importlib.util.find_spec("service.host.store") is not None
 
 
 def test_images_are_pinned() -> None:
@@ -152,21 +183,26 @@ def test_images_are_pinned() -> None:
 def test_healthcheck_imports_what_exists() -> None:
     path = ROOT / "docker" / "healthcheck.py"
     compile(path.read_text(), str(path), "exec")
-    names = re.findall(r"^from (service\S*) import", path.read_text(), re.MULTILINE)
+    names = re.findall(r"^ *from (service\S*) import", path.read_text(), re.MULTILINE)
     assert [name for name in names if importlib.util.find_spec(name) is None] == []
 
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_service_is_hardened_and_checked(name: str) -> None:
     service = SERVICES[name]
-    assert service["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
+    assert name in UNASKED or service["healthcheck"]["test"][0] == "CMD"
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert service["restart"] == "unless-stopped"
     assert set(service["networks"]) <= set(COMPOSE["networks"])
     for volume in service.get("volumes", []):
         default = re.sub(r"^\$\{\w+:-([\w-]+)\}", r"\1", volume)
-        assert default.partition(":")[0] in COMPOSE["volumes"]
+        source = default.partition(":")[0]
+        if "/" in source or "$" in source:
+            source = re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", volume.rpartition(":ro")[0].rpartition(":")[0])
+            assert (ROOT / "deploy" / source).exists(), source
+        else:
+            assert source in COMPOSE["volumes"]
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -233,7 +269,8 @@ def test_every_setting_of_the_operator_reaches_the_container(name: str) -> None:
     """A variable of the shell is seen by a container only if the file passes it on: by its name without a value, which
     is left out where it is not set, so that the default is the one of `Settings`."""
     environment = dict(OURS[name]["environment"])
-    assert environment.pop("HEADRACE_REDIS_URL") == STORE_URL
+    assert environment.pop("HEADRACE_REDIS_URL") == f"${{HEADRACE_REDIS_URL:-{STORE_URL}}}"
+    assert [environment.pop(other) for other in sorted(OF_OTHERS)] == [None] * len(OF_OTHERS)
     if name == "worker-cpu":
         assert environment["HEADRACE_ENGINE"] == "cpu"
         environment["HEADRACE_ENGINE"] = None
@@ -270,7 +307,8 @@ def test_a_certificate_is_where_the_api_looks_for_it() -> None:
     (port,) = re.findall(r"^PORT = (\d+)$", healthcheck, re.MULTILINE)
     command = json_words([rest for word, rest in layers("cpu") if word == "CMD"][-1])
     assert command[command.index("--port") + 1] == port
-    assert all(published.endswith(f":{port}") for published in SERVICES["api"]["ports"])
+    assert all(published.endswith(f":{port}") for published in SERVICES["front"]["ports"])
+    assert "ports" not in SERVICES["api"], "it has several processes, of which one port of the host would reach one"
 
 
 def test_what_is_said_of_a_full_store_is_what_happens() -> None:
@@ -284,7 +322,7 @@ def test_what_is_said_of_a_full_store_is_what_happens() -> None:
 
 
 def test_only_the_gpu_worker_reserves_a_gpu() -> None:
-    reserving = {name for name, service in SERVICES.items() if "deploy" in service}
+    reserving = {name for name, service in SERVICES.items() if "resources" in service.get("deploy", {})}
     assert reserving == {"worker-gpu"}
     (device,) = SERVICES["worker-gpu"]["deploy"]["resources"]["reservations"]["devices"]
     assert device["driver"] == "nvidia"
@@ -295,14 +333,6 @@ def test_compose_accepts_the_file() -> None:
     docker = shutil.which("docker")
     if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True).returncode:
         pytest.skip("no docker compose here")
-    command = [
-        docker,
-        "compose",
-        "--file",
-        str(ROOT / "deploy" / "compose.yaml"),
-        "--profile",
-        "*",
-        "config",
-        "--quiet",
-    ]
+    file = str(ROOT / "deploy" / "compose.yaml")
+    command = [docker, "compose", "--file", file, "--profile", "*", "config", "--quiet"]
     subprocess.run(command, check=True, timeout=60)

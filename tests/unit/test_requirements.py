@@ -34,10 +34,11 @@ DEV = [*RUN, *GROUPS["test"], *GROUPS["lint"], *GROUPS["docs"], *GROUPS["example
 WANTED = {
     "run": RUN,
     "dev": DEV,
-    "all": [*DEV, *EXTRAS["otel"], *GROUPS["fuzz"], *GROUPS["audit"]],
+    "all": [*DEV, *EXTRAS["otel"], *GROUPS["fuzz"], *GROUPS["audit"], *GROUPS["deploy"]],
     "build": GROUPS["build"],
     "image": [*CORE, *EXTRAS["otel"]],
-    "image-gpu": [*CORE, *EXTRAS["otel"], *EXTRAS["gpu13"], *GROUPS["cuda"]],
+    "image-gpu12": [*CORE, *EXTRAS["otel"], *EXTRAS["gpu12"], *GROUPS["cuda12"]],
+    "image-gpu13": [*CORE, *EXTRAS["otel"], *EXTRAS["gpu13"], *GROUPS["cuda13"]],
 }
 
 
@@ -84,10 +85,11 @@ def test_what_is_asked_for_is_pinned(name: str, place: dict[str, str]) -> None:
 @pytest.mark.parametrize("place", PLACES[:: len(MACHINES)], ids=lambda place: place["python_version"])
 def test_all_files_agree(place: dict[str, str]) -> None:
     everything = versions("all", place)
-    for name in WANTED.keys() - {"image-gpu"}:
-        assert versions(name, place).items() <= everything.items(), name
-    gpu = versions("image-gpu", place)
-    assert {package: gpu[package] for package in gpu.keys() & everything.keys()}.items() <= everything.items()
+    for name in WANTED:
+        found = versions(name, place)
+        if name.startswith("image-gpu"):
+            found = {package: found[package] for package in found.keys() & everything.keys()}
+        assert found.items() <= everything.items(), name
     for smaller, larger in pairwise(("run", "dev", "all")):
         assert versions(smaller, place).keys() < versions(larger, place).keys()
 
