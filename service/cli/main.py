@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli import circulation, closures, edges, feed, graphs, keys, limits, pairs, questions, what_if
+from service.cli import circulation, closures, edges, feed, graphs, keys, limits, pairs, questions, what_if, workers
 from service.cli.connection import DEFAULT_URL, Json, Key, Url, connected, fail
 from service.cli.show import Columns, say_facts, say_json, say_table, size
 
@@ -106,6 +106,7 @@ app.add_typer(pairs.app)
 app.add_typer(limits.app)
 app.add_typer(circulation.app)
 app.add_typer(feed.app)
+app.add_typer(workers.app)
 
 
 @app.command()

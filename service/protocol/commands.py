@@ -28,6 +28,7 @@ from service.protocol.updates import (
     EdgesArgs,
     EmptyArgs,
     LoadArgs,
+    MoveArgs,
     PatchArgs,
     RestoreArgs,
     UnwatchArgs,
@@ -65,6 +66,7 @@ class Kind(StrEnum):
     VERTICES = "vertices"
     EXPORT = "export"
     SNAPSHOT = "snapshot"
+    MOVE = "move"
     WATCH = "watch"
     UNWATCH = "unwatch"
 
@@ -109,6 +111,7 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.VERTICES: VerticesArgs,
     Kind.EXPORT: ExportArgs,
     Kind.SNAPSHOT: EmptyArgs,
+    Kind.MOVE: MoveArgs,
     Kind.WATCH: WatchArgs,
     Kind.UNWATCH: UnwatchArgs,
 }

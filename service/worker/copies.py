@@ -32,6 +32,7 @@ from service.store.keys import Keys
 from service.store.log import Log
 from service.store.snapshots import Snapshots
 from service.store.states import pack_states, unpack_states
+from service.worker.arriving import Arrivals
 from service.worker.counters import Counters
 from service.worker.graph import Graph, OpenEngine, Solved
 from service.worker.memory import Residents
@@ -55,6 +56,7 @@ class Copies:
         self.worker = worker
         self.residents = residents
         self.registry = Registry(client, keys)
+        self.arrivals = Arrivals(client, keys)
         self._settings = settings
         self._open_engine = open_engine
         blobs, updates, snapshots = Blobs(client, keys), Log(client, keys), Snapshots(client, keys)
@@ -119,9 +121,22 @@ class Copies:
             self.residents.drop(name)
             raise ServiceError("unknown_graph", f"there is no graph {name!r}")
         if graph is None or (held.graph_id, held.version, held.epoch) != (graph.graph_id, graph.version, graph.epoch):
-            self.residents.drop(name)
-            return self._restore(name, held)
+            if graph is None or not self.arrivals.adopt(graph, held):
+                self.residents.drop(name)
+                return self._restore(name, held)
+            self.note(graph)
         self.residents.touch(name)
+        return graph
+
+    def read_ahead(self, name: str) -> Graph | None:
+        """Read a graph that another worker is about to hand over; None if there is no such graph, or it is here."""
+        found = self.registry.find(name)
+        held = found.held
+        if held is None or found.owner == self.worker:
+            return None
+        noted = unpack_states(self.registry.states(held.graph_id))
+        graph = self.arrivals.read(name, lambda: self._restorer.restore(name, held, noted))
+        self.residents.keep(graph)
         return graph
 
     def at_least(self, name: str, version: int | None, known: Found | None = None, *, limited: bool = False) -> Graph:

@@ -24,13 +24,16 @@ class ControlStream:
         keys: Keys,
         worker: str,
         on_cancel: Callable[[str], None],
-        on_restore: Callable[[str], None],
+        on_restore: Callable[[str, str], None],
+        on_prepare: Callable[[str, str], None],
     ) -> None:
-        """`on_cancel` is told the id of each job, `on_restore` the name of each graph."""
+        """`on_cancel` is told the id of each job; `on_restore` the name of each graph that is handed over, and
+        `on_prepare` that of each which is about to be, with the key to which to write that it is there, if any."""
         self._redis: Any = client
         self._stream = keys.control(worker)
         self._on_cancel = on_cancel
         self._on_restore = on_restore
+        self._on_prepare = on_prepare
 
     def read(self, stopping: threading.Event) -> None:
         """Read messages as they come, until `stopping`. What older ones said is in jobs and in the catalogue."""
@@ -49,7 +52,9 @@ class ControlStream:
 
     def _hear(self, entry_id: bytes, fields: dict[bytes, bytes]) -> None:
         if b"restore" in fields:
-            self._on_restore(fields[b"restore"].decode())
+            self._on_restore(fields[b"restore"].decode(), fields.get(b"reply", b"").decode())
+        elif b"prepare" in fields:
+            self._on_prepare(fields[b"prepare"].decode(), fields.get(b"reply", b"").decode())
         elif b"cancel" in fields:
             self._on_cancel(fields[b"cancel"].decode())
         else:  # of a later version

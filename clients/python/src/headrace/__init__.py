@@ -75,6 +75,7 @@ from headrace._errors import (
     UnknownVertex,
     UnknownWatch,
     UnknownWebhook,
+    UnknownWorker,
     UnsupportedMediaType,
     VersionConflict,
     VersionUnavailable,
@@ -90,6 +91,7 @@ from headrace._job import Job
 from headrace._limits import ExpansionOptions, ExpansionResult, Factor, ParametricOptions, ParametricResult, Segment
 from headrace._matchings import Cover, Matching, MatchingResult
 from headrace._min_cost import CostCertificate, CostField, Dual, MinCostFlowResult, MinCostOptions
+from headrace._moves import Drained, Move
 from headrace._pairs import (
     CutTree,
     CutTreeOptions,
@@ -146,6 +148,7 @@ __all__ = [
     "CutTree",
     "CutTreeOptions",
     "Delivery",
+    "Drained",
     "Dual",
     "EdgeId",
     "End",
@@ -189,6 +192,7 @@ __all__ = [
     "MethodNotAllowed",
     "MinCostFlowResult",
     "MinCostOptions",
+    "Move",
     "Names",
     "NewEdges",
     "NoCosts",
@@ -235,6 +239,7 @@ __all__ = [
     "UnknownVertex",
     "UnknownWatch",
     "UnknownWebhook",
+    "UnknownWorker",
     "UnsupportedMediaType",
     "Update",
     "VersionConflict",

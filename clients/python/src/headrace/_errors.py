@@ -15,6 +15,7 @@ HeadraceError
       +-- UnknownJob            unknown_job
       +-- UnknownWatch          unknown_watch
       +-- UnknownWebhook        unknown_webhook
+      +-- UnknownWorker         unknown_worker
       +-- UnknownEdge           unknown_edge
       +-- UnknownVertex         unknown_vertex
       +-- AmbiguousEdge         ambiguous_edge
@@ -163,6 +164,12 @@ class UnknownWebhook(ApiError):
     """There is no webhook of this name, or it has no such delivery."""
 
     code = "unknown_webhook"
+
+
+class UnknownWorker(ApiError):
+    """There is no worker of this name."""
+
+    code = "unknown_worker"
 
 
 class UnknownEdge(ApiError):
