@@ -126,7 +126,7 @@ def test_where_a_graph_cannot_go(caller: Caller, pair: tuple[Worker, Worker], cl
     assert refused("w2") == "unknown_worker"
     assert refused("w1", "h") == "unknown_graph"
     client.hset(keys.draining, "w1", "0 drain")
-    assert refused("w1") == "worker_unavailable"
+    assert refused("w1") == "worker_drained"
     client.hdel(keys.draining, "w1")
     pair[1].stop()
     eventually(lambda: not client.exists(keys.lease("w1")))
@@ -152,7 +152,7 @@ def test_a_worker_is_drained_and_gets_nothing_back(
     assert not client.exists(keys.homes)  # they are at home where they are now
     caller.load("new", grid(rows=5, columns=5, seed=1))
     assert owners(client, keys)["new"] == "w1"
-    assert code_of(lambda: caller.reply(Kind.MOVE, "g", MoveArgs(to="w0"))) == "worker_unavailable"
+    assert code_of(lambda: caller.reply(Kind.MOVE, "g", MoveArgs(to="w0"))) == "worker_drained"
     assert caller.run(drains.set("w0", False)).draining is False
     assert move(caller, "w0")["moved"]
     assert code_of(lambda: caller.run(drains.set("w2", True))) == "unknown_worker"

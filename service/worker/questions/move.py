@@ -42,8 +42,10 @@ class Move:
         report = self._workers.report(to)
         if report is None:
             raise ServiceError("unknown_worker", f"there is no worker {to!r}")
-        if not (self._workers.is_alive(to) and report.ready) or self._workers.is_draining(to):
-            raise unavailable(f"worker {to} is away, starting or drained: no graph goes there")
+        if self._workers.is_draining(to):
+            raise ServiceError("worker_drained", f"worker {to} is drained: it gets no graph until that is taken back")
+        if not (self._workers.is_alive(to) and report.ready):
+            raise unavailable(f"worker {to} is away, or starting")
         if n_bytes > _budget(report):
             raise OutOfMemory(f"worker {to} may hold {_budget(report)} bytes in all, and the graph has {n_bytes}")
 

@@ -80,6 +80,7 @@ from headrace._errors import (
     VersionConflict,
     VersionUnavailable,
     WaitTimeout,
+    WorkerDrained,
     WorkerUnavailable,
 )
 from headrace._exchange import Retry
@@ -254,6 +255,7 @@ __all__ = [
     "WhatIfOptions",
     "WhatIfResult",
     "WhatIfRow",
+    "WorkerDrained",
     "WorkerUnavailable",
     "from_osmnx",
     "from_pandapower",

@@ -16,6 +16,7 @@ HeadraceError
       +-- UnknownWatch          unknown_watch
       +-- UnknownWebhook        unknown_webhook
       +-- UnknownWorker         unknown_worker
+      +-- WorkerDrained         worker_drained
       +-- UnknownEdge           unknown_edge
       +-- UnknownVertex         unknown_vertex
       +-- AmbiguousEdge         ambiguous_edge
@@ -170,6 +171,12 @@ class UnknownWorker(ApiError):
     """There is no worker of this name."""
 
     code = "unknown_worker"
+
+
+class WorkerDrained(ApiError):
+    """The worker gives its graphs away, and gets none until that is taken back."""
+
+    code = "worker_drained"
 
 
 class UnknownEdge(ApiError):
