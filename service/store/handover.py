@@ -101,7 +101,6 @@ class Handover:
                 for one in waiting:
                     move(pipe, keys, one.command, Entry(self._worker, one.entry_id), one.fields, to)
                 pipe.xadd(keys.control(to), {"restore": name, "reply": reply}, maxlen=MOST_TOLD, approximate=True)
-                pipe.delete(keys.hold(name))
                 tried = True
                 pipe.execute()
                 return True

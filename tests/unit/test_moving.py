@@ -11,6 +11,7 @@ from gpu_engine.generators import grid
 from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, MoveArgs, Operation, PatchArgs
 from service.store.handover import Handover
 from service.store.keys import Keys
+from service.store.ownership import Ownership
 from service.worker.process import Worker
 from tests.service_fixtures import Caller, StartWorker, code_of, result
 from tests.serving import eventually
@@ -114,6 +115,10 @@ def test_nothing_is_queued_about_a_graph_that_is_held(
     handover.release("g", token)
     assert caller.ask(Kind.MAX_FLOW, "g", MaxFlowArgs())["mode"] == "unchanged"
     assert not handover.switch("g", "w1", token, [], "")  # the hold is over
+    assert handover.hold("g") is not None
+    assert Ownership(client, keys).take_over("g", "w1", "w0")  # of one that died as it held the graph
+    assert not client.exists(keys.hold("g"))
+    assert Ownership(client, keys).take_over("g", "w0", "w1")
     assert Handover(client, keys, "w1").hold("g") is None
     assert handover.hold("nobody's") is None
     assert client.hget(keys.owners, "g") == b"w0"
