@@ -18,7 +18,8 @@ CONSTANTS: Final = ("types.py", "engine.py", "free.py")
 """Modules without kernels whose constants are compiled into kernels."""
 
 WITH_KERNELS: Final = tuple(
-    f"{package}/*.py" for package in ("checks", "circulations", "cpu", "mincost", "networks", "pairs", "text")
+    f"{package}/*.py"
+    for package in ("checks", "circulations", "cpu", "mincost", "networks", "pairs", "partition", "text")
 )
 """Packages with kernels, beside the modules of `gpu_engine` itself."""
 

@@ -10,13 +10,20 @@ from gpu_engine.types import ArcArray, UnitArray, VertexArray
 def prove_throughput(network: Network, flow: UnitArray, vertices: VertexArray, capacity: UnitArray) -> list[str]:
     """What is wrong with a feasible flow, int64[m] along each edge: at most one line; [] for nothing.
 
-    What passes a vertex is what comes in and what it supplies, or, if more goes out than comes in, what goes out.
     ``capacity`` int64[k] is that of the ``vertices``. O(n + m); 16 bytes a vertex.
+    """
+    passing = throughput(network, flow)[vertices]
+    return [f"{passing[i]} units pass vertex {vertices[i]}" for i in np.flatnonzero(passing > capacity)[:1].tolist()]
+
+
+def throughput(network: Network, flow: UnitArray) -> UnitArray:
+    """int64[n]: what of a feasible flow, int64[m] along each edge, passes each vertex.
+
+    That is what comes in and what it supplies, or, if more goes out than comes in, what goes out. O(n + m).
     """
     into, out_of = np.zeros(network.n_vertices, np.int64), np.zeros(network.n_vertices, np.int64)
     _add_up(network.edge_arc, network.reverse_arc, network.head, flow, into, out_of)
-    passing = np.maximum(into, out_of)[vertices]
-    return [f"{passing[i]} units pass vertex {vertices[i]}" for i in np.flatnonzero(passing > capacity)[:1].tolist()]
+    return np.maximum(into, out_of, out=into)
 
 
 @njit(cache=True, nogil=True)

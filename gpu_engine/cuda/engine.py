@@ -23,6 +23,7 @@ from gpu_engine.cuda.arrange import Arrangement, sinks_first
 from gpu_engine.cuda.launch.arrays import Array, Topology, new_arcs
 from gpu_engine.cuda.launch.certify import certify
 from gpu_engine.cuda.launch.drain import Drains
+from gpu_engine.cuda.launch.growing import InsertedArcs, inserted_bytes, with_zeros
 from gpu_engine.cuda.launch.state import saturate, zero_flow
 from gpu_engine.cuda.launch.update import Batch
 from gpu_engine.cuda.layout import OFFENDERS
@@ -40,7 +41,7 @@ from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.patience import Patience
-from gpu_engine.types import INFINITE, EdgeArray, End, UnitArray
+from gpu_engine.types import INFINITE, BoolArray, EdgeArray, End, UnitArray
 
 FEW_BROKEN: Final = 32
 """Fewer broken ends than this are always repaired, at first."""
@@ -51,6 +52,9 @@ GIVE_UP_SHARE: Final = 1.5
 
 ALONE_MS: Final = 20.0
 """A repair that is given up by then has the whole device: so long others may wait for it."""
+
+MOST_APPENDED: Final = 8
+"""A cold solve arranges rows anew where more than this part of the arcs came later, and stands at the ends of rows."""
 
 COUNTERS = (*WORK_DONE, "rounds", "levels")
 
@@ -87,7 +91,7 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
             capacity=cupy.asarray(network.capacity),
             undirected=cupy.asarray(network.undirected),
         )
-        self._infinite_arcs = network.infinite_arcs()
+        self._infinite_arcs: BoolArray | None = network.infinite_arcs()
 
     @device_call
     def open(self, terminals: Terminals) -> CudaFlowState:
@@ -111,7 +115,7 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
     def _arrange(self, state: CudaFlowState) -> None:
         """Give the state its arcs."""
         arranged = self._arranged(state)
-        state.edge_arc = arranged.edge_arc
+        state.edge_arc, state.n_appended = arranged.edge_arc, 0
         state.arcs = new_arcs(arranged.head, arranged.reverse, state.wide)
 
     def _arranged(self, state: CudaFlowState) -> Arrangement:
@@ -120,16 +124,36 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
 
     @device_call
     def grow(self, growth: Growth) -> None:
-        flows = [flow_on_host(self.network, self._topology, state) if state.solved else None for state in self._states]
-        self._room(Footprint(device=on_cuda(growth.network.counts).network.device))
-        n_more = growth.network.n_vertices - self.network.n_vertices
-        self._hold(growth.network)
-        for state, flow in zip(self._states, flows, strict=True):
-            state.grow(n_more)
-            if flow is not None:  # by the host, whose order of the arcs is the only one that all states have
-                self._room(self._needs(state.wide).state)
-                self._arrange(state)
-                put_flow(self.network, self._topology, state, growth.moved(flow))
+        """New arcs go to the ends of the rows that each state has, which is a copy on the device: the rows of the
+        network on the host stay pending."""
+        before, network = self._topology, growth.network
+        largest = max((state.nbytes for state in self._states), default=0)
+        self._room(on_cuda(network.counts).network + Footprint(device=largest + inserted_bytes(growth.inserted)))
+        n_more, m_more = network.n_vertices - before.n, network.n_edges - len(before.capacity)
+        arcs = InsertedArcs(growth.inserted, before)
+        topology = replace(
+            before,
+            n=network.n_vertices,
+            n_arcs=network.n_arcs,
+            row_offsets=arcs.moved_rows(network.n_vertices),
+            capacity=with_zeros(before.capacity, m_more),
+            undirected=cupy.asarray(network.undirected),
+        )
+        columns = [
+            tuple(with_zeros(column, n_more) for column in (state.role, state.excess, state.source_side))
+            for state in self._states
+        ]
+        self.network, self._topology, self._infinite_arcs = network, topology, None
+        for state, by_vertex in zip(self._states, columns, strict=True):
+            state.role, state.excess, state.source_side = by_vertex
+            if state.arcs is None:
+                continue
+            try:
+                state.arcs, state.edge_arc = arcs.moved(state, topology.row_offsets)
+            except DeviceFull:  # it is solved from zero when it is asked for
+                state.solved, state.arcs, state.edge_arc = False, None, None
+            else:
+                state.n_appended += arcs.k
 
     @device_call
     def update(self, rows: EdgeArray, capacity: UnitArray) -> None:
@@ -155,7 +179,10 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
             return False
         arcs = self.network.edge_arc[rows[self.network.capacity[rows] != INFINITE]]
         arcs = arcs[arcs >= 0]
-        return bool((self._infinite_arcs[arcs] | self._infinite_arcs[self.network.reverse_arc[arcs]]).any())
+        if self._infinite_arcs is None:
+            self._infinite_arcs = self.network.infinite_arcs()
+        infinite = self._infinite_arcs
+        return bool((infinite[arcs] | infinite[self.network.reverse_arc[arcs]]).any())
 
     def _kept_role(self, role: NDArray[Any]) -> Array:
         return cupy.asarray(role)
@@ -181,6 +208,8 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
     def _solve_cold(self, state: CudaFlowState, control: Control) -> Mapping[str, int]:
         state.solved = False
         needs = self._needs(state.wide)
+        if state.n_appended > self.network.n_arcs // MOST_APPENDED:
+            state.arcs = state.edge_arc = None
         self._room(needs.scratch if state.arcs is not None else needs.scratch + needs.state)
         if state.arcs is None:
             self._arrange(state)
@@ -289,7 +318,8 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
 
     @property
     def nbytes(self) -> int:
-        return self.network.nbytes + self._infinite_arcs.nbytes + self._batch.nbytes
+        flags = 0 if self._infinite_arcs is None else self._infinite_arcs.nbytes
+        return self.network.nbytes + flags + self._batch.nbytes
 
     @property
     def device_nbytes(self) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from gpu_engine.engine import WORK_DONE
 from gpu_engine.footprint import HUB_ROW, LONG_ROW
 from gpu_engine.networks.free import ORDINARY, SINK, SOURCE
+from gpu_engine.networks.rows import OLD_LINK
 
 THREADS: Final = 512
 """Threads in a block of the drain."""
@@ -45,6 +46,7 @@ CONSTANTS: Final[Mapping[str, int]] = {
     "PAIR_THREADS": PAIR_THREADS,
     "OPEN_PAIR": OPEN_PAIR,
     "UNLIMITED_PAIR": UNLIMITED_PAIR,
+    "OLD_LINK": OLD_LINK,
 }
 
 UPDATE_RESULT: Final = np.dtype(

@@ -6,7 +6,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.cuda.launch.arrays import Array
+from gpu_engine.cuda.launch.arrays import Array, held_bytes
 from gpu_engine.incremental import IncrementalState
 
 
@@ -20,6 +20,8 @@ class CudaFlowState(IncrementalState):
     wide: bool
     arcs: Array = None
     edge_arc: Array = None
+    n_appended: int = 0
+    """Arcs that have come since the arcs were arranged, and which stand at the ends of rows."""
     lacking: int = 0
     """How many ends of changed edges had a deficit in S, counted for each edge; 0: there is none in S."""
     holding: int = 0
@@ -30,17 +32,10 @@ class CudaFlowState(IncrementalState):
         """Residuals do not fit int32 any more: the next solve arranges the arcs anew."""
         self.solved, self.wide, self.arcs, self.edge_arc = False, True, None, None
 
-    def grow(self, n_more: int) -> None:
-        """Have so many more vertices, ordinary ones before the cut's far side. The arcs are to be arranged anew."""
-        self.arcs = self.edge_arc = None
-        self.role, self.excess, self.source_side = (
-            cupy.concatenate([a, cupy.zeros(n_more, a.dtype)]) for a in (self.role, self.excess, self.source_side)
-        )
-
     @property
     def nbytes(self) -> int:
-        at_rest = self.role.nbytes + self.excess.nbytes + self.source_side.nbytes
-        return int(at_rest + (0 if self.arcs is None else self.arcs.nbytes + self.edge_arc.nbytes))
+        of_arcs = () if self.arcs is None else (self.arcs, self.edge_arc)
+        return sum(held_bytes(array) for array in (self.role, self.excess, self.source_side, *of_arcs))
 
     def take(self, result: NDArray[np.void]) -> None:
         """Note what an update did, an `UPDATE_RESULT` record."""

@@ -14,7 +14,9 @@ from gpu_engine.cuda.launch.update import ONE_BLOCK_ROWS
 from gpu_engine.cuda.pairs import DeviceSeat
 from gpu_engine.engine import Control
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.growing import grow
 from gpu_engine.networks.network import Network
+from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.types import INFINITE
@@ -24,6 +26,9 @@ STEPS = 2 * ONE_BLOCK_ROWS
 
 PAIR_BYTES = 1 << 24
 """Enough for one block that solves pairs."""
+
+_GROWN = np.array([0, 0], np.int32), np.array([1, STEPS + 1], np.int32)
+"""Tails and heads of edges that are inserted: one beside another, and one to a vertex that comes with it."""
 
 NARROW, WIDE = 3, 1 << 40
 """Capacities that 32-bit residuals hold, and that they do not."""
@@ -53,6 +58,8 @@ def warm_up() -> None:
             engine.update(infinite, np.array([capacity]))
             engine.solve(state)
             engine.flow(state)
+        engine.grow(grow(network, Structure(1, None, *_GROWN, np.zeros(2, np.bool_))))
+        engine.solve(state, cold=True)
 
 
 def _networks() -> Iterator[EdgeList]:

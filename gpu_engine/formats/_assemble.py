@@ -32,6 +32,7 @@ def assemble(
     first_vertex: int = 0,
     closed: BoolArray | None = None,
     costs: Amounts | None = None,
+    lower: UnitArray | None = None,
     rounded: Rounded = UNROUNDED,
     limits: Limits = DEFAULT_LIMITS,
     unique: bool = False,
@@ -48,6 +49,10 @@ def assemble(
     _check_lengths(len(tail), head=head, capacity=capacity, edge_ids=edge_ids, closed=closed)
     if costs is not None:
         _check_lengths(len(tail), cost=costs.units)
+    if lower is not None:
+        _check_lengths(len(tail), lower=lower)
+        place.refuse(lower < 0, "is negative", what="lower")
+        place.refuse(lower > MAX_TOTAL, "is too large", CapacityOverflow, what="lower")
     if not isinstance(undirected, bool):
         _check_lengths(len(tail), undirected=undirected)
     if n_vertices is None:
@@ -87,6 +92,7 @@ def assemble(
         closed=closed if closed is not None and closed.any() else None,
         cost=None if costs is None else costs.units,
         cost_decimals=0 if costs is None else costs.decimals,
+        lower=lower,
         limited=vertices,
         vertex_capacity=vertex_capacity,
         coordinates=coordinates,

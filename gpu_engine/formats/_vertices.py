@@ -64,13 +64,14 @@ def together(amounts: Amounts, limited: Limited | None) -> tuple[Amounts, Limite
     if limited is None:
         return amounts, None
     decimals = max(amounts.decimals, limited.amounts.decimals)
-    of_edges = _finer(amounts, decimals, ROWS)
-    of_vertices = _finer(limited.amounts, decimals, VERTEX_ROWS)
+    of_edges = finer(amounts, decimals, ROWS)
+    of_vertices = finer(limited.amounts, decimals, VERTEX_ROWS)
     of_edges = replace(of_edges, rounded=amounts.rounded + limited.amounts.rounded)
     return of_edges, Limited(limited.vertices, of_vertices)
 
 
-def _finer(amounts: Amounts, decimals: int, place: Place) -> Amounts:
+def finer(amounts: Amounts, decimals: int, place: Place) -> Amounts:
+    """The amounts in units of so many decimals, no fewer than theirs. Raises `CapacityOverflow`."""
     scale, unlimited = 10 ** (decimals - amounts.decimals), amounts.units == INFINITE
     finite = np.where(unlimited, 0, amounts.units)
     place.refuse(finite > MAX_TOTAL // scale, "is too large", CapacityOverflow, what=place.amounts)

@@ -25,14 +25,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gpu_engine.errors import ROWS_SHOWN, InvalidNetwork, pointer
-from gpu_engine.formats import _capacity, _costs
+from gpu_engine.formats import _capacity, _costs, _lower
 from gpu_engine.formats._arrow_check import StreamSize, is_text, is_text_dictionary, measure
 from gpu_engine.formats._assemble import assemble
 from gpu_engine.formats._metadata import Metadata
 from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
 from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats._sink import Sink
-from gpu_engine.formats._vertices import Vertices, from_table, table_of, together
+from gpu_engine.formats._vertices import Vertices, from_table, table_of
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision, check_decimals
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 REQUIRED = ("tail", "head", "capacity")
-OPTIONAL = ("undirected", "unlimited", "closed", "edge_ids", "cost")
+OPTIONAL = ("undirected", "unlimited", "closed", "edge_ids", "cost", "lower")
 PACKED_IDS: Final = "edge_id"
 """What the column of ids is called in the packed form, and was once called in files."""
 BATCH_ROWS = 1 << 18
@@ -92,7 +92,9 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
         raise InvalidNetwork("with a stream of vertices, tail and head must be indices")
     tail, head, labels = _ends(columns, vertices.labels)
     unlimited = _flags(columns["unlimited"], "unlimited") if "unlimited" in columns else None
-    amounts, limited = together(_capacities(columns["capacity"], own, precision, unlimited, packed), vertices.limited)
+    of_edges = _capacities(columns["capacity"], own, precision, unlimited, packed)
+    lower = _lower.from_arrow(columns.get("lower"), own, precision.of_body(own), packed)
+    amounts, limited, lower_units = _lower.in_same_units(of_edges, vertices.limited, lower)
     n_vertices = metadata.count("n_vertices")
     edge_list = assemble(
         tail,
@@ -107,6 +109,7 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
         sink=metadata.count("sink"),
         closed=_flags(columns["closed"], "closed") if "closed" in columns else None,
         costs=_cost(columns.get("cost"), metadata.count("cost_decimals"), precision),
+        lower=lower_units,
         rounded=amounts.rounded,
         limits=limits,
         unique=packed,
@@ -207,6 +210,8 @@ def _tables(edges: EdgeList, *, packed: bool) -> list[pa.Table]:
         columns[PACKED_IDS if packed else "edge_ids"] = as_arrow(edges.edge_ids)
     if edges.cost is not None:
         columns["cost"], metadata["cost_decimals"] = edges.cost, str(edges.cost_decimals)
+    if edges.lower is not None:
+        columns["lower"] = edges.lower
     for name, terminal in (("source", edges.source), ("sink", edges.sink)):
         if terminal is not None:
             metadata[name] = str(terminal)

@@ -23,12 +23,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gpu_engine.errors import InvalidNetwork, pointer
-from gpu_engine.formats import _capacity, _costs
+from gpu_engine.formats import _capacity, _costs, _lower
 from gpu_engine.formats._assemble import assemble, check_edge_count
 from gpu_engine.formats._looks import seems_to_be
 from gpu_engine.formats._names import Names, as_arrow, as_list, find_label, look_up, number_by_appearance
 from gpu_engine.formats._place import ROWS, Place, refusing, shown
-from gpu_engine.formats._vertices import VERTEX_ROWS, Limited, together
+from gpu_engine.formats._vertices import VERTEX_ROWS, Limited
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.coordinates import Coordinates, coordinates_of
 from gpu_engine.networks.edgelist import EdgeList
@@ -41,7 +41,7 @@ from gpu_engine.types import BoolArray, UnitArray
 REQUIRED = ("tail", "head", "capacity")
 OPTIONAL = (
     *("n_vertices", "undirected", "closed", "decimals", "rounding"),
-    *("edge_ids", "vertex_labels", "source", "sink", "cost", "cost_decimals"),
+    *("edge_ids", "vertex_labels", "source", "sink", "cost", "cost_decimals", "lower"),
     *("vertices", "vertex_capacity"),
     *("x", "y", "crs"),
 )
@@ -94,7 +94,9 @@ def from_columns(
     of_edges = _capacities(body["capacity"], precision, ROWS)
     places = precision.of_costs(body.get("cost_decimals"))
     tail, head, labels, terminals = _vertices(body)
-    amounts, limited = together(of_edges, _limited(body, labels, precision))
+    amounts, limited, lower = _lower.in_same_units(
+        of_edges, _limited(body, labels, precision), _lower_bounds(body, precision)
+    )
     n_vertices = body.get("n_vertices")
     if n_vertices is not None and type(n_vertices) is not int:
         raise InvalidNetwork(f"n_vertices must be a whole number, not {shown(n_vertices)}", field="/n_vertices")
@@ -109,6 +111,7 @@ def from_columns(
         undirected=_undirected(body.get("undirected", False)),
         closed=None if body.get("closed") is None else _flags(body["closed"], "closed", "an array of true and false"),
         costs=None if body.get("cost") is None else _cost(body["cost"], places),
+        lower=lower,
         decimals=amounts.decimals,
         rounded=amounts.rounded,
         edge_ids=None if body.get("edge_ids") is None else _names(body["edge_ids"], "edge_ids"),
@@ -151,7 +154,8 @@ def write_json(edges: EdgeList) -> bytes:
     capacity = _written(edges.capacity, edges.decimals)
     costs = "" if edges.cost is None else ",".join(_capacity.to_text(edges.cost, edges.cost_decimals).to_pylist())
     cost = "" if edges.cost is None else f',"cost":[{costs}]'
-    return f'{head[:-1]},"capacity":[{capacity}]{cost}{limits}}}'.encode()
+    lower = "" if edges.lower is None else f',"lower":[{_written(edges.lower, edges.decimals)}]'
+    return f'{head[:-1]},"capacity":[{capacity}]{cost}{lower}{limits}}}'.encode()
 
 
 def _written(units: UnitArray, decimals: int) -> str:
@@ -257,6 +261,18 @@ def _cost(column: Any, precision: Precision) -> _capacity.Amounts:
     if isinstance(numbers, np.ndarray):
         return _costs.from_numbers(numbers, ROWS, None, precision)
     return _costs.from_text(numbers, ROWS, precision)
+
+
+def _lower_bounds(body: Mapping[str, Any], precision: Precision) -> _capacity.Amounts | None:
+    column = body.get("lower")
+    if column is None:
+        return None
+    if not isinstance(column, list):
+        raise InvalidNetwork(_scalar("lower", column), field="/lower")
+    numbers = _numbers(column, "lower", "is no number")
+    if isinstance(numbers, np.ndarray):
+        return _lower.from_numbers(numbers, ROWS, 0, precision)
+    return _lower.from_text(numbers, ROWS, precision)
 
 
 def _numbers(column: list[Any], what: str, message: str) -> NDArray[np.int64] | pa.Array:

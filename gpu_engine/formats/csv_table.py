@@ -1,4 +1,4 @@
-"""CSV with a header: ``tail,head,capacity`` and optionally ``edge_ids``, ``undirected`` and ``cost``, in any order.
+"""CSV with a header: ``tail,head,capacity``, if wanted ``edge_ids``, ``undirected``, ``cost``, ``lower``, in any order.
 
 Vertices are names. Text is numbered in the order it first appears, integers in ascending order; integers that
 are exactly ``0 .. n-1`` are the vertex indices themselves. They are integers if every tail and head is written as one
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from gpu_engine.errors import InvalidNetwork
-from gpu_engine.formats import _capacity, _costs
+from gpu_engine.formats import _capacity, _costs, _lower
 from gpu_engine.formats._assemble import assemble, check_edge_count
 from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
 from gpu_engine.formats._place import Place, refusing, shown
@@ -29,13 +29,13 @@ from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
 REQUIRED = ("tail", "head", "capacity")
-OPTIONAL = ("edge_ids", "undirected", "cost")
+OPTIONAL = ("edge_ids", "undirected", "cost", "lower")
 FORMER: Final = {"id": "edge_ids"}
 """What a column was called, and what it is called in every format."""
 LINES = Place("line", first=2)
 """The header is line 1."""
 
-EXPECTED: Final = "the header is tail,head,capacity[,edge_ids][,undirected][,cost]"
+EXPECTED: Final = "the header is tail,head,capacity[,edge_ids][,undirected][,cost][,lower]"
 OTHER_DIVIDERS: Final = (";", "\t", "|")
 
 MAX_HEADER_BYTES = 4096
@@ -53,7 +53,10 @@ def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precisi
     columns = {name: table.column(name).combine_chunks() for name in table.column_names}
     for name, column in columns.items():
         LINES.refuse(pc.equal(column, "").to_numpy(zero_copy_only=False), "is empty", what=name)
-    amounts = _capacity.from_text(columns["capacity"], LINES, precision)
+    lower = _lower.from_text(columns["lower"], LINES, precision) if "lower" in columns else None
+    amounts, _, lower_units = _lower.in_same_units(
+        _capacity.from_text(columns["capacity"], LINES, precision), None, lower
+    )
     tail, head, labels = _ends(columns["tail"], columns["head"])
     return assemble(
         tail,
@@ -66,6 +69,7 @@ def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precisi
         edge_ids=_ids(columns["edge_ids"]) if "edge_ids" in columns else None,
         vertex_labels=labels,
         costs=_costs.from_text(columns["cost"], LINES, precision.of_costs(None)) if "cost" in columns else None,
+        lower=lower_units,
         place=LINES,
         limits=limits,
     )
@@ -85,6 +89,8 @@ def write_csv(edges: EdgeList) -> bytes:
         columns["undirected"] = pa.array(np.broadcast_to(edges.undirected, edges.n_edges).copy())
     if edges.cost is not None:
         columns["cost"] = _capacity.to_text(edges.cost, edges.cost_decimals)
+    if edges.lower is not None:
+        columns["lower"] = _capacity.to_text(edges.lower, edges.decimals)
     text = io.BytesIO()
     csv.write_csv(pa.table(columns), text, csv.WriteOptions(quoting_style="needed", quoting_header="none"))
     return text.getvalue()

@@ -1,7 +1,7 @@
 """DIMACS ``min``: ``p min N M``, ``n ID FLOW``, ``a TAIL HEAD LOWER CAPACITY COST``.
 
 A positive FLOW is a supply, a negative one a demand; all of them add up to zero. Costs are whole numbers of either
-sign, lower bounds are 0. What a vertex supplies becomes the capacity of an arc to it from a source, what it demands
+sign. What a vertex supplies becomes the capacity of an arc to it from a source, what it demands
 that of an arc to a sink, both added behind the other vertices: the cheapest flow of the largest value is the answer
 to the problem, or there is none if that value is less than all that is supplied. Nothing is added where one vertex
 supplies as much as its arcs carry, and one demands as much: they are source and sink themselves.
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.errors import InvalidNetwork, NoCosts
-from gpu_engine.formats import _capacity, _costs
+from gpu_engine.formats import _capacity, _costs, _lower
 from gpu_engine.formats._assemble import assemble
 from gpu_engine.formats._dimacs import Problem
 from gpu_engine.formats._dimacs_arcs import Arcs, written_arcs
@@ -33,7 +33,7 @@ def read_min(problem: Problem, limits: Limits, precision: Precision) -> EdgeList
     """The network of a ``min`` problem; `InvalidNetwork` names the line."""
     place = problem.arcs.place
     tail, head, lower, capacity, cost = problem.columns(problem.arcs, 5)
-    place.refuse(lower.integers(place, "lower bound") > 0, "lower bound is not 0, and no other is read")
+    least = lower.integers(place, "lower bound")
     ends = _vertices(tail, "tail", place, problem), _vertices(head, "head", place, problem)
     carried = capacity.integers(place, "capacity")
     vertices, flows = _flows(problem)
@@ -43,6 +43,9 @@ def read_min(problem: Problem, limits: Limits, precision: Precision) -> EdgeList
     place = Place("line", numbers=np.concatenate([problem.arcs.number, problem.nodes.number[rows]]))
     amounts = _capacity.from_whole(np.concatenate([carried, np.abs(flows[rows])]), place, precision)
     signed = np.concatenate([_signed(cost, problem.arcs.place, "cost"), np.zeros(len(rows), np.int64)])
+    bounds = np.concatenate([least, np.zeros(len(rows), np.int64)])
+    has_bounds = _capacity.from_whole(bounds, place, precision) if least.any() else None
+    amounts, _, lower_units = _lower.in_same_units(amounts, None, has_bounds)
     return assemble(
         np.concatenate([ends[0], np.where(supplies, problem.n_vertices + 1, vertices[rows])]),
         np.concatenate([ends[1], np.where(supplies, vertices[rows], problem.n_vertices + 2)]),
@@ -54,6 +57,7 @@ def read_min(problem: Problem, limits: Limits, precision: Precision) -> EdgeList
         place=place,
         first_vertex=1,
         costs=_costs.from_numbers(signed, place, None, precision.of_costs(None)),
+        lower=lower_units,
         limits=limits,
     )
 
@@ -82,7 +86,8 @@ def dimacs_min_pieces(edges: EdgeList) -> Iterator[bytes]:
         head += [f"n {edges.source + 1} {value}", f"n {edges.sink + 1} {-value}"]
     yield "".join(f"{line}\n" for line in head).encode()
     for tail, end, capacity, rows in arcs:
-        yield written_arcs(tail, end, np.zeros(len(rows), np.int64), capacity, edges.cost[rows])
+        least = np.zeros(len(rows), np.int64) if edges.lower is None else edges.lower[rows]
+        yield written_arcs(tail, end, least, capacity, edges.cost[rows])
 
 
 def _balanced(edges: EdgeList, arcs: Arcs) -> int | None:

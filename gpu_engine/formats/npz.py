@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.errors import InvalidNetwork, pointer
-from gpu_engine.formats import _capacity, _costs
+from gpu_engine.formats import _capacity, _costs, _lower
 from gpu_engine.formats._assemble import assemble, check_edge_count
 from gpu_engine.formats._looks import seems_to_be
 from gpu_engine.formats._names import Names
 from gpu_engine.formats._npy import HEAD_BYTES, ArrayType, read_array, read_type, write_array
 from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats._sink import Sink
-from gpu_engine.formats._vertices import Limited, from_numbers, together
+from gpu_engine.formats._vertices import Limited, from_numbers
 from gpu_engine.formats._zip import Archive
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.coordinates import Coordinates, coordinates_of
@@ -42,7 +42,7 @@ Arrays = Mapping[str, NDArray[Any]]
 OWN = ("tail", "head", "capacity")
 OWN_OPTIONAL = (
     *("n_vertices", "decimals", "undirected", "unlimited", "closed"),
-    *("edge_ids", "vertex_labels", "source", "sink", "cost", "cost_decimals"),
+    *("edge_ids", "vertex_labels", "source", "sink", "cost", "cost_decimals", "lower"),
     *("vertices", "vertex_capacity", "vertex_unlimited"),
     *("x", "y", "crs"),
 )
@@ -90,6 +90,7 @@ def npz_pieces(edges: EdgeList) -> Iterator[bytes]:
         "sink": None if edges.sink is None else np.int64(edges.sink),
         "cost": edges.cost,
         "cost_decimals": None if edges.cost is None else np.int64(edges.cost_decimals),
+        "lower": edges.lower,
         "vertices": edges.limited,
     }
     if edges.vertex_capacity is not None:
@@ -141,7 +142,10 @@ def _own(arrays: Arrays, limits: Limits, precision: Precision) -> EdgeList:
     check_edge_count(len(tail), limits)
     own = _scalar(arrays, "decimals")
     of_edges = _capacities(_column(arrays, "capacity", "iuf"), own, precision, _flags(arrays, "unlimited"))
-    amounts, limited = together(of_edges, _limited(arrays, own, precision))
+    lower = None
+    if "lower" in arrays:
+        lower = _lower.from_numbers(_column(arrays, "lower", "iuf"), ROWS, own, precision.of_body(own))
+    amounts, limited, lower_units = _lower.in_same_units(of_edges, _limited(arrays, own, precision), lower)
     labels = _names(arrays, "vertex_labels")
     n_vertices = _scalar(arrays, "n_vertices")
     return assemble(
@@ -158,6 +162,7 @@ def _own(arrays: Arrays, limits: Limits, precision: Precision) -> EdgeList:
         sink=_scalar(arrays, "sink"),
         closed=_flags(arrays, "closed"),
         costs=_cost(arrays, precision),
+        lower=lower_units,
         limits=limits,
         limited=limited,
         coordinates=_coordinates(arrays),

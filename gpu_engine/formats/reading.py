@@ -129,9 +129,9 @@ def _rows_of_text(ends: Marks, row_bytes: int) -> Callable[[memoryview, Limits],
 
 
 def _csv(view: memoryview, limits: Limits) -> int:
-    """More for a column of costs, whose name stands in the header."""
+    """More for columns of costs and of lower bounds, whose names stand in the header."""
     line, _, _ = bytes(view[:HEAD_BYTES]).partition(b"\n")
-    return _rows_of_text(_ends_line, 150 + COST_BYTES * (b"cost" in line))(view, limits)
+    return _rows_of_text(_ends_line, 150 + COST_BYTES * ((b"cost" in line) + (b"lower" in line)))(view, limits)
 
 
 def _dimacs(view: memoryview, limits: Limits) -> int:

@@ -7,25 +7,20 @@ as int64. The last two vertices are where all flow comes from and where it goes 
 status, and where that is ``OPTIMAL`` the flow of each arc as int64.
 """
 
-import ctypes
 import json
-import os
-import resource
-import signal
 import sys
-from importlib import import_module
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-PR_SET_PDEATHSIG: Final = 1
+from gpu_engine import child
+
 NO_MEMORY: Final = "NO_MEMORY"
 
 
 def main() -> None:
-    _prepare(int(sys.argv[1]), int(sys.argv[2]))
+    child.begin("ortools.graph.python.min_cost_flow")
     status, flow = NO_MEMORY, b""
     try:
         data = sys.stdin.buffer.read()
@@ -35,20 +30,6 @@ def main() -> None:
     sys.stdout.buffer.write(status.encode() + b"\n")
     sys.stdout.buffer.write(flow)
     sys.stdout.buffer.flush()
-
-
-def _prepare(parent: int, n_bytes: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to obey
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before we asked
-            os._exit(1)
-        import_module("ortools.graph.python.min_cost_flow")  # what it takes by itself is not the problem's
-        lines = Path("/proc/self/status").read_text().splitlines()
-        has = next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmData:"))
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (has + n_bytes, hard))
 
 
 def solved(data: bytes) -> tuple[str, bytes]:

@@ -12,15 +12,18 @@ from gpu_engine.networks.units import EXACT, WIDE, read_amount, read_amounts, re
 from gpu_engine.types import INFINITE, MAX_TOTAL, UnitArray
 
 
-def changed(op: str, own: UnitArray, literals: Sequence[str], ids: Ids, decimals: int, tally: Tally) -> UnitArray:
-    """int64[k]: the capacities after set, add or scale with these literals, of which ``ids`` are the rows in the body.
+def changed(
+    op: str, own: UnitArray, literals: Sequence[str], ids: Ids, decimals: int, tally: Tally, *, what: str = "capacity"
+) -> UnitArray:
+    """int64[k]: the capacities after set, add or scale with these literals, of which ``ids`` are the rows in the body;
+    or ``what`` else they are amounts of.
 
     Raises `InvalidNetwork` or `CapacityOverflow` with the row. O(k).
     """
     if op == "set":
         return _set(literals, ids, decimals, tally)
     if op == "add":
-        return _added(own, literals, ids, decimals, tally)
+        return _added(own, literals, ids, decimals, tally, what)
     return _scaled(own, literals, ids, decimals, tally)
 
 
@@ -34,7 +37,7 @@ def _set(literals: Sequence[str], ids: Ids, decimals: int, tally: Tally) -> Unit
     return tally.set(literals, decimals, one)
 
 
-def _added(own: UnitArray, literals: Sequence[str], ids: Ids, decimals: int, tally: Tally) -> UnitArray:
+def _added(own: UnitArray, literals: Sequence[str], ids: Ids, decimals: int, tally: Tally, what: str) -> UnitArray:
     def one(i: int) -> int:
         number, before = read_amount(literals[i], tally.rounding, ids[i]), int(own[i])
         more = to_add(number, before, decimals, ids[i], tally.rounding)
@@ -46,9 +49,9 @@ def _added(own: UnitArray, literals: Sequence[str], ids: Ids, decimals: int, tal
     unlimited = own == INFINITE
     sums = np.where(unlimited, INFINITE, np.where(unlimited, 0, own) + more)  # both are within 2**60 of zero
     for i in np.flatnonzero(sums < 0)[:1].tolist():
-        raise InvalidNetwork("the capacity would be negative", [ids[i]])
+        raise InvalidNetwork(f"the {what} would be negative", [ids[i]])
     for i in np.flatnonzero((sums > MAX_TOTAL) & ~unlimited)[:1].tolist():
-        raise CapacityOverflow(f"the capacity would be beyond {MAX_TOTAL} units", [ids[i]])
+        raise CapacityOverflow(f"the {what} would be beyond {MAX_TOTAL} units", [ids[i]])
     return sums
 
 

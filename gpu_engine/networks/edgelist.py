@@ -48,6 +48,9 @@ class EdgeList:
     """int64[k]: what may pass each of them, inflow plus own supply, in units; `types.INFINITE` where that is all."""
     coordinates: Coordinates | None = None
     """Where the vertices lie; None: nobody has said so."""
+    lower: UnitArray | None = None
+    """int64[m], what each edge carries at least in a circulation, in units, 0 on undirected ones; None: nobody has said
+    so."""
     rounded: Rounded = UNROUNDED
     """What rounding has changed of the capacities as they were sent."""
     rounded_costs: Rounded = UNROUNDED

@@ -15,6 +15,8 @@ from gpu_engine.errors import CapacityOverflow
 from gpu_engine.footprint import Counts
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.links import build_csr, sum_arc_capacity, survey_change, swap_capacity
+from gpu_engine.networks.rows import Pending, Rows
+from gpu_engine.networks.spare import Spare
 from gpu_engine.networks.validate import check, exact_total
 from gpu_engine.text.names import Names
 from gpu_engine.types import (
@@ -35,9 +37,8 @@ CsrBuilder = Callable[[int, VertexArray, VertexArray], tuple[ArcArray, VertexArr
 class Network:
     """A checked network. Topology is fixed; `capacity` changes through `set_capacity` only.
 
-    Attributes: ``row_offsets`` int32[n+1], ``head`` int32[arcs], ``reverse_arc`` int32[arcs] (arcs sorted by
-    tail, then head), ``edge_arc`` int32[m] (`NO_ARC` for self-loops), ``capacity`` int64[m] in units,
-    `INFINITE` where unlimited, ``undirected`` bool[m] or bool[1] when all edges agree.
+    Attributes: those of its `rows`, ``capacity`` int64[m] in units, `INFINITE` where unlimited, ``undirected`` bool[m]
+    or bool[1] when all edges agree.
 
     Raises `InvalidNetwork`, `TooLarge` or `CapacityOverflow`, naming the edge rows. Cost: O(n + m) time.
     """
@@ -61,19 +62,56 @@ class Network:
         """bool[m] once an edge has been deleted: which edges are not there any more. Their capacities are 0."""
         self.deleted_vertices: BoolArray = np.empty(0, np.bool_)
         """bool[n] once a vertex has been deleted: which vertices are not there any more. They have no edges."""
-        self.row_offsets, self.head, self.reverse_arc, self.edge_arc = build(
-            edges.n_vertices,
-            np.ascontiguousarray(edges.tail, dtype=np.int32),
-            np.ascontiguousarray(edges.head, dtype=np.int32),
-        )
+        ends = (np.ascontiguousarray(end, dtype=np.int32) for end in (edges.tail, edges.head))
+        self.unread_rows: Rows | Pending = Rows(*build(edges.n_vertices, *ends))
+        """Its rows as they are now: to whom it is enough how many arcs there are, these need not be merged."""
+        self.spare = Spare()
+        """Room behind `capacity`, which networks that have grown out of one another share."""
         self._loops = np.flatnonzero(self.edge_arc < 0)
         """Rows of self-loops, rising: they have no arc that could tell their vertex."""
         self._loop_vertex = np.asarray(edges.tail, np.int32)[self._loops]
 
     @property
+    def rows(self) -> Rows:
+        """Its compressed rows of arcs. O(n + m) for who reads them first after an insertion."""
+        rows = self.unread_rows
+        if isinstance(rows, Pending):
+            rows = self.unread_rows = rows.merged()
+        return rows
+
+    def settle(self, rows: Rows | Pending) -> None:
+        """Have these rows, which are those of its edges."""
+        self.unread_rows = rows
+
+    def know_loops(self, rows: EdgeArray, vertices: VertexArray) -> None:
+        """Edges behind those it had are self-loops at these vertices."""
+        self._loops = np.concatenate([self._loops, rows])
+        self._loop_vertex = np.concatenate([self._loop_vertex, vertices])
+
+    @property
+    def row_offsets(self) -> ArcArray:
+        """int32[n+1]: where the arcs of each vertex begin."""
+        return self.rows.row_offsets
+
+    @property
+    def head(self) -> VertexArray:
+        """int32[arcs]."""
+        return self.rows.head
+
+    @property
+    def reverse_arc(self) -> ArcArray:
+        """int32[arcs]."""
+        return self.rows.reverse_arc
+
+    @property
+    def edge_arc(self) -> ArcArray:
+        """int32[m], `NO_ARC` for self-loops."""
+        return self.rows.edge_arc
+
+    @property
     def n_arcs(self) -> int:
         """Directed arcs, two for each link."""
-        return len(self.head)
+        return self.unread_rows.n_arcs
 
     @property
     def has_shared_links(self) -> bool:
@@ -131,15 +169,12 @@ class Network:
             self.deleted,
             self.deleted_vertices,
             self.undirected,
-            self.row_offsets,
-            self.head,
-            self.reverse_arc,
-            self.edge_arc,
             self._loops,
             self._loop_vertex,
         )
         places = 0 if self.coordinates is None else self.coordinates.nbytes
-        return sum(a.nbytes for a in arrays) + self.edge_ids.nbytes + self.vertex_labels.nbytes + places
+        own = sum(a.nbytes for a in arrays) + self.unread_rows.nbytes + self.spare.nbytes
+        return own + self.edge_ids.nbytes + self.vertex_labels.nbytes + places
 
     @property
     def counts(self) -> Counts:
@@ -241,7 +276,7 @@ class Network:
     def fork(self) -> "Network":
         """The same network with capacities of its own. All else, which never changes, is shared. O(m)."""
         other = copy.copy(self)
-        other.capacity = self.capacity.copy()
+        other.capacity, other.spare = self.capacity.copy(), Spare()
         return other
 
     def multiplied(self, by: int) -> "Network":

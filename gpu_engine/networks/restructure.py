@@ -25,6 +25,7 @@ from gpu_engine.errors import (
 )
 from gpu_engine.networks.coordinates import Floats, joined_places
 from gpu_engine.networks.costs import CostTable
+from gpu_engine.networks.lowers import LowerTable, lowers_of
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.refused import Ids, complete, unknown_vertices
 from gpu_engine.networks.removal import Removal
@@ -61,6 +62,8 @@ class StructureOperation(Protocol):
     def vertex_capacity(self) -> Sequence[str] | None: ...
     @property
     def cost(self) -> Sequence[str] | None: ...
+    @property
+    def lower(self) -> Sequence[str] | None: ...
     @property
     def undirected(self) -> bool | Sequence[bool] | None: ...
     @property
@@ -113,6 +116,7 @@ def resolve(
     *,
     on_missing: Literal["error", "skip"] = "error",
     rounding: Rounding = "error",
+    lowers: LowerTable | None = None,
 ) -> Resolved:
     """What the operations insert and delete. Nothing changes yet.
 
@@ -133,6 +137,8 @@ def resolve(
             error.where = replace(error.where, operation=place, field=field)
         raise
     deletions = [Close(o.edges, o.tail, o.head) if o.op == "delete" and o.vertices is None else NOTHING for o in batch]
+    if reader.structure.lower is not None:
+        lowers_of(lowers, table.network).check_total(NO_ROWS, NO_ROWS, reader.structure.lower)
     located = table.locate(deletions, on_missing)
     try:
         for place in range(len(batch)):
@@ -203,6 +209,10 @@ class _Reader:
         undirected = np.broadcast_to(np.asarray(operation.undirected or False, np.bool_), n_more)
         ids = self._new_names(network.edge_ids, so_far.edge_ids, operation.edge_ids, "/edge_ids")
         cost = self._read_costs(operation.cost, undirected)
+        lower = so_far.lower
+        if lower is not None or operation.lower is not None:
+            before = np.zeros(so_far.n_edges, np.int64) if lower is None else lower
+            lower = np.concatenate([before, self._read_lower(operation.lower, undirected)])
         self.capacity = np.concatenate([self.capacity, self._read_capacities(operation.capacity or [])])
         self.structure = replace(
             so_far,
@@ -211,6 +221,7 @@ class _Reader:
             undirected=np.concatenate([so_far.undirected, undirected]),
             edge_ids=ids,
             cost=None if cost is None or so_far.cost is None else np.concatenate([so_far.cost, cost]),
+            lower=lower,
         )
 
     def _fits(self, what: str, count: int, limit: int) -> None:
@@ -271,7 +282,7 @@ class _Reader:
             raise unknown_vertices(network, names, shown, count=len(missing), field=field)
         return rows.astype(np.int32)
 
-    def _read_capacities(self, literals: Sequence[str]) -> UnitArray:
+    def _read_capacities(self, literals: Sequence[str], field: str = "/capacity") -> UnitArray:
         decimals, tally = self._network.decimals, self.tally
 
         def one(i: int) -> int:
@@ -280,7 +291,17 @@ class _Reader:
                 tally.note(Decimal(literals[i]).scaleb(decimals, WIDE), units, decimals)
             return units
 
-        return _at(tally.set, "/capacity", literals, decimals, one)
+        return _at(tally.set, field, literals, decimals, one)
+
+    def _read_lower(self, literals: Sequence[str] | None, undirected: BoolArray) -> UnitArray:
+        """int64[k]: the lower bounds of inserted edges."""
+        if literals is None:
+            return np.zeros(len(undirected), np.int64)
+        units = self._read_capacities(literals, "/lower")
+        for what, bad in (("is finite", units == INFINITE), ("is of a directed edge", (units > 0) & undirected)):
+            if bad.any():
+                raise InvalidNetwork(f"a lower bound {what}", np.flatnonzero(bad)[:ROWS_SHOWN].tolist(), field="/lower")
+        return units
 
     def _read_costs(self, literals: Sequence[str] | None, undirected: BoolArray) -> UnitArray | None:
         if self._costs is None:

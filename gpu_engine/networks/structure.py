@@ -39,6 +39,8 @@ class Structure:
     """Their ids; None where the edges of the network are numbered."""
     cost: UnitArray | None = None
     """int64[k], their costs; None where the edges have none."""
+    lower: UnitArray | None = None
+    """int64[k], their lower bounds; None: they have none."""
     deleted: EdgeArray = field(default_factory=lambda: NO_ROWS)
     """Rising rows of the edges that are deleted."""
     revived: EdgeArray = field(default_factory=lambda: NO_ROWS)
@@ -87,7 +89,8 @@ def since_load(network: Network, cost: UnitArray | None) -> Structure | None:
 
 
 def with_inserted(edges: EdgeList, changes: Sequence[Structure]) -> EdgeList:
-    """The edges with all that was inserted, at capacity 0, the edges that were deleted among them. O(n + m)."""
+    """The edges with all that was inserted, at capacity 0, the edges that were deleted among them. Where anything was,
+    without lower bounds: those of all that ever were may be too much together. O(n + m)."""
     changes = [change for change in changes if change.grows]
     if not changes:
         return edges
@@ -181,6 +184,7 @@ def _only_edges(edges: EdgeList, there: BoolArray) -> EdgeList:
         edge_ids=rows if edges.edge_ids is None else _taken(edges.edge_ids, rows),
         closed=None if edges.closed is None else edges.closed[rows],
         cost=None if edges.cost is None else edges.cost[rows],
+        lower=None if edges.lower is None else edges.lower[rows],
     )
 
 

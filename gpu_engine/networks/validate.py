@@ -32,6 +32,7 @@ def check(edges: EdgeList) -> None:
         ("capacity", edges.capacity),
         *([] if edges.closed is None else [("closed", edges.closed)]),
         *([] if edges.cost is None else [("cost", edges.cost)]),
+        *([] if edges.lower is None else [("lower", edges.lower)]),
     )
     for name, column in columns:
         if len(column) != m:
@@ -65,6 +66,7 @@ def check(edges: EdgeList) -> None:
         detail = f"the capacities add up to {total} units; the limit is {MAX_TOTAL}"
         raise CapacityOverflow(detail, largest.tolist(), field="/capacity")
     check_cost(edges)
+    check_lower(edges)
     check_vertices(edges, total)
     check_coordinates(edges.coordinates, edges.n_vertices)
     for name, terminal in (("source", edges.source), ("sink", edges.sink)):
@@ -95,6 +97,26 @@ def check_vertices(edges: EdgeList, total: int) -> None:
             f"the capacities of edges and vertices add up to {total} units; the limit is {MAX_TOTAL}",
             field="/vertex_capacity",
         )
+
+
+def check_lower(edges: EdgeList) -> None:
+    """Raise unless the edges have no lower bounds, or such as a circulation can be asked to keep."""
+    lower = edges.lower
+    if lower is None:
+        return
+    if lower.dtype != np.int64:
+        raise InvalidNetwork(f"column lower must hold int64 units, not {lower.dtype}")
+    bad = np.flatnonzero(lower < 0)
+    if len(bad):
+        raise InvalidNetwork(f"{len(bad)} negative lower bounds", bad.tolist(), field="/lower")
+    bound = np.flatnonzero((lower > 0) & np.asarray(edges.undirected, dtype=np.bool_))
+    if len(bound):
+        detail = f"{len(bound)} undirected edges have a lower bound, which only directed ones may have"
+        raise InvalidNetwork(detail, bound.tolist(), field="/lower")
+    total = exact_total(lower, np.zeros(1, np.bool_))
+    if total > MAX_TOTAL or (lower > MAX_TOTAL).any():
+        detail = f"the lower bounds add up to more than {MAX_TOTAL} units"
+        raise CapacityOverflow(detail, np.argsort(lower)[::-1][:10].tolist(), field="/lower")
 
 
 def largest_cost(n_vertices: int) -> int:

@@ -21,6 +21,7 @@ from service.api.routes import (
     capacity_expansion,
     circulation,
     closure_study,
+    console,
     copies,
     costs,
     docs_page,
@@ -31,10 +32,12 @@ from service.api.routes import (
     graphs,
     health,
     jobs,
+    lower,
     matching,
     min_cost_flow,
     pairs,
     parametric,
+    partition,
     sessions,
     snapshots,
     vertices,
@@ -80,11 +83,11 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         generate_unique_id_function=lambda route: route.name,
         dependencies=[Depends(authorise), Depends(refuse_unknown_parameters)],  # `direct` sees to both as well
     )
-    more = (what_if, closure_study, pairs, parametric, capacity_expansion, circulation)
+    more = (what_if, closure_study, pairs, parametric, capacity_expansion, circulation, partition)
     questions = (flows, min_cost_flow, matching, *more)
-    pages = (health, docs_page, sessions)
+    pages = (health, docs_page, sessions, console)
     told = (watches, feed, webhooks)
-    columns = capacities, costs, vertices, edges
+    columns = capacities, costs, lower, vertices, edges
     resources = (graphs, copies, workers, *columns, export, *questions, snapshots, *told, jobs, *pages)
     for resource in resources:
         app.include_router(resource.router)

@@ -14,10 +14,12 @@ from service.models.costs import CostsBody
 from service.models.edges import EdgesBody
 from service.models.flows import MaxFlowBody
 from service.models.graphs import CopyBody, EstimateBody, GraphBody, RestoreBody
+from service.models.lower import LowerBody
 from service.models.matching import MatchingBody
 from service.models.min_cost_flow import MinCostFlowBody
 from service.models.pairs import CutTreeBody, GlobalCutBody, PairsBody
 from service.models.parametric import ParametricBody
+from service.models.partition import PartitionBody
 from service.models.problem import ProblemInfo
 from service.models.vertices import VerticesBody
 from service.models.watches import WatchBody
@@ -30,6 +32,7 @@ READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     GraphBody,
     PatchBody,
     CostsBody,
+    LowerBody,
     VerticesBody,
     EdgesBody,
     MaxFlowBody,
@@ -43,6 +46,7 @@ READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     ParametricBody,
     CapacityExpansionBody,
     CirculationBody,
+    PartitionBody,
     WatchBody,
     WebhookBody,
     EstimateBody,

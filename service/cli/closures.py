@@ -1,6 +1,6 @@
 """`headrace closures`: which closure costs most."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,8 +16,9 @@ app = typer.Typer()
 @app.command("closures")
 def closures(
     name: Name,
-    close: Annotated[list[str] | None, typer.Option(help="Try this edge; repeat for each. Else all edges.")] = None,
+    close: Annotated[list[str] | None, typer.Option(help="Try this edge; repeat for each. Else all.")] = None,
     cut: Annotated[bool, typer.Option("--cut", help="Try the edges of the minimum cut.")] = False,
+    vertices: Annotated[bool, typer.Option("--vertices", help="Close vertices, each with all of its edges.")] = False,
     top: Annotated[int, typer.Option(min=0, help="How many are shown, the worst first; 0: all.")] = 10,
     source: Vertices = None,
     sink: Vertices = None,
@@ -25,13 +26,15 @@ def closures(
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Which closed edge costs most; nothing is changed."""
+    """Which closed edge costs most, or which vertex; nothing is changed."""
     if close and cut:
         fail("either --close or --cut", MISWRITTEN)
     candidates = "cut" if cut else names(close) or "all"
     with connected(url, key) as client:
         graph = client.graph(name)
-        found = graph.closure_study(names(source), names(sink), candidates=candidates, top=top or None)
+        ends = names(source), names(sink)
+        of: Literal["edges", "vertices"] = "vertices" if vertices else "edges"
+        found = graph.closure_study(*ends, candidates=candidates, top=top or None, close=of)
     if json:
         say_json({**_facts(found), "certificate": found.certificate, "rows": [_row(row) for row in found]})
         return
@@ -39,7 +42,7 @@ def closures(
     typer.echo()
     say_table(
         {
-            "closed": [" ".join(map(str, row.edges)) for row in found],
+            "closed": [" ".join(map(str, row.vertices or row.edges)) for row in found],
             "flow": [row.value for row in found],
             "loss": [row.loss for row in found],
         }
@@ -57,5 +60,11 @@ def _facts(found: "ClosureStudy") -> dict[str, object]:
 
 def _row(row: "Closure") -> dict[str, object]:
     """One row for programs."""
-    told: dict[str, object] = {"row": row.row, "edges": row.edges, "value": row.value, "loss": row.loss}
+    told: dict[str, object] = {
+        "row": row.row,
+        "edges": row.edges,
+        "vertices": row.vertices,
+        "value": row.value,
+        "loss": row.loss,
+    }
     return told | {"mode": row.mode, "certificate": row.certificate}

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, amount, connected, fail, name
-from service.cli.graphs import say_patch
+from service.cli.graphs import DryRun, say_patch
 
 app = typer.Typer(help="Insert and delete edges and vertices.", no_args_is_help=True)
 
@@ -21,6 +21,7 @@ def insert(
     vertex: Annotated[list[str] | None, typer.Option(help="A vertex to insert before; repeat for each.")] = None,
     x: Annotated[list[float] | None, typer.Option(help="Of each vertex, where the graph has coordinates.")] = None,
     y: Annotated[list[float] | None, typer.Option(help="As --x.")] = None,
+    dry_run: DryRun = False,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
@@ -42,7 +43,7 @@ def insert(
     )
     vertices = [name(one) for one in vertex] if vertex else None
     with connected(url, key) as client:
-        done = client.graph(graph).restructure(vertices=vertices, edges=new, x=x or None, y=y or None)
+        done = client.graph(graph).restructure(vertices=vertices, edges=new, x=x or None, y=y or None, dry_run=dry_run)
     say_patch(done, json)
 
 
@@ -53,6 +54,7 @@ def delete(
     vertex: Annotated[
         list[str] | None, typer.Option(help="A vertex to delete with all of its edges; repeat for each.")
     ] = None,
+    dry_run: DryRun = False,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
@@ -62,7 +64,7 @@ def delete(
         fail("name edges by id, or vertices by --vertex", MISWRITTEN)
     ids, vertices = ([name(one) for one in names] if names else None for names in (edges, vertex))
     with connected(url, key) as client:
-        done = client.graph(graph).restructure(delete=ids, delete_vertices=vertices)
+        done = client.graph(graph).restructure(delete=ids, delete_vertices=vertices, dry_run=dry_run)
     say_patch(done, json)
 
 

@@ -17,6 +17,8 @@ app = typer.Typer()
 CHANGES: Final = 'EDGE=CAPACITY, EDGE=close or EDGE=reopen; "inf" is unlimited.'
 OPERATIONS: Final[dict[str, Literal["close", "reopen"]]] = {"close": "close", "reopen": "reopen"}
 
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would do, and change nothing.")]
+
 
 @app.command()
 def load(
@@ -94,16 +96,20 @@ def patch(
     rounding: Annotated[
         Literal["error", "nearest", "down", "up"], typer.Option(help="What has more places than the graph keeps.")
     ] = "error",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do, and change nothing.")] = False,
+    dry_run: DryRun = False,
     vertices: Annotated[bool, typer.Option("--vertices", help="The changes are VERTEX=CAPACITY.")] = False,
+    lower: Annotated[bool, typer.Option("--lower", help="The changes are EDGE=LOWER BOUND.")] = False,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Change capacities: all of them or none, re-solved before the answer."""
+    if vertices and lower:
+        fail("either --vertices or --lower", MISWRITTEN)
+    column: Literal["capacity", "lower"] = "lower" if lower else "capacity"
     updates = [update(change, vertices=vertices) for change in changes]
     with connected(url, key) as client:
-        done = client.graph(name).apply(updates, rounding=rounding, dry_run=dry_run)
+        done = client.graph(name).apply(updates, column=column, rounding=rounding, dry_run=dry_run)
     say_patch(done, json)
 
 

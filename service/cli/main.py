@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli import circulation, closures, edges, feed, graphs, keys, limits, pairs, questions, what_if, workers
+from service.cli import circulation, closures, edges, feed, graphs, keys, limits, pairs, partition, questions, what_if
+from service.cli import workers as workers_commands
 from service.cli.connection import DEFAULT_URL, Json, Key, Url, connected, fail
 from service.cli.show import Columns, say_facts, say_json, say_table, size
 
@@ -105,8 +106,9 @@ app.add_typer(closures.app)
 app.add_typer(pairs.app)
 app.add_typer(limits.app)
 app.add_typer(circulation.app)
+app.add_typer(partition.app)
 app.add_typer(feed.app)
-app.add_typer(workers.app)
+app.add_typer(workers_commands.app)
 
 
 @app.command()

@@ -26,7 +26,10 @@ class CirculationBody(TerminalsBody):
 
     min_supply: Amounts | None = Field(default=None, description="What each source supplies at least.")
     min_demand: Amounts | None = Field(default=None, description="What each sink takes at least.")
-    edges: Ids | None = Field(default=None, description="The edges that have a lower bound, each named once.")
+    edges: Ids | None = Field(
+        default=None,
+        description="The edges that have a lower bound, each named once; without it, the graph's own lower bounds.",
+    )
     lower: Amounts | None = Field(default=None, description="What each of `edges` carries at least.")
     fields: list[Literal["flow"]] | None = Field(default=None, max_length=1)
     min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)

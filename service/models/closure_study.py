@@ -20,6 +20,8 @@ EXAMPLES: dict[str, Any] = {
     "every edge of the cut": {"value": {"sources": ["s"], "sinks": ["t"], "candidates": "cut", "top": None}},
     "some edges": {"value": {"candidates": ["a", "b", "e"], "top": 1}},
     "edges that are closed together": {"value": {"candidates": [["a", "b"], ["d"]]}},
+    "the worst of all vertices": {"value": {"close": "vertices", "top": 1}},
+    "some vertices": {"value": {"close": "vertices", "candidates": ["u", "v"]}},
 }
 
 
@@ -28,7 +30,7 @@ def check_candidates(value: object) -> object:
     if value in ("cut", "all"):
         return value
     if type(value) is not list:
-        raise ColumnFault('should be "cut", "all", an array of edge ids, or an array of such arrays')
+        raise ColumnFault('should be "cut", "all", an array of ids, or an array of such arrays')
     if not any(type(each) is list for each in value):
         return check_ids(value)
     wrong = [row for row, each in enumerate(value) if type(each) is not list]
@@ -64,6 +66,9 @@ class ClosureStudyBody(TerminalsBody):
     candidates: Candidates = Field(
         default="all", description='"cut", "all", edges, or lists of edges that are closed together.'
     )
+    close: Literal["edges", "vertices"] = Field(
+        default="edges", description="What the candidates are; a vertex is closed with all of its edges."
+    )
     top: int | None = Field(default=10, ge=1, le=MAX_TOP, description="Candidates that cost most; null: all of them.")
     min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
     time_limit_s: Seconds | None = None
@@ -77,7 +82,7 @@ class ClosureStudyBody(TerminalsBody):
                 detail = f'{limit}, not {len(self.candidates)}: ask for "all", or several times'
                 raise ServiceError("too_large", detail, field="/candidates")
             if n_edges > max_patch_rows:
-                detail = f"a study names at most {max_patch_rows} edges (HEADRACE_MAX_PATCH_ROWS), not {n_edges}"
+                detail = f"a study names at most {max_patch_rows} {self.close} (HEADRACE_MAX_PATCH_ROWS), not {n_edges}"
                 raise ServiceError("too_large", detail, field="/candidates")
         return ClosureStudyArgs.model_construct(
             sources=self.sources,
@@ -88,6 +93,7 @@ class ClosureStudyBody(TerminalsBody):
             min_version=self.min_version,
             time_limit_s=self.time_limit_s,
             candidates=self.candidates,
+            close=self.close,
             most=self.top,
             lines=lines,
         )
@@ -99,7 +105,9 @@ class ClosureInfo(BaseModel):
 
     row: int
     """Which candidate, from 0; among all edges, that of the edge."""
-    edges: list[int] | list[str]
+    edges: list[int] | list[str] | None = None
+    vertices: list[int] | list[str] | None = None
+    """In place of `edges`, where vertices are closed."""
     value: Amount
     loss: Amount
     """The value of `base` less this one."""

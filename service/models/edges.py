@@ -41,10 +41,10 @@ EXAMPLES: dict[str, Any] = {
     "delete a vertex with its edges": {"value": {"op": "delete", "vertices": ["w"]}},
 }
 
-COLUMNS: Final = ("vertices", "edge_ids", "edges", "tail", "head", "capacity", "cost")
-OF_INSERTED: Final = ("edge_ids", "capacity", "cost", "undirected", "x", "y")
+COLUMNS: Final = ("vertices", "edge_ids", "edges", "tail", "head", "capacity", "cost", "lower")
+OF_INSERTED: Final = ("edge_ids", "capacity", "cost", "lower", "undirected", "x", "y")
 """Members that no deletion has."""
-OF_EDGES: Final = ("edge_ids", "tail", "head", "cost", "undirected")
+OF_EDGES: Final = ("edge_ids", "tail", "head", "cost", "lower", "undirected")
 """Members of an insertion of edges alone."""
 
 
@@ -67,6 +67,7 @@ class EdgesOperationBody(Body):
         description='One for each edge to insert, "inf" for unlimited; or one for each vertex, where those have any.',
     )
     cost: Amounts | None = Field(default=None, description="One for each edge to insert, where edges have costs.")
+    lower: Amounts | None = Field(default=None, description="Lower bounds, one for each edge to insert; else 0.")
     undirected: bool | list[bool] | None = Field(default=None, description="For all of them, or one for each.")
     x: Places | None = Field(
         default=None, description="Of vertices to insert, where those of the graph have coordinates."
@@ -125,13 +126,16 @@ class EdgesOperationBody(Body):
         if missing:
             raise ValueError(f"`{missing[0]}` is missing: edges are inserted by `tail`, `head` and `capacity`")
         self._check_ends()
-        for name in ("edge_ids", "cost", "undirected"):
+        for name in ("edge_ids", "cost", "lower", "undirected"):
             column = getattr(self, name)
             if column is not None and not isinstance(column, bool):
                 self._check_rows(name, len(column), "edge", "edges")
         self._check_capacity("edge", "edges")
         if self.cost is not None:
             refuse_infinite(self.cost, "a cost", "cost")
+        if self.lower is not None:
+            refuse_infinite(self.lower, "a lower bound", "lower")
+            refuse_negative(self.lower, "a lower bound", "lower")
 
     def _check_capacity(self, one: str, several: str) -> None:
         if self.capacity is not None:

@@ -53,6 +53,8 @@ class GraphBody(Body):
         le=MAX_DECIMALS,
         description="Places costs are kept to; the fewest that hold all by default.",
     )
+    lower: Amounts | None = None
+    """What each edge carries at least in a circulation, finite; 0 on undirected edges."""
     decimals: int | None = Field(
         default=None,
         ge=0,
@@ -160,6 +162,8 @@ class CapacitiesInfo(BaseModel):
     """The `offset` of the page behind this one; null: it is the last."""
     cost: list[Amount] | None = None
     """If the edges have costs."""
+    lower: list[Amount] | None = None
+    """If the edges have lower bounds."""
 
 
 class SnapshotInfo(BaseModel):

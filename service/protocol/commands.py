@@ -20,6 +20,7 @@ from service.protocol.questions import (
     MinCostFlowArgs,
     PairsArgs,
     ParametricArgs,
+    PartitionArgs,
     VerticesArgs,
     WhatIfArgs,
 )
@@ -45,9 +46,12 @@ class Kind(StrEnum):
     PATCH_COSTS = "patch-costs"
     PATCH_VERTICES = "patch-vertices"
     PATCH_EDGES = "patch-edges"
+    PATCH_LOWER = "patch-lower"
     DRY_RUN = "dry-run"
     DRY_RUN_COSTS = "dry-run-costs"
     DRY_RUN_VERTICES = "dry-run-vertices"
+    DRY_RUN_EDGES = "dry-run-edges"
+    DRY_RUN_LOWER = "dry-run-lower"
     RESTORE = "restore"
     MAX_FLOW = "max-flow"
     MIN_CUT = "min-cut"
@@ -62,6 +66,7 @@ class Kind(StrEnum):
     PARAMETRIC = "parametric"
     CAPACITY_EXPANSION = "capacity-expansion"
     CIRCULATION = "circulation"
+    PARTITION = "partition"
     CAPACITIES = "capacities"
     VERTICES = "vertices"
     EXPORT = "export"
@@ -91,9 +96,12 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.PATCH_COSTS: PatchArgs,
     Kind.PATCH_VERTICES: PatchArgs,
     Kind.PATCH_EDGES: EdgesArgs,
+    Kind.PATCH_LOWER: PatchArgs,
     Kind.DRY_RUN: PatchArgs,
     Kind.DRY_RUN_COSTS: PatchArgs,
     Kind.DRY_RUN_VERTICES: PatchArgs,
+    Kind.DRY_RUN_EDGES: EdgesArgs,
+    Kind.DRY_RUN_LOWER: PatchArgs,
     Kind.RESTORE: RestoreArgs,
     Kind.MAX_FLOW: MaxFlowArgs,
     Kind.MIN_CUT: MaxFlowArgs,
@@ -107,6 +115,7 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.PARAMETRIC: ParametricArgs,
     Kind.CAPACITY_EXPANSION: CapacityExpansionArgs,
     Kind.CIRCULATION: CirculationArgs,
+    Kind.PARTITION: PartitionArgs,
     Kind.CAPACITIES: CapacitiesArgs,
     Kind.VERTICES: VerticesArgs,
     Kind.EXPORT: ExportArgs,

@@ -33,8 +33,8 @@ class MaxFlowArgs(QuestionArgs):
 
     def to_json(self) -> bytes:
         """Without what is not asked for, so that workers of the release before can read it."""
-        later = ("encoding", "json"), ("up_to", 0), ("near", "sources")
-        left_out = {name for name, usual in later if getattr(self, name) == usual}
+        later = ("encoding", "json"), ("up_to", 0), ("near", "sources"), ("close", "edges")
+        left_out = {name for name, usual in later if getattr(self, name, None) == usual}
         return self.model_dump_json(exclude=left_out or None).encode()
 
 
@@ -93,7 +93,9 @@ class ClosureStudyArgs(MaxFlowArgs):
     """A maximum flow, and what it would be with each of some candidates closed."""
 
     candidates: Literal["all", "cut"] | list[int] | list[str] | list[list[int] | list[str]] = "all"
-    """Edges, or lists of edges that are closed together."""
+    """Edges, or lists of edges that are closed together; or vertices."""
+    close: Literal["edges", "vertices"] = "edges"
+    """What the candidates are; a vertex is closed with all of its edges."""
     most: int | None = 10
     """How many candidates are answered, those that cost most; None: all."""
     lines: bool = False
@@ -171,6 +173,23 @@ class CirculationArgs(TerminalArgs):
     min_demand: list[str] | None = None
     fields: Annotated[frozenset[Literal["flow"]], InOrder] = frozenset()
     zeros: bool = False
+
+
+class PartitionArgs(QuestionArgs):
+    """A graph in k parts."""
+
+    k: int
+    epsilon: str = "0.03"
+    """Decimal literal."""
+    weights: Literal["capacity", "one"] = "capacity"
+    """What an edge weighs."""
+    seed: int = 0
+    vertices: list[int] | list[str] | None = None
+    """Those that `vertex_weight` is for; all others weigh 1."""
+    vertex_weight: list[int] | None = None
+    fields: Annotated[frozenset[Literal["parts", "cut"]], InOrder] = frozenset({"parts"})
+    min_version: int | None = None
+    time_limit_s: float | None = None
 
 
 class CapacitiesArgs(QuestionArgs):

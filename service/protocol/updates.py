@@ -48,7 +48,7 @@ class PatchArgs(AnswerArgs):
     solve: Literal["all", "none"] = "all"
 
 
-LATER: Final = frozenset({"vertex_capacity", "x", "y"})
+LATER: Final = frozenset({"vertex_capacity", "x", "y", "lower"})
 """Members of an operation on the structure that the first release to have any did not know."""
 
 
@@ -71,6 +71,7 @@ class EdgesOperation(Message):
     """Of vertices to insert, one for each; None: they have none. A name of its own: an earlier worker does not take an
     insertion without it for the whole one."""
     cost: list[str] | None = None
+    lower: list[str] | None = None
     undirected: bool | list[bool] | None = None
     x: list[float] | None = None
     """Where the inserted vertices lie, with `y`; None where those of the graph lie nowhere."""

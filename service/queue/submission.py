@@ -28,7 +28,7 @@ from service.store.watched import Read, watched_async
 PATIENCE_S: Final = 1.5
 """How long a submission is tried again, through an absence of Redis or changes of the graph's owner."""
 
-PATCHES: Final = (Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_VERTICES, Kind.PATCH_EDGES)
+PATCHES: Final = (Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_LOWER, Kind.PATCH_VERTICES, Kind.PATCH_EDGES)
 NEEDS: Final = {
     **dict.fromkeys((Kind.LOAD, *PATCHES, Kind.RESTORE, Kind.WATCH), Need.GROWTH),
     Kind.DELETE: Need.RELEASE,

@@ -15,6 +15,7 @@ import redis
 import zstandard
 
 from gpu_engine.networks.costs import CostChange
+from gpu_engine.networks.lowers import LowerChange
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
 from gpu_engine.types import EdgeArray, UnitArray, VertexArray
@@ -54,6 +55,8 @@ class Entry:
     """How large the graph is then, if its structure changes."""
     ends: EndsInfo | None = None
     """Its default terminals then, if vertices are deleted, or there again."""
+    lower: LowerChange | None = None
+    """Lower bounds of edges that change."""
 
     def result_json(self, graph_id: str) -> str:
         """The answer to the PATCH, without the flows that it changed."""
@@ -152,13 +155,16 @@ def _fields(entry: Entry) -> dict[Any, Any]:
     fields: dict[Any, Any] = {"applied": entry.applied.model_dump_json(exclude_none=True)}
     # Under another name beside what an earlier release does not know: it must not take the rest for the whole update.
     is_known = entry.structure is None and entry.vertices is None
-    fields["change" if is_known else "values"] = pack_change(entry.change)
+    name = "bounded" if entry.lower is not None else "change" if is_known else "values"
+    fields[name] = pack_change(entry.change)
     if entry.structure is not None:
         fields["structure"] = pack_structure(entry.structure)
     if entry.costs is not None:
         fields["costs"] = pack_units(entry.costs.rows, entry.costs.cost)
     if entry.vertices is not None:
         fields["vertices"] = pack_units(entry.vertices.vertices, entry.vertices.capacity)
+    if entry.lower is not None:
+        fields["lower"] = pack_units(entry.lower.rows, entry.lower.lower)
     return fields
 
 
@@ -177,9 +183,11 @@ def _read_entry(version: int, fields: dict[bytes, bytes]) -> Entry:
         costs = CostChange(*unpack_units(fields[b"costs"])) if b"costs" in fields else None
         vertices = _read_vertices(fields[b"vertices"]) if b"vertices" in fields else None
         structure = _read_structure(version, fields[b"structure"]) if b"structure" in fields else None
-        packed = fields[b"change"] if structure is None and vertices is None else fields[b"values"]
+        lower = LowerChange(*unpack_units(fields[b"lower"])) if b"lower" in fields else None
+        is_known = structure is None and vertices is None
+        packed = fields[b"bounded" if lower is not None else b"change" if is_known else b"values"]
         change = unpack_change(packed, applied.skipped, applied.unchanged)
-        return Entry(version, applied, change, costs, vertices, structure)
+        return Entry(version, applied, change, costs, vertices, structure, lower=lower)
     except (KeyError, ValueError, zstandard.ZstdError) as error:
         raise BrokenLog(f"version {version} cannot be read: {error}") from error
 

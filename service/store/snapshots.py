@@ -7,6 +7,7 @@ broken newest snapshot loses nothing.
 
 import io
 import time
+from collections.abc import Container
 from contextlib import suppress
 from typing import Any, Final
 
@@ -54,6 +55,8 @@ class Capacities(BaseModel):
     closed: BoolArray
     known: list[KnownKey]
     cost: UnitArray | None = None
+    lower: UnitArray | None = None
+    """int64[m], lower bounds; None: no edge has ever had one."""
     limited: VertexArray | None = None
     """int32[k], rising: the vertices that have a capacity; None: none has."""
     vertex_capacity: UnitArray | None = None
@@ -164,6 +167,14 @@ NEWER: Final = frozenset({"structure", "vertex_capacity"})
 """Columns that the first release did not know."""
 
 
+def _count_of(columns: Container[str]) -> str:
+    """What the number of edges is called. An earlier release must not read what it knows and leave out the rest: it
+    looks for another name."""
+    if "lower" in columns:
+        return "edges"
+    return "rows" if any(name in columns for name in NEWER) else "count"
+
+
 def pack_capacities(capacities: Capacities) -> bytes:
     """An npz of plain arrays, compressed, with a checksum."""
     plain = io.BytesIO()
@@ -173,9 +184,9 @@ def pack_capacities(capacities: Capacities) -> bytes:
         columns |= {"limited": capacities.limited, "vertex_capacity": capacities.vertex_capacity}
     if capacities.structure is not None:
         columns["structure"] = np.frombuffer(pack_structure(capacities.structure), np.uint8)
-    # An earlier release must not read what it knows and leave out the rest: it looks for `count`.
-    is_newer = not columns.keys().isdisjoint(NEWER)
-    columns["rows" if is_newer else "count"] = np.int64(len(capacities.own))
+    if capacities.lower is not None:
+        columns["lower"] = capacities.lower
+    columns[_count_of(columns)] = np.int64(len(capacities.own))
     np.savez(
         plain,
         version=np.int64(capacities.version),
@@ -190,7 +201,7 @@ def pack_capacities(capacities: Capacities) -> bytes:
 def unpack_capacities(data: bytes) -> Capacities:
     """The inverse of `pack_capacities`; raises ValueError, KeyError, OSError or ZstdError."""
     with np.load(io.BytesIO(zstandard.ZstdDecompressor().decompress(data)), allow_pickle=False) as arrays:
-        count = int(arrays["count" if NEWER.isdisjoint(arrays.files) else "rows"])
+        count = int(arrays[_count_of(arrays.files)])
         own = arrays["own"]
         closed = np.unpackbits(arrays["closed"], count=count).astype(np.bool_)
         if own.shape != (count,) or own.dtype != np.int64:
@@ -198,6 +209,9 @@ def unpack_capacities(data: bytes) -> Capacities:
         cost = arrays["cost"] if "cost" in arrays.files else None
         if cost is not None and (cost.shape != (count,) or cost.dtype != np.int64):
             raise ValueError(f"{cost.shape} costs of {cost.dtype} for {count} edges")
+        lower = arrays["lower"] if "lower" in arrays.files else None
+        if lower is not None and (lower.shape != (count,) or lower.dtype != np.int64):
+            raise ValueError(f"{lower.shape} lower bounds of {lower.dtype} for {count} edges")
         limited, of_vertices = None, None
         if "vertex_capacity" in arrays.files:
             limited, of_vertices = arrays["limited"], arrays["vertex_capacity"]
@@ -212,6 +226,7 @@ def unpack_capacities(data: bytes) -> Capacities:
             closed=closed,
             known=known,
             cost=cost,
+            lower=lower,
             limited=limited,
             vertex_capacity=of_vertices,
             structure=structure,

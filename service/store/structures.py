@@ -11,19 +11,22 @@ from gpu_engine.text.texts import Texts
 
 NAMES: Final = ("vertex_labels", "edge_ids")
 COLUMNS: Final = ("tail", "head", "undirected", "deleted", "revived")
-OPTIONAL: Final = ("cost", "x", "y")
+OPTIONAL: Final = ("cost", "lower", "x", "y")
 OF_VERTICES: Final = ("deleted_vertices", "revived_vertices")
 """Where there are any, the number of inserted vertices has another name: an earlier release, which looks for
 `n_vertices`, must not take the rest for the whole change."""
+OF_BOUNDED: Final = "n_beside"
+"""What that number is called where inserted edges have lower bounds, for the same reason."""
 
 
 def pack_structure(structure: Structure) -> bytes:
     """An npz of plain arrays, compressed, with a checksum."""
     arrays: dict[str, Any] = {name: getattr(structure, name) for name in COLUMNS}
     of_vertices = {name: getattr(structure, name) for name in OF_VERTICES}
-    is_newer = any(len(column) for column in of_vertices.values())
+    is_newer = structure.lower is not None or any(len(column) for column in of_vertices.values())
     arrays |= of_vertices if is_newer else {}
-    arrays["n_inserted" if is_newer else "n_vertices"] = np.int64(structure.n_vertices)
+    count = OF_BOUNDED if structure.lower is not None else "n_inserted" if is_newer else "n_vertices"
+    arrays[count] = np.int64(structure.n_vertices)
     for name in NAMES:
         column = getattr(structure, name)
         if isinstance(column, np.ndarray):
@@ -40,7 +43,8 @@ def pack_structure(structure: Structure) -> bytes:
 def unpack_structure(data: bytes) -> Structure:
     """The inverse. Raises ValueError, KeyError, OSError or ZstdError."""
     with np.load(io.BytesIO(zstandard.ZstdDecompressor().decompress(data)), allow_pickle=False) as arrays:
-        is_newer = "n_inserted" in arrays.files
+        count = next((name for name in (OF_BOUNDED, "n_inserted") if name in arrays.files), "n_vertices")
+        is_newer = count != "n_vertices"
         read: dict[str, Any] = {name: arrays[name] for name in (*COLUMNS, *(OF_VERTICES if is_newer else ()))}
         for name in NAMES:
             if name in arrays.files:
@@ -48,4 +52,4 @@ def unpack_structure(data: bytes) -> Structure:
             elif f"{name}.data" in arrays.files:
                 read[name] = Texts(arrays[f"{name}.data"], arrays[f"{name}.offsets"])
         read |= {name: arrays[name] for name in OPTIONAL if name in arrays.files}
-        return Structure(n_vertices=int(arrays["n_inserted" if is_newer else "n_vertices"]), **read)
+        return Structure(n_vertices=int(arrays[count]), **read)

@@ -288,6 +288,8 @@ def capacities(graph: Graph, page: CapacitiesArgs) -> dict[str, object]:
         page_of["cost"] = decimals(graph.costs.cost[rows], graph.costs.decimals)
         if page.encoding not in TEXTS:
             page_of["cost_decimals"] = graph.costs.decimals
+    if graph.lowers is not None:
+        page_of["lower"] = amounts(network, graph.lowers.lower[rows], listed(np.arange(len(rows))))
     return page_of
 
 

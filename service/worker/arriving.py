@@ -71,7 +71,7 @@ class Arrivals:
             return False
         try:
             for entry in self._log.replay(graph.graph_id, graph.version):
-                if entry.structure is not None or entry.vertices is not None:
+                if any(part is not None for part in (entry.structure, entry.vertices, entry.lower)):
                     return False
                 graph.update(entry.change)
                 if entry.costs is not None and graph.costs is not None:

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from gpu_engine.networks.costs import CostChange, costs_of
+from gpu_engine.networks.lowers import LowerChange, lowers_of
 from gpu_engine.networks.rounded import Rounded
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
@@ -24,11 +25,14 @@ class Changes(NamedTuple):
     costs: CostChange | None = None
     structure: Structure | None = None
     vertices: VertexChange | None = None
+    lower: LowerChange | None = None
 
     @property
     def n_rows(self) -> int:
         """Edges and vertices that change or are inserted."""
-        rows = self.change.rows if self.costs is None else np.union1d(self.change.rows, self.costs.rows)
+        rows = self.change.rows
+        for beside in (self.costs, self.lower):
+            rows = rows if beside is None else np.union1d(rows, beside.rows)
         structure = self.structure or Structure()
         vertices = np.concatenate([structure.deleted_vertices, structure.revived_vertices])
         if self.vertices is not None and not structure.n_vertices:  # else they are inserted or deleted themselves
@@ -37,8 +41,8 @@ class Changes(NamedTuple):
 
     @property
     def rounded(self) -> Rounded:
-        """What was rounded; a batch is of edges, of costs or of vertices."""
-        others = [other.rounded for other in (self.costs, self.vertices) if other is not None]
+        """What was rounded; a batch is of edges, of costs, of lower bounds or of vertices."""
+        others = [other.rounded for other in (self.costs, self.vertices, self.lower) if other is not None]
         return sum(others, self.change.rounded)
 
 
@@ -55,6 +59,15 @@ def cost_change(graph: Graph, args: PatchArgs) -> Changes:
     return Changes(Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), costs.skipped, costs.unchanged), costs)
 
 
+def lower_change(graph: Graph, args: PatchArgs) -> Changes:
+    """What a batch of lower bounds changes. Raises as `LowerTable.resolve`; nothing changes yet."""
+    batch = [unpacked(operation) for operation in args.batch]
+    table = lowers_of(graph.lowers, graph.network)
+    found = table.resolve(graph.table, batch, on_missing=args.on_missing, rounding=args.rounding)
+    nothing = Change(NO_ROWS, NO_ROWS, NO_ROWS.astype(np.bool_), found.skipped, found.unchanged)
+    return Changes(nothing, lower=found)
+
+
 def vertex_change(graph: Graph, args: PatchArgs) -> Changes:
     """What a batch of capacities of vertices changes. Raises as `VertexTable.resolve`; nothing changes yet."""
     batch = [unpacked(operation) for operation in args.batch]
@@ -67,6 +80,7 @@ def vertex_change(graph: Graph, args: PatchArgs) -> Changes:
 CHANGE_OF: Final[Mapping[Kind, Callable[[Graph, PatchArgs], Changes]]] = {
     Kind.PATCH: capacity_change,
     Kind.PATCH_COSTS: cost_change,
+    Kind.PATCH_LOWER: lower_change,
     Kind.PATCH_VERTICES: vertex_change,
 }
 """What a PATCH changes, by its kind."""

@@ -15,6 +15,7 @@ from gpu_engine.footprint import Footprint
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow, growing_bytes
+from gpu_engine.networks.lowers import LowerTable
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
@@ -34,7 +35,7 @@ from service.store.snapshots import Snapshots
 from service.store.states import pack_states, unpack_states
 from service.worker.arriving import Arrivals
 from service.worker.counters import Counters
-from service.worker.graph import Graph, OpenEngine, Solved
+from service.worker.graph import Graph, OpenEngine, Solved, grown_lowers
 from service.worker.memory import Residents
 from service.worker.restore import Restorer
 from service.worker.running.task import Forward
@@ -157,14 +158,21 @@ class Copies:
         return load_network(edges, self._settings.engine)
 
     def engine(
-        self, name: str, network: Network, costs: CostTable | None = None, vertices: VertexTable | None = None
+        self,
+        name: str,
+        network: Network,
+        costs: CostTable | None = None,
+        vertices: VertexTable | None = None,
+        lowers: LowerTable | None = None,
     ) -> Engine:
-        """An engine for the network, which stays within the budget, with the costs beside it. Raises `OutOfMemory`.
+        """An engine for the network, which stays within the budget, with costs and lower bounds beside it. Raises
+        `OutOfMemory`.
 
         Where ``vertices`` have capacities it is one for the split network, which is built here.
         """
         room = partial(self.residents.take, name)
-        beside = network.n_edges + (0 if costs is None else costs.nbytes)  # and which of the edges are closed
+        tables = sum(table.nbytes for table in (costs, lowers) if table is not None)
+        beside = network.n_edges + tables  # and which of the edges are closed
         room(Footprint(network.nbytes + beside))
         if vertices is None:
             return self._open_engine(network, room=room)
@@ -199,12 +207,12 @@ class Copies:
         table = vertices_of(graph.vertices, graph.network).after(vertices)
         engine = self.split(graph.name, graph.network, table)
         of_both = graph.name, graph.graph_id, graph.epoch, graph.version, graph.network
-        return Graph(*of_both, engine, graph.table, graph.costs, table)
+        return Graph(*of_both, engine, graph.table, graph.costs, table, graph.lowers)
 
     def grown(self, graph: Graph, structure: Structure, change: Change, vertices: VertexChange | None) -> Graph:
         """What the graph is after a checked batch that inserts, where vertices have capacities or are inserted with
         one, without flow states. It is no resident. Raises as `split`, or `CapacityOverflow`. O(n + m)."""
-        tables = graph.table.nbytes + (0 if graph.costs is None else graph.costs.nbytes)
+        tables = sum(of.nbytes for of in (graph.table, graph.costs, graph.lowers) if of is not None)
         self.residents.take(graph.name, Footprint(growing_bytes(graph.network, structure) + tables))
         network = grow(graph.network, structure).network.fork()
         network.set_capacity(change.rows, change.effective)
@@ -220,7 +228,9 @@ class Copies:
         if costs is not None and structure.cost is not None:
             costs = costs.grown(network, structure.cost)
         engine = self.split(graph.name, network, limits)
-        return Graph(graph.name, graph.graph_id, graph.epoch, graph.version, network, engine, table, costs, limits)
+        lowers = grown_lowers(graph.lowers, graph.network, network, structure)
+        of_both = graph.name, graph.graph_id, graph.epoch, graph.version, network
+        return Graph(*of_both, engine, table, costs, limits, lowers)
 
     def note(self, graph: Graph) -> None:
         """Tell the catalogue what the graph takes, and which flow states it has."""

@@ -14,10 +14,13 @@ from gpu_engine.errors import EngineError, OutOfMemory, Unbounded
 from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, on_cuda, on_split
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.growing import grow, growing_bytes
+from gpu_engine.networks.lowers import LowerTable, lowers_of
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable, Change
+from gpu_engine.partition.problem import Question
+from gpu_engine.partition.resident import ResidentPartition
 from gpu_engine.types import EdgeArray, UnitArray
 from gpu_engine.vertices.table import VertexChange, VertexTable, vertices_of
 from service.protocol import Kind
@@ -53,6 +56,13 @@ def least_footprint(engine: str, n_vertices: int, n_edges: int, n_limited: int =
     counts = Counts(n_vertices, n_edges, 2 if n_edges else 0)
     needs = on_split(on_cuda if engine.startswith("cuda") else on_cpu, counts, n_limited)
     return needs.of_one_state + Footprint(n_edges)
+
+
+def grown_lowers(table: LowerTable | None, before: Network, after: Network, structure: Structure) -> LowerTable | None:
+    """The lower bounds of a network that has grown by what is inserted. O(m) if there are any."""
+    if table is None and structure.lower is None:
+        return None
+    return lowers_of(table, before).grown(after, structure.lower)
 
 
 class NotProven(EngineError):
@@ -100,6 +110,8 @@ class Graph:
     """None: its edges were loaded without any."""
     vertices: VertexTable | None = None
     """None: no vertex has a capacity."""
+    lowers: LowerTable | None = None
+    """None: no edge has ever had a lower bound."""
     states: "OrderedDict[bytes, Solved]" = field(default_factory=OrderedDict)
     known: "OrderedDict[str, KnownKey]" = field(default_factory=OrderedDict)
     unsaved: int = 0
@@ -115,6 +127,8 @@ class Graph:
     """Keys of the flow states that watches keep: they stand beside those of questions, and give way to none."""
     feed: Feed | None = None
     """Its watches, and what they have been told; None: not read yet."""
+    partitions: "OrderedDict[Question, ResidentPartition]" = field(default_factory=OrderedDict)
+    """Each as of its last question, the most recently asked for last."""
     sides: Terminals | None = None
     """The terminals of a matching, once one was asked for: they do not depend on capacities."""
 
@@ -139,8 +153,10 @@ class Graph:
     @property
     def footprint(self) -> Footprint:
         """What the graph takes at rest."""
-        tables = sum(table.nbytes for table in (self.table, self.costs, self.vertices) if table is not None)
-        return self.engine.footprint + Footprint(tables + KNOWN_BYTES * len(self.known))
+        tables = self.table, self.costs, self.vertices, self.lowers
+        n_bytes = sum(table.nbytes for table in tables if table is not None)
+        parts = sum(partition.nbytes for partition in self.partitions.values())
+        return self.engine.footprint + Footprint(n_bytes + parts + KNOWN_BYTES * len(self.known))
 
     def open(self, terminals: Terminals, kind: Kind = Kind.MAX_FLOW) -> Solved:
         """The flow state of these terminals, opened if there is none, now the most recently used one."""
@@ -155,13 +171,17 @@ class Graph:
         return solved
 
     def close_oldest(self, but: Solved | None = None) -> bool:
-        """Forget the flow state that was not asked for the longest, unless a watch keeps it; False if there is none
-        other than ``but``."""
+        """Forget the flow state that was not asked for the longest, unless a watch keeps it, or else a partition; False
+        if there is neither, other than ``but``."""
         loose = (solved for key, solved in self.states.items() if key not in self.pinned)
         oldest = next((solved for solved in loose if solved is not but), None)
         if oldest is not None:
             self.close(oldest)
-        return oldest is not None
+        elif self.partitions:
+            self.partitions.popitem(last=False)
+        else:
+            return False
+        return True
 
     def close(self, solved: Solved) -> None:
         """Forget a flow state."""
@@ -220,7 +240,7 @@ class Graph:
         for solved in states:
             self.close(solved)
         self.network, self.engine, self.sides = after.network, after.engine, None
-        self.table, self.costs, self.vertices = after.table, after.costs, after.vertices
+        self.table, self.costs, self.vertices, self.lowers = after.table, after.costs, after.vertices, after.lowers
         self.noted = ()  # what it takes is told anew
         return states
 
@@ -261,10 +281,12 @@ class Graph:
         dropped = self._close_matchings() if growth is not None or len(structure.revived) else []
         if growth is not None:
             self.engine.grow(growth)
+            before = self.network
             self.network = growth.network
             self.table.grow(self.network)
             if self.costs is not None and structure.cost is not None:
                 self.costs = self.costs.grown(self.network, structure.cost)
+            self.lowers = grown_lowers(self.lowers, before, self.network, structure)
         self.network.mark_vertices(structure.deleted_vertices, structure.revived_vertices)
         dropped += self._close_lost() if len(structure.deleted_vertices) else []
         unbounded = self.update(change, vertices)

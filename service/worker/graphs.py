@@ -8,6 +8,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import redis
@@ -16,7 +17,7 @@ import structlog
 from gpu_engine.errors import OutOfMemory
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.restructure import Limits
-from service.protocol import Envelope, Kind
+from service.protocol import EdgesArgs, Envelope, Kind, PatchArgs
 from service.settings import Settings
 from service.store.applied import Fenced
 from service.store.blobs import Blobs
@@ -28,7 +29,7 @@ from service.store.ownership import Ownership
 from service.store.snapshots import Snapshots
 from service.store.written import Written
 from service.worker import answers
-from service.worker.changes import capacity_change, cost_change, vertex_change
+from service.worker.changes import capacity_change, cost_change, lower_change, vertex_change
 from service.worker.copies import Copies
 from service.worker.counters import Counters
 from service.worker.graph import Graph, OpenEngine
@@ -51,6 +52,7 @@ from service.worker.questions.min_cost_flow import MinCostFlow
 from service.worker.questions.move import Move
 from service.worker.questions.pairs import Pairs
 from service.worker.questions.parametric import Parametric
+from service.worker.questions.partition import Partition
 from service.worker.questions.supposed import Supposer
 from service.worker.questions.vertices import VerticesPage
 from service.worker.questions.what_if import WhatIf
@@ -60,6 +62,7 @@ from service.worker.running.rows import RowRunner
 from service.worker.running.task import Rest, Task
 from service.worker.saving import Defer, Saver
 from service.worker.solving import Solver
+from service.worker.structure import structure_change
 from service.worker.watching import Watcher
 from service.worker.written import written
 
@@ -121,17 +124,21 @@ class Graphs:
         supposer = Supposer(self._copies, solver, row_threads)
         runner = RowRunner(self._results)
         cut_trees = CutTrees(self._copies, solver, self._results)
+        tried = self._copies, solver, self._results
         self._runs: Mapping[Kind, Run] = {
             Kind.LOAD: loader.load,
             Kind.DELETE: loader.delete,
             Kind.PATCH: patcher.patch,
             Kind.PATCH_COSTS: patcher.patch,
+            Kind.PATCH_LOWER: patcher.patch,
             Kind.PATCH_VERTICES: patcher.patch,
             Kind.PATCH_EDGES: patcher.patch_edges,
             Kind.RESTORE: patcher.restore,
-            Kind.DRY_RUN: DryRun(self._copies, solver, self._results, capacity_change),
-            Kind.DRY_RUN_COSTS: DryRun(self._copies, solver, self._results, cost_change),
-            Kind.DRY_RUN_VERTICES: DryRun(self._copies, solver, self._results, vertex_change),
+            Kind.DRY_RUN: DryRun(*tried, PatchArgs, capacity_change),
+            Kind.DRY_RUN_COSTS: DryRun(*tried, PatchArgs, cost_change),
+            Kind.DRY_RUN_LOWER: DryRun(*tried, PatchArgs, lower_change),
+            Kind.DRY_RUN_VERTICES: DryRun(*tried, PatchArgs, vertex_change),
+            Kind.DRY_RUN_EDGES: DryRun(*tried, EdgesArgs, partial(structure_change, limits=limits)),
             Kind.MAX_FLOW: max_flow,
             Kind.MIN_CUT: max_flow,
             Kind.WHAT_IF: WhatIf(self._copies, solver, supposer, runner, max_flow),
@@ -142,6 +149,7 @@ class Graphs:
             Kind.PARAMETRIC: Parametric(self._copies, solver, self._results),
             Kind.CAPACITY_EXPANSION: CapacityExpansion(self._copies, solver, self._results),
             Kind.CIRCULATION: Circulation(self._copies, solver, self._results),
+            Kind.PARTITION: Partition(self._copies, solver, self._results),
             Kind.MATCHING: Matching(self._copies, solver, self._results),
             Kind.MIN_COST_FLOW: MinCostFlow(self._copies, solver, self._results),
             Kind.CAPACITIES: CapacitiesPage(self._copies, self._results),

@@ -8,6 +8,7 @@ from gpu_engine.errors import OutOfMemory
 from gpu_engine.formats import unpack
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.lowers import LowerTable
 from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.vertices.table import VertexTable
 from service.errors import ServiceError
@@ -101,15 +102,15 @@ class Loader:
         self._residents.refuse_hopeless(least)
         task.at("building")
         network = self._copies.network(edges)
-        costs, vertices = CostTable.of(network, edges), VertexTable.of(network, edges)
+        tables = CostTable.of(network, edges), VertexTable.of(network, edges), LowerTable.of(network, edges)
         try:
-            engine = self._copies.engine(command.graph, network, costs, vertices)
+            engine = self._copies.engine(command.graph, network, *tables)
         except OutOfMemory:
             if not self._residents.drop(command.graph):  # the graph in whose place this one comes
                 raise
-            engine = self._copies.engine(command.graph, network, costs, vertices)
+            engine = self._copies.engine(command.graph, network, *tables)
         table = CapacityTable(network, edges)
-        return Graph(command.graph, command.id, 1, 1, network, engine, table, costs, vertices)
+        return Graph(command.graph, command.id, 1, 1, network, engine, table, *tables)
 
     def delete(self, task: Task) -> Result:
         """Forget the graph, its log and its snapshots."""

@@ -10,6 +10,7 @@ from gpu_engine.footprint import Footprint
 from gpu_engine.formats import unpack
 from gpu_engine.networks.costs import CostChange
 from gpu_engine.networks.growing import with_zeros
+from gpu_engine.networks.lowers import LowerChange
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
@@ -27,7 +28,7 @@ from service.worker.restore import FIRST_VERSION
 EDGE_BYTES: Final = 60
 """Memory for each edge while its past is read: the edges as loaded, two capacities, and what differs."""
 COST_BYTES: Final = 40
-"""More where edges have costs."""
+"""More where edges have costs, and where they have lower bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Values:
     own: UnitArray
     closed: BoolArray
     cost: UnitArray | None
+    lower: UnitArray | None
+    """int64[m]; None: no edge had had a lower bound."""
     there: BoolArray
     """bool[m]: edges that there were."""
     vertex: VertexTable | None
@@ -63,12 +66,13 @@ class Values:
         there[structure.deleted] = False
         cost = None if read.cost is None else with_zeros(read.cost.copy(), more)
         own, closed = with_zeros(read.own.copy(), more), with_zeros(read.closed.copy(), more)
+        lower = None if read.lower is None else with_zeros(read.lower.copy(), more)
         vertex = None
         if read.limited is not None and read.vertex_capacity is not None:
             vertex = VertexTable(network, read.limited.astype(np.int32), read.vertex_capacity.copy())
         gone = np.zeros(network.n_vertices, np.bool_)
         gone[structure.deleted_vertices] = True
-        return cls(own, closed, cost, there, vertex, network.loaded[0] + structure.n_vertices, gone)
+        return cls(own, closed, cost, lower, there, vertex, network.loaded[0] + structure.n_vertices, gone)
 
     def follow(self, entry: Entry, network: Network) -> Self:
         """Do what an update did, and be what there was then."""
@@ -76,11 +80,16 @@ class Values:
         self.own[change.rows], self.closed[change.rows] = change.own, change.closed
         if costs is not None and self.cost is not None:
             self.cost[costs.rows] = costs.cost
+        lower, inserted = self.lower, None if structure is None else structure.lower
+        if lower is None and (entry.lower is not None or inserted is not None):
+            lower = np.zeros(len(self.own), np.int64)
+        if lower is not None and entry.lower is not None:
+            lower[entry.lower.rows] = entry.lower.lower
         if entry.vertices is not None:
             vertex = vertices_of(vertex, network)
             vertex.apply(entry.vertices)
         if structure is None:
-            return replace(self, vertex=vertex)
+            return replace(self, vertex=vertex, lower=lower)
         rows = change.rows[len(change.rows) - structure.n_edges :]
         self.there[rows] = self.there[structure.revived] = True
         self.there[structure.deleted] = False
@@ -88,7 +97,9 @@ class Values:
         self.gone[structure.deleted_vertices] = True
         if structure.cost is not None and self.cost is not None:
             self.cost[rows] = structure.cost
-        return replace(self, vertex=vertex, n_vertices=self.n_vertices + structure.n_vertices)
+        if lower is not None and inserted is not None:
+            lower[rows] = inserted
+        return replace(self, vertex=vertex, lower=lower, n_vertices=self.n_vertices + structure.n_vertices)
 
 
 class Past:
@@ -103,7 +114,7 @@ class Past:
 
     def change_to(
         self, graph: Graph, version: int
-    ) -> tuple[Change, CostChange | None, Structure | None, VertexChange | None]:
+    ) -> tuple[Change, CostChange | None, Structure | None, VertexChange | None, LowerChange | None]:
         """What makes the graph have the edges, the capacities, the closed edges and the costs that it had at that
         version. Vertices that were inserted since stay as they are, without edges. O(n + m).
 
@@ -122,6 +133,9 @@ class Past:
             costly = np.flatnonzero((then.cost != graph.costs.cost) & then.there)
             costs = CostChange(costly, then.cost[costly]) if len(costly) else None
             differs[costly] = True
+        lower = _lower_change(graph, then)
+        if lower is not None:
+            differs[lower.rows] = True
         go, come = vertices_to(graph.network, then)
         vertices = _vertex_change(graph.vertices, then)
         n_differ = int(differs.sum())
@@ -134,7 +148,7 @@ class Past:
         changes = any(len(rows) for rows in (deleted, revived, go, come))
         found = Structure(deleted=deleted, revived=revived, deleted_vertices=go, revived_vertices=come)
         structure = found if changes else None
-        return Change(rows, then.own[rows], then.closed[rows], unchanged=unchanged), costs, structure, vertices
+        return Change(rows, then.own[rows], then.closed[rows], unchanged=unchanged), costs, structure, vertices, lower
 
     def values_at(self, graph: Graph, version: int) -> Values:
         """The capacities, the closed edges and the costs that the graph had at that version. O(m).
@@ -144,7 +158,7 @@ class Past:
         """
         if not FIRST_VERSION <= version <= graph.version:
             raise ServiceError("version_unavailable", f"there was no version {version}: it is at {graph.version}")
-        needed = EDGE_BYTES + (0 if graph.costs is None else COST_BYTES)
+        needed = EDGE_BYTES + COST_BYTES * ((graph.costs is not None) + (graph.lowers is not None))
         self._copies.residents.take(graph.name, Footprint(needed * graph.network.n_edges))
         return self._at(graph, version)
 
@@ -193,6 +207,7 @@ class Past:
             closed=closed,
             known=[],
             cost=edges.cost,
+            lower=edges.lower,
             limited=edges.limited,
             vertex_capacity=edges.vertex_capacity,
         )
@@ -214,3 +229,12 @@ def _vertex_change(table: VertexTable | None, then: Values) -> VertexChange | No
     stays = table.network.are_gone(table.vertices) & ~then.vertices_there[table.vertices]
     rows = np.flatnonzero((table.capacity != wanted) & ~stays)
     return VertexChange(table.vertices[rows], wanted[rows]) if len(rows) else None
+
+
+def _lower_change(graph: Graph, then: Values) -> LowerChange | None:
+    """What makes the edges that there were have the lower bounds that they had then; None: they have them."""
+    if graph.lowers is None:
+        return None
+    wanted = np.zeros(graph.network.n_edges, np.int64) if then.lower is None else then.lower
+    rows = np.flatnonzero((wanted != graph.lowers.lower) & then.there)
+    return LowerChange(rows, wanted[rows]) if len(rows) else None

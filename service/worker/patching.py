@@ -11,7 +11,9 @@ import structlog
 
 from gpu_engine.engine import Control
 from gpu_engine.errors import EngineError
+from gpu_engine.footprint import Footprint
 from gpu_engine.networks.costs import costs_of
+from gpu_engine.networks.lowers import lowers_of
 from gpu_engine.networks.restructure import Limits
 from service.errors import ServiceError
 from service.protocol import Command, EdgesArgs, Envelope, PatchArgs, RestoreArgs
@@ -241,7 +243,7 @@ class Patcher:
         """Change the copy in memory, which keeps its version; the log entry of the change, and the flow states that it
         closed. Raises before anything changes."""
         check_version(command.graph, graph.version, args.if_match, graph.generation)
-        change, costs, structure, vertices = changes = change_of(graph)
+        change, costs, structure, vertices, lower = changes = change_of(graph)
         applied = Applied(
             key=command.idempotency_key or command.id,
             commit=uuid.uuid4().hex,
@@ -253,13 +255,18 @@ class Patcher:
             inserted=None if structure is None else inserted(graph, structure),
             deleted=None if structure is None else deleted(structure),
         )
+        if lower is not None and graph.lowers is None:
+            self._residents.take(graph.name, Footprint(8 * graph.network.n_edges))
         unbounded = self._apply(graph, changes)  # refuses before it changes anything
         if costs is not None:
             costs_of(graph.costs).apply(costs)
+        if lower is not None:
+            graph.lowers = lowers_of(graph.lowers, graph.network)
+            graph.lowers.apply(lower)
         if structure is None:
-            return Entry(graph.version + 1, applied, change, costs, vertices), unbounded
+            return Entry(graph.version + 1, applied, change, costs, vertices, lower=lower), unbounded
         sized = size(graph), ends(graph, structure)
-        return Entry(graph.version + 1, applied, change, costs, vertices, structure, *sized), unbounded
+        return Entry(graph.version + 1, applied, change, costs, vertices, structure, *sized, lower), unbounded
 
     def _append(self, graph: Graph, updates: Sequence[tuple[Entry, str]]) -> float:
         """Commit entries to the log, each with the id of its command; how many milliseconds that took."""
@@ -280,7 +287,7 @@ class Patcher:
 
     def _arrive(self, graph: Graph, entry: Entry) -> None:
         """The copy in memory is at the version of the entry now."""
-        only_beside = entry.costs is not None or entry.structure is not None
+        only_beside = any(part is not None for part in (entry.costs, entry.lower, entry.structure))
         if only_beside and not len(entry.change.rows) and entry.vertices is None:
             graph.carry_proofs(entry.version)
         graph.version = entry.version

@@ -10,15 +10,18 @@ from gpu_engine.engine import Engine
 from gpu_engine.formats import unpack
 from gpu_engine.networks.costs import CostChange, CostTable
 from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.growing import with_zeros
+from gpu_engine.networks.lowers import LowerTable, lowers_of
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure, with_inserted
 from gpu_engine.networks.updates import CapacityTable, Change
+from gpu_engine.types import UnitArray
 from gpu_engine.vertices.table import VertexChange, VertexTable, vertices_of
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.held import Held
 from service.store.listed import SnapshotInfo
-from service.store.log import BrokenLog, Log
+from service.store.log import BrokenLog, Entry, Log
 from service.store.snapshots import BrokenSnapshot, Capacities, Snapshots
 from service.store.states import Noted
 from service.worker.graph import Graph
@@ -38,7 +41,7 @@ class Restorer:
         updates: Log,
         snapshots: Snapshots,
         build: Callable[[EdgeList], Network],
-        open_engine: Callable[[str, Network, CostTable | None, VertexTable | None], Engine],
+        open_engine: Callable[[str, Network, CostTable | None, VertexTable | None, LowerTable | None], Engine],
         count: Callable[[str], None],
     ) -> None:
         self._blobs = blobs
@@ -82,12 +85,12 @@ class Restorer:
         capacities = None if snapshot is None else self._snapshots.read(snapshot)
         version, known = (FIRST_VERSION, []) if capacities is None else (capacities.version, capacities.known)
         edges = unpack(self._blobs.get(held.base))
-        loaded = edges.n_vertices, edges.n_edges
+        loaded, lower = (edges.n_vertices, edges.n_edges), edges.lower
         edges = with_inserted(edges, self._structures(held.graph_id, capacities, version))
         network = self._build(edges)
         network.loaded = loaded
         table, costs = CapacityTable(network, edges), CostTable.of(network, edges)
-        vertices = VertexTable.of(network, edges)
+        vertices, lowers = VertexTable.of(network, edges), _saved_lower(network, lower, capacities)
         del edges
         if capacities is not None:
             _adopt(network, table, costs, capacities)
@@ -103,11 +106,12 @@ class Restorer:
             _replay_costs(costs, entry.costs)
             if entry.vertices is not None:
                 vertices = _replay_vertices(vertices_of(vertices, network), entry.vertices)
+            lowers = _replay_lower(network, lowers, entry)
             graph_known.append((entry.version, entry.applied))
             version = entry.version
         if version < held.version:
             raise BrokenLog(f"the log ends at version {version}; the graph is at {held.version}")
-        engine = self._open_engine(name, network, costs, vertices)
+        engine = self._open_engine(name, network, costs, vertices, lowers)
         graph = Graph(
             name,
             held.graph_id,
@@ -118,6 +122,7 @@ class Restorer:
             table,
             costs,
             vertices,
+            lowers,
             unsaved=version - start,
             to_reopen=noted,
         )
@@ -170,6 +175,27 @@ def _replay_costs(costs: CostTable | None, change: CostChange | None) -> None:
     if costs is None:
         raise BrokenLog("an update changes costs of a graph that has none")
     costs.apply(change)
+
+
+def _saved_lower(network: Network, loaded: UnitArray | None, capacities: Capacities | None) -> LowerTable | None:
+    """The lower bounds of the edges as ``loaded``, or those of a snapshot; of edges that came later, 0."""
+    saved = loaded if capacities is None else capacities.lower
+    if loaded is not None and saved is None:
+        raise BrokenSnapshot("the snapshot has no lower bounds, and the graph has some")
+    return None if saved is None else LowerTable(network, with_zeros(saved, network.n_edges - len(saved)).copy())
+
+
+def _replay_lower(network: Network, lowers: LowerTable | None, entry: Entry) -> LowerTable | None:
+    structure, change = entry.structure, entry.lower
+    inserted = None if structure is None else structure.lower
+    if inserted is None and change is None:
+        return lowers
+    lowers = lowers_of(lowers, network)
+    if inserted is not None:
+        lowers.lower[entry.change.rows[len(entry.change.rows) - len(inserted) :]] = inserted
+    if change is not None:
+        lowers.apply(change)
+    return lowers
 
 
 def _saved_vertices(loaded: VertexTable | None, capacities: Capacities, network: Network) -> VertexTable | None:

@@ -99,6 +99,7 @@ class Saver:
             closed=graph.table.closed.copy(),
             known=list(graph.known.values()),
             cost=None if graph.costs is None else graph.costs.cost,
+            lower=None if graph.lowers is None else graph.lowers.lower,
             limited=None if graph.vertices is None else graph.vertices.vertices,
             vertex_capacity=None if graph.vertices is None else graph.vertices.capacity,
             structure=since_load(graph.network, None if graph.costs is None else graph.costs.cost),

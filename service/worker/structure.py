@@ -31,6 +31,7 @@ class Columns:
     capacity: Any = None
     vertex_capacity: Any = None
     cost: Any = None
+    lower: Any = None
     undirected: Any = None
     x: Any = None
     y: Any = None
@@ -44,7 +45,7 @@ class Columns:
         if operation.undirected is not None:
             columns["undirected"] = operation.undirected
         columns |= {"x": operation.x, "y": operation.y}
-        for name in ("capacity", "vertex_capacity", "cost"):
+        for name in ("capacity", "vertex_capacity", "cost", "lower"):
             assert isinstance(columns.get(name), Texts | None)
         return cls(op=operation.op, **columns)
 
@@ -52,7 +53,7 @@ class Columns:
 def structure_change(graph: Graph, args: EdgesArgs, limits: Limits) -> Changes:
     """What a batch inserts and deletes. Raises as `gpu_engine.networks.restructure.resolve`; nothing changes yet."""
     batch = [Columns.of(operation) for operation in args.batch]
-    options: dict[str, Any] = {"on_missing": args.on_missing, "rounding": args.rounding}
+    options: dict[str, Any] = {"on_missing": args.on_missing, "rounding": args.rounding, "lowers": graph.lowers}
     found = resolve(graph.table, graph.costs, batch, limits, **options)
     gone = _limited(graph, found.structure.deleted_vertices)
     limited = np.concatenate([gone, found.limited])  # rising, as inserted vertices are the last ones

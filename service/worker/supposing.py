@@ -5,8 +5,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+
 from gpu_engine.engine import Fork
 from gpu_engine.footprint import Footprint
+from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import Change
 from gpu_engine.trials import Trials
@@ -36,6 +39,13 @@ class Supposition:
         """The state for small changes, with working memory for so many threads; none if it cannot be tried on."""
         return self._fork.trials(count)
 
+    def taken(self, solved: Solved) -> Graph:
+        """The graph with a copy of the state that it was made from, to be changed for good: nothing else is tried."""
+        nothing = np.empty(0, np.int64)
+        state = self._fork.overlay(nothing, nothing)
+        self.graph.states[solved.terminals.key] = Solved(state, solved.terminals, solved.kind, report=solved.report)
+        return self.graph
+
     @contextmanager
     def under(self, change: Change, terminals: Terminals, vertices: VertexChange | None = None) -> Iterator[Solved]:
         """The flow state of these terminals under a checked change, not solved yet; meanwhile the graph has it.
@@ -62,3 +72,13 @@ def needs(graph: Graph) -> Footprint:
     graph may give way, or be replaced, before the supposition is done with it."""
     names = graph.network.edge_ids.nbytes + graph.network.vertex_labels.nbytes
     return graph.engine.needs.fork + Footprint(graph.table.nbytes + names)
+
+
+def needs_to_grow(graph: Graph, structure: Structure) -> Footprint:
+    """What the engine and the table of a `Supposition` take beside that while the network grows, whose own bytes are
+    asked for then: the capacities and the one state, on the host, once more."""
+    if not structure.grows:
+        return Footprint()
+    network = graph.network
+    n, arcs = network.n_vertices + structure.n_vertices, network.n_arcs + 2 * structure.n_edges
+    return Footprint(16 * arcs + 20 * n + 9 * (network.n_edges + structure.n_edges))

@@ -13,9 +13,11 @@ import numpy as np
 from gpu_engine.checks.circulations import prove_circulation
 from gpu_engine.checks.costs import prove_cheapest
 from gpu_engine.checks.flows import prove_flow, prove_paths
+from gpu_engine.checks.partitions import prove_partition
 from gpu_engine.checks.throughput import prove_throughput
 from gpu_engine.circulations.solver import find_circulation
 from gpu_engine.engine import Control, Engine, FlowState
+from gpu_engine.footprint import unlimited
 from gpu_engine.formats import pack, unpack
 from gpu_engine.matching import read_matching
 from gpu_engine.mincost.cycles import cycles_of
@@ -34,6 +36,8 @@ from gpu_engine.pairs.cut_tree import TreeGrower
 from gpu_engine.pairs.global_cut import global_cut
 from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.parametric.probes import Prober, Scaled
+from gpu_engine.partition.problem import Question, edge_weights
+from gpu_engine.partition.resident import ResidentPartition
 from gpu_engine.paths import decompose
 from gpu_engine.select import unit_flow
 from gpu_engine.trials import Changes
@@ -90,6 +94,7 @@ def warm_up_others() -> None:
     _updates(Network(EDGES))
     _cheapest(Network(EDGES))
     _circulations(Network(EDGES))
+    _partitions(Network(EDGES))
 
 
 def _question(network: Network, open_engine: OpenEngine) -> None:
@@ -200,6 +205,23 @@ def _circulations(network: Network) -> None:
         found = find_circulation(network, bounds)
         if isinstance(found, np.ndarray):
             prove_circulation(network, bounds, found)
+
+
+def _partitions(network: Network) -> None:
+    """From nothing, which starts no process for so few vertices, and brought up to date: with another vertex, and with
+    one that weighs too much."""
+    n, m = network.n_vertices, network.n_edges
+    ends = np.array([0, n], np.int32), np.array([n, 3], np.int32)
+    grown = grow(network, Structure(1, ["new"], *ends, np.zeros(2, np.bool_), ["new", "newer"])).network.fork()
+    grown.set_capacity(np.array([m, m + 1]), np.array([1, 2]))
+    for question in (Question(100, Fraction(1)), Question(100, Fraction(1), "one")):
+        found, weight = ResidentPartition(question), np.ones(n, np.int64)
+        found.bring(network, weight, Control(), unlimited)
+        weight = np.ones(n + 1, np.int64)
+        weight[0] = 20 * n
+        found.bring(grown, weight, Control(), unlimited)
+        edge_weight = edge_weights(grown, question.weights)
+        prove_partition(grown, edge_weight, weight, found.part, 100, (found.cut, found.part_weight))
 
 
 def _matching(network: Network, open_engine: OpenEngine) -> None:

@@ -28,6 +28,7 @@ CALLS: list[tuple[Scope, str, str, Any]] = [
     (Scope.READ, "POST", "/v1/graphs/city/matching", {}),
     (Scope.READ, "POST", "/v1/graphs/city/min-cost-flow", {}),
     (Scope.READ, "POST", "/v1/graphs/city/circulation", {}),
+    (Scope.READ, "POST", "/v1/graphs/city/partition", {"k": 2}),
     (Scope.UPDATE, "PATCH", "/v1/graphs/city/costs", {"edges": [0], "set": [1]}),
     (Scope.READ, "GET", "/v1/graphs/city/vertices", None),
     (Scope.UPDATE, "PATCH", "/v1/graphs/city/vertices", {"vertices": [0], "set": [1]}),
@@ -114,7 +115,7 @@ def test_query_is_post_where_post_asks(api: Api) -> None:
         check_problem(api.http.request("QUERY", path, json=body, headers=key | page), "forbidden")
         assert api.http.get(path, headers=key).headers["Allow"] == "POST, QUERY"
     assert {sent.kind for sent in api.fakes.dispatcher.sent} == {
-        *(Kind.MAX_FLOW, Kind.MATCHING, Kind.MIN_COST_FLOW, Kind.CIRCULATION)
+        *(Kind.MAX_FLOW, Kind.MATCHING, Kind.MIN_COST_FLOW, Kind.CIRCULATION, Kind.PARTITION)
     }
 
 

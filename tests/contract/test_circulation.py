@@ -12,7 +12,7 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
-from headrace import Client
+from headrace import Client, InvalidInput, NewEdges
 
 from tests.graphs import CITY
 from tests.serving import serving
@@ -242,3 +242,55 @@ def test_minima_go_with_the_vertices_they_are_for(http: httpx.Client, city: str)
     assert answer["proof"]["vertices"] == ["v", "t"]
     answer = ask(http, city, **body | {"min_demand": [2, 1]}, supply=[2, 1], demand=[2, 1], fields=["flow"])
     assert answer["terminals"] == {"sources": ["s", "v"], "supplied": [1, 2], "sinks": ["u", "t"], "delivered": [1, 2]}
+
+
+def test_lower_bounds_that_stay_with_the_graph(http: httpx.Client) -> None:
+    lower = [0, 3, 0, 0.5, 0]
+    graph = put(http, "bounded", CITY | {"lower": lower})
+    asked: dict[str, Any] = {"sources": ["s"], "sinks": ["t"], "fields": ["flow"]}
+    found = ask(http, graph, **asked)
+    carried = dict(zip(found["flow"]["edges"], found["flow"]["amount"], strict=True))
+    assert (carried["b"], carried["d"] >= 0.5) == (3, True)
+    assert http.get(f"{graph}/capacities").json()["lower"] == lower
+    page = http.get(f"{graph}/capacities", headers={"Accept": NPZ})
+    assert np.load(io.BytesIO(page.content))["lower"].tolist() == [0, 30, 0, 5, 0]
+    change = {"edges": ["b", "e"], "set": [0, 4]}
+    dry = http.patch(f"{graph}/lower", params={"dry_run": "true"}, json=change).json()
+    assert (dry["version"], dry["dry_run"], dry["applied"]) == (1, True, 2)
+    done = http.patch(f"{graph}/lower", json=change, headers={"If-Match": '"1"', "Idempotency-Key": "k"})
+    assert (done.json()["version"], done.json()["applied"], done.json()["flow_states"]) == (2, 2, [])
+    again = http.patch(f"{graph}/lower", json=change, headers={"If-Match": '"1"', "Idempotency-Key": "k"})
+    assert again.json()["version"] == 2
+    for wrong, code in (
+        ({"edges": ["b"], "set": ["inf"]}, "invalid_body"),
+        ({"edges": ["b"], "set": [-1]}, "invalid_body"),
+        ({"edges": ["b"], "op": "close"}, "invalid_body"),
+        ({"edges": ["zz"], "set": [1]}, "unknown_edge"),
+    ):
+        response = http.patch(f"{graph}/lower", json=wrong)
+        assert (response.status_code, response.json()["code"]) == (422, code), wrong
+    assert "capacities" in http.get(f"{graph}/lower").json()["detail"]
+    http.post(f"{graph}:copy", json={"to": "copied"})
+    assert http.get("/v1/graphs/copied/capacities").json()["lower"] == [0, 0, 0, 0.5, 4]
+    assert not ask(http, "/v1/graphs/copied", sources=["s"], sinks=["t"], demand=[3])["feasible"]
+    assert ask(http, "/v1/graphs/copied", sources=["s"], sinks=["t"], demand=[3], edges=[], lower=[])["feasible"]
+
+
+def test_the_client_sends_and_reads_them(http: httpx.Client) -> None:
+    with Client(str(http.base_url)) as client:
+        graph = client.put_graph("n", tail=[0, 1], head=[1, 2], capacity=[3, 2.5], lower=[1, 0.0], source=0, sink=2)
+        page = graph.capacities()
+        assert page.lower is not None
+        assert list(page.lower) == [1, 0]
+        assert graph.patch(edges=[1], add=[2], column="lower").version == 2
+        many = NewEdges(tail=[0] * 200, head=[2] * 200, capacity=1, lower=[Decimal("0.5")] + [0] * 199)
+        assert graph.restructure(edges=many).inserted_edges == 200
+        after = graph.capacities().lower
+        assert after is not None
+        assert [*after[:3]] == [1, 2, Decimal("0.5")]
+        plan = graph.circulation(0, 2, fields=["flow"])
+        assert plan.flow is not None
+        flow = dict(zip(plan.flow.edges, plan.flow.amount, strict=True))
+        assert (flow[1] >= 2, flow[2] >= Decimal("0.5")) == (True, True)
+        with pytest.raises(InvalidInput, match="lower bounds"):
+            graph.patch(edges=[1], set=[2], column="lower", solve="none")

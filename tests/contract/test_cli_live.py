@@ -197,6 +197,8 @@ def test_closures(shell: Shell, city: Path) -> None:
     assert all(row["loss"] > 0 for row in cut)
     named = [word for row in cut for word in ("--close", str(row["edges"][0]))]
     assert shell.json("closures", "city", *named)["rows"][0]["loss"] == cut[0]["loss"]
+    of_vertices = shell.json("closures", "city", "--vertices", "--top", "1")["rows"]
+    assert (of_vertices[0]["edges"], len(of_vertices[0]["vertices"])) == ([], 1)
     shell("closures", "city", "--cut", "--close", "b-t", expect=MISWRITTEN)
 
 

@@ -48,7 +48,22 @@ def refusal(response: httpx.Response) -> tuple[int, str, Any]:
 
 
 def shown(answer: dict[str, Any]) -> list[tuple[int, list[Any], Any, Any]]:
-    return [(row["row"], row["edges"], row["value"], row["loss"]) for row in answer["answers"]]
+    closed = "vertices" if any("vertices" in row for row in answer["answers"]) else "edges"
+    return [(row["row"], row[closed], row["value"], row["loss"]) for row in answer["answers"]]
+
+
+def test_vertices(http: httpx.Client, city: str) -> None:
+    answer = ask(http, city, close="vertices", top=None)
+    assert (answer["candidates"], shown(answer)) == (2, [(1, ["v"], 2, 4), (0, ["u"], 3, 3)])
+    assert all(row["certificate"]["valid"] and "edges" not in row for row in answer["answers"])
+    assert shown(ask(http, city, close="vertices", candidates="cut")) == [(1, ["v"], 2, 4), (0, ["u"], 3, 3)]
+    several = ask(http, city, close="vertices", candidates=[["u", "v"], ["t"], []])
+    assert shown(several) == [(0, ["u", "v"], 0, 6), (1, ["t"], 0, 6), (2, [], 6, 0)]
+    body = {"close": "vertices", "candidates": ["u", "a"]}
+    assert refusal(http.post(f"{city}/closure-study", json=body)) == (422, "unknown_vertex", "/candidates")
+    assert refusal(http.post(f"{city}/closure-study", json={"close": "roads"}))[:2] == (422, "invalid_body")
+    assert http.put("/v1/graphs/limited", json=CITY | {"vertices": ["u"], "vertex_capacity": [2]}).status_code == 201
+    assert shown(ask(http, "/v1/graphs/limited", close="vertices")) == [(1, ["v"], 2, 3), (0, ["u"], 3, 2)]
 
 
 def test_the_worst_are_ranked_and_proven(http: httpx.Client, city: str) -> None:
@@ -102,6 +117,23 @@ def test_it_agrees_with_brute_force(http: httpx.Client) -> None:
         for top in (1, 2, 5):
             assert shown(ask(http, graph, **asked, top=top)) == single[:top], (seed, top)
             assert shown(ask(http, graph, **asked, candidates=pairs, top=top)) == double[:top], (seed, top)
+
+        def without(*gone: int, value: Any = value, tail: Any = tail, head: Any = head) -> int:
+            return int(value(*np.flatnonzero(np.isin(tail, gone) | np.isin(head, gone))))
+
+        inner = sorted(
+            ((row, [v], without(v), base - without(v)) for row, v in enumerate(range(2, n))),
+            key=lambda r: (-r[3], r[0]),
+        )
+        couples = [list(pair) for pair in combinations(range(n), 2)][:9]
+        both = sorted(
+            ((row, pair, without(*pair), base - without(*pair)) for row, pair in enumerate(couples)),
+            key=lambda r: (-r[3], r[0]),
+        )
+        of_vertices = asked | {"close": "vertices"}
+        for most in (1, 3, None):
+            assert shown(ask(http, graph, **of_vertices, top=most)) == inner[:most], (seed, most)
+            assert shown(ask(http, graph, **of_vertices, candidates=couples, top=most)) == both[:most], (seed, most)
 
 
 def test_unlimited_closed_and_decimal_edges(http: httpx.Client) -> None:

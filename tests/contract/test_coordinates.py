@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import networkx as nx
 import numpy as np
 import pytest
-from headrace import AsyncClient, Client, InvalidBody, InvalidInput, NotAcceptable
+from headrace import AsyncClient, Client, InvalidBody, InvalidInput, NotAcceptable, from_osmnx
+from headrace._columns import columns_of
 from typer.testing import CliRunner
 
 from gpu_engine.formats import read_arrow, read_npz, write_arrow, write_npz
@@ -399,3 +401,53 @@ def test_maps_that_are_refused(http: httpx.Client) -> None:
     assert "did you mean application/geo+json?" in hint
     http.put("/v1/graphs/lower", json=CITY | {"crs": "epsg:4326"})
     assert http.post("/v1/graphs/lower/max-flow", json={}, headers=MAP).status_code == 200
+
+
+def test_they_go_to_networkx_and_igraph_and_back(service: Service, http: httpx.Client) -> None:
+    http.patch(f"{G}/lower", json={"edges": ["a"], "set": [1]}).raise_for_status()
+    with Client(service.url) as client:
+        city = client.graph("city")
+
+        def same(name: str, **columns: Any) -> None:
+            again = client.put_graph(name, source="s", sink="t", **columns)
+            assert again.info.coordinates == "EPSG:4326"
+            page = again.vertices()
+            assert page.x is not None
+            assert page.y is not None
+            found = dict(zip(page.vertices, zip(page.x, page.y, strict=True), strict=True))
+            assert found == dict(zip("suvt", zip(X, Y, strict=True), strict=True))
+            assert again.max_flow().value == city.max_flow().value
+            again.delete()
+
+        drawn = city.to_networkx(page=3)
+        assert (type(drawn), drawn.graph["crs"]) == (nx.DiGraph, "EPSG:4326")
+        assert (drawn.nodes["v"], drawn.edges["s", "u"]["lower"]) == ({"x": X[2], "y": Y[2]}, 1)
+        same("drawn", graph=drawn)
+        streets = city.to_networkx(multigraph=True, page=2)
+        assert type(streets) is nx.MultiDiGraph
+        roads = from_osmnx(streets, capacity="capacity")
+        assert (roads.x.tolist(), roads.y.tolist()) == (X, Y)
+        same("streets", graph=roads)
+        plotted = city.to_igraph(page=2)
+        assert (plotted["crs"], plotted.vs["name"], plotted.vs["x"], plotted.vs["y"]) == ("EPSG:4326", [*"suvt"], X, Y)
+        assert plotted.es["id"] == [*"abcde"]
+        assert plotted.es["lower"] == [1, 0, 0, 0, 0]
+        same("plotted", graph=plotted)
+        plotted.vs["lon"] = plotted.vs["x"]
+        del plotted["crs"]
+        assert "x" not in columns_of(plotted, {})
+        assert columns_of(plotted, {"x": "lon", "y": "y", "crs": "EPSG:32632"})["x"] == X
+        with pytest.raises(InvalidInput, match="has no attribute 'lat'"):
+            columns_of(plotted, {"x": "lon", "y": "lat"})
+
+        async def apart() -> Any:
+            async with AsyncClient(service.url) as other:
+                return await (await other.graph("city")).to_igraph()
+
+        assert asyncio.run(apart()).vs["y"] == Y
+        plain = client.put_graph("plain", tail=[0, 1], head=[1, 2], capacity=[math.inf, 2], undirected=True)
+        without = plain.to_igraph()
+        assert (without.is_directed(), without.vcount(), without.es["capacity"]) == (False, 3, [math.inf, 2])
+        assert not {"x", "name"} & {*without.vs.attributes()}
+        assert "crs" not in plain.to_networkx().graph
+        plain.delete()

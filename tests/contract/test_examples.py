@@ -62,6 +62,20 @@ def test_quickstart(run: Run) -> None:
     assert lines[1:] == ["version 2: 5 -> 6 (warm)", "b-t closed: 4"]
 
 
+def test_districts(run: Run) -> None:
+    """Six parts within the limit, a border as the edges have it, and hardly a junction that moves."""
+    lines, variables = run("districts.py")
+    assert lines[0].startswith("full: (")
+    tail, head, before = variables["tail"], variables["head"], variables["before"]
+    part = np.array([before[junction] for junction in range(len(before))])
+    assert int((part[tail] != part[head]).sum()) == int(lines[0].split(" street")[0].split()[-1])
+    assert np.bincount(part).max() <= 1.03 * len(part) / 6
+    assert lines[1].startswith("incremental: ")
+    assert variables["kept"] > 0.95 * len(part)
+    assert lines[2].startswith("incremental: of equal demand, (")
+    assert max(variables["plan"].part_weight) <= variables["plan"].limit
+
+
 def test_drivers(run: Run) -> None:
     lines, variables = run("drivers.py")
     plan = variables["plan"].pairs

@@ -212,4 +212,4 @@ def test_status_is_a_page_for_people(observed: Observed) -> None:
     assert "<td>max body</td>" in page.text
     assert observed.http.get("/status").json()["redis"]["ping_ms"] > 0
     front = observed.http.get("/", follow_redirects=False)
-    assert (front.status_code, front.headers["location"]) == (307, "/status")
+    assert (front.status_code, front.headers["location"]) == (307, "console")

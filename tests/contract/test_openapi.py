@@ -63,10 +63,20 @@ def test_questions_ignore_keys_and_say_so(document: dict[str, Any]) -> None:
                     said[parameter["description"].startswith("Ignored")].add(path.rpartition("}")[2])
     rows = {"/what-if", "/closure-study", "/pairs", "/gomory-hu-tree", "/global-min-cut"}
     assert said[True] == rows | {"/max-flow", "/min-cut", "/matching", "/min-cost-flow", *NEWER} - {"/vertices"}
-    assert said[False] == {"", "/capacities", "/costs", "/vertices", "/edges", "/snapshots", ":copy", ":restore"}
+    assert said[False] == {
+        "",
+        "/capacities",
+        "/costs",
+        "/lower",
+        "/vertices",
+        "/edges",
+        "/snapshots",
+        ":copy",
+        ":restore",
+    }
 
 
-NEWER = ("/parametric", "/capacity-expansion", "/circulation", "/vertices")
+NEWER = ("/parametric", "/capacity-expansion", "/circulation", "/partition", "/vertices")
 
 
 def test_bodies_are_strict_and_have_examples(document: dict[str, Any]) -> None:
@@ -75,7 +85,7 @@ def test_bodies_are_strict_and_have_examples(document: dict[str, Any]) -> None:
         *("VerticesBody", "VertexOperation"),
         *("MaxFlowBody", "MatchingBody", "MinCostFlowBody", "WhatIfBody", "ScenarioBody", "ClosureStudyBody"),
         *("PairsBody", "CutTreeBody", "GlobalCutBody", "ParametricBody", "CapacityExpansionBody"),
-        "CirculationBody",
+        *("CirculationBody", "PartitionBody"),
     ):
         assert document["components"]["schemas"][name]["additionalProperties"] is False
     resources = ("", "/capacities", "/costs", "/max-flow", "/matching", "/min-cost-flow", "/what-if", "/closure-study")

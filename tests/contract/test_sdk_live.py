@@ -388,6 +388,8 @@ def test_closure_study(sdk: Client) -> None:
     assert [one.edges for one in together] == [[0, 1]]
     assert city.closure_study("s", "t", candidates=np.array([1]))[0].loss == Decimal("1.5")
     assert {one.row for one in city.closure_study("s", "t", candidates="cut")} == {0, 1}
+    (worst,) = city.closure_study("s", "t", close="vertices")
+    assert (worst.vertices, worst.edges, worst.loss) == (["u"], [], 3)
     with pytest.raises(UnknownEdge):
         city.closure_study("s", "t", candidates=[9])
 

@@ -128,9 +128,8 @@ def test_refusals(http: httpx.Client, body: Any, status: int, code: str | None, 
 
 
 def test_what_is_no_body_of_this_route(http: httpx.Client) -> None:
-    dry = patch(http, BATCH[0], params={"dry_run": "true"})
-    assert (dry.status_code, dry.json()["code"]) == (422, "invalid_body")
-    assert "copy" in dry.json()["detail"]
+    dry = patch(http, BATCH[0], params={"dry_run": "true"}, headers={"Idempotency-Key": "k"}).json()
+    assert (dry["version"], dry["dry_run"], dry["inserted"]["vertices"]) == (1, True, 1)
     stale = patch(http, BATCH[0], headers={"If-Match": '"7"'})
     assert (stale.status_code, stale.json()["code"]) == (412, "version_conflict")
     arrow = http.patch(
@@ -142,6 +141,9 @@ def test_what_is_no_body_of_this_route(http: httpx.Client) -> None:
 
 def test_the_client(city: Graph) -> None:
     assert city.max_flow("s", "t").value == 6
+    tried = city.insert_edges(["s", "u"], ["t", "t"], [1.0, 5], edge_ids=["x", "y"], dry_run=True)
+    assert (tried.version, tried.dry_run, tried.inserted_edges, tried.flow_states[0].value) == (1, True, 2, 8)
+    assert city.delete_vertices(["t"], dry_run=True).flow_states[0].mode == "dropped"
     done = city.insert_edges(["s", "u"], ["t", "t"], [1.0, 5], edge_ids=["x", "y"])
     assert (done.version, done.inserted_edges, done.edges, done.flow_states[0].value) == (2, 2, None, 8)
     assert done.flow_states[0].mode == "warm"
@@ -198,6 +200,9 @@ def test_the_command(service: Service, city: Graph) -> None:
         shell("edges", "insert", "city", "f:s,w=2", "g:w,t=inf", "--vertex", "w", "--undirected", "--json")
     )
     assert (told["version"], told["inserted_edges"], told["inserted_vertices"]) == (2, 2, 1)
+    tried = json.loads(shell("edges", "delete", "city", "c", "f", "--dry-run", "--json"))
+    assert (tried["version"], tried["dry_run"], tried["deleted_edges"]) == (2, True, 2)
+    assert "nothing was changed" in shell("edges", "insert", "city", "h:s,t=1", "--dry-run")
     assert "version" in shell("edges", "delete", "city", "c", "f")
     shell("edges", "delete", "city", "c", expect=REFUSED)
     shell("edges", "insert", "city", "s-t=1", expect=MISWRITTEN)

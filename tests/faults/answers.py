@@ -9,7 +9,7 @@ from tests.faults.history import PAGE_ROWS, Op
 from tests.faults.matchings import matching_faults
 from tests.faults.model import State
 from tests.faults.scenarios import what_if_faults
-from tests.faults.structure import n_missing
+from tests.faults.structure import doomed, is_there, n_missing_edges
 
 SHOWN_ROWS: Final = 50
 """Of each column that a fault tells, beside the number of all."""
@@ -99,7 +99,7 @@ def _counts_faults(body: dict[str, Any], state: State) -> list[str]:
         inserted["first_vertex"] = state.edges.n_vertices - change.n_vertices
     if change.tail and not state.values.has_ids:
         inserted["first_edge"] = len(state.own) - len(change.tail)
-    right = inserted, {"edges": len(change.deleted), "vertices": 0}
+    right = inserted, {"edges": len(change.deleted), "vertices": len(change.deleted_vertices)}
     return [] if (body["inserted"], body["deleted"]) == right else [f"inserted and deleted were {right}"]
 
 
@@ -107,9 +107,13 @@ def may_refuse(op: Op, state: State) -> bool:
     """Whether a change of structure may be refused for what it names, while the graph is in this state."""
     assert op.batch is not None
     if op.code == "unknown_edge":
-        return not op.skips and n_missing(state.values, op.batch) > 0
+        return not op.skips and n_missing_edges(state.values, op.batch) > 0
     inserted = [operation for operation in op.batch if "tail" in operation]
     if op.code == "unknown_vertex":
         n_vertices = state.edges.n_vertices + sum(operation.get("count", 0) for operation in op.batch)
-        return any(vertex >= n_vertices for each in inserted for vertex in (*each["tail"], *each["head"]))
+        lost, named = {*state.values.lost, *doomed(op.batch)}, doomed(op.batch)
+        if not op.skips and not all(is_there(state.values, vertex) for vertex in named):
+            return True
+        ends = [vertex for each in inserted for vertex in (*each["tail"], *each["head"])]
+        return any(vertex >= n_vertices or vertex in lost for vertex in ends)
     return any(("edge_ids" in each) != state.values.has_ids for each in inserted)

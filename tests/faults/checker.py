@@ -69,6 +69,17 @@ def _count(history: History, committed: Committed, counts: Counter[str]) -> None
         entry.type.endswith(".changed") for feed in committed.feeds.values() for entry in feed
     )
     counts["events followed"] += sum(len(events) for events in history.told.values())
+    structures = [
+        commit.structure for load in committed.loads for commit in load.commits if commit.structure is not None
+    ]
+    counts["vertices deleted"] += sum(len(structure.deleted_vertices) for structure in structures)
+    counts["vertices there again"] += sum(len(structure.revived_vertices) for structure in structures)
+    counts["vertices inserted with a capacity"] += sum(
+        len({*commit.limits} - {*commit.structure.deleted_vertices})
+        for load in committed.loads
+        for commit in load.commits
+        if commit.structure is not None and commit.structure.n_vertices
+    )
     counts["resets"] += sum(told.type == "reset" for events in history.told.values() for told in events)
 
 

@@ -110,7 +110,7 @@ class Client:
 
     def _make(self, graph: str) -> Op:
         """Load the graph that is not there, or copy it from its twin."""
-        if self._rng.random() < 0.5:
+        if self._rng.random() < 0.5 and not self._history.shapes[graph].is_pruned:
             return self._copy(self._history.twins[graph], graph, "")
         return self._load(graph, "")
 

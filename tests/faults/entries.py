@@ -6,6 +6,7 @@ Shares no code with the service, as all that reads the append-only file.
 import io
 import json
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -36,6 +37,8 @@ class Structure:
     """Of the inserted edges; None where edges are numbered, or none is inserted."""
     cost: list[int] | None = None
     """The same of their costs."""
+    deleted_vertices: list[int] = field(default_factory=list)
+    revived_vertices: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -101,7 +104,7 @@ def read_entry(words: list[bytes]) -> Commit:
     rows, own, closed = _columns(fields[b"values" if is_newer else b"change"], ROW)
     cost_rows, costs = _columns(fields[b"costs"], COST_ROW) if b"costs" in fields else ([], [])
     vertices, limits = _columns(fields[b"vertices"], COST_ROW) if b"vertices" in fields else ([], [])
-    n_applied = len({*rows, *cost_rows}) + len(vertices) + (0 if structure is None else structure.n_vertices)
+    n_applied = len({*rows, *cost_rows}) + n_vertices(structure, vertices)
     if applied["applied"] != n_applied:
         raise ValueError(f"{rows} and {cost_rows} are not the {applied['applied']} rows that {words[start]!r} applied")
     version = int(words[start][:-2])
@@ -109,6 +112,14 @@ def read_entry(words: list[bytes]) -> Commit:
     return Commit(
         version, applied["key"], rows, own, closed, "", 0, by_vertex, cost_rows, costs=costs, structure=structure
     )
+
+
+def n_vertices(structure: Structure | None, limited: Iterable[int]) -> int:
+    """How many vertices an entry counts: those that come and go, and, unless some come, those that get a capacity."""
+    if structure is None:
+        return len({*limited})
+    moved = {*structure.deleted_vertices, *structure.revived_vertices}
+    return structure.n_vertices + len(moved if structure.n_vertices else moved | {*limited})
 
 
 def read_structure(data: bytes) -> Structure:
@@ -119,7 +130,12 @@ def read_structure(data: bytes) -> Structure:
     if any(columns.pop("undirected")):
         raise ValueError("nobody inserted undirected edges")
     ids, cost = columns.pop("edge_ids", None) or None, columns.pop("cost", None) or None
-    if columns.keys() != {"n_vertices", "tail", "head", "deleted", "revived"}:
+    moved = {"deleted_vertices", "revived_vertices"}
+    if "n_inserted" in columns and any(columns.get(name) for name in moved):
+        columns["n_vertices"] = columns.pop("n_inserted")
+    else:
+        moved = set()
+    if columns.keys() != {"n_vertices", "tail", "head", "deleted", "revived"} | moved:
         raise ValueError(f"nobody asked for such a change of structure: {sorted(columns)}")
     return Structure(**columns, ids=ids, cost=cost)
 

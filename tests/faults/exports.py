@@ -44,14 +44,17 @@ def read_arrow(content: bytes) -> Columns:
     table: Any = pa.ipc.open_stream(source).read_all()
     columns = table.to_pydict()
     vertices = pa.ipc.open_stream(source).read_all().to_pydict() if source.tell() < len(content) else {"capacity": []}
-    unlimited = vertices.get("unlimited") or [False] * len(vertices["capacity"])
+    unlimited = vertices.get("unlimited") or ()
     limits = {v: UNLIMITED for v, has_none in enumerate(unlimited) if has_none}
-    limits |= {v: units for v, units in enumerate(vertices["capacity"]) if units is not None and v not in limits}
+    units_of = enumerate(vertices.get("capacity", ()))
+    limits |= {v: units for v, units in units_of if units is not None and v not in limits}
     said = {name.decode(): value.decode() for name, value in table.schema.metadata.items()}
     places = int(said["decimals"]), int(said.get("cost_decimals", "0"))
     _refuse(said["undirected"] != "false", columns.pop("unlimited", None), *places)
     closed = columns.pop("closed", None) or [False] * len(columns["tail"])
     columns |= {"closed": closed, "limits": limits}
+    if "label" in vertices:
+        columns["vertex_labels"] = vertices["label"]
     return columns | {name: int(said[name]) for name in ("n_vertices", "source", "sink")}
 
 
@@ -98,9 +101,14 @@ def read_export(headers: Mapping[str, str], content: bytes) -> Columns:
 
 def export_faults(body: Columns, state: State) -> list[str]:
     """What is wrong with a file about this version: it is the whole graph as it was."""
-    seen = state.values.seen
-    right: Columns = {"n_vertices": seen.n_vertices, "tail": seen.tail, "head": seen.head, "source": SOURCE}
-    right |= {"sink": seen.sink, "version": state.version, "limits": dict(state.values.limits)}
+    seen, lost = state.values.seen, state.values.lost
+    there = [vertex for vertex in range(seen.n_vertices) if vertex not in lost]
+    place = {vertex: at for at, vertex in enumerate(there)}
+    right: Columns = {"n_vertices": len(there), "source": SOURCE, "sink": place[seen.sink], "version": state.version}
+    right |= {"tail": [place[v] for v in seen.tail], "head": [place[v] for v in seen.head]}
+    right["limits"] = {place[v]: units for v, units in state.values.limits.items() if v in place}
+    if there[-1] >= len(there) and body["closed"] is not None:  # else they keep their numbers anyway
+        right["vertex_labels"] = there
     if body["closed"] is None:
         right |= {"closed": None, "capacity": state.effective[~state.values.gone].tolist()}
     else:

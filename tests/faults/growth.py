@@ -7,6 +7,12 @@ from typing import Any, Final
 from tests.faults.history import Shape
 from tests.faults.questions import COSTS, LASTING, SIDED_VERTICES
 
+LIMITED: Final = 0.5
+"""How often vertices that come to a graph whose vertices have capacities have some."""
+
+PRUNED: Final = 0.3
+"""How often a change of a graph that loses vertices deletes some, if its client knows of any."""
+
 LEAST_VERTICES: Final = 5
 """Of a graph of any shape."""
 
@@ -32,6 +38,8 @@ class Growth:
     inserted: list[int] = field(default_factory=list)
     """What edges that came are named by."""
     gone: set[int] = field(default_factory=set)
+    lost: set[int] = field(default_factory=set)
+    """Vertices that it has deleted."""
     has_ids: bool = False
 
     def told(self, body: dict[str, Any], batch: list[dict[str, Any]]) -> None:
@@ -43,7 +51,8 @@ class Growth:
         self.inserted += ids or range(first, first + inserted["edges"])
         for operation in batch:
             if operation["op"] == "delete":
-                self.gone |= {*operation["edges"]}
+                self.gone |= {*operation.get("edges", ())}
+                self.lost |= {*operation.get("vertices", ())}
         self.inserted = [name for name in self.inserted if name not in self.gone]
 
 
@@ -52,8 +61,16 @@ def random_change(rng: random.Random, number: int, shape: Shape, growth: Growth)
     batch: list[dict[str, Any]] = []
     known = max(growth.n_vertices, _least_vertices(shape))
     if rng.random() < 0.3:
-        batch.append({"op": "insert", "count": 2})
+        limits = [rng.randint(0, 60), rng.choice((rng.randint(0, 60), "inf"))]
+        capacity = {"capacity": limits} if shape.is_limited and rng.random() < LIMITED else {}
+        batch.append({"op": "insert", "count": 2} | capacity)
         known += 2
+    pruned = [v for v in range(_least_vertices(shape) + 3, growth.n_vertices) if v not in growth.lost]
+    if shape.is_pruned and pruned and rng.random() < PRUNED:
+        doomed = rng.sample(pruned, min(len(pruned), rng.randint(1, 2)))
+        if growth.lost and rng.random() < REPEATED:
+            doomed.append(min(growth.lost))
+        return [{"op": "delete", "vertices": doomed}, *batch], rng.random() < 0.6
     how = rng.choice(("insert", "insert", "delete", "both"))
     if how != "insert":
         batch.append({"op": "delete", "edges": _deleted(rng, shape, growth)})

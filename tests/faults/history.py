@@ -64,6 +64,9 @@ class Shape:
     is_limited: bool = False
     """Its vertices get capacities. What does not know these is not asked of it."""
 
+    is_pruned: bool = False
+    """Its vertices are deleted, those that were inserted. It is not copied: a copy may call its vertices otherwise."""
+
     @property
     def is_large(self) -> bool:
         return self.n_edges > 0

@@ -125,6 +125,9 @@ MOST_ROWS: Final = 2000
 """Of a batch for a large graph; longer columns than 1,000 travel packed."""
 
 PRICED: Final = 0.8
+PRUNED: Final = 0.5
+"""How often the graph of any shape loses vertices as well."""
+
 COSTS: Final = (-6, 20)
 """The least cost of a unit of flow, and the largest; cycles that cost less than nothing are among the edges."""
 
@@ -146,12 +149,15 @@ def draw_shapes(rng: random.Random, seed: int) -> list[Shape]:
         large = int(rng.random() >= 0.5)
         shapes[large] = replace(shapes[large], n_edges=LARGE)
     shapes = [replace(shape, is_priced=rng.random() < PRICED) for shape in shapes]
-    return [replace(shapes[0], is_limited=rng.random() < LIMITED), *shapes[1:]]
+    first = replace(shapes[0], is_limited=rng.random() < LIMITED)
+    return [replace(first, is_pruned=rng.random() < PRUNED), *shapes[1:]]
 
 
 def fitting(kind: str, shape: Shape) -> str:
     """The kind of question, or another where a graph of this shape cannot be asked it."""
     name, _, how = kind.partition(" ")
+    if shape.is_pruned and name == "copy":
+        kind, name = kind.replace(name, "edges"), "edges"
     if shape.is_limited:
         kind = kind.replace(name, UNLIMITED_ONLY.get(name, name)).replace("dimacs", "npz")
     elif name == "vertices":

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.faults.entries import Commit, Structure
+from tests.faults.entries import Commit, Structure, n_vertices
 from tests.faults.history import Edges
 from tests.faults.limits import UNLIMITED, limited
 from tests.faults.limits import changed as changed_limits
@@ -31,6 +31,8 @@ class Values(NamedTuple):
     """Edges that are not there."""
     limits: Mapping[int, int]
     """The capacities of vertices that have one."""
+    lost: frozenset[int] = frozenset()
+    """Vertices that are not there."""
 
     @classmethod
     def of(cls, edges: Edges) -> "Values":
@@ -80,6 +82,7 @@ class Values(NamedTuple):
             cost,
             np.concatenate([self.gone, zeros == 0]),
             self.limits,
+            self.lost,
         )
 
 
@@ -138,25 +141,52 @@ def restructure(values: Values, batch: list[dict[str, Any]]) -> Values:
     own[m:], gone[m:] = columns["capacity"], False
     if cost is not None:
         cost[m:] = columns["cost"]
+    lost = {v for v in doomed(batch) if is_there(values, v)}
+    joins = np.isin(before.tail, [*lost]) | np.isin(before.head, [*lost])
+    rows = np.flatnonzero(joins & ~values.gone)
     for operation in batch:
-        if operation["op"] == "delete":
-            rows = values.rows(operation["edges"])
-            rows = rows[rows >= 0]
-            own[rows], closed[rows], gone[rows] = 0, False, True
-    return Values(edges, own, closed, cost, gone, values.limits)
+        if operation["op"] == "delete" and "edges" in operation:
+            rows = np.union1d(rows, values.rows(operation["edges"]))
+    rows = rows[rows >= 0]
+    own[rows], closed[rows], gone[rows] = 0, False, True
+    limits = {v: 0 if v in lost else units for v, units in values.limits.items()}
+    at = before.n_vertices
+    for operation in batch:
+        for i, amount in enumerate(operation["capacity"] if "count" in operation and "capacity" in operation else ()):
+            limits[at + i] = UNLIMITED if amount == "inf" else amount
+        at += operation.get("count", 0)
+    return Values(edges, own, closed, cost, gone, limits, values.lost | lost)
+
+
+def doomed(batch: list[dict[str, Any]]) -> list[int]:
+    """The vertices that a batch names to delete, each time that it does."""
+    return [v for operation in batch if operation.get("op") == "delete" for v in operation.get("vertices", ())]
+
+
+def is_there(values: Values, vertex: int) -> bool:
+    return 0 <= vertex < values.edges.n_vertices and vertex not in values.lost
+
+
+def n_missing_edges(values: Values, batch: list[dict[str, Any]]) -> int:
+    """How many of the edges that a batch names, each time that it does, are not there."""
+    return sum(int((values.rows(operation["edges"]) < 0).sum()) for operation in batch if "edges" in operation)
 
 
 def n_missing(values: Values, batch: list[dict[str, Any]]) -> int:
-    """How many of the edges that a batch names, each time that it does, are not there."""
-    return sum(int((values.rows(operation["edges"]) < 0).sum()) for operation in batch if "edges" in operation)
+    """The same, and vertices to delete that are not there."""
+    return n_missing_edges(values, batch) + sum(not is_there(values, v) for v in doomed(batch))
 
 
 def back_to(now: Values, then: Values) -> Values:
     """The graph after a restore of an earlier version: with its edges, by the rows and among the vertices of now."""
     past = then.padded(len(now.own))
     cost = now.cost if now.cost is None or past.cost is None else np.where(past.gone, now.cost, past.cost)
-    limits = {vertex: then.limits.get(vertex, UNLIMITED) for vertex in now.limits}
-    return Values(now.edges, past.own, past.closed, cost, past.gone, limits)
+    lost = then.lost | {v for v in now.lost if v >= then.edges.n_vertices}
+    limits = {
+        v: units if v in now.lost and not is_there(then, v) else then.limits.get(v, UNLIMITED)
+        for v, units in now.limits.items()
+    }
+    return Values(now.edges, past.own, past.closed, cost, past.gone, limits, lost)
 
 
 def expected(before: Values, after: Values, *, is_structural: bool) -> Commit:
@@ -169,23 +199,28 @@ def expected(before: Values, after: Values, *, is_structural: bool) -> Commit:
     rows = np.flatnonzero(changed)
     own, closed = after.own[rows].tolist(), after.closed[rows].tolist()
     commit = Commit(0, "", rows.tolist(), own, closed, limits=changed_limits(before.limits, after.limits))
+    inserted = {v: units for v, units in after.limits.items() if v >= before.edges.n_vertices}
+    gone = {v: after.limits[v] for v in sorted(after.lost - before.lost) if v in after.limits}
+    if is_structural:
+        commit.limits = {**gone, **inserted}
     if past.cost is not None and after.cost is not None:
         costly = np.flatnonzero((past.cost != after.cost) & ~after.gone)
         costly = costly[costly < m]
         commit.cost_rows, commit.costs = costly.tolist(), after.cost[costly].tolist()
     n_more = after.edges.n_vertices - before.edges.n_vertices
-    if is_structural or n_more or (past.gone != after.gone).any():
+    if is_structural or n_more or (past.gone != after.gone).any() or before.lost != after.lost:
         deleted = np.flatnonzero(~past.gone & after.gone).tolist()
         revived = np.flatnonzero(past.gone[:m] & ~after.gone[:m]).tolist()
         tail, head, ids = after.edges.tail[m:], after.edges.head[m:], after.edges.ids
         cost = None if after.cost is None else after.cost[m:].tolist()
         ids = None if ids is None else ids[m:]
         commit.structure = Structure(n_more, tail, head, deleted, revived, ids or None, cost or None)
-        commit.size = after.edges.n_vertices, int((~after.gone).sum())
+        commit.structure.deleted_vertices = sorted(after.lost - before.lost)
+        commit.structure.revived_vertices = sorted(before.lost - after.lost)
+        commit.size = after.edges.n_vertices - len(after.lost), int((~after.gone).sum())
     return commit
 
 
 def n_applied(commit: Commit) -> int:
-    """How many rows the answer to such a change says were changed, vertices that came among them."""
-    more = 0 if commit.structure is None else commit.structure.n_vertices
-    return len({*commit.rows, *commit.cost_rows}) + len(commit.limits) + more
+    """How many rows the answer to such a change says were changed, vertices that came and went among them."""
+    return len({*commit.rows, *commit.cost_rows}) + n_vertices(commit.structure, commit.limits)

@@ -16,10 +16,11 @@ from tests.faults import answers
 from tests.faults.entries import Commit, Structure, read_entry
 from tests.faults.growth import FEW_DELETABLE, FIRST_ID, Growth, random_change
 from tests.faults.history import LOAD_UNIT, Edges, Op, Shape
+from tests.faults.limits import UNLIMITED
 from tests.faults.model import State
 from tests.faults.questions import random_edges
 from tests.faults.stories import RESTORED, Later, change, page, see
-from tests.faults.structure import Values, apply, back_to, expected, n_missing, restructure
+from tests.faults.structure import Values, apply, back_to, expected, n_applied, n_missing, restructure
 
 
 class Grown(Later):
@@ -198,7 +199,7 @@ def entry(applied: int, field: bytes = b"values", **arrays: Any) -> list[bytes]:
     columns = {"n_vertices": np.int64(2), "tail": [0], "head": [3], "undirected": [False]}
     columns |= {"deleted": [1], "revived": []} | arrays
     plain = io.BytesIO()
-    np.savez(plain, **{name: np.array(column) for name, column in columns.items()})
+    np.savez(plain, **{name: np.array(column) for name, column in columns.items() if column is not None})
     values = struct.pack("<qqqq??", 1, 4, 0, 9, False, False)
     squeeze = zstandard.ZstdCompressor().compress
     said = json.dumps({"key": "k", "applied": applied}).encode()
@@ -226,6 +227,44 @@ def test_structure_in_the_log_is_read() -> None:
 def test_structure_that_is_not_as_it_must_be(words: list[bytes], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         read_entry(words)
+
+
+def test_vertices_that_go_are_in_the_log() -> None:
+    """With their edges; and in an entry that an earlier release cannot read."""
+    words = entry(5, deleted_vertices=[2], revived_vertices=[])
+    with pytest.raises(ValueError, match="nobody asked for such"):
+        read_entry(words)
+    words = entry(5, deleted_vertices=[2], revived_vertices=[], n_inserted=np.int64(2), n_vertices=None)
+    read = Structure(2, [0], [3], [1], [], deleted_vertices=[2])
+    assert read_entry(words) == Commit(5, "k", [1, 4], [0, 9], [False, False], structure=read)
+
+
+def test_vertices_that_go_take_their_edges_along() -> None:
+    """And their capacities; a restore brings back what was there, and leaves what came since as it is."""
+    first = Values.of(Edges(4, [0, 0, 1], [3, 1, 3], [7, 5, 6]))
+    limited = [{"op": "insert", "count": 2, "capacity": [9, "inf"]}]
+    grown = restructure(first, [*limited, {"op": "insert", "tail": [0, 4], "head": [4, 3], "capacity": [1, 2]}])
+    assert grown.limits == {4: 9, 5: UNLIMITED}
+    commit = expected(first, grown, is_structural=True)
+    assert (commit.limits, commit.size, n_applied(commit)) == ({4: 9, 5: UNLIMITED}, (6, 5), 4)
+    gone = restructure(grown, [{"op": "delete", "vertices": [4, 9]}, {"op": "delete", "edges": [4]}])
+    assert (gone.lost, gone.gone.tolist(), gone.limits) == ({4}, [False] * 3 + [True] * 2, {4: 0, 5: UNLIMITED})
+    commit = expected(grown, gone, is_structural=True)
+    assert commit.structure is not None
+    assert (commit.structure.deleted_vertices, commit.limits, commit.size) == ([4], {4: 0}, (5, 3))
+    assert (n_applied(commit), n_missing(grown, [{"op": "delete", "vertices": [4, 9]}])) == (3, 1)
+    back = back_to(gone, grown)
+    assert (back.lost, back.limits, back.seen.capacity) == (set(), grown.limits, grown.seen.capacity)
+    since = back_to(gone, first)
+    assert (since.lost, since.limits[4]) == ({4}, 0)
+
+
+def test_a_client_deletes_what_it_knows_of() -> None:
+    rng, growth = random.Random(3), Growth(n_vertices=14, lost={9})
+    drawn = [random_change(rng, 1, Shape(is_pruned=True, is_limited=True), growth)[0] for _ in range(300)]
+    named = {v for batch in drawn for each in batch if each["op"] == "delete" for v in each.get("vertices", ())}
+    assert named == {*range(8, 14)}
+    assert any("capacity" in each for batch in drawn for each in batch if "count" in each)
 
 
 def test_what_came_and_went_leads_back() -> None:

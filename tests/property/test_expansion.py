@@ -29,7 +29,7 @@ SEEDS = 150
 def solved_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Without a process for each of hundreds of problems."""
 
-    def run(data: bytes, limit: int, control: Control) -> tuple[bytes, int]:
+    def run(module: str, data: bytes, limit: int, control: Control) -> tuple[bytes, int]:
         status, flow = process.solved(data)
         return status.encode() + b"\n" + flow, 0
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import batches, cold, instances, limits, memory, pairs, tables, warm
+from benchmarks import batches, cold, instances, limits, memory, pairs, partition, tables, warm
 from benchmarks.__main__ import main
 from benchmarks.answers import WrongAnswer
 from benchmarks.batches import Change, Drawn
@@ -83,6 +83,14 @@ def test_pairs_are_the_same_for_every_solver_and_have_their_fields() -> None:
     assert {"solve_ms_sum", "solve_ms_median", "arcs", "pairs"} | DESCRIPTION <= ours.keys()
     assert len(ours["pair_ms"]) == ours["pairs"] == 4
     assert ours["solve_ms_sum"] == pytest.approx(sum(ours["pair_ms"]), abs=0.001)
+
+
+def test_partitions_are_followed_and_compared() -> None:
+    rows = list(partition.follow(24, 2, 8, 2, 2))
+    assert [row["way"] for row in rows] == ["full", "incremental", "incremental"]
+    told = partition.summary(rows)
+    assert told["incremental"] == told["of"] == 2
+    assert min(told["times_full"], told["times_metis"], *told["cut_to_full"], *told["cut_to_metis"]) > 0
 
 
 def test_a_peer_with_another_value_is_an_error() -> None:

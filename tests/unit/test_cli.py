@@ -32,6 +32,7 @@ COMMANDS = (
     ["parametric", "g", "--edge", "e", "--to", "2"],
     ["expand", "g", "2", "e=1"],
     ["circulation", "g", "--min-demand", "t=7"],
+    ["partition", "g", "4", "--vertices"],
     ["jobs"],
     ["jobs", "no-such-job"],
     ["snapshots", "g"],

@@ -63,7 +63,8 @@ def test_candidates_are_edges_or_lists_of_them() -> None:
 
 def test_what_is_carried_bounds_a_closure_however_large_it_is() -> None:
     many = Candidates(np.array([0, 2, 2, 5, 45]), np.array([0, 1, 0, 1, 2, *[3] * 40]))
-    assert many.carried(np.array([3, -4, 1, 0]), 7).tolist() == [7, 0, 7, 0]
-    assert many.carried(np.array([3, -4, 1, 0]), 100).tolist() == [7, 0, 8, 0]
+    network = Network(diamond().edges)
+    assert many.carried(network, np.array([3, -4, 1, 0]), 7).tolist() == [7, 0, 7, 0]
+    assert many.carried(network, np.array([3, -4, 1, 0]), 100).tolist() == [7, 0, 8, 0]
     most = 2**60
-    assert many.carried(np.array([0, 5, -1, most]), most).tolist() == [5, 0, 6, most]
+    assert many.carried(network, np.array([0, 5, -1, most]), most).tolist() == [5, 0, 6, most]

@@ -12,6 +12,7 @@ from service.store.jobs.outcomes import CANCELLED
 from service.store.log import Log
 from service.store.watched import watched
 from service.store.written import Restarted, Written
+from service.worker.graph import Graph
 from service.worker.process import Worker
 from tests.graphs import diamond
 from tests.service_fixtures import PATIENCE_S, Caller, StartWorker, result
@@ -144,6 +145,27 @@ def test_a_lost_commit_or_a_lost_answer_to_it_doubles_nothing(
     assert [result(reply)["version"] for reply in replies] == [2, 3, 4, 5, 6]
     assert capacities(caller) == [2, 1, 9, 2, 5]
     assert caller.value("g", sources=[0], sinks=[3]) == VALUES[-1]
+
+
+def test_one_that_breaks_off_halfway_changes_nothing(
+    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy in memory has its change, and is at the version before: it is not gone on with."""
+    update, calls = Graph.update, list[Graph]()
+
+    def broken(self: Graph, *args: Any) -> list[Any]:
+        calls.append(self)
+        closed = update(self, *args)
+        if len(calls) == 1:
+            raise RuntimeError("broken off")
+        return closed
+
+    monkeypatch.setattr(Graph, "update", broken)
+    more = [PatchArgs(batch=[Operation(op="add", edges=[4], amounts=["1"])]) for _ in range(3)]
+    replies = at_once(caller, worker, more)
+    assert [result(reply)["version"] for reply in replies] == [2, 3, 4]
+    assert capacities(caller)[4] == capacities(caller, "h")[4] + 3
+    assert calls[0] is not calls[1]
 
 
 def test_a_server_that_was_started_again_is_asked_for_each(

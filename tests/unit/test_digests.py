@@ -31,6 +31,7 @@ from service.protocol import (
     Operation,
     PairsArgs,
     ParametricArgs,
+    PartitionArgs,
     PatchArgs,
     RestoreArgs,
     Scenario,
@@ -57,14 +58,18 @@ EXAMPLES: dict[Kind, Message] = {
     Kind.DRY_RUN: PatchArgs(batch=[Operation(op="close", edges=["a", "b"])], on_missing="skip"),
     Kind.DRY_RUN_COSTS: PatchArgs(batch=[Operation(op="set", edges=[1], amounts=["2"])], if_match=4),
     Kind.DRY_RUN_VERTICES: PatchArgs(batch=[Operation(op="scale", edges=["u"], amounts=["2"])], if_match=4),
+    Kind.DRY_RUN_EDGES: EdgesArgs(batch=[EdgesOperation(op="insert", vertices=["w"], vertex_capacity=["5"])]),
     Kind.RESTORE: RestoreArgs(version=7, if_match=9),
     Kind.PATCH_COSTS: PatchArgs(batch=[Operation(op="add", edges=[1, 2], amounts=["-1", "2.5"])], solve="none"),
+    Kind.PATCH_LOWER: PatchArgs(batch=[Operation(op="set", edges=["a", "b"], amounts=["0", "2.5"])]),
+    Kind.DRY_RUN_LOWER: PatchArgs(batch=[Operation(op="add", edges=["a"], amounts=["2.5"])]),
     Kind.PATCH_VERTICES: PatchArgs(batch=[Operation(op="set", edges=["u", "v"], amounts=["1", "inf"])]),
     Kind.PATCH_EDGES: EdgesArgs(batch=[EdgesOperation(op="delete", edges=["a", "b"])], if_match=4),
     Kind.MIN_COST_FLOW: MinCostFlowArgs(sources=["s"], value="6", fields=frozenset({"value", "cost", "flow"})),
     Kind.PARAMETRIC: ParametricArgs(edges=["d", "e"], first="0", last="7/6"),
     Kind.CAPACITY_EXPANSION: CapacityExpansionArgs(raise_by="2", edges=["a"], price=["1.5"]),
     Kind.CIRCULATION: CirculationArgs(edges=["a"], lower=["1.5"], min_demand=["2"], sinks=["t"]),
+    Kind.PARTITION: PartitionArgs(k=8, epsilon="0.05", vertices=["a"], vertex_weight=[3]),
     Kind.CAPACITIES: CapacitiesArgs(offset=3),
     Kind.VERTICES: CapacitiesArgs(offset=3, limit=2),
     Kind.EXPORT: ExportArgs(format="arrow"),
@@ -145,7 +150,7 @@ def test_a_digest_is_of_all_that_was_sent() -> None:
 def test_what_says_nothing_new_is_written_as_before() -> None:
     """Workers of the release before refuse members that they do not know."""
     written = json.loads(EXAMPLES[Kind.PATCH_EDGES].to_json())
-    assert written["batch"][0].keys() == EdgesOperation.model_fields.keys() - {"vertex_capacity", "x", "y"}
+    assert written["batch"][0].keys() == EdgesOperation.model_fields.keys() - {"vertex_capacity", "x", "y", "lower"}
     new = EdgesArgs(batch=[EdgesOperation(op="insert", vertices=["w"], vertex_capacity=["3"], x=[1.5], y=[2])])
     assert EdgesArgs.model_validate_json(new.to_json()) == new
     assert json.loads(new.to_json())["batch"][0]["x"] == [1.5]

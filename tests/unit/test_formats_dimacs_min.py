@@ -67,7 +67,6 @@ def test_decimals_and_costs_below_zero() -> None:
 @pytest.mark.parametrize(
     ("change", "line", "words"),
     [
-        ((b"2 4 0 3 3", b"2 4 1 3 3"), 8, "lower bound is not 0"),
         ((b"2 4 0 3 3", b"2 4 -1 3 3"), 8, "lower bound is not a whole number"),
         ((b"2 4 0 3 3", b"2 4 0 -1 3"), 8, "capacity is not a whole number"),
         ((b"2 4 0 3 3", b"2 4 0 3 --3"), 8, "cost is not a whole number"),

@@ -59,6 +59,7 @@ NEVER_REACHED: Mapping[str, tuple[str, ...]] = {
     "gpu_engine.checks.flows": ENGINES,
     "gpu_engine.checks.costs": (*ENGINES, "gpu_engine.mincost"),
     "gpu_engine.checks.circulations": (*ENGINES, "gpu_engine.circulations"),
+    "gpu_engine.checks.partitions": (*ENGINES, "gpu_engine.partition"),
     "gpu_engine.checks.pairs": (*ENGINES, "gpu_engine.pairs"),
     "gpu_engine.checks.cut_trees": (*ENGINES, "gpu_engine.pairs"),
     "gpu_engine.checks.global_cuts": (*ENGINES, "gpu_engine.pairs"),

@@ -45,6 +45,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("capacity_expansion", {"raise_by": 1, "edges": [0], "prices": [1]}, "did you mean 'price'"),
     ("circulation", {"lowers": {}}, "did you mean 'lower'"),
     ("circulation", {"sinks": [3]}, "use sink="),
+    ("partition", {"k": 2, "vertex_weights": {}}, "did you mean 'vertex_weight'"),
     ("matching", {"lefts": [0]}, "did you mean 'left'"),
     ("matching", {"supply": [1]}, "has no option 'supply'"),
 ]

@@ -21,7 +21,7 @@ from service.api.http import connections as http_connections
 from service.api.http import protocol as http_protocol
 from service.api.replies import sending
 from service.api.routes import graphs, sessions, status_page
-from service.models import bottlenecks, closure_study, columns, numbers, parametric, webhooks
+from service.models import bottlenecks, closure_study, columns, numbers, parametric, partition, webhooks
 from service.models import flows as models
 from service.queue import dispatcher, grouped, replies
 from service.settings import Settings
@@ -38,6 +38,7 @@ from service.webhooks import courier, posting
 from service.worker import answers, watch_events
 from service.worker.graph import MAX_KNOWN, MAX_STATES
 from service.worker.membership import heartbeat
+from service.worker.questions.partition import MAX_PARTITIONS
 from service.worker.running import consumer, drafts, lanes, results, rows, together
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +49,8 @@ FIXED = {
     "bytes of the rows of one answer of `what-if`, `closure-study` or `pairs`": rows.MOST_BYTES,
     "candidates that an answer of `closure-study` lists, unless it lists all": closure_study.MAX_TOP,
     "segments of one `parametric`": parametric.MAX_SEGMENTS,
+    "parts of one `partition`": partition.MAX_PARTS,
+    "partitions kept of one graph": MAX_PARTITIONS,
     "bottlenecks that are solved without a limit, `up_to`": bottlenecks.MAX_UP_TO,
     "forms named in `Accept` that are looked at": accept.MAX_RANGES,
     "characters of the `crs` of coordinates": coordinates.MAX_CRS_CHARS,

@@ -142,7 +142,7 @@ def test_a_slow_one_keeps_no_other_from_its_answer(
     assert made.next(tasks[1]) == tasks[1:2]
 
 
-@pytest.mark.parametrize("why", ["left behind", "cancelled", "ended", "unreadable", "long"])
+@pytest.mark.parametrize("why", ["left behind", "cancelled", "ended", "unreadable", "long", "an update"])
 def test_what_is_not_among_them(
     tasks: list[Task], together: Callable[[Handler], Together], monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
@@ -150,6 +150,8 @@ def test_what_is_not_among_them(
     tasks[1].redelivered, tasks[1].ended, tasks[1].readable = why == "left behind", why == "ended", why != "unreadable"
     if why == "cancelled":
         tasks[1].control.cancel()
+    if why == "an update":  # which only the question before it waits for
+        tasks[1].command = question(1, Kind.PATCH)
     made = together(lambda task: ANSWER)
     if why == "long":
         monkeypatch.setattr(made, "_expected_s", lambda command: 2 * SHORT_S * (command is tasks[1].command))

@@ -23,6 +23,10 @@ from gpu_engine.checks.circulations import Barrier, prove_circulation
 from gpu_engine.checks.costs import prove_cheapest
 from gpu_engine.circulations.solver import find_circulation
 from gpu_engine.networks.bounds import LowerBounds
+from gpu_engine.checks.partitions import prove_partition
+from gpu_engine.footprint import unlimited
+from gpu_engine.partition.problem import Question, edge_weights
+from gpu_engine.partition.resident import ResidentPartition
 from gpu_engine.engine import Control
 from gpu_engine.errors import Infeasible
 from gpu_engine.mincost.cheapest import cheapest_flow
@@ -129,6 +133,13 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
             plain = Network(edges)
             bounds = LowerBounds.of(plain, states[1].terminals, rows, np.ones(len(rows), np.int64), np.array([1]))
             assert not prove_circulation(plain, bounds, find_circulation(plain, bounds)).failures
+            for weights in ("capacity", "one"):
+                if weights == "capacity" and plain.n_infinite:
+                    continue
+                weight, divided = np.ones(4, np.int64), ResidentPartition(Question(2, Fraction(1, 2), weights))
+                divided.bring(plain, weight, Control(), unlimited)
+                claimed = divided.cut, divided.part_weight
+                assert prove_partition(plain, edge_weights(plain, weights), weight, divided.part, 2, claimed).valid
             capped = Terminals.of([0], [3], [1 << 41], [1 << 41])
             assert isinstance(find_circulation(plain, LowerBounds.of(plain, capped, rows, rows, least)), Barrier)
             list(file_writer.pieces("npz", answers.capacities(graph, CapacitiesArgs(encoding="npz")), 1))

@@ -166,9 +166,11 @@ struct Drain {
         if (early) single = penalty = 2 * penalty + 1;
         else if (single > 0) single--;
         early = false;
-        // Frontiers with more entries than this are left alone, and the others look back. Not those of dense networks:
-        // their vertices are too few to keep all threads busy.
-        int wide = shared.mean_row <= PIECE ? max(g.n / BACK, 2 * small) : UNSEEN;
+        // Frontiers with more entries than this are left alone, and the others look back: with a share x of all arcs m a
+        // frontier takes x m visits, while the n others, in rows of d = m / n, look at 1 / x arcs until they meet it. So
+        // they pay from x = 1 / sqrt(d) on, sooner as they need no atomics; an entry has about 2 d arcs. Not in dense
+        // networks: their vertices are too few to keep all threads busy.
+        int wide = shared.mean_row > PIECE ? UNSEEN : max((int)(g.n * rsqrtf(BACK * max(shared.mean_row, 1))), 2 * small);
         while (true) {
             run(
                 searched, depth, UNSEEN, [&](const ThreadGroup& threads) { return search_step<MIRROR>(threads, depth); },

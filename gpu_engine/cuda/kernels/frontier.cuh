@@ -15,7 +15,7 @@ constexpr int KEPT_ENTRIES = THREADS / TILE;
 constexpr int WIDE_STEP = 128;         // rows a block; in steps with more each thread visits a row alone
 constexpr int SHORT_ROW = 8;           // arcs that such a thread has in flight at once
 constexpr int SHORT_ROWS = 16;         // mean length of rows up to which single threads visit rows in wide searches
-constexpr int BACK = 32;               // a search looks back from frontiers of more entries than n / BACK
+constexpr float BACK = 12;             // a search looks back from frontiers of more entries than n / sqrt(BACK * mean row)
 constexpr int ROWS_ALONE = 32;         // arcs that a thread looks at alone then
 constexpr int MANY = 768, SOME = 512;  // entries a block has space for, in searches and in rounds
 constexpr int BLOCK_ROW = 2048;        // a round visits rows from this length on by a block; from LONG_ROW on by a warp

@@ -14,6 +14,11 @@ Array = Any
 """A cupy.ndarray; CuPy has no generic array type that a checker could use."""
 
 
+def held_bytes(array: Array) -> int:
+    """The memory that an array keeps, with what lies behind it if it is part of a longer one."""
+    return int((array if array.base is None else array.base).nbytes)
+
+
 class State(Protocol):
     """The arrays of a flow state that kernels use; see `gpu_engine.cuda.engine.CudaFlowState`."""
 
@@ -37,8 +42,7 @@ class Topology:
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.row_offsets, self.capacity, self.undirected)
-        return sum(int(array.nbytes) for array in arrays)
+        return sum(held_bytes(array) for array in (self.row_offsets, self.capacity, self.undirected))
 
     def edges(self, state: State) -> tuple[Any, ...]:
         """The arguments by which kernels find an edge's arc."""

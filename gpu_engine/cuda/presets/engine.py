@@ -8,8 +8,10 @@ from typing import Final
 from gpu_engine.cuda.arrange import Arrangement, as_given
 from gpu_engine.cuda.engine import COUNTERS, CudaEngine
 from gpu_engine.cuda.launch.drain import Drains
+from gpu_engine.cuda.memory import device_call
 from gpu_engine.cuda.presets.drain import PresetDrain
 from gpu_engine.cuda.state import CudaFlowState
+from gpu_engine.cuda.transfer import flow_on_host, put_flow
 from gpu_engine.cuda.waiting import WORK, wait
 from gpu_engine.engine import WORK_DONE, Control, FlowState, SolveReport
 from gpu_engine.errors import Cancelled
@@ -32,8 +34,18 @@ class PresetEngine(CudaEngine):
         self.name = f"cuda:{preset}"
         self._preset = PresetDrain(preset, self._topology)
 
+    @device_call
     def grow(self, growth: Growth) -> None:
+        """Flows go through the host: the published systems want the network's own order of the arcs."""
+        flows = [flow_on_host(self.network, self._topology, state) if state.solved else None for state in self._states]
+        for state in self._states:
+            state.arcs = state.edge_arc = None
         super().grow(growth)
+        for state, flow in zip(self._states, flows, strict=True):
+            if flow is not None:
+                self._room(self._needs(state.wide).state)
+                self._arrange(state)
+                put_flow(self.network, self._topology, state, growth.moved(flow))
         self._preset = PresetDrain(self.name.partition(":")[2], self._topology)
 
     def _arranged(self, state: CudaFlowState) -> Arrangement:

@@ -29,6 +29,7 @@ from service.models.flows import FlowField, MaxFlowBody
 from service.models.matching import MatchingBody
 from service.models.min_cost_flow import MinCostFlowBody
 from service.models.parametric import ParametricBody
+from service.models.partition import PartitionBody
 from service.models.what_if import WhatIfBody
 from service.protocol import (
     ARROW_TYPE,
@@ -42,6 +43,7 @@ from service.protocol import (
     Message,
     MinCostFlowArgs,
     ParametricArgs,
+    PartitionArgs,
     PatchArgs,
     Wanted,
     WhatIfArgs,
@@ -154,6 +156,11 @@ def circulation_task(max_rows: int, encoding: Encoding) -> ArgsTask:
     return ArgsTask(partial(_circulation_args, max_rows, encoding), _json_bytes, may_be_read_here=True)
 
 
+def partition_task(max_rows: int, encoding: Encoding) -> ArgsTask:
+    """A question with the weights of so many vertices at most."""
+    return ArgsTask(partial(_partition_args, max_rows, encoding), _json_bytes, may_be_read_here=True)
+
+
 def patch_task(
     media_type: str,
     limits: PatchLimits,
@@ -221,6 +228,10 @@ def _expansion_args(max_rows: int, encoding: Encoding, body: memoryview) -> Capa
 
 def _circulation_args(max_rows: int, encoding: Encoding, body: memoryview) -> CirculationArgs:
     return parse_body(CirculationBody, body or b"{}").circulation_args(max_rows, encoding)
+
+
+def _partition_args(max_rows: int, encoding: Encoding, body: memoryview) -> PartitionArgs:
+    return parse_body(PartitionBody, body or b"{}").partition_args(max_rows, encoding)
 
 
 def _edges_args(

@@ -69,6 +69,7 @@ NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("GET", "/v1/graphs/{name}/capacities"): Scope.READ,
     ("PATCH", "/v1/graphs/{name}/capacities"): Scope.UPDATE,
     ("PATCH", "/v1/graphs/{name}/costs"): Scope.UPDATE,
+    ("PATCH", "/v1/graphs/{name}/lower"): Scope.UPDATE,
     ("PATCH", "/v1/graphs/{name}/edges"): Scope.UPDATE,
     ("GET", "/v1/graphs/{name}/vertices"): Scope.READ,
     ("PATCH", "/v1/graphs/{name}/vertices"): Scope.UPDATE,
@@ -85,6 +86,7 @@ NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("POST", "/v1/graphs/{name}/parametric"): Scope.READ,
     ("POST", "/v1/graphs/{name}/capacity-expansion"): Scope.READ,
     ("POST", "/v1/graphs/{name}/circulation"): Scope.READ,
+    ("POST", "/v1/graphs/{name}/partition"): Scope.READ,
     ("GET", "/v1/graphs/{name}/snapshots"): Scope.READ,
     ("POST", "/v1/graphs/{name}/snapshots"): Scope.UPDATE,
     ("GET", "/v1/graphs/{name}/snapshots/{version}"): Scope.READ,
@@ -106,6 +108,13 @@ NEEDED: Final[Mapping[tuple[str, str], Scope]] = {
     ("GET", "/v1/jobs/{job_id}/result"): Scope.READ,
     ("DELETE", "/v1/jobs/{job_id}"): Scope.UPDATE,
 }
+
+PAGES: Final[Mapping[tuple[str, str], Scope]] = {
+    ("GET", "/console"): Scope.READ,
+    ("GET", "/console/graphs/{name}"): Scope.READ,
+    ("GET", "/console/assets/{file}"): Scope.READ,
+}
+"""Pages for people, which are no part of the API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +237,8 @@ async def authorise(request: Request) -> Caller:
     any_host: bool = backend.settings.insecure_any_host
     if caller.key_id is None and not _may_be_asked_for(request.scope, request.headers, any_host):
         raise ServiceError("forbidden", "without API keys the service answers to the name of this machine alone")
-    needed = NEEDED.get((request.method, path), Scope.ADMIN)
+    route = request.method, path
+    needed = NEEDED.get(route) or PAGES.get(route, Scope.ADMIN)
     if not caller.scope.covers(needed):
         raise ServiceError("forbidden", f"this needs the scope {needed}; the key has {caller.scope}")
     name = request.path_params.get("name")

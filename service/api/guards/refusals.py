@@ -31,8 +31,8 @@ from service.store.api_keys import TOKEN
 
 QUEUED: Final = re.compile(
     r"/v1/graphs/([A-Za-z0-9][A-Za-z0-9._-]{0,127})"
-    r"(/capacities|/costs|/vertices|/edges|/max-flow|/min-cut|/matching|/min-cost-flow|/what-if|/closure-study|/pairs"
-    r"|/gomory-hu-tree|/global-min-cut|/parametric|/capacity-expansion|/circulation)"
+    r"(/capacities|/costs|/lower|/vertices|/edges|/max-flow|/min-cut|/matching|/min-cost-flow|/what-if|/closure-study|/pairs"
+    r"|/gomory-hu-tree|/global-min-cut|/parametric|/capacity-expansion|/circulation|/partition)"
 )
 """Paths of commands that stand in a graph's line."""
 

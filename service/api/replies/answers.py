@@ -31,7 +31,8 @@ from service.store.jobs.events import LOST
 
 KEYED: Final = frozenset(
     {
-        *(Kind.LOAD, Kind.DELETE, Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_VERTICES, Kind.PATCH_EDGES, Kind.RESTORE),
+        *(Kind.LOAD, Kind.DELETE, Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_LOWER, Kind.PATCH_VERTICES),
+        *(Kind.PATCH_EDGES, Kind.RESTORE),
         *(Kind.SNAPSHOT, Kind.WATCH, Kind.UNWATCH),
     }
 )

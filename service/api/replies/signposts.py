@@ -15,7 +15,7 @@ SHOWN_CHARS: Final = 120
 
 QUESTION: Final = re.compile(
     r"/v1/graphs/[^/]+/(max-flow|min-cut|matching|min-cost-flow|what-if|closure-study|pairs|gomory-hu-tree"
-    r"|global-min-cut|parametric|capacity-expansion|circulation)"
+    r"|global-min-cut|parametric|capacity-expansion|circulation|partition)"
 )
 """Paths at which POST asks, and changes nothing: the method QUERY (RFC 10008) does as well there."""
 
@@ -33,6 +33,7 @@ INSTEAD: Final[Mapping[tuple[str, str], str]] = {
     ("GET", "/v1/graphs/{name}/matching"): "questions are asked by POST, with a body of JSON or none",
     ("GET", "/v1/graphs/{name}/min-cost-flow"): "questions are asked by POST, with a body of JSON or none",
     ("GET", "/v1/graphs/{name}/costs"): "costs are read with the capacities: GET /v1/graphs/{name}/capacities",
+    ("GET", "/v1/graphs/{name}/lower"): "lower bounds are read with the capacities: GET /v1/graphs/{name}/capacities",
     ("POST", "/v1/jobs/{job_id}"): "a job is cancelled by DELETE",
 }
 

@@ -11,9 +11,17 @@ from service.api.backend import Context, GraphName
 from service.api.bodies.parsing import advice_of, limit_of
 from service.api.bodies.tasks import JSON, edges_task
 from service.api.headers import if_match, refuse_if_none_match, require_json
-from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, TEXT_FORMS, request_body
+from service.api.openapi import (
+    ACCEPTED,
+    DRY_RUN,
+    IDEMPOTENCY_KEY,
+    IF_MATCH,
+    PREFER,
+    PROBLEMS,
+    TEXT_FORMS,
+    request_body,
+)
 from service.api.questions import answer_body, body_for
-from service.errors import ServiceError
 from service.models.edges import EXAMPLES, EdgesBody, StructureInfo
 from service.protocol import Kind
 
@@ -34,16 +42,14 @@ async def patch_edges(
     rounding: Annotated[
         Rounding | None, Query(description="What becomes of amounts of more decimals than the graph's.")
     ] = None,
-    dry_run: Annotated[bool, Query(description="Not offered for changes of structure.")] = False,
+    dry_run: Annotated[bool, Query(description=DRY_RUN)] = False,
 ) -> Response:
     """A batch of insertions and deletions, all or nothing, durable when answered."""
-    if dry_run:
-        detail = "a change of structure cannot be tried: send it to a copy of the graph (:copy)"
-        raise ServiceError("invalid_body", detail, parameter="dry_run")
     refuse_if_none_match(request.headers)
     require_json(request)
     settings, version = backend.settings, if_match(request.headers)
     task = edges_task(settings.max_patch_rows, version, solve, rounding, texts_of(request.headers))
     advice = advice_of(JSON, settings, "send several batches")
     async with body_for(request, backend, name, limit_of(JSON, settings), advice) as body:
-        return await answer_body(request, backend, Kind.PATCH_EDGES, name, body, task)
+        command = Kind.DRY_RUN_EDGES if dry_run else Kind.PATCH_EDGES
+        return await answer_body(request, backend, command, name, body, task)

@@ -36,7 +36,7 @@ PROMETHEUS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 @router.get("/", include_in_schema=False)
 async def front() -> Response:
     """Whoever opens the bare address wants to see that something is there."""
-    return RedirectResponse("/status", 307)
+    return RedirectResponse("console", 307)
 
 
 @router.head("/livez", include_in_schema=False)

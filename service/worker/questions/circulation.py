@@ -106,7 +106,7 @@ class Circulation:
 
 
 def read_bounds(graph: Graph, args: CirculationArgs) -> LowerBounds:
-    """The terminals and lower bounds that a question names.
+    """The terminals and lower bounds that a question names; without edges, the lower bounds of the graph.
 
     Raises `InvalidTerminals`, `SourceIsSink`, `UnknownVertex`, `UnknownEdge`, `NotDirected`, `InvalidNetwork`,
     `CapacityOverflow`, in the caller's names.
@@ -115,6 +115,9 @@ def read_bounds(graph: Graph, args: CirculationArgs) -> LowerBounds:
     ends = read_terminals(network, args, may_be_empty=True)
     supply = read_least(network, args.min_supply, args.sources, ends.sources, "min_supply", rounding)
     demand = read_least(network, args.min_demand, args.sinks, ends.sinks, "min_demand", rounding)
+    if args.edges is None and graph.lowers is not None:
+        rows = graph.lowers.rows
+        return LowerBounds.of(network, ends, rows, graph.lowers.lower[rows], supply, demand)
     rows = np.empty(0, np.int64) if args.edges is None else read_edges(graph, args.edges)
     lower = read_units(network, args.lower or [], rounding, "/lower")
     return LowerBounds.of(network, ends, rows, lower, supply, demand)

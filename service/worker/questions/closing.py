@@ -9,6 +9,7 @@ from typing import Final, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.networks.network import Network
 from gpu_engine.networks.updates import CapacityTable
 from gpu_engine.trials import Changes
 from gpu_engine.types import EdgeArray, UnitArray
@@ -69,12 +70,21 @@ class Candidates:
         places = np.repeat(self.offsets[chosen] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Changes.closing(offsets, self.rows[places])
 
-    def carried(self, flow: UnitArray, value: int) -> UnitArray:
+    def told(self, network: Network, i: int) -> tuple[str, list[int] | list[str]]:
+        """What one candidate closes, by its names, and what these are names of."""
+        return "edges", network.edge_ids.of(self.edges(i))
+
+    def carried(self, network: Network, flow: UnitArray, value: int) -> UnitArray:
         """int64[k]: what the flow int64[m] of this value carries on each candidate, which is the most it can cost."""
-        on_edges = np.minimum(np.abs(flow[self.rows]), value)
-        sums, about = (np.concatenate([[0], np.cumsum(on_edges, dtype=kind)]) for kind in (np.int64, np.float64))
-        most, roughly = np.diff(sums[self.offsets]), np.diff(about[self.offsets])
-        return np.where(roughly > MANY, value, np.minimum(most, value))
+        return bounded(np.abs(flow[self.rows]), self.offsets, value)
+
+
+def bounded(amounts: UnitArray, offsets: Indices, value: int) -> UnitArray:
+    """int64[k]: the sum of the amounts of each candidate, ``value`` where it would be more."""
+    amounts = np.minimum(amounts, value)
+    sums, about = (np.concatenate([[0], np.cumsum(amounts, dtype=kind)]) for kind in (np.int64, np.float64))
+    most, roughly = np.diff(sums[offsets]), np.diff(about[offsets])
+    return np.where(roughly > MANY, value, np.minimum(most, value))
 
 
 @dataclass(eq=False, slots=True)

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from gpu_engine.engine import Control
+from gpu_engine.engine import Control, Cut
 from gpu_engine.errors import Cancelled, EngineError
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.terminals import Terminals
@@ -24,6 +24,7 @@ from service.worker.copies import Copies
 from service.worker.graph import Answer, Graph, Solved
 from service.worker.questions import flows
 from service.worker.questions.closing import CARRIES_NOTHING, COLD, UNCHANGED, WARM, Candidates, Found, Indices, Ranking
+from service.worker.questions.closing_vertices import VertexCandidates
 from service.worker.questions.supposed import Supposed, Supposer
 from service.worker.questions.terminals import read_terminals
 from service.worker.running.rows import RowRunner, Sheet, side_by_side
@@ -63,23 +64,36 @@ class ClosureStudy:
             more = Footprint(candidates.nbytes + CANDIDATE_BYTES * len(candidates))
             self._solver.make_room(graph, more, but=solved)
             flow = self._flow(graph, solved, task.control)
-            ranking = Ranking(base.report.value, candidates.carried(flow, base.report.value), args.most)
+            ranking = Ranking(base.report.value, candidates.carried(graph.network, flow, base.report.value), args.most)
             supposed = self._supposer.suppose(stack, task, graph, solved, more, trials=True)
             study = Study(self._solver, supposed, terminals, base, candidates, ranking, args.strings)
             used_s = time.perf_counter() - began
             return Rest(partial(self._studied, task, study, args, graph.name, used_s), stack.pop_all().close)
 
     def _candidates(self, graph: Graph, solved: Solved, args: ClosureStudyArgs, control: Control) -> Candidates:
+        if args.close == "vertices":
+            return self._vertices(graph, solved, args, control)
         if args.candidates == "all":
             return Candidates.single(graph.network.live(np.arange(graph.network.n_edges)))
         if args.candidates == "cut":
-            cut = self._solver.giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
-            return Candidates.single(cut.edges)
+            return Candidates.single(self._cut(graph, solved, control).edges)
         try:
             return Candidates.named(graph.table, args.candidates)
         except EngineError as error:
             error.where = type(error.where)(edges=error.where.edges, field="/candidates")
             raise
+
+    def _vertices(self, graph: Graph, solved: Solved, args: ClosureStudyArgs, control: Control) -> Candidates:
+        network, terminals = graph.network, solved.terminals
+        room = partial(self._solver.make_room, graph, but=solved)
+        if args.candidates == "all":
+            return VertexCandidates.all_but(network, terminals, room)
+        if args.candidates == "cut":
+            return VertexCandidates.of_cut(network, self._cut(graph, solved, control), terminals, room)
+        return VertexCandidates.named_vertices(network, args.candidates, room)
+
+    def _cut(self, graph: Graph, solved: Solved, control: Control) -> Cut:
+        return self._solver.giving_way(graph, lambda: graph.engine.cut(solved.state, control), but=solved)
 
     def _flow(self, graph: Graph, solved: Solved, control: Control) -> UnitArray:
         read = partial(flows.read_proven, graph, solved, control, self._solver.count_failure, acyclic=True)
@@ -118,7 +132,7 @@ class Study:
     """Whether amounts are decimal strings."""
     _done: bool = False
     _texts: dict[tuple[int, int, bool], str] = field(default_factory=dict)
-    """What a row says beside which edges it is about; most say the same."""
+    """What a row says beside what it closes; most say the same."""
 
     def run(self, task: Task) -> None:
         """Try candidates until no other can be among the best. Raises `Cancelled`."""
@@ -184,12 +198,13 @@ class Study:
 
     def rows(self, ranked: Indices, block: range, control: Control) -> Iterator[bytes]:
         """These rows of the answer."""
-        names, ranking = self.supposed.graph.network.edge_ids, self.ranking
+        network, ranking = self.supposed.graph.network, self.ranking
         lines: list[str] = []
         for i in ranked[block.start : block.stop].tolist():
-            edges = json.dumps(names.of(self.candidates.edges(i)), separators=(",", ":"))
+            of, names = self.candidates.told(network, i)
             said = self._text(int(ranking.value[i]), int(ranking.done[i]), bool(ranking.complete[i]))
-            lines.append(f'{{"row":{i},"edges":{edges},{said}')
+            closed = json.dumps(names, separators=(",", ":"))
+            lines.append(f'{{"row":{i},"{of}":{closed},{said}')
         yield "".join(lines).encode()
 
     def _text(self, value: int, done: int, complete: bool) -> str:

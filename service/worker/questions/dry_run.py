@@ -1,12 +1,16 @@
 """What a PATCH would do: checked as it would be, and tried on copies of the flow states. Nothing of it stays."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Generic, TypeVar
 
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled, EngineError, Unbounded
-from gpu_engine.vertices.table import VertexChange
-from service.protocol import Envelope, PatchArgs
+from gpu_engine.footprint import Footprint
+from gpu_engine.networks.growing import grow, growing_bytes
+from gpu_engine.networks.structure import Structure
+from service.protocol import EdgesArgs, Envelope, PatchArgs
 from service.store.catalogue import check_version
 from service.store.jobs.record import Result
 from service.store.rounded import RoundedInfo
@@ -17,34 +21,40 @@ from service.worker.graph import Graph, Solved
 from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Solver
-from service.worker.supposing import Supposition, needs
+from service.worker.structure import deleted, inserted
+from service.worker.supposing import Supposition, needs, needs_to_grow
 from service.worker.written import written
 
+Args = TypeVar("Args", PatchArgs, EdgesArgs)
 
-class DryRun:
-    """Answers the commands DRY_RUN, DRY_RUN_COSTS and DRY_RUN_VERTICES, as the PATCH would be but for its version."""
+
+class DryRun(Generic[Args]):
+    """Answers the commands DRY_RUN, DRY_RUN_COSTS, DRY_RUN_VERTICES and DRY_RUN_EDGES, as the PATCH would be but for
+    its version. ``args`` is the kind of their arguments."""
 
     def __init__(
-        self, copies: Copies, solver: Solver, results: Results, change_of: Callable[[Graph, PatchArgs], Changes]
+        self,
+        copies: Copies,
+        solver: Solver,
+        results: Results,
+        args: type[Args],
+        change_of: Callable[[Graph, Args], Changes],
     ) -> None:
         self._copies = copies
         self._residents = copies.residents
         self._solver = solver
         self._results = results
-        self._change_of = change_of
+        self._args: type[Args] = args
+        self._change_of: Callable[[Graph, Args], Changes] = change_of
 
     def __call__(self, task: Task) -> Result:
-        args, began = PatchArgs.model_validate(task.command.args), time.perf_counter()
+        args, began = self._args.model_validate(task.command.args), time.perf_counter()
         graph = self._copies.ensure(task.command.graph, limited=True)
         check_version(graph.name, graph.version, args.if_match, graph.generation)
         changes = self._change_of(graph, args)
-        change, solving_since = changes.change, time.perf_counter()
+        change, structure, solving_since = changes.change, changes.structure, time.perf_counter()
         wanted = list(graph.states.values())[::-1] if args.solve == "all" else []
-        if changes.vertices is not None and graph.splits(changes.vertices):
-            shown = self._split(graph, wanted, changes.vertices, task.control)
-        else:
-            graph.engine.check_update(*graph.columns(change, changes.vertices))
-            shown = [self._tried(graph, solved, changes, task.control) for solved in wanted]
+        shown = self._shown(graph, wanted, changes, task.control)
         ended = time.perf_counter()
         timings_ms = {"solve": 1e3 * (ended - solving_since), "total": 1e3 * (ended - began)}
         counts = {"applied": changes.n_rows, "skipped": change.skipped, "unchanged": change.unchanged}
@@ -56,25 +66,46 @@ class DryRun:
             **counts,
         }
         answer |= {} if rounded is None else {"rounded": rounded.model_dump()}
+        if structure is not None:
+            answer["inserted"] = inserted(graph, structure).model_dump(exclude_none=True)
+            answer["deleted"] = deleted(structure).model_dump()
         answer |= {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
         envelope = Envelope(version=graph.version, generation=graph.generation)
         return written(self._results, answer, envelope, task.control, args.encoding)
 
-    def _split(
-        self, graph: Graph, wanted: list[Solved], vertices: VertexChange, control: Control
+    def _shown(
+        self, graph: Graph, wanted: Sequence[Solved], changes: Changes, control: Control
     ) -> list[dict[str, object]]:
-        """What would become of flow states if vertices got their first capacity. Raises `Cancelled`, and what the PATCH
-        is refused with."""
+        """What would become of these flow states. Raises `Cancelled`, and what the PATCH is refused with."""
+        change, structure, vertices = changes.change, changes.structure, changes.vertices
         try:
-            after = self._copies.beside(graph, vertices)
-            return [self._solved_anew(graph, after, solved, control) for solved in wanted]
+            after = self._with_another_engine(graph, changes)
+            if after is not None:
+                return [self._solved_anew(graph, after, solved, control) for solved in wanted]
+            if structure is not None and structure.grows:
+                self._residents.take(graph.name, Footprint(growing_bytes(graph.network, structure)))
+                grow(graph.network, structure).network.check_update(change.rows, change.effective)
+            else:
+                graph.engine.check_update(*graph.columns(change, vertices))
         finally:
             self._residents.measure(graph)
+        tried = self._tried if structure is None else partial(self._restructured, structure=structure)
+        return [tried(graph, solved, changes, control) for solved in wanted]
+
+    def _with_another_engine(self, graph: Graph, changes: Changes) -> Graph | None:
+        """What the graph would be, if vertices get their first capacity, or have some and anything is inserted; None:
+        the engine would stay."""
+        change, structure, vertices = changes.change, changes.structure, changes.vertices
+        if structure is not None and structure.grows and (graph.vertices is not None or vertices is not None):
+            return self._copies.grown(graph, structure, change, vertices)
+        if vertices is not None and graph.splits(vertices):
+            return self._copies.beside(graph, vertices)
+        return None
 
     def _solved_anew(self, graph: Graph, after: Graph, solved: Solved, control: Control) -> dict[str, object]:
         """What would become of one flow state in a graph whose engine is another one. Raises `Cancelled`."""
         if after.open_again([solved]):
-            return answers.closed_state(graph, solved)
+            return answers.closed_state(after, solved)
         again = after.states.get(solved.terminals.key)
         if again is None:  # there is no room for it
             return answers.solved_state(graph, solved, solved.report, None)
@@ -102,6 +133,25 @@ class DryRun:
             raise
         except Unbounded:
             return answers.closed_state(graph, solved)
+        except (EngineError, MemoryError):
+            return answers.solved_state(graph, solved, old, None)
+        finally:
+            self._residents.measure(graph)
+
+    def _restructured(
+        self, graph: Graph, solved: Solved, changes: Changes, control: Control, structure: Structure
+    ) -> dict[str, object]:
+        """What would become of one flow state where edges and vertices come and go. Raises `Cancelled`."""
+        room, old = partial(self._residents.take, graph.name), solved.report
+        try:
+            room(needs(graph) + needs_to_grow(graph, structure))
+            after = Supposition.of(graph, solved, graph.name).taken(solved)
+            if after.restructure(structure, changes.change, room, changes.vertices):
+                return answers.closed_state(after, solved)
+            (state,) = after.states.values()
+            return answers.solved_state(after, state, old, self._solver.solve(after, state, control))
+        except Cancelled:
+            raise
         except (EngineError, MemoryError):
             return answers.solved_state(graph, solved, old, None)
         finally:

@@ -25,7 +25,7 @@ from service.worker.written import unless_cancelled, written
 EDGE_BYTES: Final = 48
 """Memory for each edge while a graph is written: its columns, and what they are made of."""
 COST_BYTES: Final = 16
-"""More where edges have costs."""
+"""More where edges have costs, and where they have lower bounds."""
 
 WRITERS: Final[Mapping[str, Callable[[EdgeList], Iterator[bytes]]]] = MappingProxyType(
     {
@@ -55,7 +55,8 @@ class Export:
         graph = self._copies.ensure(task.command.graph, limited=True)
         version = graph.version if args.version is None else args.version
         check_version(graph.name, version, args.if_match, graph.generation)
-        edge_bytes = EDGE_BYTES + (0 if graph.costs is None else COST_BYTES)
+        n_beside = (graph.costs is not None) + (graph.lowers is not None)
+        edge_bytes = EDGE_BYTES + COST_BYTES * n_beside
         needed = edge_bytes * graph.network.n_edges + WRITING_BYTES
         self._copies.residents.take(graph.name, Footprint(needed))
         edges = present(graph) if version == graph.version else self._earlier(graph, version)
@@ -69,6 +70,7 @@ class Export:
         then, edges = self._past.values_at(graph, version), graph.network.edge_list()
         if graph.costs is not None:
             edges = replace(edges, cost=then.cost, cost_decimals=graph.costs.decimals)
+        edges = replace(edges, lower=then.lower)
         if then.vertex is not None:
             edges = replace(edges, limited=then.vertex.vertices, vertex_capacity=then.vertex.capacity)
         source, sink = graph.network.loaded_ends  # which may have been there then, and not be now
@@ -82,6 +84,8 @@ def present(graph: Graph) -> EdgeList:
     edges, closed = graph.network.edge_list(), graph.table.closed
     if graph.costs is not None:
         edges = replace(edges, cost=graph.costs.cost, cost_decimals=graph.costs.decimals)
+    if graph.lowers is not None:
+        edges = replace(edges, lower=graph.lowers.lower)
     if graph.vertices is not None:
         edges = replace(edges, limited=graph.vertices.vertices, vertex_capacity=graph.vertices.capacity)
     if closed.any():

@@ -30,6 +30,7 @@ PER_ARC_S: Final = {
     Kind.PARAMETRIC: 1e-7,
     Kind.CAPACITY_EXPANSION: 5e-6,
     Kind.CIRCULATION: 2e-7,
+    Kind.PARTITION: 1e-6,
     Kind.SNAPSHOT: 2e-8,
     Kind.EXPORT: 1e-7,
     Kind.MIN_COST_FLOW: 5e-6,
@@ -39,7 +40,7 @@ PER_ARC_S: Final = {
 """What a command that was never timed is expected to take for each arc: a question is solved from zero."""
 
 PROCESS_S: Final = 0.3
-"""To start the process in which a cheapest flow is solved."""
+"""To start the process in which a cheapest flow is solved, or a graph is partitioned."""
 
 SAME_TERMINALS: Final = 100
 """Questions of more terminals are not told apart."""
@@ -52,9 +53,11 @@ KEPT: Final = 20_000
 
 IN_ORDER: Final = json.JSONEncoder(sort_keys=True)
 
-QUESTIONS: Final = (Kind.MAX_FLOW, Kind.MIN_CUT, Kind.MATCHING)
-DRY_RUNS: Final = (Kind.DRY_RUN, Kind.DRY_RUN_COSTS, Kind.DRY_RUN_VERTICES)
-UPDATES: Final = (Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_VERTICES, Kind.PATCH_EDGES, *DRY_RUNS)
+QUESTIONS: Final = (Kind.MAX_FLOW, Kind.MIN_CUT, Kind.MATCHING, Kind.PARTITION)
+IN_PROCESSES: Final = (Kind.MIN_COST_FLOW, Kind.CAPACITY_EXPANSION, Kind.PARTITION)
+DRY_RUNS: Final = (Kind.DRY_RUN, Kind.DRY_RUN_COSTS, Kind.DRY_RUN_VERTICES, Kind.DRY_RUN_EDGES, Kind.DRY_RUN_LOWER)
+PATCHES: Final = (Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_LOWER, Kind.PATCH_VERTICES, Kind.PATCH_EDGES)
+UPDATES: Final = (*PATCHES, *DRY_RUNS)
 Arcs = Callable[[str], int | None]
 """How many arcs a graph has in memory; None if it is not there."""
 
@@ -83,7 +86,7 @@ class Costs:
         if command.kind is Kind.LOAD:
             return LOAD_S_PER_BYTE * float(command.args.get("n_bytes", 0))
         per_arc_s = PER_ARC_S.get(command.kind, 0.0)
-        least_s = PROCESS_S if command.kind in (Kind.MIN_COST_FLOW, Kind.CAPACITY_EXPANSION) else 0.0
+        least_s = PROCESS_S if command.kind in IN_PROCESSES else 0.0
         return least_s + per_arc_s * (self._arcs(command.graph) or 0) if per_arc_s else 0.0
 
     def took(self, command: Command, seconds: float) -> None:

@@ -26,7 +26,7 @@ from service.worker.running.observed import Observer
 from service.worker.running.task import Rest, Task
 
 QUESTIONS: Final = frozenset({Kind.MAX_FLOW, Kind.MIN_CUT})
-UPDATES: Final = frozenset({Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_VERTICES})
+UPDATES: Final = frozenset({Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_LOWER, Kind.PATCH_VERTICES})
 MOST: Final = 16
 """Commands that are answered together at most."""
 

@@ -102,6 +102,7 @@ from headrace._pairs import (
     PairsOptions,
     PairsResult,
 )
+from headrace._partitions import PartitionOptions, PartitionResult
 from headrace._power import from_pandapower
 from headrace._records import Estimate, JobEvent, JobInfo, ServiceStatus, Snapshot
 from headrace._results import Capacities, Certificate, EdgeId, FlowState, GraphInfo, PatchResult, Rounded, Vertex
@@ -208,6 +209,8 @@ __all__ = [
     "PairsResult",
     "ParametricOptions",
     "ParametricResult",
+    "PartitionOptions",
+    "PartitionResult",
     "PatchOptions",
     "PatchResult",
     "Path",

@@ -12,6 +12,7 @@ from headrace import _results as results
 from headrace._amounts import Amounts
 from headrace._async_limit_questions import AsyncLimitQuestions
 from headrace._async_pair_questions import AsyncPairQuestions
+from headrace._async_partition_questions import AsyncPartitionQuestions
 from headrace._async_questions import AsyncQuestions
 from headrace._async_structure import AsyncStructure
 from headrace._async_studies import AsyncStudies
@@ -31,7 +32,15 @@ from headrace._vertices import VertexCapacities
 
 
 @suggesting
-class AsyncGraph(AsyncQuestions, AsyncStudies, AsyncPairQuestions, AsyncLimitQuestions, AsyncStructure, AsyncWatching):
+class AsyncGraph(
+    AsyncQuestions,
+    AsyncStudies,
+    AsyncPairQuestions,
+    AsyncLimitQuestions,
+    AsyncPartitionQuestions,
+    AsyncStructure,
+    AsyncWatching,
+):
     """A graph in the service. Every method is one request; the handle keeps no columns."""
 
     def __repr__(self) -> str:
@@ -59,9 +68,9 @@ class AsyncGraph(AsyncQuestions, AsyncStudies, AsyncPairQuestions, AsyncLimitQue
         timeout_s: float | None = None,
         **options: Unpack[PatchOptions],
     ) -> results.PatchResult:
-        """Set, add to or scale capacities of edges by id, or with `column="cost"` their costs: one amount for all, or
-        one each. All or nothing. With `vertices` capacities of vertices; one without is unlimited, and its first
-        one has all flows solved from zero once."""
+        """Set, add to or scale capacities of edges by id, or with `column="cost"` their costs, with "lower" their lower
+        bounds: one amount for all, or one each. All or nothing. With `vertices` capacities of vertices; one without is
+        unlimited, and its first one has all flows solved from zero once."""
         return await self.apply(
             [Update(edges=edges, vertices=vertices, set=set, add=add, scale=scale)],
             column=column,
@@ -177,20 +186,35 @@ class AsyncGraph(AsyncQuestions, AsyncStudies, AsyncPairQuestions, AsyncLimitQue
         with whole_file(path) as file:
             return await self._caller.download(calls.export(self.name, wanted, version, file), timeout_s)
 
-    async def to_networkx(self, *, page: int = 100_000, timeout_s: float | None = None) -> Any:
+    async def to_networkx(
+        self, *, multigraph: bool = False, page: int = 100_000, timeout_s: float | None = None
+    ) -> Any:
         """The graph with its present capacities for NetworkX, which must be installed; `page` edges at a time.
 
         A `DiGraph`, or a `Graph` if all edges are undirected, or their multigraphs if there are parallel edges. Edges
-        have `id`, `capacity` and, if there are any, `cost`, each an `int` or `Decimal`; unlimited ones have no
-        `capacity`, as NetworkX means it, closed ones have 0 and ``closed=True``. Beside directed edges an undirected
-        one is two with ``undirected=True``. Vertices with a label and without edges are left out.
+        have `id`, `capacity` and, if there are any, `cost` and `lower`, each an `int` or `Decimal`; unlimited ones have
+        no `capacity`, as NetworkX means it, closed ones have 0 and ``closed=True``. Beside directed edges an undirected
+        one is two with ``undirected=True``. Where the graph has coordinates, nodes have `x` and `y`, and the graph its
+        `crs`; with ``multigraph=True``, which makes a multigraph of any, it is what OSMnx takes. Else vertices with a
+        label and without edges are left out.
 
         Raises `VersionConflict` if the graph changes meanwhile.
         """
+        return (await self._pages(page, timeout_s)).networkx(multigraph=multigraph)
+
+    async def to_igraph(self, *, page: int = 100_000, timeout_s: float | None = None) -> Any:
+        """The same for igraph, which must be installed: edges have the attributes `id`, `capacity` (unlimited ones
+        `math.inf`), and `cost`, `lower`, `closed` and `undirected` if any has; vertices `name`, unless they are
+        numbered, and `x` and `y`, with the `crs` of the graph, where it has coordinates."""
+        return (await self._pages(page, timeout_s)).igraph()
+
+    async def _pages(self, page: int, timeout_s: float | None) -> exported.Pages:
         pages = exported.Pages(await self._caller.ask(calls.graph(self.name)))
         while pages.missing:
             pages.add(await self.capacities(pages.rows, page, timeout_s, if_version=pages.etag))
-        return pages.networkx()
+        while (at := pages.next_vertex) is not None:
+            pages.add_vertices(await self.vertices(at, page, timeout_s, if_version=pages.etag))
+        return pages
 
     async def move(self, worker: str, timeout_s: float | None = None) -> moves.Move:
         """Have another worker serve the graph; it is served meanwhile, but for the pause that is said.

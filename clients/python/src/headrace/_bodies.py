@@ -38,7 +38,7 @@ MEDIA_TYPES = {
 }
 ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
 
-AMOUNTS = ("capacity", "cost", "vertex_capacity")
+AMOUNTS = ("capacity", "cost", "lower", "vertex_capacity")
 """Columns of amounts, whose floats stand for decimals."""
 
 PLACES = ("x", "y", "crs")
@@ -121,7 +121,7 @@ def _columns_body(columns: GraphColumns) -> Body:
     missing = [name for name in ("tail", "head", "capacity") if name not in given]
     if missing:
         raise InvalidInput(f"{' and '.join(missing)} missing")
-    for name in ("tail", "head", "capacity", *(["cost"] if "cost" in given else [])):
+    for name in ("tail", "head", "capacity", *(name for name in ("cost", "lower") if name in given)):
         if isinstance(given[name], str | Mapping) or not hasattr(given[name], "__len__"):
             raise InvalidInput(f"{name} is a column with one value for each edge, not {given[name]!r:.80}")
     arrays = {

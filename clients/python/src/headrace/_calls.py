@@ -40,10 +40,10 @@ Caps: TypeAlias = Amounts | Mapping[Vertex, Amount]
 """One amount for all terminals, a column with one for each, or amounts by vertex."""
 End: TypeAlias = Literal["sources", "sinks"]
 Rounding: TypeAlias = Literal["error", "nearest", "down", "up"]
-Column: TypeAlias = Literal["capacity", "cost"]
+Column: TypeAlias = Literal["capacity", "cost", "lower"]
 """What an update changes of the edges."""
 
-COLUMNS: Mapping[Column, str] = {"capacity": "/capacities", "cost": "/costs"}
+COLUMNS: Mapping[Column, str] = {"capacity": "/capacities", "cost": "/costs", "lower": "/lower"}
 """Where each is updated, below the graph."""
 
 WAITING = ("wait", "timeout_s", "progress")
@@ -213,13 +213,14 @@ def patch(
     check_options("an update", options, PatchOptions.__annotations__, columns)
     if column not in COLUMNS:
         raise InvalidInput(f"column is one of {', '.join(COLUMNS)}, not {column!r}")
-    if column == "cost" and "solve" in options:
-        raise InvalidInput("solve= is for capacities: a change of costs leaves every flow as it is")
+    if column != "capacity" and "solve" in options:
+        told = "costs" if column == "cost" else "lower bounds"
+        raise InvalidInput(f"solve= is for capacities: a change of {told} leaves every flow as it is")
     given = [updates] if isinstance(updates, Update) else updates
     refuse_others(given, Update, "apply() takes updates, as in Update(edges=[3], set=[5])")
     of_vertices = {update.vertices is not None for update in given}
     if len(of_vertices) > 1 or (True in of_vertices and column != "capacity"):
-        raise InvalidInput("an update is of capacities of vertices, or of capacities or costs of edges")
+        raise InvalidInput("an update is of capacities of vertices, or of capacities, costs or lower bounds of edges")
     operations = [update.as_json() for update in given]
     body: dict[str, object] = operations[0] if len(operations) == 1 else {"batch": operations}
     for key in ("on_missing", "rounding"):

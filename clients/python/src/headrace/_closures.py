@@ -1,7 +1,7 @@
 """Closure studies: which edges cost most if they are closed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeAlias, TypedDict
 
 import numpy as np
@@ -14,12 +14,14 @@ from headrace._results import Certificate, EdgeId, Json
 from headrace._rows import Rows
 
 Candidates: TypeAlias = Literal["cut", "all"] | Ids | Sequence[Ids]
-"""Edges, one by one or in lists of those that are closed together."""
+"""Edges, or vertices, one by one or in lists of those that are closed together."""
 
 
 class ClosureOptions(TypedDict, total=False):
     """Keyword arguments of `closure_study`."""
 
+    close: Literal["edges", "vertices"]
+    """What the candidates are: edges (default), or vertices, each closed with all of its edges."""
     top: int | None
     """How many are answered, those that cost most, 10 by default; None: all."""
     supply: Caps
@@ -41,23 +43,26 @@ class Closure:
     row: int
     """Which candidate, from 0."""
     edges: list[EdgeId]
+    """Empty where vertices were closed."""
     value: Exact
     loss: Exact
     """How much less that is."""
     mode: str | None
     """None, as `certificate`: the flow does not use it, which the certificate of the study proves."""
     certificate: Certificate | None
+    vertices: list[EdgeId] = field(default_factory=list)
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
         proof = body.get("certificate")
         return cls(
             row=body["row"],
-            edges=body["edges"],
+            edges=body.get("edges", []),
             value=exact(body["value"]),
             loss=exact(body["loss"]),
             mode=body.get("mode"),
             certificate=None if proof is None else Certificate.from_json(proof),
+            vertices=body.get("vertices", []),
         )
 
 
@@ -101,7 +106,7 @@ def question(
     body["candidates"] = _named(candidates)
     if "top" in options:
         body["top"] = options["top"]
-    for key in ("rounding", "min_version", "time_limit_s"):
+    for key in ("close", "rounding", "min_version", "time_limit_s"):
         if options.get(key) is not None:
             body[key] = options[key]
     return Call("POST", graph_path(name) + "/closure-study", ClosureStudy.from_json, json_body(body))

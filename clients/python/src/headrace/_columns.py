@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from headrace._amounts import Amount
 from headrace._errors import InvalidInput
-from headrace._places import places_of_nodes
+from headrace._places import places, places_of_nodes
 from headrace._results import EdgeId, Vertex
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any]
@@ -23,8 +23,8 @@ SHOWN = 8
 class GraphColumns(TypedDict, total=False):
     """A graph as columns, one row per edge; the keyword arguments of `put_graph`. None is as if left out.
 
-    With a table (a pandas DataFrame), `tail`, `head`, `capacity`, `edge_ids`, `undirected` and `cost` may name its
-    columns; by default they have these names, the last three only if they are there.
+    With a table (a pandas DataFrame), `tail`, `head`, `capacity`, `edge_ids`, `undirected`, `cost` and `lower` may
+    name its columns; by default they have these names, the last four only if they are there.
     """
 
     tail: Sequence[Vertex] | NDArray[Any] | str
@@ -51,6 +51,9 @@ class GraphColumns(TypedDict, total=False):
     graph: the edge attribute, by default none; an edge without it costs 0."""
     cost_decimals: int | None
     """Places that costs are kept to; by default the fewest that hold every cost exactly."""
+    lower: Sequence[Amount] | NDArray[Any] | str | None
+    """What each edge carries at least, for `circulation`, in the places of the capacities; of directed edges alone,
+    unless 0. With a NetworkX graph: the edge attribute, by default none; an edge without it has 0."""
     vertex_capacities: Mapping[Any, Amount] | None
     """What may pass a vertex, inflow plus own supply: amounts by vertex, `math.inf` for one that is to get a limit by
     `patch(vertices=...)` later. Other vertices never have one."""
@@ -125,11 +128,13 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
         nodes.sort()
     else:
         described["vertex_labels"] = list(name.values())
-    cost = columns.get("cost")
-    if isinstance(cost, str):
-        if edges and not any(cost in data for _, _, data in edges):
-            raise InvalidInput(f"no edge has the attribute {cost!r}: {_others(edges)}".replace("capacity=", "cost="))
-        described["cost"] = [data.get(cost, 0) for _, _, data in edges]
+    for of in ("cost", "lower"):
+        named: Any = columns.get(of)
+        if isinstance(named, str):
+            if edges and not any(named in data for _, _, data in edges):
+                told = f"no edge has the attribute {named!r}: {_others(edges)}"
+                raise InvalidInput(told.replace("capacity=", f"{of}="))
+            described[of] = [data.get(named, 0) for _, _, data in edges]
     merged: GraphColumns = {**columns, **described, **places_of_nodes(graph, nodes, columns)}  # type: ignore[typeddict-item]
     for terminal in ("source", "sink"):
         if columns.get(terminal) is not None:
@@ -146,7 +151,8 @@ def _of_igraph(graph: Any, columns: GraphColumns) -> GraphColumns:
         described["vertex_labels"] = graph.vs["name"]
         label = graph.vs["name"].__getitem__
     described["tail"], described["head"] = [label(tail) for tail, _ in ends], [label(head) for _, head in ends]
-    wanted: dict[str, object] = {"capacity": columns.get("capacity") or "capacity", "cost": columns.get("cost")}
+    wanted: dict[str, object] = {name: columns.get(name) for name in ("capacity", "cost", "lower")}
+    wanted["capacity"] = wanted["capacity"] or "capacity"
     for name, attribute in wanted.items():
         if not isinstance(attribute, str):
             continue
@@ -155,8 +161,13 @@ def _of_igraph(graph: Any, columns: GraphColumns) -> GraphColumns:
             raise InvalidInput(
                 f"no edge has the attribute {attribute!r}: {_others(known)}".replace("capacity=", f"{name}=")
             )
-        described[name] = graph.es[attribute]  # type: ignore[literal-required]  # one of its two columns of amounts
-    return columns | described
+        described[name] = graph.es[attribute]  # type: ignore[literal-required]  # one of its columns of amounts
+
+    def column_of(name: str) -> list[Any]:
+        return list(graph.vs[name]) if name in graph.vs.attributes() else [None] * graph.vcount()
+
+    crs = graph["crs"] if "crs" in graph.attributes() else None
+    return {**columns, **described, **places(range(graph.vcount()), column_of, crs, columns)}  # type: ignore[typeddict-item]
 
 
 def _others(edges: Sequence[tuple[Any, Any, Mapping[Any, Any]]]) -> str:
@@ -196,7 +207,7 @@ def _of_table(table: Any, columns: GraphColumns) -> GraphColumns:
     """The columns that are named, or have the names of ours; others of the table are left alone."""
     names = list(table) if isinstance(table, Mapping) else list(getattr(table, "column_names", table.columns))
     found: dict[str, Any] = dict(columns)
-    for field in ("tail", "head", "capacity", "edge_ids", "undirected", "cost"):
+    for field in ("tail", "head", "capacity", "edge_ids", "undirected", "cost", "lower"):
         given = columns.get(field)
         if given is not None and not isinstance(given, str):
             continue  # beside the table

@@ -1,4 +1,4 @@
-"""A graph from the pages of its capacities, for other libraries."""
+"""A graph from the pages of its edges and vertices, for other libraries."""
 
 from collections.abc import Iterator
 from itertools import repeat
@@ -7,14 +7,16 @@ from typing import Any
 from headrace._amounts import INFINITY, Exact
 from headrace._errors import InvalidInput, VersionConflict
 from headrace._results import Capacities, EdgeId, GraphInfo, Vertex
+from headrace._vertices import VertexCapacities
 
 
 class Pages:
-    """The edges of one version of a graph, page by page."""
+    """The edges of one version of a graph, page by page, and, if it has coordinates, its vertices."""
 
     def __init__(self, info: GraphInfo) -> None:
         self._info = info
         self._pages: list[Capacities] = []
+        self._places: list[VertexCapacities] = []
         self.rows = 0
         """Edges that are here."""
 
@@ -27,28 +29,41 @@ class Pages:
     def missing(self) -> bool:
         return self.rows < self._info.n_edges
 
+    @property
+    def next_vertex(self) -> int | None:
+        """The offset of the page of vertices that is missing; None: there is none."""
+        if self._info.coordinates is None:
+            return None
+        return self._places[-1].next if self._places else 0
+
     def add(self, page: Capacities) -> None:
         """The next page. Raises `VersionConflict` if it is of another version."""
-        if page.version != self._info.version or not page.edge_ids:
-            raise VersionConflict(
-                f"the graph was at version {self._info.version}, and is at {page.version} now; read it again",
-                code="version_conflict",
-                status=412,
-            )
+        self._refuse(page.version, is_empty=not page.edge_ids)
         self._pages.append(page)
         self.rows += len(page.edge_ids)
 
-    def networkx(self) -> Any:
+    def add_vertices(self, page: VertexCapacities) -> None:
+        """The next page of vertices. Raises as `add`."""
+        self._refuse(page.version)
+        self._places.append(page)
+
+    def _refuse(self, version: int, *, is_empty: bool = False) -> None:
+        if version != self._info.version or is_empty:
+            raise VersionConflict(
+                f"the graph was at version {self._info.version}, and is at {version} now; read it again",
+                code="version_conflict",
+                status=412,
+            )
+
+    def networkx(self, *, multigraph: bool = False) -> Any:
         """The NetworkX graph that `Graph.to_networkx` describes."""
         try:
             import networkx as nx
         except ImportError as error:
             raise InvalidInput("to_networkx() needs NetworkX: pip install networkx") from error
-        undirected = [flag for page in self._pages for flag in page.undirected]
-        directed = not undirected or not all(undirected)
-        edges = [edge for page in self._pages for row in _rows(page) for edge in _edges(*row, both_ways=directed)]
+        directed, edges = self._edges()
         ends = [(tail, head) if directed else (min(tail, head), max(tail, head)) for tail, head, _ in edges]
-        parallel = len(set(ends)) < len(ends)
+        parallel = multigraph or len(set(ends)) < len(ends)
         kind: Any = {
             (True, False): nx.DiGraph,
             (True, True): nx.MultiDiGraph,
@@ -56,16 +71,67 @@ class Pages:
             (False, True): nx.MultiGraph,
         }[directed, parallel]
         graph = kind(name=self._info.name)
-        named = [vertex for page in self._pages for vertex in (*page.tail, *page.head)]
-        if all(isinstance(vertex, int) and vertex < self._info.n_vertices for vertex in named):
+        if self._places:
+            graph.graph["crs"] = self._info.coordinates
+            graph.add_nodes_from((vertex, {"x": x, "y": y}) for vertex, x, y in self._placed())
+        elif self._numbered:
             graph.add_nodes_from(range(self._info.n_vertices))
         graph.add_edges_from(edges)
         return graph
 
+    def igraph(self) -> Any:
+        """The igraph graph that `Graph.to_igraph` describes."""
+        try:
+            import igraph
+        except ImportError as error:
+            raise InvalidInput("to_igraph() needs igraph: pip install igraph") from error
+        directed, edges = self._edges()
+        placed = [*self._placed()]
+        if placed:
+            names: list[Any] = [vertex for vertex, _, _ in placed]
+        elif self._numbered:
+            names = [*range(self._info.n_vertices)]
+        else:
+            names = [*dict.fromkeys(vertex for tail, head, _ in edges for vertex in (tail, head))]
+        index = {name: at for at, name in enumerate(names)}
+        graph = igraph.Graph(len(names), [(index[a], index[b]) for a, b, _ in edges], directed=directed)
+        graph["name"] = self._info.name
+        if names != [*range(len(names))]:
+            graph.vs["name"] = names
+        if placed:
+            graph["crs"] = self._info.coordinates
+            graph.vs["x"], graph.vs["y"] = [x for _, x, _ in placed], [y for _, _, y in placed]
+        unlimited = {"capacity": INFINITY}
+        for name in dict.fromkeys(name for _, _, data in edges for name in ("id", "capacity", *data)):
+            graph.es[name] = [data.get(name, unlimited.get(name)) for _, _, data in edges]
+        return graph
 
-def _rows(page: Capacities) -> Iterator[tuple[Vertex, Vertex, EdgeId, Exact, bool, bool, Exact | None]]:
+    def _edges(self) -> tuple[bool, list[tuple[Any, Any, dict[str, Any]]]]:
+        """Whether the graph is directed, and its edges; two for an undirected one in a directed graph."""
+        undirected = [flag for page in self._pages for flag in page.undirected]
+        directed = not undirected or not all(undirected)
+        return directed, [
+            edge for page in self._pages for row in _rows(page) for edge in _edges(*row, both_ways=directed)
+        ]
+
+    def _placed(self) -> Iterator[tuple[Vertex, float, float]]:
+        for page in self._places:
+            if page.x is not None and page.y is not None:
+                yield from zip(page.vertices, page.x, page.y, strict=True)
+
+    @property
+    def _numbered(self) -> bool:
+        """Whether all vertices that have edges are called by their numbers."""
+        named = (vertex for page in self._pages for vertex in (*page.tail, *page.head))
+        return all(isinstance(vertex, int) and vertex < self._info.n_vertices for vertex in named)
+
+
+def _rows(
+    page: Capacities,
+) -> Iterator[tuple[Vertex, Vertex, EdgeId, Exact, bool, bool, Exact | None, Exact | None]]:
     columns = page.tail, page.head, page.edge_ids, page.capacity, page.closed, page.undirected
-    return zip(*columns, repeat(None) if page.cost is None else page.cost, strict=page.cost is not None)
+    beside = (repeat(None, len(page.tail)) if column is None else column for column in (page.cost, page.lower))
+    return zip(*columns, *beside, strict=True)
 
 
 def _edges(
@@ -76,11 +142,13 @@ def _edges(
     closed: bool,
     undirected: bool,
     cost: Exact | None,
+    lower: Exact | None,
     *,
     both_ways: bool,
 ) -> list[tuple[Any, Any, dict[str, Any]]]:
     """The edges that one of ours becomes."""
-    data: dict[str, Any] = {"id": edge_id} if cost is None else {"id": edge_id, "cost": cost}
+    data: dict[str, Any] = {"id": edge_id}
+    data |= {name: amount for name, amount in (("cost", cost), ("lower", lower)) if amount is not None}
     if closed:
         data |= {"capacity": 0, "closed": True}
     elif capacity != INFINITY:

@@ -23,6 +23,7 @@ from headrace._limit_questions import LimitQuestions
 from headrace._mistakes import counted
 from headrace._options import suggesting
 from headrace._pair_questions import PairQuestions
+from headrace._partition_questions import PartitionQuestions
 from headrace._questions import Questions
 from headrace._structure import Structure
 from headrace._studies import Studies
@@ -31,7 +32,7 @@ from headrace._watching import Watching
 
 
 @suggesting
-class Graph(Questions, Studies, PairQuestions, LimitQuestions, Structure, Watching):
+class Graph(Questions, Studies, PairQuestions, LimitQuestions, PartitionQuestions, Structure, Watching):
     """A graph in the service. Every method is one request; the handle keeps no columns."""
 
     def __repr__(self) -> str:
@@ -59,9 +60,9 @@ class Graph(Questions, Studies, PairQuestions, LimitQuestions, Structure, Watchi
         timeout_s: float | None = None,
         **options: Unpack[PatchOptions],
     ) -> results.PatchResult:
-        """Set, add to or scale capacities of edges by id, or with `column="cost"` their costs: one amount for all, or
-        one each. All or nothing. With `vertices` capacities of vertices; one without is unlimited, and its first
-        one has all flows solved from zero once."""
+        """Set, add to or scale capacities of edges by id, or with `column="cost"` their costs, with "lower" their lower
+        bounds: one amount for all, or one each. All or nothing. With `vertices` capacities of vertices; one without is
+        unlimited, and its first one has all flows solved from zero once."""
         return self.apply(
             [Update(edges=edges, vertices=vertices, set=set, add=add, scale=scale)],
             column=column,
@@ -177,20 +178,33 @@ class Graph(Questions, Studies, PairQuestions, LimitQuestions, Structure, Watchi
         with whole_file(path) as file:
             return self._caller.download(calls.export(self.name, wanted, version, file), timeout_s)
 
-    def to_networkx(self, *, page: int = 100_000, timeout_s: float | None = None) -> Any:
+    def to_networkx(self, *, multigraph: bool = False, page: int = 100_000, timeout_s: float | None = None) -> Any:
         """The graph with its present capacities for NetworkX, which must be installed; `page` edges at a time.
 
         A `DiGraph`, or a `Graph` if all edges are undirected, or their multigraphs if there are parallel edges. Edges
-        have `id`, `capacity` and, if there are any, `cost`, each an `int` or `Decimal`; unlimited ones have no
-        `capacity`, as NetworkX means it, closed ones have 0 and ``closed=True``. Beside directed edges an undirected
-        one is two with ``undirected=True``. Vertices with a label and without edges are left out.
+        have `id`, `capacity` and, if there are any, `cost` and `lower`, each an `int` or `Decimal`; unlimited ones have
+        no `capacity`, as NetworkX means it, closed ones have 0 and ``closed=True``. Beside directed edges an undirected
+        one is two with ``undirected=True``. Where the graph has coordinates, nodes have `x` and `y`, and the graph its
+        `crs`; with ``multigraph=True``, which makes a multigraph of any, it is what OSMnx takes. Else vertices with a
+        label and without edges are left out.
 
         Raises `VersionConflict` if the graph changes meanwhile.
         """
+        return self._pages(page, timeout_s).networkx(multigraph=multigraph)
+
+    def to_igraph(self, *, page: int = 100_000, timeout_s: float | None = None) -> Any:
+        """The same for igraph, which must be installed: edges have the attributes `id`, `capacity` (unlimited ones
+        `math.inf`), and `cost`, `lower`, `closed` and `undirected` if any has; vertices `name`, unless they are
+        numbered, and `x` and `y`, with the `crs` of the graph, where it has coordinates."""
+        return self._pages(page, timeout_s).igraph()
+
+    def _pages(self, page: int, timeout_s: float | None) -> exported.Pages:
         pages = exported.Pages(self._caller.ask(calls.graph(self.name)))
         while pages.missing:
             pages.add(self.capacities(pages.rows, page, timeout_s, if_version=pages.etag))
-        return pages.networkx()
+        while (at := pages.next_vertex) is not None:
+            pages.add_vertices(self.vertices(at, page, timeout_s, if_version=pages.etag))
+        return pages
 
     def move(self, worker: str, timeout_s: float | None = None) -> moves.Move:
         """Have another worker serve the graph; it is served meanwhile, but for the pause that is said.

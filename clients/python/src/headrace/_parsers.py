@@ -15,6 +15,7 @@ RESULTS: Mapping[str, Callable[[Any], Any]] = {
     "load": results.GraphInfo.from_json,
     "patch": results.PatchResult.from_json,
     "patch-costs": results.PatchResult.from_json,
+    "patch-lower": results.PatchResult.from_json,
     "patch-vertices": results.PatchResult.from_json,
     "vertices": VertexCapacities.from_json,
     "patch-edges": StructureResult.from_json,

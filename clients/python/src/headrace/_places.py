@@ -1,6 +1,6 @@
 """Coordinates of vertices, as callers have them, and as they are sent; and flows as maps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -45,17 +45,28 @@ def crs_text(crs: Any) -> str:
 
 
 def places_of_nodes(graph: Any, nodes: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """x, y and crs of the nodes of a NetworkX graph, in this order: the attributes that `x` and `y` name; by default
-    "x" and "y", if all nodes have them and the graph or the caller says of which `crs` they are, as OSMnx does."""
-    crs = given.get("crs")
-    crs = graph.graph.get("crs") if crs is None else crs
+    """`places` of the nodes of a NetworkX graph, in this order."""
+
+    def column_of(name: str) -> list[Any]:
+        return [graph.nodes[node].get(name) for node in nodes]
+
+    return places(nodes, column_of, graph.graph.get("crs"), given)
+
+
+def places(
+    nodes: Sequence[Any], column_of: Callable[[str], list[Any]], crs: Any, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """x, y and crs of the nodes of a graph: the attributes that `x` and `y` name; by default "x" and "y", if all nodes
+    have them and the graph or the caller says of which `crs` they are, as OSMnx does. ``column_of`` an attribute there
+    is one value for each node, None where it has none."""
+    crs = crs if given.get("crs") is None else given["crs"]
     names = {axis: given.get(axis) for axis in ("x", "y")}
     if any(name is not None for name in names.values()):
         found = {
-            axis: _attribute(graph, nodes, name) if isinstance(name, str) else name for axis, name in names.items()
+            axis: _named(nodes, column_of, name) if isinstance(name, str) else name for axis, name in names.items()
         }
         return found | ({} if crs is None else {"crs": crs_text(crs)})
-    columns = {axis: [graph.nodes[node].get(axis) for node in nodes] for axis in ("x", "y")}
+    columns = {axis: column_of(axis) for axis in ("x", "y")}
     if crs is None or not all(_is_place(value) for column in columns.values() for value in column):
         return {}
     try:
@@ -66,11 +77,8 @@ def places_of_nodes(graph: Any, nodes: Sequence[Any], given: Mapping[str, Any]) 
         return {}  # a system without a short name, which nobody has asked for
 
 
-def _attribute(graph: Any, nodes: Sequence[Any], name: Any) -> Any:
-    """A column that is named, or the column that is given."""
-    if not isinstance(name, str):
-        return name
-    column = [graph.nodes[node].get(name) for node in nodes]
+def _named(nodes: Sequence[Any], column_of: Callable[[str], list[Any]], name: str) -> list[Any]:
+    column = column_of(name)
     if None in column:
         raise InvalidInput(f"the node {nodes[column.index(None)]!r} has no attribute {name!r}")
     return column

@@ -216,10 +216,12 @@ class Capacities:
     """What a unit of flow costs on each edge; None for a graph without costs."""
     next: int | None = None
     """The `offset` of the next page; None: this is the last one."""
+    lower: AmountColumn | None = None
+    """What each edge carries at least in a circulation; None for a graph without lower bounds."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        closed, cost = flags(body["closed"]), body.get("cost")
+        closed, cost, lower = flags(body["closed"]), body.get("cost"), body.get("lower")
         return cls(
             next=body.get("next"),
             version=body["version"],
@@ -230,6 +232,7 @@ class Capacities:
             closed=closed,
             undirected=flags(body.get("undirected", np.zeros(len(closed)))),
             cost=None if cost is None else AmountColumn.of(cost, body.get("cost_decimals", 0)),
+            lower=None if lower is None else AmountColumn.of(lower, body.get("decimals", 0)),
         )
 
 

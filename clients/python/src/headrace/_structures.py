@@ -36,6 +36,8 @@ class StructureOptions(TypedDict, total=False):
     """Refuse unless the graph is at this version, of the load that the handle knows; or the text of an ETag."""
     solve: Literal["all", "none"]
     """Whether flows kept solved are re-solved before the answer (default) or at their next question."""
+    dry_run: bool
+    """Say what the change would do, and change nothing: the answer has the version that the graph has and keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,6 +51,8 @@ class NewEdges:
     """Where the edges of the graph have ids; else they get the next numbers."""
     cost: Amounts | None = None
     """Where the edges of the graph have costs."""
+    lower: Amounts | None = None
+    """What they carry at least in a circulation; 0 if it is not said."""
     undirected: bool | Sequence[bool] | NDArray[np.bool_] = False
 
     def as_json(self) -> dict[str, object]:
@@ -56,7 +60,7 @@ class NewEdges:
             refuse_set(getattr(self, name), name)
         named = {"edge_ids": self.edge_ids, "tail": self.tail, "head": self.head}
         members: dict[str, Any] = {name: as_column(ids) for name, ids in named.items() if ids is not None}
-        for name, amounts in (("capacity", self.capacity), ("cost", self.cost)):
+        for name, amounts in (("capacity", self.capacity), ("cost", self.cost), ("lower", self.lower)):
             if amounts is not None:
                 refuse_set(amounts, name)
                 members[name] = amount_column(as_column(amounts), len(members["tail"]), name)
@@ -147,11 +151,14 @@ def restructure(
     check_options("a change of structure", options, StructureOptions.__annotations__, OWN)
     body: dict[str, object] = {"batch": change.operations()}
     body |= {key: options[key] for key in ("on_missing", "rounding") if key in options}
+    params: dict[str, str] = {"solve": options["solve"]} if "solve" in options else {}
+    if options.get("dry_run"):
+        params["dry_run"] = "true"
     return Call(
         "PATCH",
         graph_path(name) + "/edges",
         StructureResult.from_json,
         json_body(body),
-        params={"solve": options["solve"]} if "solve" in options else {},
+        params=params,
         headers=_if_match(options.get("if_version"), generation),
     )

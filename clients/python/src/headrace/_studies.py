@@ -50,8 +50,9 @@ class Studies(Handle):
         """Which closure costs most: each candidate is closed by itself, in thought, and the worst are ranked.
 
         Candidates are all edges, those of the minimum cut (`"cut"`), the ones you name, or lists of edges that are
-        closed together. `stream=True` gives the rows one by one, from when all are ranked. Raises as `max_flow`, and
-        `UnknownEdge`.
+        closed together. With `close="vertices"` they are all vertices but the terminals, the ends of the cut, or the
+        vertices you name. `stream=True` gives the rows one by one, from when all are ranked. Raises as `max_flow`,
+        `UnknownEdge`, and `UnknownVertex`.
         """
         call = closures.question(self.name, candidates, source, sink, options)
         if stream:

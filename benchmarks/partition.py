@@ -1,0 +1,279 @@
+"""Partitions: the cut against METIS, and what it takes to follow a graph that changes, against a partition from nothing
+and against METIS. `python -m benchmarks.partition cuts|follow`; every result is counted anew from the edges.
+
+A network of ours stands in for the circuits of iG-kway (Lee et al.), which are not public: a grid with shortcuts has
+their degrees. Modifiers are drawn as the paper draws them: vertices and edges are inserted and deleted at random.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pymetis
+from numpy.typing import NDArray
+
+from benchmarks.machine import describe
+from gpu_engine.checks.partitions import prove_partition
+from gpu_engine.engine import Control
+from gpu_engine.footprint import unlimited
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.growing import grow
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.structure import Structure
+from gpu_engine.partition import resident
+from gpu_engine.partition.buckets import bucketed, compressed, link_weights
+from gpu_engine.partition.problem import Question, edge_weights, limit_of
+from gpu_engine.partition.resident import ResidentPartition
+
+EPSILON: Final = Fraction(3, 100)
+PARTS: Final = (2, 4, 8, 16, 32)
+ROADS: Final = Path(__file__).parents[1] / "examples"
+WALK: Final = 8
+"""Steps from one end of an inserted edge to the other: changes are local, as in a circuit or a street plan."""
+RESULTS: Final = Path(__file__).parent / "results"
+
+
+def grid(side: int, shortcuts: float, seed: int = 1) -> Network:
+    """A grid of side times side vertices, with so many random edges of a length up to 50 for each vertex."""
+    at, rng = np.arange(side * side, dtype=np.int32).reshape(side, side), np.random.default_rng(seed)
+    tail, head = [at[:, :-1].ravel(), at[:-1].ravel()], [at[:, 1:].ravel(), at[1:].ravel()]
+    more = int(shortcuts * at.size)
+    row, column = rng.integers(0, side, (2, more))
+    other = (
+        np.clip(row + rng.integers(-50, 51, more), 0, side - 1),
+        np.clip(column + rng.integers(-50, 51, more), 0, side - 1),
+    )
+    tail, head = [*tail, at[row, column]], [*head, at[other]]
+    return network_of(at.size, np.concatenate(tail), np.concatenate(head))
+
+
+def network_of(n: int, tail: NDArray[np.int32], head: NDArray[np.int32]) -> Network:
+    return Network(EdgeList(n, tail, head, np.ones(len(tail), np.int64), undirected=True))
+
+
+def road(name: str) -> Network:
+    with np.load(ROADS / f"{name}.npz") as roads:
+        inner = (roads["src"] < roads["n"] - 2) & (roads["dst"] < roads["n"] - 2)
+        return network_of(int(roads["n"]) - 2, roads["src"][inner], roads["dst"][inner])
+
+
+def power_law(scale: int, edges: int) -> Network:
+    rng, tail, head = np.random.default_rng(3), np.zeros(edges, np.int64), np.zeros(edges, np.int64)
+    for _ in range(scale):
+        drawn = rng.random(edges)
+        tail = 2 * tail + (drawn > 0.76)
+        head = 2 * head + (((drawn > 0.57) & (drawn < 0.76)) | (drawn > 0.95))
+    return network_of(1 << scale, tail.astype(np.int32), head.astype(np.int32))
+
+
+def blocks(n: int, n_groups: int, degree: int) -> Network:
+    """Groups with most edges inside them, as authors have who write together."""
+    rng, m = np.random.default_rng(5), n * degree // 2
+    tail = rng.integers(0, n, m)
+    inside = rng.random(m) < 0.8
+    size = n // n_groups
+    head = np.where(inside, tail // size * size + rng.integers(0, size, m), rng.integers(0, n, m)) % n
+    return network_of(n, tail.astype(np.int32), head.astype(np.int32))
+
+
+def metis(network: Network, k: int) -> tuple[NDArray[np.int32], float]:
+    """As it comes, k-way and with the same imbalance; in this process, with the columns it takes made beforehand."""
+    weight = link_weights(network.n_arcs, network.edge_arc, network.reverse_arc, edge_weights(network, "one"))
+    buckets = bucketed(network.row_offsets, network.head, weight)
+    offsets, head, own, _ = compressed(buckets, np.ones(network.n_vertices, np.bool_))
+    vertex = network.there.astype(np.int64)
+    graph, options = pymetis.CSRAdjacency(offsets, head), pymetis.Options(ufactor=int(1000 * EPSILON), seed=0)
+    began = time.perf_counter()
+    found = pymetis.part_graph(k, graph, eweights=own, vweights=vertex, recursive=False, options=options)
+    took = time.perf_counter() - began
+    part = np.asarray(found.vertex_part, np.int32)
+    part[~network.there] = -1
+    return part, took
+
+
+def counted(network: Network, part: NDArray[np.int32], k: int) -> tuple[int, float]:
+    """The cut and the imbalance, from the edges."""
+    weight = network.there.astype(np.int64)
+    nothing = 0, np.zeros(k, np.int64)
+    proof = prove_partition(network, edge_weights(network, "one"), weight, part, k, nothing)
+    return proof.cut, float(proof.part_weight.max() * k / weight.sum() - 1)
+
+
+def brought(found: ResidentPartition, network: Network) -> tuple[dict[str, Any], float]:
+    """Bring it up to date, and check it: what came of it, and the seconds without and with the check."""
+    weight = np.ones(network.n_vertices, np.int64)
+    began = time.perf_counter()
+    report = found.bring(network, weight, Control(), unlimited)
+    took = time.perf_counter() - began
+    of_edge = edge_weights(network, "one")
+    proof = prove_partition(network, of_edge, weight, found.part, found.question.k, (found.cut, found.part_weight))
+    checked = time.perf_counter() - began
+    assert proof.valid, proof.failures
+    limit = limit_of(network.n_live_vertices, found.question.k, EPSILON)
+    assert int(proof.part_weight.max()) <= limit
+    return {"way": report.way.value, "cut": found.cut, "moved": report.moved, "s": took, "s_checked": checked}, took
+
+
+def walked(network: Network, begin: NDArray[np.int32], steps: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    """Where random walks over edges that are there end, near where they begin."""
+    at, weight = (
+        begin.copy(),
+        link_weights(network.n_arcs, network.edge_arc, network.reverse_arc, edge_weights(network, "one")),
+    )
+    for _ in range(steps):
+        first, degree = network.row_offsets[at], network.row_offsets[at + 1] - network.row_offsets[at]
+        arc = np.minimum(first + (rng.random(len(at)) * degree).astype(np.int32), max(network.n_arcs - 1, 0))
+        at = np.where((degree > 0) & (weight[arc] > 0), network.head[arc], at)
+    return at
+
+
+def modified(network: Network, modifiers: int, rng: np.random.Generator) -> tuple[Network, float]:
+    """The network after so many random modifiers, of which each kind is a quarter, and the seconds that took."""
+    quarter = modifiers // 4
+    there = np.flatnonzero(network.there)
+    live = network.live(np.arange(network.n_edges))
+    gone = rng.choice(there, max(1, quarter // 4), replace=False).astype(np.int32)  # each takes its edges with it
+    deleted = rng.choice(live, quarter, replace=False)
+    mark = np.zeros(network.n_vertices, np.bool_)
+    mark[gone] = True
+    alive = there[~mark[there]]
+    tail = rng.choice(alive, quarter).astype(np.int32)
+    head = walked(network, tail, WALK, rng)
+    head = np.where(mark[head], tail, head)  # a loop counts as no edge
+    n, n_new = network.n_vertices, quarter
+    fresh = (n + np.repeat(np.arange(n_new), 2)).astype(np.int32)
+    near = rng.choice(alive, n_new).astype(np.int32)
+    other = walked(network, near, 1, rng)
+    beside = np.column_stack([near, np.where(mark[other], near, other)]).ravel()
+    structure = Structure(
+        n_new, None, np.concatenate([tail, fresh]), np.concatenate([head, beside]),
+        np.ones(quarter + 2 * n_new, np.bool_),
+    )  # fmt: skip
+    began = time.perf_counter()
+    grown = grow(network, structure).network.fork()
+    new = np.arange(network.n_edges, grown.n_edges)
+    grown.set_capacity(new, np.ones(len(new), np.int64))
+    at = live[mark[network.edge_tail(live)] | mark[network.edge_head(live)]]
+    closed = np.union1d(deleted, at)
+    grown.set_capacity(closed, np.zeros(len(closed), np.int64))
+    grown.mark(closed, np.empty(0, np.int64))
+    grown.mark_vertices(gone, np.empty(0, np.int32))
+    return grown, time.perf_counter() - began
+
+
+def cuts(smaller: int) -> Iterator[dict[str, Any]]:
+    """Of each network and each k: our cut from nothing, and that of METIS."""
+    side = 1000 // smaller
+    networks = {
+        "grid": lambda: grid(side, 0),
+        "grid with shortcuts": lambda: grid(side // 2, 0.3),
+        "roads of Heidelberg": lambda: road("osm-heidelberg"),
+        "roads of Andorra": lambda: road("osm-andorra"),
+        "groups": lambda: blocks(60_000 // smaller, 400 // smaller, 8),
+        "power law": lambda: power_law(14, 120_000 // smaller),
+    }
+    for name, make in networks.items():
+        network = make()
+        for k in PARTS:
+            part, theirs = metis(network, k)
+            cut, imbalance = counted(network, part, k)
+            ours, took = brought(ResidentPartition(Question(k, EPSILON, "one")), network)
+            size = {"n": network.n_vertices, "m": network.n_edges}
+            yield {"network": name, **size, "k": k, "metis": cut, "metis_imbalance": imbalance, "metis_s": theirs,
+                   "ours": ours["cut"], "ours_s": took, "ratio": ours["cut"] / cut}  # fmt: skip
+
+
+def follow(side: int, k: int, modifiers: int, iterations: int, every: int) -> Iterator[dict[str, Any]]:
+    """Iterations of so many modifiers each; every so often a partition from nothing and one of METIS beside it."""
+    rng, network = np.random.default_rng(modifiers), grid(side, 0.3)
+    found = ResidentPartition(Question(k, EPSILON, "one"))
+    first, _ = brought(found, network)
+    yield {"iteration": 0, "k": k, "modifiers": modifiers, "n": network.n_vertices, "m": network.n_edges, **first}
+    for i in range(1, iterations + 1):
+        network, modified_s = modified(network, modifiers, rng)
+        row, _ = brought(found, network)
+        row |= {"iteration": i, "k": k, "modifiers": modifiers, "modified_s": modified_s}
+        if i % every == 0:
+            full, _ = brought(ResidentPartition(Question(k, EPSILON, "one")), network)
+            part, metis_s = metis(network, k)
+            row |= {"full_cut": full["cut"], "full_s": full["s"], "full_s_checked": full["s_checked"],
+                    "metis_cut": counted(network, part, k)[0], "metis_s": metis_s}  # fmt: skip
+        yield row
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of one run of `follow`: medians of times, and the last comparison of cuts."""
+    own = [row for row in rows if row["iteration"] and row["way"] == "incremental"]
+    beside = [row for row in rows if "full_s" in row]
+    middle = (
+        {name: float(np.median([row[name] for row in own])) for name in ("s", "s_checked", "modified_s")} if own else {}
+    )
+    told = {
+        "k": rows[0]["k"],
+        "modifiers": rows[0]["modifiers"],
+        "incremental": len(own),
+        "of": len(rows) - 1,
+        **middle,
+    }
+    if beside and own:
+        full, theirs = (float(np.median([row[name] for row in beside])) for name in ("full_s", "metis_s"))
+        mean = float(np.mean([row["s"] for row in rows if row["iteration"]]))
+        told |= {"full_s": full, "metis_s": theirs, "mean_s": mean}
+        told |= {"times_full": full / middle["s"], "mean_times_full": full / mean}
+        told |= {"times_metis": theirs / middle["s"], "mean_times_metis": theirs / mean}
+        told |= {"times_metis_checked": theirs / middle["s_checked"]}
+        for other in ("full", "metis"):
+            told[f"cut_to_{other}"] = [round(row["cut"] / row[f"{other}_cut"], 4) for row in beside]
+    return told
+
+
+def main(arguments: list[str] | None = None) -> int:
+    top = argparse.ArgumentParser(prog="python -m benchmarks.partition", description=__doc__)
+    top.add_argument("what", choices=("cuts", "follow"))
+    top.add_argument("--side", type=int, default=1000, help="follow: a grid of side times side vertices")
+    top.add_argument("--smaller", type=int, default=1, help="cuts: networks so many times smaller")
+    top.add_argument("-k", type=int, nargs="+", default=[2, 32])
+    top.add_argument("--modifiers", type=int, nargs="+", default=[50, 500, 5000])
+    top.add_argument("--iterations", type=int, default=100)
+    top.add_argument("--every", type=int, default=25, help="follow: iterations between two partitions from nothing")
+    top.add_argument("--always", action="store_true", help="follow: never from nothing, however much has changed")
+    top.add_argument("--out", type=Path)
+    options = top.parse_args(arguments)
+    if options.always:
+        resident.MOST_AT_ONCE = resident.MOST_IN_ALL = resident.SOME = 1e9  # type: ignore[misc]
+    warm = grid(30, 0.3)
+    for modifiers in (8, 8):
+        list(follow(30, 4, modifiers, 2, 1))
+    assert warm.n_vertices
+    rows: list[dict[str, Any]] = []
+    summaries: list[dict[str, Any]] = []
+    if options.what == "cuts":
+        for row in cuts(options.smaller):
+            rows.append(row)
+            print(row, file=sys.stderr)
+        mean = float(np.exp(np.mean([np.log(row["ratio"]) for row in rows])))
+        by_k = {k: [np.log(row["ratio"]) for row in rows if row["k"] == k] for k in PARTS}
+        means = {k: float(np.exp(np.mean(logs))) for k, logs in by_k.items()}
+        summaries.append({"geometric_mean": mean, "by_k": means})
+    else:
+        for k in options.k:
+            for modifiers in options.modifiers:
+                run = list(follow(options.side, k, modifiers, options.iterations, options.every))
+                rows += run
+                summaries.append(summary(run))
+                print(summaries[-1], file=sys.stderr)
+    document = {"kind": f"partition-{options.what}", "machine": describe(), "summary": summaries, "rows": rows}
+    path = options.out or RESULTS / f"partition-{options.what}.json"
+    path.write_text(json.dumps(document, indent=1) + "\n")
+    print(json.dumps(summaries, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

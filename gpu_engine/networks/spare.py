@@ -1,0 +1,35 @@
+"""Room behind a column, so that it grows without being copied each time."""
+
+from typing import Final
+
+import numpy as np
+
+from gpu_engine.types import UnitArray
+
+SHARE: Final = 16
+"""A column that is copied because it grows gets this part of its length as room behind it."""
+
+
+class Spare:
+    """The room behind one int64 column. The column before and the grown one share the items that both have, so only
+    who writes no more to the one may write to the other; what lies behind is given once."""
+
+    def __init__(self) -> None:
+        self._buffer: UnitArray = np.empty(0, np.int64)
+        self._used = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the room that is left."""
+        return self._buffer.nbytes - 8 * self._used
+
+    def with_zeros(self, column: UnitArray, more: int) -> UnitArray:
+        """The column with so many zeros behind it: a longer view if the room behind it is free, else a copy. O(k), or
+        O(m)."""
+        length = len(column) + more
+        if column.base is not self._buffer or self._used != len(column) or length > len(self._buffer):
+            self._buffer = np.empty(length + length // SHARE, np.int64)
+            self._buffer[: len(column)] = column
+        self._buffer[len(column) : length] = 0
+        self._used = length
+        return self._buffer[:length]

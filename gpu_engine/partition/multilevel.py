@@ -1,0 +1,81 @@
+"""A partition from nothing by METIS, in a process of its own."""
+
+import json
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.child import run
+from gpu_engine.engine import Control
+from gpu_engine.errors import OutOfMemory
+from gpu_engine.partition.buckets import Buckets, compressed
+from gpu_engine.types import BoolArray, UnitArray, VertexArray
+
+PROCESS: Final = "gpu_engine.partition.process"
+PROCESS_BYTES: Final = 48 << 20
+"""What the process takes before it is given a graph, at most."""
+SLOT_BYTES: Final = 100
+"""For each slot, with all levels and the columns it comes in."""
+VERTEX_BYTES: Final = 260
+PART_BYTES: Final = 4096
+SLACK_BYTES: Final = 32 << 20
+"""It may take so much more than that before it is refused memory."""
+
+MOST_WEIGHT: Final = 1 << 44
+"""Sums of weights that METIS is given: it reckons with some of them in single precision."""
+
+FEW: Final = 4
+"""Vertices for each part below which METIS is not asked: parts of one vertex or two are no work for it."""
+
+
+def multilevel_bytes(n_vertices: int, n_slots: int, k: int) -> int:
+    """Memory that `multilevel` takes here and in the other process."""
+    here = 40 * n_vertices + 32 * n_slots
+    return PROCESS_BYTES + (VERTEX_BYTES * n_vertices) + SLOT_BYTES * n_slots + PART_BYTES * k + here
+
+
+def multilevel(
+    buckets: Buckets,
+    there: BoolArray,
+    vertex_weight: UnitArray,
+    k: int,
+    thousandths: int,
+    seed: int,
+    control: Control,
+) -> VertexArray | None:
+    """int32[n]: the parts of the vertices that are ``there``, bool[n], balanced to about so many ``thousandths``; those
+    of others mean nothing. None where that is no work for METIS. The same input has the same output. Raises `Cancelled`
+    within 20 ms of a cancel, `OutOfMemory`.
+    """
+    offsets, head, weight, vertices = compressed(buckets, there)
+    if k == 1 or not len(head) or len(vertices) < FEW * k:
+        return None
+    columns = offsets, head, scaled(weight), scaled(vertex_weight[vertices], least=0)
+    first = json.dumps([len(vertices), len(head), k, max(1, min(thousandths, 1000)), seed]).encode() + b"\n"
+    limit = multilevel_bytes(len(vertices), len(head), k) - PROCESS_BYTES + SLACK_BYTES
+    data = b"".join([first, *(column.tobytes() for column in columns)])
+    answer, returncode = run(PROCESS, data, limit, control)
+    status, _, parts = answer.partition(b"\n")
+    found = np.frombuffer(parts, np.int64) if status == b"OK" and len(parts) == 8 * len(vertices) else None
+    if found is None or found.min() < 0 or found.max() >= k:
+        raise _refusal(status.decode("ascii", "replace"), returncode)
+    part = np.zeros(len(there), np.int32)
+    part[vertices] = found
+    return part
+
+
+def scaled(weight: UnitArray, least: int = 1) -> NDArray[np.int64]:
+    """The weights, in so many fewer bits that their sum is at most about `MOST_WEIGHT`, each ``least`` or more."""
+    total = float(weight.sum(dtype=np.float64))
+    if total <= MOST_WEIGHT:
+        return weight
+    shift = int(np.ceil(np.log2(total / MOST_WEIGHT)))
+    fewer: NDArray[np.int64] = np.maximum(weight >> shift, least)
+    return fewer
+
+
+def _refusal(status: str, returncode: int) -> Exception:
+    if status == "NO_MEMORY" or returncode in (-9, -6):
+        return OutOfMemory("the partition took more memory than there is for it")
+    return RuntimeError(f"the partitioner ended with {returncode}: {status[:100]}")

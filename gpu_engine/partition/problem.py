@@ -1,0 +1,64 @@
+"""What is asked for, and what vertices and edges weigh."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.errors import CapacityOverflow, InvalidNetwork
+from gpu_engine.networks.network import Network
+from gpu_engine.types import INFINITE, MAX_TOTAL, NO_ARC, UnitArray
+
+Weights = Literal["capacity", "one"]
+"""What an edge weighs: its capacity in units, 0 while it is closed, or 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A partition into ``k`` parts, each of ``(1 + epsilon) / k`` of the weight of all vertices at most."""
+
+    k: int
+    epsilon: Fraction
+    weights: Weights = "capacity"
+    seed: int = 0
+
+
+def exact(literal: str) -> Fraction:
+    """The number that a decimal literal stands for."""
+    return Fraction(literal)
+
+
+def limit_of(total: int, k: int, epsilon: Fraction) -> int:
+    """What a part may weigh: ``(1 + epsilon) total / k`` in whole units, but never less than equal parts take."""
+    return max(int((1 + epsilon) * total / k), -(-total // k))
+
+
+def edge_weights(network: Network, weights: Weights) -> NDArray[np.integer]:
+    """int64[m], or int8[m] of ones and zeros: an edge that was deleted weighs nothing. The column is the network's own,
+    and is not to be changed. Raises `InvalidNetwork` for capacities without a limit. O(m)."""
+    if weights == "one":
+        one = np.ones(network.n_edges, np.int8)
+        if len(network.deleted):
+            one[network.deleted] = 0
+        return one
+    if network.n_infinite:
+        rows = np.flatnonzero((network.capacity == INFINITE) & (network.edge_arc != NO_ARC))
+        if len(rows):
+            raise InvalidNetwork(
+                "an edge without a limit has no weight: give it a capacity, or let each edge weigh 1",
+                field="/weights",
+                edges=network.edge_ids.of(rows[:10]),
+            )
+    return network.capacity
+
+
+def check_vertex_weights(weight: UnitArray) -> int:
+    """The exact sum. Raises `CapacityOverflow` where it is more than `MAX_TOTAL`. O(n)."""
+    if int(weight.max(initial=0)) * len(weight) <= MAX_TOTAL:
+        return int(weight.sum())
+    total = (int((weight >> 32).sum()) << 32) + int((weight & 0xFFFFFFFF).sum())
+    if total > MAX_TOTAL:
+        raise CapacityOverflow(f"the vertices weigh {total} together; the limit is {MAX_TOTAL}", field="/vertex_weight")
+    return total

@@ -1,0 +1,57 @@
+"""The process in which METIS partitions one graph: ``python -m gpu_engine.partition.process PARENT BYTES``.
+
+METIS holds the interpreter's lock while it works, cannot be stopped, and ends its process when something is wrong with
+it. The graph comes on standard input: a line of JSON with the numbers of vertices, slots and parts, the imbalance in
+thousandths and the seed; then row offsets, neighbours, weights of slots and weights of vertices as int64. The answer
+is a line, ``OK`` or what was wrong, then the part of each vertex as int64.
+"""
+
+import json
+import sys
+from typing import Final
+
+import numpy as np
+
+from gpu_engine import child
+
+NO_MEMORY: Final = "NO_MEMORY"
+
+
+def main() -> None:
+    child.begin("pymetis")
+    status, parts = NO_MEMORY, b""
+    try:
+        status, parts = "OK", partitioned(sys.stdin.buffer.read())
+    except MemoryError:
+        pass
+    except RuntimeError as error:
+        status = NO_MEMORY if "memory" in str(error).lower() else str(error)[:200].replace("\n", " ")
+    sys.stdout.buffer.write(status.encode() + b"\n")
+    sys.stdout.buffer.write(parts)
+    sys.stdout.buffer.flush()
+
+
+def partitioned(data: bytes) -> bytes:
+    """Multilevel k-way partitioning (Karypis and Kumar 1998, in METIS)."""
+    import pymetis
+
+    head, _, _ = data.partition(b"\n")
+    n, slots, k, thousandths, seed = json.loads(head)
+    at, columns = len(head) + 1, []
+    for count in (n + 1, slots, slots, n):
+        columns.append(np.frombuffer(data, np.int64, count, at))
+        at += columns[-1].nbytes
+    offsets, neighbours, weight, vertex_weight = columns
+    found = pymetis.part_graph(
+        k,
+        pymetis.CSRAdjacency(offsets, neighbours),
+        eweights=weight,
+        vweights=vertex_weight,
+        recursive=False,
+        options=pymetis.Options(ufactor=thousandths, seed=seed),
+    )
+    return np.asarray(found.vertex_part, np.int64).tobytes()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+// The table beside the picture: every edge can be reached from the keyboard here.
+
+import { dataTable, fill, h, number } from "./dom.js";
+
+const SHOWN = 100;
+
+export class EdgeTable {
+  constructor(page) {
+    this.page = page;
+    this.id = "edges";
+    this.title = "Edges";
+    this.from = 0;
+    this.chosen = -1;
+    const again = () => { this.from = 0; this.show(); };
+    this.which = h("select", { id: "which", onchange: again },
+      [["cut", "of the minimum cut"], ["flow", "with flow, the fullest first"], ["closed", "that are closed"], ["all", "all, in their order"]].map(([value, text]) => h("option", { value }, text)));
+    this.search = h("input", { id: "search", type: "search", autocomplete: "off", placeholder: "id or vertex", oninput: again });
+    this.body = h("div");
+    this.element = h("div", {},
+      h("div", { class: "row" }, h("div", { class: "field" }, h("label", { for: "which" }, "Edges"), this.which),
+        h("div", { class: "field" }, h("label", { for: "search" }, "Find"), this.search)), this.body);
+  }
+
+  rows(net) {
+    const wanted = this.search.value.trim();
+    const all = (keep) => {
+      const found = [];
+      for (let row = 0; row < net.m; row += 1) if (keep(row)) found.push(row);
+      return found;
+    };
+    if (wanted) return all((row) => [net.ids[row], ...net.ends(row)].some((name) => String(name) === wanted));
+    const kind = this.which.value;
+    if (kind === "cut") return net.cutRows;
+    if (kind === "closed") return all((row) => net.closed[row]);
+    if (kind === "flow") return all((row) => net.flow[row]).sort((a, b) => net.load(b) - net.load(a) || Math.abs(net.flow[b]) - Math.abs(net.flow[a]));
+    return all(() => true);
+  }
+
+  show() {
+    const net = this.page.network;
+    if (!net) {
+      fill(this.body, h("p", { class: "empty" }, "The edges of this graph are not read into the page."));
+      return;
+    }
+    const rows = this.rows(net);
+    this.from = Math.min(this.from, Math.max(0, Math.floor((rows.length - 1) / SHOWN) * SHOWN));
+    const columns = [{ name: "Edge" }, { name: "From" }, { name: "To" }, { name: "Capacity", figure: true },
+      { name: "Flow", figure: true }, { name: "Used", figure: true }, { name: "" }];
+    const shown = rows.slice(this.from, this.from + SHOWN).map((row) => [
+      h("button", { class: "row", type: "button", "data-row": String(row), onclick: () => this.page.choose(row, { isFar: true }) }, String(net.ids[row])),
+      ...net.ends(row).map(String), number(net.capacity(row)), this.page.answer ? number(net.amount(row)) : "–",
+      this.page.answer ? net.used(row) : "–",
+      net.cut[row] ? h("span", { class: "tag cut" }, "cut") : net.closed[row] ? h("span", { class: "tag bad" }, "closed") : ""]);
+    const table = dataTable("Edges", columns, shown, this.ifEmpty());
+    table.classList.add("tall");
+    fill(this.body, table, this.pager(rows.length));
+    this.mark(this.chosen);
+  }
+
+  ifEmpty() {
+    if (this.search.value.trim()) return "No edge has this id, and none has this vertex as an end.";
+    return { cut: this.page.answer ? "The cut pays for no edge." : "Solve, and the edges of the minimum cut are listed here.",
+      flow: this.page.answer ? "No edge carries flow." : "Solve, and the edges that carry flow are listed here.",
+      closed: "No edge is closed.", all: "The graph has no edges." }[this.which.value];
+  }
+
+  pager(count) {
+    if (count <= SHOWN) return h("p", { class: "dim small" }, `${number(count)} ${count === 1 ? "edge" : "edges"}`);
+    const go = (step) => () => { this.from = Math.max(0, this.from + step); this.show(); };
+    return h("div", { class: "row" }, h("button", { class: "quiet", disabled: !this.from, onclick: go(-SHOWN) }, "Before"),
+      h("button", { class: "quiet", disabled: this.from + SHOWN >= count, onclick: go(SHOWN) }, "Next"),
+      h("span", { class: "dim small" }, `${number(this.from + 1)} to ${number(Math.min(count, this.from + SHOWN))} of ${number(count)}`));
+  }
+
+  mark(row) {
+    this.chosen = row;
+    for (const button of this.body.querySelectorAll("button.row")) button.closest("tr").classList.toggle("chosen", Number(button.dataset.row) === row);
+  }
+}

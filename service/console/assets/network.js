@@ -1,0 +1,174 @@
+// The columns of one graph: rows of edges, names, coordinates, and what a flow says of each edge.
+
+import { Problem, get, graphPath, request } from "./api.js";
+import { readNpz } from "./npz.js";
+
+const PAGE = 100000;
+export const MOST_EDGES = 2000000; // about 100 MB in the browser
+const TRIES = 4;
+
+export async function npz(path, options = {}) {
+  return readNpz(await (await request(path, { ...options, accept: "application/x-npz" })).arrayBuffer());
+}
+
+// A whole number of units as a decimal, exactly.
+export function decimal(units, decimals) {
+  const digits = String(units);
+  if (!decimals) return digits;
+  const negative = digits.startsWith("-");
+  const padded = digits.replace("-", "").padStart(decimals + 1, "0");
+  const fraction = padded.slice(-decimals).replace(/0+$/, "");
+  return `${negative ? "-" : ""}${padded.slice(0, -decimals)}${fraction ? `.${fraction}` : ""}`;
+}
+
+export class Network {
+  constructor(info, version, edges, vertices) {
+    this.info = info;
+    this.version = version;
+    this.decimals = info.decimals;
+    this.ids = edges.ids;
+    this.m = edges.ids.length;
+    this.capacities = edges.capacity;
+    this.unlimited = edges.unlimited;
+    this.closed = edges.closed;
+    this.undirected = edges.undirected;
+    this.x = vertices ? vertices.x : null;
+    this.y = vertices ? vertices.y : null;
+    this.isGeographic = ["EPSG:4326", "OGC:CRS84"].includes(info.coordinates);
+    this.name(edges, vertices ? vertices.names : null);
+    this.forget();
+  }
+
+  // Vertices are counted from 0 here, whatever their names are.
+  name(edges, names) {
+    this.places = new Map();
+    this.vertices = [];
+    const place = (name) => {
+      let at = this.places.get(name);
+      if (at === undefined) {
+        at = this.vertices.length;
+        this.places.set(name, at);
+        this.vertices.push(name);
+      }
+      return at;
+    };
+    (names || []).forEach(place);
+    this.tail = Int32Array.from(edges.tail, place);
+    this.head = Int32Array.from(edges.head, place);
+    this.n = this.vertices.length;
+    this.rows = null;
+  }
+
+  rowOf(id) {
+    if (!this.rows) this.rows = new Map(Array.from(this.ids, (one, row) => [one, row]));
+    return this.rows.get(id) ?? this.rows.get(typeof id === "bigint" ? Number(id) : id);
+  }
+
+  forget() {
+    this.amounts = null;
+    this.flow = new Float64Array(this.m);
+    this.cut = new Uint8Array(this.m);
+    this.cutRows = [];
+  }
+
+  // What an answer with the columns of cut and flow says, row by row.
+  carry(answer) {
+    this.forget();
+    this.amounts = new Map();
+    const edges = answer["flow.edges"] || [], amounts = answer["flow.amount"] || [];
+    for (let i = 0; i < edges.length; i += 1) {
+      const row = this.rowOf(edges[i]);
+      if (row === undefined) continue;
+      this.amounts.set(row, amounts[i]);
+      this.flow[row] = Number(amounts[i]);
+    }
+    this.cutRows = Array.from(answer["cut.edges"] || [], (id) => this.rowOf(id)).filter((row) => row !== undefined);
+    for (const row of this.cutRows) this.cut[row] = 1;
+  }
+
+  capacity(row) {
+    return this.unlimited[row] ? "inf" : decimal(this.capacities[row], this.decimals);
+  }
+
+  amount(row) {
+    return decimal(this.amounts?.get(row) ?? 0, this.decimals);
+  }
+
+  // Of the capacity, what is used: 0 to 1; of an edge without a limit next to nothing.
+  load(row) {
+    const flow = Math.abs(this.flow[row]);
+    if (!flow) return 0;
+    const most = Number(this.capacities[row]);
+    return this.unlimited[row] ? Number.MIN_VALUE : most > 0 ? Math.min(1, flow / most) : 1;
+  }
+
+  used(row) {
+    return this.unlimited[row] ? "no limit" : `${Math.round(100 * this.load(row))} %`;
+  }
+
+  ends(row) {
+    return [this.vertices[this.tail[row]], this.vertices[this.head[row]]];
+  }
+}
+
+// Read all edges, and the coordinates if there are some, at one version. `onPart` gets the fraction that is there.
+export async function readNetwork(name, onPart = () => {}) {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await readOnce(name, onPart);
+    } catch (error) {
+      if (error.code !== "version_conflict" || attempt === TRIES) throw error; // it was changed between two pages
+    }
+  }
+}
+
+async function readOnce(name, onPart) {
+  const answer = await request(graphPath(name));
+  const tag = answer.headers.get("etag");
+  const info = await answer.json();
+  if (info.n_edges > MOST_EDGES) {
+    const detail = `${info.n_edges.toLocaleString("en")} edges are too many to be read into a page, which takes ${MOST_EDGES.toLocaleString("en")}.`;
+    throw new Problem(0, { code: "too_many", title: "The picture is left out.", detail });
+  }
+  const headers = tag ? { "If-Match": tag } : {};
+  const edges = await pages(graphPath(name, "/capacities"), headers, (done) => onPart(done / Math.max(1, info.n_edges)));
+  let vertices = null;
+  if (info.coordinates) {
+    const columns = await pages(graphPath(name, "/vertices"), headers, () => {}, "&all=true");
+    vertices = { names: columns.vertices, x: columns.x, y: columns.y };
+  }
+  return new Network(info, info.version, { ids: edges.edge_ids, ...edges }, vertices);
+}
+
+async function pages(path, headers, onRows, more = "") {
+  const parts = [];
+  for (let offset = 0; offset !== null;) {
+    const part = await npz(`${path}?offset=${offset}&limit=${PAGE}${more}`, { headers });
+    parts.push(part);
+    offset = part.answer.next ?? null;
+    onRows(offset ?? Infinity);
+  }
+  const columns = {};
+  for (const column of Object.keys(parts[0])) {
+    if (!/^(answer)$|\.(utf8|offsets)$/.test(column)) columns[column] = joined(parts.map((part) => part[column]));
+  }
+  return columns;
+}
+
+const WIDTHS = [Int8Array, Uint8Array, Int16Array, Uint16Array, Int32Array, Float32Array, Float64Array, BigInt64Array];
+
+// Pages of one column may have different widths.
+function joined(parts) {
+  if (parts.length === 1) return parts[0];
+  if (Array.isArray(parts[0])) return parts.flat();
+  const widest = WIDTHS[Math.max(...parts.map((part) => WIDTHS.indexOf(part.constructor)))];
+  const all = new widest(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(widest === BigInt64Array && part.constructor !== BigInt64Array ? BigInt64Array.from(part, BigInt) : part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+export const graphInfo = (name) => get(graphPath(name));

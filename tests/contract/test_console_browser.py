@@ -1,0 +1,245 @@
+"""The console in a headless Chromium, on a real service with keys. Skipped where there is no Chromium.
+
+One walk through all that an operator does, so that one service and one browser serve all of it.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from headrace import Client
+
+from service.host import sandbox
+from tests.browser import NONE, Page, browser, find
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+PROGRAM = find()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason=NONE)
+
+
+class Walk:
+    """A service with keys, a browser, and an API client beside it."""
+
+    def __init__(self, url: str, folder: Path, page: Page) -> None:
+        self.url, self.folder, self.page = url, folder, page
+        self.admin, self.reader = self.key("admin"), self.key("read")
+
+    def key(self, scope: str) -> str:
+        own = {"HEADRACE_DATA_DIR": str(self.folder), "HEADRACE_REDIS_PREFIX": f"{self.folder.name}:"}
+        command = [sys.executable, "-m", "service.cli", "keys", "create", scope, "--scope", scope]
+        done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def log_in(self, key: str) -> None:
+        self.page.type("input[name=key]", key)
+        self.page.press("Enter")
+
+    def log_out(self) -> None:
+        self.page.press_button("Log out")
+        self.page.until("location.pathname === '/login'")
+
+    def open(self, path: str) -> None:
+        self.page.goto(f"{self.url}{path}")
+
+    def value(self) -> str:
+        value: str = self.page.until("document.getElementById('value')?.innerText.replace(/\\s/g, '')")
+        return value
+
+    def column(self, panel: str, place: int) -> list[str]:
+        """The texts of one column of a table, without blanks, once it has rows."""
+        rows = f"[...document.querySelectorAll('#panel-{panel} tbody tr')]"
+        cells: list[str] = self.page.until(
+            f"{rows}.length && {rows}.map((row) => row.cells[{place}].innerText.replace(/\\s/g, ''))"
+        )
+        return cells
+
+    def until_value(self, value: str) -> None:
+        self.page.until(f"document.getElementById('value')?.innerText.replace(/\\s/g, '') === '{value}'")
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
+    assert PROGRAM is not None
+    folder, profile = tmp_path_factory.mktemp("console"), tmp_path_factory.mktemp("profile")
+    with sandbox.serving(folder, folder / "serve.log") as url, browser(profile, PROGRAM) as page:
+        page.size(1280, 900)
+        yield Walk(url, folder, page)
+
+
+def test_a_day_of_an_operator(walk: Walk) -> None:
+    a_wrong_key_is_refused_and_a_right_one_leads_to_the_console(walk)
+    the_sample_is_loaded_and_solved(walk)
+    an_edge_is_closed_as_what_if_and_then_for_real(walk)
+    the_flow_is_shown_as_paths(walk)
+    a_closure_study_ranks_the_edges(walk)
+    the_table_is_reached_from_the_keyboard(walk)
+    a_file_is_loaded_and_drawn_around_its_cut(walk)
+    a_job_is_cancelled(walk)
+    what_strangers_have_named_is_text_and_exact(walk)
+    it_fits_a_phone(walk)
+    a_reader_cannot_change_anything(walk)
+    assert walk.page.complaints == []
+
+
+def a_wrong_key_is_refused_and_a_right_one_leads_to_the_console(walk: Walk) -> None:
+    walk.open("/")
+    walk.log_in(walk.admin[:-1] + ("A" if walk.admin[-1] != "A" else "B"))
+    walk.page.shows("This key is unknown or revoked.")
+    walk.log_in(walk.admin)
+    walk.page.shows("1 worker at work")
+    assert walk.page.js("location.pathname") == "/console"
+    assert walk.page.js("document.cookie + Object.keys(localStorage) + Object.keys(sessionStorage)") == ""
+    walk.page.shows("No graph is loaded.")
+
+
+def the_sample_is_loaded_and_solved(walk: Walk) -> None:
+    walk.page.press_button("Load the sample town")
+    walk.page.shows("Open sample-town")
+    walk.open("/console/graphs/sample-town")
+    with Client(walk.url, api_key=walk.admin) as client:
+        expected = client.graph("sample-town").min_cut()
+    assert walk.value() == str(expected.value)
+    assert expected.cut is not None
+    walk.page.shows("edges at their coordinates")
+    assert walk.page.until("document.querySelectorAll('#panel-edges button.row').length") == len(expected.cut.edges)
+    walk.page.until(
+        "[...document.querySelectorAll('.canvas canvas')].some((c) => c.getContext('2d')"
+        ".getImageData(0, 0, c.width, c.height).data.some((v) => v > 0))"
+    )
+
+
+def an_edge_is_closed_as_what_if_and_then_for_real(walk: Walk) -> None:
+    before = int(walk.value())
+    walk.page.click("button.row")
+    walk.page.press_button("Try closing it")
+    told = walk.page.until("document.getElementById('tried')?.innerText")
+    assert "the graph is as it was" in told
+    with Client(walk.url, api_key=walk.admin) as client:
+        town = client.graph("sample-town")
+        assert town.refresh().version == 1, "a scenario changes nothing"
+        walk.page.press_button("Apply for real")
+        walk.page.shows("Applied: the graph is at version 2.")
+        after = town.max_flow().value
+    assert after is not None
+    assert int(after) < before
+    walk.until_value(str(after))  # the page has heard of it by the feed
+    walk.page.press_button("Events")
+    walk.page.shows("Connected to the change feed.")
+    walk.page.shows("new version")
+    walk.page.press_button("History")
+    walk.page.until("document.querySelectorAll('svg.chart .curve').length === 1")
+    walk.page.shows("warm")
+    edge = int(walk.page.js("document.querySelector('.one strong').innerText"))
+    with Client(walk.url, api_key=walk.admin) as client:  # somebody else opens it again
+        client.graph("sample-town").reopen([edge])
+    walk.until_value(str(before))
+
+
+def the_flow_is_shown_as_paths(walk: Walk) -> None:
+    walk.page.press_button("Paths")
+    walk.page.press_button("Show the paths")
+    assert sum(map(int, walk.column("paths", 1))) == int(walk.value())
+    walk.page.press_button("Show path 1 in the picture")
+
+
+def a_closure_study_ranks_the_edges(walk: Walk) -> None:
+    walk.page.press_button("Closure study")
+    walk.page.press_button("Run the study")
+    walk.page.shows("candidates")
+    with Client(walk.url, api_key=walk.admin) as client:
+        worst = client.graph("sample-town").closure_study(top=10)
+    assert walk.column("study", 3) == [str(row.loss) for row in worst]
+
+
+def the_table_is_reached_from_the_keyboard(walk: Walk) -> None:
+    walk.page.press_button("Edges")
+    walk.page.js("document.getElementById('search').focus()")
+    for _ in range(4):  # the table itself can be scrolled with keys, so it is on the way
+        walk.page.press("Tab")
+        if walk.page.js("document.activeElement.className") == "row":
+            break
+    row = walk.page.js("document.activeElement.innerText")
+    walk.page.press("Enter")
+    walk.page.until(f"document.querySelector('.one strong').innerText === '{row}'")
+    unnamed = (
+        "[...document.querySelectorAll('input, select, canvas, button, progress')].filter((e) => !e.innerText &&"
+        " !e.labels?.length && !e.getAttribute('aria-label') && !e.hasAttribute('aria-hidden')).map((e) => e.outerHTML)"
+    )
+    assert walk.page.js(unnamed) == []
+
+
+def a_file_is_loaded_and_drawn_around_its_cut(walk: Walk) -> None:
+    walk.open("/console")
+    walk.page.until("document.getElementById('file')")
+    walk.page.choose_file("#file", EXAMPLES / "osm-andorra.npz")
+    assert walk.page.until("document.getElementById('name').value") == "osm-andorra"
+    walk.page.press_button("Load")
+    walk.page.shows("Open osm-andorra")
+    walk.open("/console/graphs/osm-andorra")
+    walk.page.shows("solve, and what lies around the minimum cut is drawn")
+    walk.page.type("#source", "16541")
+    walk.page.type("#sink", "16542")
+    walk.page.press_button("Solve")
+    walk.page.shows("edges around the minimum cut, of 32")
+    with Client(walk.url, api_key=walk.admin) as client:
+        assert walk.value() == str(client.graph("osm-andorra").max_flow(16541, 16542).value)
+
+
+def a_job_is_cancelled(walk: Walk) -> None:
+    with Client(walk.url, api_key=walk.admin) as client:
+        scenarios = [{"batch": [{"edges": [row], "op": "close"}]} for row in range(20_000)]
+        body = {"sources": [16541], "sinks": [16542], "fields": ["value", "cut"], "scenarios": scenarios}
+        headers = {"X-API-Key": walk.admin, "Prefer": "respond-async"}
+        path = f"{walk.url}/v1/graphs/osm-andorra/what-if"
+        job = client.job(httpx.post(path, json=body, headers=headers, trust_env=False, timeout=60).json()["id"])
+        walk.open("/console")
+        walk.page.press_button("Cancel what-if of osm-andorra")
+        walk.page.until("document.querySelector('td .tag.bad')?.innerText === 'cancelled'")
+        assert job.refresh().status == "cancelled"
+
+
+def what_strangers_have_named_is_text_and_exact(walk: Walk) -> None:
+    with Client(walk.url, api_key=walk.admin) as client:
+        client.put_graph("odd", tail=["s", HOSTILE], head=[HOSTILE, "t"], capacity=["90071992547409.93", "inf"],
+                         edge_ids=[HOSTILE + "1", "</script>"], source="s", sink="t")  # fmt: skip
+    walk.open("/console/graphs/odd")
+    walk.until_value("90071992547409.93")
+    walk.page.shows(HOSTILE)
+    walk.page.shows("In layers from the source")
+    walk.page.click("button.row")
+    for typed, told in (("x", "A capacity is a number such as 12"), ("0.0001", "This cannot be tried.")):
+        walk.page.type("#amount", typed)
+        walk.page.press("Enter")
+        walk.page.shows(told)
+    assert walk.page.js("document.querySelectorAll('main img').length") == 0
+    walk.open("/console/graphs/none")
+    walk.page.shows("there is no graph 'none'")
+
+
+def it_fits_a_phone(walk: Walk) -> None:
+    walk.page.size(360, 740, mobile=True, dark=True)
+    for path in ("/console", "/console/graphs/sample-town"):
+        walk.open(path)
+        walk.page.until("document.querySelector('h1')?.innerText")
+        walk.page.until("document.querySelectorAll('tbody tr').length")
+        assert walk.page.js("document.documentElement.scrollWidth") <= 360, path
+    walk.page.size(1280, 900)
+
+
+def a_reader_cannot_change_anything(walk: Walk) -> None:
+    walk.log_out()
+    walk.open("/console/graphs/sample-town")
+    walk.log_in(walk.reader)
+    walk.value()
+    walk.page.click("button.row")
+    walk.page.press_button("Try closing it")
+    walk.page.shows("Applying needs a key with the scope update.")
+    assert walk.page.js("document.querySelector('#tried button').disabled") is True
+    walk.open("/console")
+    walk.page.shows("Loading a graph needs a key with the scope admin.")

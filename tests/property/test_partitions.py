@@ -1,0 +1,211 @@
+"""Partitions of random networks through random sequences of changes: after each the limit is kept wherever it can be,
+and all that is kept beside the parts equals a count from nothing."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from gpu_engine.checks.partitions import prove_partition
+from gpu_engine.engine import Control
+from gpu_engine.footprint import unlimited
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.growing import grow
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.structure import Structure
+from gpu_engine.partition import multilevel, partitioner, process
+from gpu_engine.partition.buckets import bucketed, link_weights
+from gpu_engine.partition.flow_refine import flow_refine
+from gpu_engine.partition.moves import NOWHERE, Books, count_up
+from gpu_engine.partition.problem import Question, edge_weights, limit_of
+from gpu_engine.partition.resident import ResidentPartition, Way
+from gpu_engine.types import UnitArray
+
+SEEDS = 24
+STEPS = 12
+
+
+@pytest.fixture(autouse=True)
+def partitioned_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Without a process for each."""
+
+    def run(module: str, data: bytes, limit: int, control: Control) -> tuple[bytes, int]:
+        return b"OK\n" + process.partitioned(data), 0
+
+    with monkeypatch.context() as patch:
+        patch.setattr(multilevel, "run", run)
+        yield
+
+
+def random_network(rng: np.random.Generator) -> Network:
+    n, m = int(rng.integers(12, 90)), int(rng.integers(0, 260))
+    tail, head = rng.integers(0, n, (2, m)).astype(np.int32)  # with loops, parallel and opposite edges
+    return Network(EdgeList(n, tail, head, rng.integers(0, 5, m), undirected=rng.random(m) < 0.5))
+
+
+def changed(network: Network, rng: np.random.Generator) -> Network:
+    """The network after a random batch: new vertices and edges, deleted ones, other capacities."""
+    n_new, m_new = int(rng.integers(0, 4)), int(rng.integers(0, 9))
+    there = np.flatnonzero(network.there)
+    if rng.random() < 0.6 and len(there):
+        ends = np.concatenate([there, network.n_vertices + np.arange(n_new)])
+        tail, head = rng.choice(ends, (2, m_new)).astype(np.int32)
+        structure = Structure(n_new, None, tail, head, rng.random(m_new) < 0.5)
+        m = network.n_edges
+        network = grow(network, structure).network.fork()
+        network.set_capacity(m + np.arange(m_new), rng.integers(0, 6, m_new))
+    rows = network.live(np.arange(network.n_edges))
+    some = rng.permutation(rows)[: rng.integers(0, 10)]
+    network.set_capacity(some, rng.integers(0, 6, len(some)))
+    if rng.random() < 0.5:
+        closed = rng.permutation(rows)[: rng.integers(0, 6)]
+        network.set_capacity(closed, np.zeros(len(closed), np.int64))
+        network.mark(closed, np.empty(0, np.int64))
+    if rng.random() < 0.3 and len(there) > 12:
+        gone = rng.permutation(np.flatnonzero(network.there))[:2].astype(np.int32)
+        every = network.live(np.arange(network.n_edges))
+        at = every[np.isin(network.edge_tail(every), gone) | np.isin(network.edge_head(every), gone)]
+        network.set_capacity(at, np.zeros(len(at), np.int64))
+        network.mark(at, np.empty(0, np.int64))
+        network.mark_vertices(gone, np.empty(0, np.int32))
+    return network
+
+
+def check(network: Network, found: ResidentPartition, weight: UnitArray) -> None:
+    """Held against a count in plain Python, and against the checker."""
+    k, part = found.question.k, found.part.tolist()
+    of_edge = edge_weights(network, found.question.weights)
+    rows = np.arange(network.n_edges)
+    ends = zip(network.edge_tail(rows).tolist(), network.edge_head(rows).tolist(), of_edge.tolist(), strict=True)
+    cut, per_part = 0, [0] * k
+    for tail, head, own in ends:
+        cut += own if part[tail] != part[head] else 0
+    for v, there in enumerate(network.there.tolist()):
+        assert (0 <= part[v] < k) if there else part[v] == NOWHERE
+        if there:
+            per_part[part[v]] += int(weight[v])
+    assert (found.cut, found.part_weight.tolist()) == (cut, per_part)
+    assert prove_partition(network, of_edge, weight, found.part, k, (found.cut, found.part_weight)).valid
+    assert found.limit == limit_of(sum(per_part), k, found.question.epsilon)
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 6))
+def test_any_sequence_of_changes(first: int) -> None:
+    ways: set[Way] = set()
+    for seed in range(first, first + 6):
+        rng = np.random.default_rng(seed)
+        network, k = random_network(rng), int(rng.integers(1, 7))
+        epsilon = Fraction(int(rng.integers(0, 3)), 20)
+        found = ResidentPartition(Question(k, epsilon, "one" if seed % 2 else "capacity", seed))
+        for _ in range(STEPS):
+            weight = np.ones(network.n_vertices, np.int64)
+            report = found.bring(network, weight, Control(), unlimited)
+            ways.add(report.way)
+            check(network, found, weight)
+            assert found.part_weight.max() <= found.limit, f"seed {seed}"
+            network = changed(network.fork(), rng)
+    assert ways >= {Way.FULL, Way.INCREMENTAL}
+
+
+def test_vertices_with_weights() -> None:
+    """The limit is kept if no vertex is heavier than the room beside an equal share; the books are right anyway."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        network, k = random_network(rng), int(rng.integers(2, 5))
+        found = ResidentPartition(Question(k, Fraction(1, 5), seed=seed))
+        for step in range(4):
+            weight = rng.integers(0, 1 + 3**step, network.n_vertices)
+            found.bring(network, weight, Control(), unlimited)
+            check(network, found, weight)
+            if int(weight.max()) <= found.limit - int(weight.sum()) // k:
+                assert found.part_weight.max() <= found.limit, f"seed {seed}, step {step}"
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    network = random_network(np.random.default_rng(7))
+    weight = np.ones(network.n_vertices, np.int64)
+    both = [ResidentPartition(Question(3, Fraction(3, 100))) for _ in range(2)]
+    for found in both:
+        found.bring(network, weight, Control(), unlimited)
+    assert both[0].part.tolist() == both[1].part.tolist()
+    assert both[0].bring(network, weight, Control(), unlimited).way is Way.UNCHANGED
+
+
+def test_the_cut_is_what_networkx_counts() -> None:
+    rng = np.random.default_rng(3)
+    network = random_network(rng)
+    found = ResidentPartition(Question(3, Fraction(1, 10), "one"))
+    for _ in range(3):
+        found.bring(network, np.ones(network.n_vertices, np.int64), Control(), unlimited)
+        graph, rows = nx.MultiGraph(), network.live(np.arange(network.n_edges))
+        graph.add_nodes_from(range(network.n_vertices))
+        graph.add_edges_from(zip(network.edge_tail(rows).tolist(), network.edge_head(rows).tolist(), strict=True))
+        parts = [set(np.flatnonzero(found.part == p).tolist()) for p in range(3)]
+        assert found.cut == sum(nx.cut_size(graph, one) for one in parts) // 2
+        network = changed(network.fork(), rng)
+
+
+def test_a_chain_of_new_vertices_takes_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their numbers rise along the chain: an order by number would let one of them choose in each round."""
+    n = 2000
+    path = np.arange(n + 26, dtype=np.int32)
+    network = Network(EdgeList(n, path[: n - 1], path[1:n], np.ones(n - 1, np.int64)))
+    found = ResidentPartition(Question(4, Fraction(1, 10)))
+    found.bring(network, np.ones(n, np.int64), Control(), unlimited)
+    grown = grow(network, Structure(26, None, path[n - 1 : -1], path[n:], np.zeros(26, np.bool_))).network.fork()
+    grown.set_capacity(np.arange(n - 1, n + 25), np.ones(26, np.int64))
+    rounds: list[int] = []
+    settle = partitioner.settle
+
+    def counted(*given: Any) -> int:
+        rounds.append(settle(*given))
+        return rounds[-1]
+
+    monkeypatch.setattr(partitioner, "settle", counted)
+    assert found.bring(grown, np.ones(n + 26, np.int64), Control(), unlimited).way is Way.INCREMENTAL
+    assert found.cut <= 8
+    assert rounds[0] < 12
+
+
+def test_a_border_is_a_minimum_cut_of_its_corridor() -> None:
+    """A grid divided along a staircase: the border becomes straight, and no part is heavier than it may be."""
+    side = 24
+    at = np.arange(side * side, dtype=np.int32).reshape(side, side)
+    tail, head = (
+        np.concatenate([at[:, :-1].ravel(), at[:-1].ravel()]),
+        np.concatenate([at[:, 1:].ravel(), at[1:].ravel()]),
+    )
+    network = Network(EdgeList(side * side, tail, head, np.ones(len(tail), np.int64), undirected=True))
+    weights = link_weights(network.n_arcs, network.edge_arc, network.reverse_arc, network.capacity)
+    graph = bucketed(network.row_offsets, network.head, weights)
+    row, column = np.divmod(np.arange(side * side), side)
+    part = (column >= side // 2 + row // 4 - 3).astype(np.int32)
+    limit = 24 * 13
+    books = Books(part, np.ones(side * side, np.int64), np.zeros(3, np.int64), np.zeros(1, np.int64), np.array([limit]))
+    count_up(graph, books)
+    before = int(books.cut[0])
+    moved = flow_refine(graph, books, 8, Control())
+    assert len(moved)
+    assert (before, int(books.cut[0])) == (29, 24)
+    assert books.part_weight.max() <= limit
+    assert prove_partition(
+        network, network.capacity, books.vertex_weight, books.part, 2, (int(books.cut[0]), books.part_weight[:2])
+    ).valid
+
+
+def test_a_part_without_a_border_gives_vertices_away() -> None:
+    """Two paths that nothing links, each a part: one is too heavy once the vertices of the other weigh nothing."""
+    path = np.arange(40, dtype=np.int32)
+    tail, head = np.concatenate([path[:19], path[20:39]]), np.concatenate([path[1:20], path[21:]])
+    network = Network(EdgeList(40, tail, head, np.ones(38, np.int64)))
+    found = ResidentPartition(Question(2, Fraction(1, 10)))
+    found.bring(network, np.ones(40, np.int64), Control(), unlimited)
+    assert found.cut == 0
+    weight = (path < 20).astype(np.int64)
+    assert found.bring(network, weight, Control(), unlimited).way is Way.INCREMENTAL
+    check(network, found, weight)
+    assert found.part_weight.max() <= found.limit == 11
+    assert found.cut <= 3

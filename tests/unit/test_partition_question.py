@@ -1,0 +1,158 @@
+"""Partitions in the worker: kept within bounds, forgotten, made anew, and proven before they are told."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpu_engine.checks.partitions import prove_partition
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.engine import Control
+from gpu_engine.errors import Cancelled, CapacityOverflow, OutOfMemory
+from gpu_engine.footprint import Footprint, unlimited
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.partition import multilevel
+from gpu_engine.partition.problem import Question, exact, limit_of
+from gpu_engine.partition.resident import ResidentPartition
+from service.protocol import Kind, PartitionArgs, Status
+from service.worker.process import Worker
+from service.worker.questions import partition
+from service.worker.questions.partition import MAX_PARTITIONS
+from tests.service_fixtures import Caller, StartWorker
+
+TWO = PartitionArgs(k=2, epsilon="0.2")
+
+
+def two_rings() -> EdgeList:
+    """
+    ::
+
+        0 - 1 - ... - 9 - 0      and      10 - 11 - ... - 19 - 10,  both of 5, and 0 - 10 of 1 between them
+    """
+    at = np.arange(10, dtype=np.int32)
+    tail = np.concatenate([at, at + 10, [0]]).astype(np.int32)
+    head = np.concatenate([(at + 1) % 10, (at + 1) % 10 + 10, [10]]).astype(np.int32)
+    return EdgeList(20, tail, head, np.array([5] * 20 + [1]), undirected=True)
+
+
+@pytest.fixture
+def worker(caller: Caller, start_worker: StartWorker) -> Worker:
+    worker = start_worker(open_engine=CpuEngine)
+    caller.wait_ready()
+    caller.load("g", two_rings())
+    return worker
+
+
+def test_it_is_kept_forgotten_and_made_anew(caller: Caller, worker: Worker) -> None:
+    first = caller.ask(Kind.PARTITION, "g", TWO)
+    assert (first["mode"], first["value"], first["n_vertices"]) == ("full", 1, [10, 10])
+    assert caller.ask(Kind.PARTITION, "g", TWO)["mode"] == "unchanged"
+    caller.set("g", [20], ["3"])
+    after = caller.ask(Kind.PARTITION, "g", TWO)
+    assert (after["mode"], after["value"], after["moved"]) == ("incremental", 3, 0)
+    residents = worker.graphs.residents
+    held = residents.held
+    for seed in range(1, MAX_PARTITIONS + 1):
+        caller.ask(Kind.PARTITION, "g", TWO.model_copy(update={"seed": seed, "k": 1}))
+    graph = residents.get("g")
+    assert graph is not None
+    assert len(graph.partitions) == MAX_PARTITIONS
+    assert residents.held.host > held.host
+    assert caller.ask(Kind.PARTITION, "g", TWO)["mode"] == "full"
+    residents.drop("g")  # as after a restart
+    assert caller.ask(Kind.PARTITION, "g", TWO)["mode"] == "full"
+
+
+def test_older_partitions_give_way(caller: Caller, worker: Worker) -> None:
+    """Once there is no room for another flow state, the least recently used partition goes."""
+    caller.ask(Kind.PARTITION, "g", TWO)
+    graph = worker.graphs.residents.get("g")
+    assert graph is not None
+    assert not graph.states
+    assert graph.close_oldest()
+    assert not graph.partitions
+    assert not graph.close_oldest()
+
+
+def test_without_memory_there_is_none(caller: Caller, worker: Worker) -> None:
+    residents = worker.graphs.residents
+    residents.resize(replace(residents.held, host=residents.held.host + 10_000))
+    reply = caller.reply(Kind.PARTITION, "g", TWO)
+    assert reply.problem is not None
+    assert reply.problem.code == "out_of_memory"
+    residents.resize(replace(residents.held, host=residents.held.host + (1 << 30)))
+    assert caller.reply(Kind.PARTITION, "g", TWO).status is Status.SUCCEEDED
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_cannot_be_proven_is_not_answered(
+    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """A partition that fails its check is made from nothing; one that fails again is a fault."""
+    caller.ask(Kind.PARTITION, "g", TWO)
+    caller.set("g", [20], ["2"])
+    left = [times]
+
+    def wrong(*given: Any) -> Any:
+        left[0] -= 1
+        *columns, (cut, weights) = given
+        return prove_partition(*columns, (cut + 1, weights)) if left[0] >= 0 else prove_partition(*given)
+
+    monkeypatch.setattr(partition, "prove_partition", wrong)
+    reply = caller.reply(Kind.PARTITION, "g", TWO)
+    assert (reply.status is Status.SUCCEEDED) is (times == 1)
+    assert worker.graphs.counters["certificate_failures"] == times
+    if times == 2:
+        assert reply.problem is not None
+        assert reply.problem.code == "engine_error"
+    assert caller.ask(Kind.PARTITION, "g", TWO)["mode"] == ("unchanged" if times == 1 else "full")
+
+
+def test_the_checker_sees_what_is_wrong() -> None:
+    network, one = Network(two_rings()), np.ones(20, np.int64)
+    part = (np.arange(20) // 10).astype(np.int32)
+    weights = np.array([10, 10])
+    assert prove_partition(network, network.capacity, one, part, 2, (1, weights)).valid
+    for claimed in ((2, weights), (1, weights + 1)):
+        assert not prove_partition(network, network.capacity, one, part, 2, claimed).valid
+    for wrong in (part + 1, part - 1, part[1:]):
+        assert not prove_partition(network, network.capacity, one, wrong, 2, (1, weights)).valid
+
+
+def test_a_cancel_kills_the_process_and_bad_ends_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    control, network = Control(), Network(two_rings())
+    control.cancel()
+    with pytest.raises(Cancelled):
+        ResidentPartition(Question(2, exact("0.03"))).bring(network, np.ones(20, np.int64), control, unlimited)
+    for answer, expected in (
+        ((b"", -11), RuntimeError),
+        ((b"NO_MEMORY\n", 0), OutOfMemory),
+        ((b"OK\n1234", 0), RuntimeError),
+    ):
+        monkeypatch.setattr(multilevel, "run", lambda *_, answer=answer: answer)
+        with pytest.raises(expected):
+            ResidentPartition(Question(2, exact("0.03"))).bring(network, np.ones(20, np.int64), Control(), unlimited)
+
+
+def test_memory_is_asked_for_before_it_is_taken() -> None:
+    asked: list[int] = []
+
+    def room(needed: Footprint) -> None:
+        asked.append(needed.host)
+
+    found = ResidentPartition(Question(2, exact("0.03")))
+    found.bring(Network(two_rings()), np.ones(20, np.int64), Control(), room)
+    assert asked[0] > multilevel.PROCESS_BYTES + found.nbytes
+
+
+def test_sums_that_do_not_fit_are_refused() -> None:
+    weight = np.full(20, 1 << 57)
+    with pytest.raises(CapacityOverflow, match="the vertices weigh"):
+        ResidentPartition(Question(2, exact("0.03"))).bring(Network(two_rings()), weight, Control(), unlimited)
+
+
+def test_limits() -> None:
+    assert [limit_of(100, 3, exact(epsilon)) for epsilon in ("0", "0.03", "0.5", "1")] == [34, 34, 50, 66]
+    assert limit_of(1 << 60, 2, exact("0.03")) == (1 << 59) * 103 // 100
