@@ -56,7 +56,7 @@ class Dispatcher:
         self.rows = Rows(self._jobs, self._events, self.blobs, self.wait)
         placement = Placement(self.client, self.keys, self.watch, settings.queue_limit)
         self._submission = Submission(self.client, self.keys, placement)
-        self.drains = Drains(self.client, self.keys)
+        self.drains = Drains(self.client, self.keys, self.watch)
         self._written = AsyncWritten(self.client, self.keys)
         self._submitted = 0
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import redis.asyncio
 
-from service.errors import ServiceError
+from service.errors import RETRY_AFTER_S, ServiceError
 from service.queue.models import Drained
-from service.queue.watch import away
+from service.queue.watch import Watch, away
 from service.store.connection import AWAY
 from service.store.keys import Keys
 
@@ -15,23 +15,25 @@ from service.store.keys import Keys
 class Drains:
     """Reads and writes it for API processes. Methods raise ServiceError only."""
 
-    def __init__(self, client: redis.asyncio.Redis, keys: Keys) -> None:
+    def __init__(self, client: redis.asyncio.Redis, keys: Keys, watch: Watch) -> None:
         self._redis: Any = client
         self._keys = keys
+        self._watch = watch
 
     async def set(self, worker: str, drained: bool) -> Drained:
         """Drain a worker, or take that back, and say how many graphs it still serves.
 
-        Its next heartbeat begins it. Raises unknown_worker.
+        Its next heartbeat begins it. Raises unknown_worker, or worker_unavailable while nobody else could have a graph.
         """
-        keys = self._keys
+        keys, workers = self._keys, {info.name: info for info in await self._watch.workers()}
+        if worker not in workers:
+            raise ServiceError("unknown_worker", f"there is no worker {worker!r}")
+        others = [info for info in workers.values() if info.alive and info.ready and not info.draining]
+        if drained and not workers[worker].draining and {info.name for info in others} <= {worker}:
+            detail = f"no worker but {worker} may have graphs now: they could go nowhere, nor could new ones"
+            raise ServiceError("worker_unavailable", detail, retry_after_s=RETRY_AFTER_S)
         try:
-            async with self._redis.pipeline() as pipe:
-                pipe.hexists(keys.workers, worker)
-                pipe.hvals(keys.owners)
-                is_known, owners = await pipe.execute()
-            if not is_known:
-                raise ServiceError("unknown_worker", f"there is no worker {worker!r}")
+            owners = await self._redis.hvals(keys.owners)
             if drained:
                 await self._redis.hset(keys.draining, worker, f"{time.time():.0f} drain")
             else:

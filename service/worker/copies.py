@@ -136,7 +136,9 @@ class Copies:
         if held is None or found.owner == self.worker:
             return None
         noted = unpack_states(self.registry.states(held.graph_id))
-        graph = self.arrivals.read(name, lambda: self._restorer.restore(name, held, noted))
+        ahead = self.arrivals.ahead()
+        graph = self._restorer.restore(name, held, noted)
+        graph.ahead = ahead
         self.residents.keep(graph)
         return graph
 

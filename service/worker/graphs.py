@@ -98,7 +98,7 @@ class Graphs:
         self._ownership = Ownership(client, keys)
         self._copies = Copies(client, keys, worker, settings, open_engine, self.residents, self._counters)
         self._saver = Saver(client, keys, settings, self.residents, self._counters, defer)
-        self.mover = Mover(client, keys, worker, self.residents, self._saver, defer, tasks)
+        self.mover = Mover(client, keys, worker, self.residents, self._saver, metrics, defer, tasks)
         self._results = Results(client, keys, settings.job_ttl_s)
         self._reopener = Reopener(self._copies, self._counters, defer, is_wanted)
         solver = Solver(self._copies, self._counters, metrics)
@@ -279,16 +279,18 @@ class Graphs:
         resident = self.residents.all()
         owned = set(self._copies.owned()) if resident or self._copies.notes else set()
         for graph in resident:
-            if graph.name in owned:
+            if graph.name in owned and graph.ahead is None:
                 self._saver.save_soon(graph)
                 self._copies.note_if_changed(graph)
                 self._watcher.look_after(graph)
-            elif not self._copies.arrivals.expects(graph.name):
+            elif graph.ahead is None or not graph.ahead.is_awaited:
                 self.residents.drop(graph.name)
         self._copies.forget_notes(but=owned)
 
     def _spilled(self, graph: Graph) -> None:
         """Write a snapshot of a graph that has given way, so that it comes back fast enough when it is used."""
+        if graph.ahead is not None:
+            return
         self._counters.count("graphs_spilled")
         self._displaced.append(graph.name)
         self._saver.save_if_behind(graph)

@@ -127,12 +127,14 @@ class Worker:
         self._ready = False
         self._ready_since = 0.0
         self._lost = False
+        self._is_leaving = False
         self._to_restore = 0
         self._lock = threading.Lock()
 
     def run(self) -> int:
         """Serve until `stop`; returns the exit status of the process."""
         self._ask_redis(self._lease.acquire)
+        self._ask_redis(self._consumer.listen)  # before others hear that it is ready
         self._ask_redis(self._draining.arrive)
         if self._consumer.stopping:
             return 0
@@ -165,7 +167,12 @@ class Worker:
         self.graphs.stop()
 
     def leave(self) -> None:
-        """Hand the graphs over to the other workers, if there are any, and stop. From any thread."""
+        """Hand the graphs over to the other workers, if there are any, and stop. From any thread; told again, it goes
+        on."""
+        with self._lock:
+            is_leaving, self._is_leaving = self._is_leaving, True
+        if is_leaving:
+            return
         if self._ready:
             self._draining.leave()
         self.stop()
@@ -212,6 +219,7 @@ class Worker:
 
     def _on_handed_over(self, name: str, reply: str) -> None:
         """Restore a graph that another worker has handed over, before anybody asks for it, and tell that worker."""
+        self.graphs.expect(name)  # what is still solved ahead of it gives way
 
         def restore() -> None:
             self._try_restore(name)

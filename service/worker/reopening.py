@@ -59,8 +59,8 @@ class Reopener:
             while graph.to_reopen and not control.cancelled:
                 try:
                     self._solve_again(graph, graph.to_reopen[-1], control)
-                except (OutOfMemory, MemoryError):
-                    break
+                except (Cancelled, OutOfMemory, MemoryError):
+                    break  # what is left is solved once the graph is here
                 except EngineError as error:
                     log.info("not_reopened", graph=graph.name, error=str(error))
                 graph.to_reopen.pop()

@@ -7,8 +7,7 @@ goes along in one MULTI, and the other worker replays the few updates that have 
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import Future, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -20,15 +19,15 @@ import structlog
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from service.errors import RETRY_AFTER_S, ServiceError
-from service.store.applied import Fenced
 from service.store.handover import Handover, Queued
 from service.store.keys import Keys
 from service.worker.memory import Residents
+from service.worker.metrics import WorkerMetrics
 from service.worker.running.task import LEFT_BEHIND, Task, parse_command, parse_remains
 from service.worker.saving import Defer, Saver
 
-PREPARE_S: Final = 120.0
-"""How long the other worker may take to read a graph and solve its flow states; after that the graph moves as it is."""
+PREPARE_S: Final = 300.0
+"""How long the other worker may take to read a graph and solve its flow states; a graph that takes longer stays."""
 
 ARRIVE_S: Final = 60.0
 """How long it is waited for the other worker to serve a graph that is its own by then."""
@@ -45,6 +44,10 @@ Tasks = Callable[[], Mapping[bytes, Task]]
 T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
+
+
+class NotServed(Exception):
+    """The graph is not this worker's any more, or not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Mover:
         worker: str,
         residents: Residents,
         saver: Saver,
+        metrics: WorkerMetrics,
         defer: Defer,
         tasks: Tasks,
     ) -> None:
@@ -76,37 +80,49 @@ class Mover:
         self._keys = keys
         self._residents = residents
         self._saver = saver
+        self._metrics = metrics
         self._defer = defer
         self._tasks = tasks
         self._handover = Handover(client, keys, worker)
 
-    def move(
-        self, name: str, to: str, control: Control, *, home: str | None = None, patience_s: float = PREPARE_S
-    ) -> Moved:
-        """Move one graph. With `home` it goes back there some day. Raises ServiceError, `Fenced`, `Cancelled` or
+    def move(self, name: str, to: str, control: Control) -> Moved:
+        """Move one graph once the other worker has read it. Raises ServiceError, `NotServed`, `Fenced`, `Cancelled` or
         RedisError; then it has not moved, or it is not known."""
-        self._in_lane(name, partial(self._save, name), control)
+        if not self._prepare(name, to, control, PREPARE_S):
+            raise unavailable(f"worker {to} has not read the graph within {PREPARE_S:g} s: it stays where it is")
+        return self._go(name, to, control)
+
+    def leave(self, name: str, to: str, control: Control, patience_s: float, home: str) -> Moved:
+        """Move one graph in so many seconds, read by then or not; it goes back `home` some day. Raises as `move`."""
         self._prepare(name, to, control, patience_s)
+        return self._go(name, to, control, home)
+
+    def _go(self, name: str, to: str, control: Control, home: str | None = None) -> Moved:
         reply = self._keys.reply(uuid.uuid4().hex)
         began, waiting = self._in_lane(name, partial(self._switch, name, to, reply, home), control)
         said = self._hear(to, reply, control, ARRIVE_S)  # it has moved, whoever cancels that now
-        pause_ms = None if said is None else round(1e3 * (time.monotonic() - began), 1)
+        pause_s = time.monotonic() - began
+        pause_ms = None if said is None else round(1e3 * pause_s, 1)
         moved = Moved(pause_ms, waiting, int(said or 0))
+        self._metrics.moved(pause_s)
         log.info("moved", graph=name, worker=self.worker, to=to, pause_ms=pause_ms, waiting=waiting)
         return moved
 
     def _save(self, name: str) -> None:
-        """So that no long log is replayed; and let it be known which flow states there are."""
+        """So that the other worker replays no long log."""
         graph = self._residents.get(name)
         if graph is not None:
             self._saver.save_if_behind(graph)
 
-    def _prepare(self, name: str, to: str, control: Control, patience_s: float) -> None:
+    def _prepare(self, name: str, to: str, control: Control, patience_s: float) -> bool:
+        """Have the other worker read the graph; whether it has said that it is done."""
+        self._in_lane(name, partial(self._save, name), control)
         reply = self._keys.reply(uuid.uuid4().hex)
         self._handover.tell(to, name, reply)
-        self._hear(to, reply, control, patience_s)
+        said = self._hear(to, reply, control, patience_s)
         if control.cancelled:
             raise Cancelled("cancelled before the graph has moved")
+        return said is not None
 
     def _hear(self, to: str, reply: str, control: Control, patience_s: float) -> str | None:
         """What the other worker says; None if it says nothing for so long, or goes away, or nobody wants to know."""
@@ -133,21 +149,17 @@ class Mover:
                     future.set_exception(error)
 
         self._defer(name, run, 0.0)
-        while True:
-            try:
-                return future.result(LONGEST_LOOK_S)
-            except NotYet:
-                if future.done():
-                    raise
-                if control.cancelled and future.cancel():
-                    raise Cancelled("cancelled before the graph has moved") from None
+        while not wait([future], LONGEST_LOOK_S).done:
+            if control.cancelled and future.cancel():
+                raise Cancelled("cancelled before the graph has moved")
+        return future.result()
 
     def _switch(self, name: str, to: str, reply: str, home: str | None) -> tuple[float, int]:
         """Change the owner. When commands were held back from, and how many went along."""
         began = time.monotonic()
         token = self._handover.hold(name)
         if token is None:
-            raise Fenced(f"{name} is not served here any more")
+            raise NotServed(name)
         try:
             tasks = self._tasks()
             waiting = self._waiting(name, tasks)

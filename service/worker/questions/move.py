@@ -11,10 +11,10 @@ from service.queue.models import WorkerReport
 from service.store.jobs.record import Result
 from service.store.keys import Keys
 from service.worker.copies import Copies
-from service.worker.membership.moving import Mover, as_answer, unavailable
+from service.worker.membership.moving import Mover, NotServed, as_answer, unavailable
 from service.worker.membership.workers import Workers
 from service.worker.running.results import Results
-from service.worker.running.task import Rest, Task
+from service.worker.running.task import Forward, Rest, Task
 from service.worker.written import written
 
 
@@ -36,7 +36,7 @@ class Move:
         if to == self._copies.worker:
             return written(self._results, as_answer(name, to, to, None), Envelope())
         self._check(to, self._workers.size_of(found.held.graph_id))
-        return Rest(partial(self._move, task, name, to), _nothing)
+        return Rest(partial(self._move, task, name, to), expected_s=0.0)
 
     def _check(self, to: str, n_bytes: int) -> None:
         report = self._workers.report(to)
@@ -51,12 +51,15 @@ class Move:
 
     def _move(self, task: Task, name: str, to: str) -> Result:
         task.at("moving")
-        moved = self._mover.move(name, to, task.control)
+        try:
+            moved = self._mover.move(name, to, task.control)
+        except NotServed:  # it was deleted, or another worker has it by now, which is to see to the rest
+            owner = self._copies.registry.find(name).owner
+            if owner is None or owner == self._copies.worker:
+                raise ServiceError("unknown_graph", f"there is no graph {name!r}") from None
+            raise Forward(owner) from None
         return written(self._results, as_answer(name, self._copies.worker, to, moved), Envelope())
 
 
 def _budget(report: WorkerReport) -> int:
     return report.budget_bytes + report.device_budget_bytes
-
-
-def _nothing() -> None: ...

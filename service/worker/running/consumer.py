@@ -121,6 +121,10 @@ class Consumer:
     def stopping(self) -> bool:
         return self._stopping.is_set()
 
+    def listen(self) -> None:
+        """What is said to the worker from now on is heard once it runs. Raises RedisError."""
+        self._control.begin()
+
     def run(self) -> None:
         """Read and run commands until `stop`, through any absence of Redis."""
         sides = ("control", partial(self._control.read, self._stopping)), ("progress", self._report_progress)
@@ -222,7 +226,8 @@ class Consumer:
             self._forget(task)
             return
         try:
-            self._beside.put(task.command.id, lambda: self._run_beside(task), lambda: float("inf"))
+            expected_s = task.rest.expected_s
+            self._beside.put(task.command.id, lambda: self._run_beside(task), lambda: expected_s)
         except RuntimeError:  # no thread can be started: it is found pending, and begins again
             self._close_rest(task)
             raise
