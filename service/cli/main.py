@@ -160,7 +160,9 @@ def warm_up() -> None:
 def _readiness(worker: Mapping[str, Any]) -> object:
     """Yes or no, or what a worker that starts is busy with."""
     compiling = worker.get("compiling")
-    return f"compiling, {compiling['done']} of {compiling['of']}" if compiling else worker["ready"]
+    if compiling:
+        return f"compiling, {compiling['done']} of {compiling['of']}"
+    return "drained" if worker["ready"] and worker.get("draining") else worker["ready"]
 
 
 def _announce(url: str) -> None:

@@ -17,15 +17,21 @@ Worker = Annotated[str, typer.Argument(help="The name of a worker, as `headrace 
 
 
 @app.command()
-def move(graph: Name, worker: Worker, json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
+def move(
+    graph: Name,
+    to: Annotated[str, typer.Option(help="The worker, as `headrace status` names it.")],
+    json: Json = False,
+    key: Key = None,
+    url: Url = DEFAULT_URL,
+) -> None:
     """Have another worker serve a graph; it is served meanwhile, but for a pause that is said."""
     with connected(url, key) as client:
-        moved = client.graph(graph).move(worker)
+        moved = client.graph(graph).move(to)
     if json:
         say_json(moved)
         return
     if not moved.moved:
-        typer.echo(f"{graph} was with {worker} already")
+        typer.echo(f"{graph} was with {to} already")
         return
     pause = "not known: the worker has not said yet that it serves it"
     say_facts(
@@ -53,9 +59,13 @@ def drain(
     end = time.monotonic() + wait_s
     with connected(url, key) as client:
         drained = client.undrain(worker) if undo else client.drain(worker)
+        left = drained.graphs_left
         while drained.draining and drained.graphs_left and time.monotonic() < end:
             time.sleep(LOOK_S)
             drained = client.drain(worker)
+            if drained.graphs_left != left:
+                left = drained.graphs_left
+                typer.echo(f"{counted(left, 'graph')} left", err=True)
     if json:
         say_json(drained)
     elif undo:

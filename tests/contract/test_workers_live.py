@@ -48,13 +48,13 @@ def test_a_graph_moves_by_the_client_and_the_shell(service: Service) -> None:
             city.move("gpu-9")
         with pytest.raises(UnknownWorker):
             client.drain("gpu-9")
-    status, said = run(service, "move", "city", here)
+    status, said = run(service, "move", "city", "--to", here)
     assert (status, "pause" in said) == (0, True)
-    assert "already" in run(service, "move", "city", here)[1]
+    assert "already" in run(service, "move", "city", "--to", here)[1]
     assert run(service, "drain", here)[0] == 0
     assert service.http.get("/v1/graphs/city").json()["worker"] == there
     assert service.http.get(f"/v1/workers/{here}").json()["draining"] is True
-    assert run(service, "move", "city", here)[0] != 0
+    assert run(service, "move", "city", "--to", here)[0] != 0
     assert run(service, "drain", here, "--undo")[0] == 0
     assert service.http.get("/v1/workers/none").json()["code"] == "unknown_worker"
 

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pytest
+import redis
 
 from gpu_engine.generators import grid
 from service.protocol import CapacitiesArgs, Kind, MaxFlowArgs, MoveArgs, Operation, PatchArgs
@@ -40,7 +41,10 @@ def test_a_graph_moves_with_its_flow_states(
 ) -> None:
     first, second = pair
     value = caller.value("g")
+    graph = keys.graph(client.hget(keys.names, "g").decode())
+    epoch = int(client.hget(graph, "epoch"))
     moved = move(caller, "w1")
+    assert int(client.hget(graph, "epoch")) == epoch + 1  # what the worker before commits from now on is refused
     assert moved["moved"]
     assert (moved["from"], moved["to"], moved["flow_states"], moved["waiting"]) == ("w0", "w1", 1, 0)
     assert 0 < moved["pause_ms"] < 60_000
@@ -107,8 +111,14 @@ def test_nothing_is_queued_about_a_graph_that_is_held(
     caller: Caller, pair: tuple[Worker, Worker], client: Any, keys: Keys
 ) -> None:
     handover = Handover(client, keys, "w0")
-    token = handover.hold("g")
-    assert token is not None
+    with client.pipeline() as looked:
+        looked.watch(keys.claim("g"))
+        token = handover.hold("g")
+        assert token is not None
+        looked.multi()
+        looked.ping()
+        with pytest.raises(redis.WatchError):
+            looked.execute()
     assert code_of(lambda: caller.reply(Kind.MAX_FLOW, "g", MaxFlowArgs())) == "worker_unavailable"
     handover.release("g", "another's")
     assert client.exists(keys.hold("g"))
@@ -157,6 +167,8 @@ def test_a_worker_is_drained_and_gets_nothing_back(
     assert not client.exists(keys.homes)  # they are at home where they are now
     caller.load("new", grid(rows=5, columns=5, seed=1))
     assert owners(client, keys)["new"] == "w1"
+    assert code_of(lambda: caller.run(drains.set("w1", True))) == "worker_unavailable"  # there is no third
+    assert not client.hexists(keys.draining, "w1")
     assert code_of(lambda: caller.reply(Kind.MOVE, "g", MoveArgs(to="w0"))) == "worker_drained"
     assert caller.run(drains.set("w0", False)).draining is False
     assert move(caller, "w0")["moved"]
