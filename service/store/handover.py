@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import redis
 
@@ -25,6 +25,10 @@ HOLD_MS: Final = 10_000
 
 MAX_TRIES: Final = 20
 MOST_TOLD: Final = 2000
+
+
+Wish = Literal["prepare", "restore"]
+"""What another worker is told to do: read a graph before it is to serve it, or one that it serves from now on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +110,9 @@ class Handover:
                 return True
         raise Fenced(f"{name} keeps changing")
 
-    def tell(self, to: str, name: str, reply: str) -> None:
-        """Have another worker read the graph before it is to serve it, and write to the key `reply` when it has."""
-        told = {"prepare": name, "reply": reply}
+    def tell(self, to: str, what: Wish, name: str, reply: str) -> None:
+        """Have another worker read a graph that is its own, or is to be, and write to the key `reply` when it has."""
+        told = {what: name, "reply": reply}
         self._redis.xadd(self._keys.control(to), told, maxlen=MOST_TOLD, approximate=True)
 
     def heard(self, to: str, reply: str) -> tuple[str | None, bool]:

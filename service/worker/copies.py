@@ -39,6 +39,7 @@ from service.worker.graph import Graph, OpenEngine, Solved, grown_lowers
 from service.worker.memory import Residents
 from service.worker.restore import Restorer
 from service.worker.running.task import Forward
+from service.worker.saving import REPLAYED_AT_ONCE
 
 
 class Copies:
@@ -132,9 +133,11 @@ class Copies:
     def read_ahead(self, name: str) -> Graph | None:
         """Read a graph that another worker is about to hand over; None if there is no such graph, or it is here."""
         found = self.registry.find(name)
-        held = found.held
+        held, graph = found.held, self.residents.get(name)
         if held is None or found.owner == self.worker:
             return None
+        if graph is not None and graph.ahead is not None and _is_near(graph, held):
+            return graph  # it was read when this was said before
         noted = unpack_states(self.registry.states(held.graph_id))
         ahead = self.arrivals.ahead()
         graph = self._restorer.restore(name, held, noted)
@@ -246,3 +249,8 @@ class Copies:
         """`note`, if other flow states were asked for since."""
         if tuple(graph.states) != graph.noted:
             self.note(graph)
+
+
+def _is_near(graph: Graph, held: Held) -> bool:
+    """Whether a copy is brought up to date sooner than the graph is read."""
+    return graph.graph_id == held.graph_id and 0 <= held.version - graph.version <= REPLAYED_AT_ONCE

@@ -34,13 +34,6 @@ class Injector:
 
     def run(self, names: list[str], after_questions: list[int]) -> None:
         """Each fault once so many questions have been asked since the one before."""
-        try:
-            self._run(names, after_questions)
-        finally:
-            if self.mover is not None:
-                self.mover.stop()
-
-    def _run(self, names: list[str], after_questions: list[int]) -> None:
         for name, count in zip(names, after_questions, strict=True):
             for _ in range(count):
                 if not self.history.started.acquire(timeout=2.0):
@@ -52,6 +45,10 @@ class Injector:
         if self.house.proxy.delay_s:  # for a while at least, however little was to come
             time.sleep(FAR_S)
             self.house.proxy.delay_s = 0.0
+
+    def stop_moving(self) -> None:
+        if self.mover is not None:
+            self.mover.stop()
 
     def kill_worker(self) -> None:
         self.house.kill(self.rng.choice(WORKERS))
@@ -128,8 +125,7 @@ class Injector:
         self.house.proxy.delay_s = self.rng.uniform(0.005, 0.04)
 
     def move_graphs(self) -> None:
-        """Graphs go to and fro between the workers, and one of these is drained now and then, through all the faults
-        that come after this one."""
+        """Graphs go to and fro between the workers, and one of these is drained now and then, from now on."""
         if self.mover is None:
             self.mover = Mover(self.house, self.graphs, self.rng.randrange(1 << 30))
         time.sleep(OUTAGE_S)

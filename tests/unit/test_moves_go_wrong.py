@@ -23,7 +23,7 @@ from service.protocol import (
 )
 from service.store.handover import Handover
 from service.store.keys import Keys
-from service.worker.membership import draining
+from service.worker.membership import draining, moving
 from service.worker.membership.moving import Mover
 from service.worker.process import Worker
 from service.worker.running.control import ControlStream
@@ -151,6 +151,26 @@ def test_the_new_worker_is_away_as_the_graph_is_to_go(
     assert owner(client, keys) == b"w0"
 
 
+def test_what_the_new_worker_says_is_lost(
+    caller: Caller, pair: tuple[Worker, Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while a disk is full: it is told again, and says it again."""
+    answers: list[str] = []
+    plain = Handover.answer
+
+    def lose_first(handover: Handover, reply: str, text: str) -> None:
+        answers.append(text)
+        if len(answers) in (1, 3):
+            raise redis.ResponseError("MISCONF for the test")
+        plain(handover, reply, text)
+
+    monkeypatch.setattr(Handover, "answer", lose_first)
+    monkeypatch.setattr(moving, "TELL_S", 0.1)
+    moved = caller.ask(Kind.MOVE, "g", MoveArgs(to="w1"))
+    assert (moved["moved"], moved["flow_states"], answers) == (True, 1, ["1"] * 4)
+    assert moved["pause_ms"] is not None
+
+
 def test_a_graph_is_asked_to_move_twice_at_once(
     caller: Caller, pair: tuple[Worker, Worker], client: Any, keys: Keys
 ) -> None:
@@ -173,7 +193,7 @@ def test_what_is_said_to_a_worker_that_is_just_ready_is_heard(
     monkeypatch.setattr(ControlStream, "read", read_late)
     start_worker("w0")
     caller.wait_ready()
-    Handover(client, keys, "w1").tell("w0", "g", keys.reply("1"))
+    Handover(client, keys, "w1").tell("w0", "prepare", "g", keys.reply("1"))
     begins.set()
     eventually(lambda: client.get(keys.reply("1")) == b"0")
 

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -19,7 +19,7 @@ import structlog
 from gpu_engine.engine import Control
 from gpu_engine.errors import Cancelled
 from service.errors import RETRY_AFTER_S, ServiceError
-from service.store.handover import Handover, Queued
+from service.store.handover import Handover, Queued, Wish
 from service.store.keys import Keys
 from service.worker.memory import Residents
 from service.worker.metrics import WorkerMetrics
@@ -31,6 +31,9 @@ PREPARE_S: Final = 300.0
 
 ARRIVE_S: Final = 60.0
 """How long it is waited for the other worker to serve a graph that is its own by then."""
+
+TELL_S: Final = 5.0
+"""How often the other worker is told again while it says nothing."""
 
 LOOK_S: Final = 0.005
 LONGEST_LOOK_S: Final = 0.1
@@ -100,7 +103,9 @@ class Mover:
     def _go(self, name: str, to: str, control: Control, home: str | None = None) -> Moved:
         reply = self._keys.reply(uuid.uuid4().hex)
         began, waiting = self._in_lane(name, partial(self._switch, name, to, reply, home), control)
-        said = self._hear(to, reply, control, ARRIVE_S)  # it has moved, whoever cancels that now
+        said: str | None = None
+        with suppress(redis.RedisError, ServiceError):  # it has moved, whatever comes now
+            said = self._hear("restore", name, to, reply, control, ARRIVE_S)
         pause_s = time.monotonic() - began
         pause_ms = None if said is None else round(1e3 * pause_s, 1)
         moved = Moved(pause_ms, waiting, int(said or 0))
@@ -118,21 +123,26 @@ class Mover:
         """Have the other worker read the graph; whether it has said that it is done."""
         self._in_lane(name, partial(self._save, name), control)
         reply = self._keys.reply(uuid.uuid4().hex)
-        self._handover.tell(to, name, reply)
-        said = self._hear(to, reply, control, patience_s)
+        self._handover.tell(to, "prepare", name, reply)
+        said = self._hear("prepare", name, to, reply, control, patience_s)
         if control.cancelled:
             raise Cancelled("cancelled before the graph has moved")
         return said is not None
 
-    def _hear(self, to: str, reply: str, control: Control, patience_s: float) -> str | None:
-        """What the other worker says; None if it says nothing for so long, or goes away, or nobody wants to know."""
-        end, pause_s = time.monotonic() + patience_s, LOOK_S
-        while time.monotonic() < end:
+    def _hear(self, what: Wish, name: str, to: str, reply: str, control: Control, patience_s: float) -> str | None:
+        """What the other worker says once it has done what it was told, and is told again now and then: Redis may have
+        lost that, or its answer. None if it says nothing for so long, or nobody wants to know. Raises
+        worker_unavailable if it is away."""
+        told_at, pause_s = (began := time.monotonic()), LOOK_S
+        while time.monotonic() - began < patience_s and not control.cancelled:
             said, alive = self._handover.heard(to, reply)
             if said is not None:
                 return said
-            if control.cancelled or not alive:
-                break
+            if not alive:
+                raise unavailable(f"worker {to} is away")
+            if time.monotonic() - told_at > TELL_S:
+                self._handover.tell(to, what, name, reply)
+                told_at = time.monotonic()
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_LOOK_S)
         return None
