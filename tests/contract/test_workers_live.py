@@ -1,10 +1,11 @@
 """Moves and drains over HTTP: by whom, with what in the answers, and by the client and the shell."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from headrace import Client, UnknownWorker
+from headrace import AsyncClient, Client, UnknownWorker
 from typer.testing import CliRunner
 
 from service.cli.main import app
@@ -30,6 +31,16 @@ def run(service: Service, *words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+async def back_and_forth(url: str, here: str, there: str) -> list[bool]:
+    """Whether the graph went each time, and what is said of a drain and its end."""
+    async with AsyncClient(url) as client:
+        city = await client.graph("city")
+        moves = [await city.move(to) for to in (here, there)]
+        drains = [await client.drain(here), await client.undrain(here)]
+        assert len(await client.workers()) == 2
+    return [*(move.moved for move in moves), *(drain.draining for drain in drains)]
+
+
 def test_a_graph_moves_by_the_client_and_the_shell(service: Service) -> None:
     assert service.http.put("/v1/graphs/city", json=EDGES).status_code == 201
     with Client(service.url) as client:
@@ -48,6 +59,7 @@ def test_a_graph_moves_by_the_client_and_the_shell(service: Service) -> None:
             city.move("gpu-9")
         with pytest.raises(UnknownWorker):
             client.drain("gpu-9")
+    assert asyncio.run(back_and_forth(service.url, here, there)) == [True, True, True, False]
     status, said = run(service, "move", "city", "--to", here)
     assert (status, "pause" in said) == (0, True)
     assert "already" in run(service, "move", "city", "--to", here)[1]
@@ -72,6 +84,7 @@ def test_keys_for_some_graphs_move_nothing(service: Service, data_dir: Path) -> 
         assert done.exit_code == 0, done.output
         return {"X-API-Key": done.stdout.split()[-1]}
 
+    assert service.http.put("/v1/graphs/city", json=EDGES).is_success
     operator, tenant = key("op", "--scope", "admin"), key("t", "--scope", "admin", "--prefix", "ci")
     updater = key("u", "--scope", "update")
     eventually(lambda: service.http.get("/v1/workers").status_code == 401)

@@ -109,7 +109,7 @@ def test_redis_is_away_for_a_moment_at_each_step(
         assert not client.exists(keys.hold("g"))
 
 
-@pytest.mark.parametrize("step", ["hold", "+hold", "+switch"])
+@pytest.mark.parametrize("step", ["hold", "+switch"])
 def test_the_old_worker_ends_as_it_moves_a_graph(
     caller: Caller, pair: tuple[Worker, Worker], client: Any, keys: Keys, steps: dict[str, Act], step: str
 ) -> None:

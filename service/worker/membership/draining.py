@@ -26,6 +26,9 @@ from service.worker.membership.workers import Workers
 LEAVE_S: Final = 20.0
 """How long a worker that is told to stop goes on giving its graphs away; the others take what is left."""
 
+ONE_S: Final = 5.0
+"""How long it waits for another one to read one graph, and to serve it."""
+
 AGAIN_S: Final = 0.1
 """When a worker that leaves tries again to give what has not gone."""
 
@@ -161,7 +164,7 @@ class Draining:
     def _leave(self, homes: dict[str, str], end: float, name: str, to: str) -> None:
         """Move a graph in the time that is left; its home stays where it was."""
         home = homes.get(name, self._mover.worker)
-        self._mover.leave(name, to, self._control, end - time.monotonic(), home)
+        self._mover.leave(name, to, self._control, min(ONE_S, end - time.monotonic()), home)
 
 
 def _budget(report: WorkerReport) -> int:

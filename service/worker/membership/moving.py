@@ -96,16 +96,16 @@ class Mover:
         return self._go(name, to, control)
 
     def leave(self, name: str, to: str, control: Control, patience_s: float, home: str) -> Moved:
-        """Move one graph in so many seconds, read by then or not; it goes back `home` some day. Raises as `move`."""
+        """Move one graph, read within so many seconds or not; it goes back `home` some day. Raises as `move`."""
         self._prepare(name, to, control, patience_s)
-        return self._go(name, to, control, home)
+        return self._go(name, to, control, home, patience_s)
 
-    def _go(self, name: str, to: str, control: Control, home: str | None = None) -> Moved:
+    def _go(self, name: str, to: str, control: Control, home: str | None = None, arrive_s: float = ARRIVE_S) -> Moved:
         reply = self._keys.reply(uuid.uuid4().hex)
         began, waiting = self._in_lane(name, partial(self._switch, name, to, reply, home), control)
         said: str | None = None
         with suppress(redis.RedisError, ServiceError):  # it has moved, whatever comes now
-            said = self._hear("restore", name, to, reply, control, ARRIVE_S)
+            said = self._hear("restore", name, to, reply, control, arrive_s)
         pause_s = time.monotonic() - began
         pause_ms = None if said is None else round(1e3 * pause_s, 1)
         moved = Moved(pause_ms, waiting, int(said or 0))
