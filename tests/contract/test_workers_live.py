@@ -1,6 +1,8 @@
 """Moves and drains over HTTP: by whom, with what in the answers, and by the client and the shell."""
 
 import asyncio
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +71,24 @@ def test_a_graph_moves_by_the_client_and_the_shell(service: Service) -> None:
     assert run(service, "move", "city", "--to", here)[0] != 0
     assert run(service, "drain", here, "--undo")[0] == 0
     assert service.http.get("/v1/workers/none").json()["code"] == "unknown_worker"
+
+
+def test_a_worker_that_is_told_to_end_hands_its_graphs_over(service: Service) -> None:
+    http = service.http
+    assert http.put("/v1/graphs/left", json=EDGES).is_success
+    value = http.post("/v1/graphs/left/max-flow", json={}).json()["value"]
+    here = http.get("/v1/graphs/left").json()["worker"]
+    pid = http.get(f"/v1/workers/{here}").json()["pid"]
+    os.kill(pid, signal.SIGTERM)
+    eventually(lambda: http.get("/v1/graphs/left").json()["worker"] != here)
+    answer = http.post("/v1/graphs/left/max-flow", json={}).json()
+    assert (answer["value"], answer["mode"]) == (value, "unchanged")
+
+    def is_back() -> bool:
+        worker = http.get(f"/v1/workers/{here}").json()
+        return bool(worker["pid"] != pid and worker["ready"] and not worker["draining"])
+
+    eventually(is_back)
 
 
 @pytest.mark.parametrize("body", [{}, {"to": 3}, {"to": ""}, {"to": "x" * 201}, {"to": "cpu-0", "from": "cpu-1"}])

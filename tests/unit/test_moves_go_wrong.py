@@ -206,8 +206,21 @@ def test_no_graph_is_given_to_a_worker_that_cannot_hold_it(
     caller.load("g", grid(rows=10, columns=10, seed=5))
     start_worker("w1", memory_budget_bytes=1 << 10)
     caller.wait_ready(2)
-    monkeypatch.setattr(draining, "LEAVE_S", 0.5)
-    first.leave()
+    tries: list[str] = []
+    plain = draining.Draining._give
+
+    def give(self: draining.Draining, name: str, *arguments: Any) -> bool:
+        tries.append(name)
+        return plain(self, name, *arguments)
+
+    monkeypatch.setattr(draining.Draining, "_give", give)
+    monkeypatch.setattr(draining, "LEAVE_S", 3600.0)
+    leaving = threading.Thread(target=first.leave, daemon=True)
+    leaving.start()
+    eventually(lambda: len(tries) > 2)
+    first._draining.stop()  # as a signal does that stops it at once
+    leaving.join(60)
+    assert not leaving.is_alive()
     assert owner(client, keys) == b"w0"
 
 

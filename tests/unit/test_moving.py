@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -88,16 +87,16 @@ def test_updates_go_on_in_their_order_while_it_moves(caller: Caller, pair: tuple
 
 def test_what_waits_in_the_lane_goes_along(caller: Caller, pair: tuple[Worker, Worker], monkeypatch: Any) -> None:
     first, _ = pair
-    gate, held = threading.Event(), Handover.hold
+    is_in_lane, gate, held = threading.Event(), threading.Event(), Handover.hold
 
     def hold_late(handover: Handover, name: str) -> str | None:
-        gate.wait(30)
+        is_in_lane.set()
+        gate.wait(60)
         return held(handover, name)
 
     monkeypatch.setattr(Handover, "hold", hold_late)
     job = caller.submit(Kind.MOVE, "g", MoveArgs(to="w1"))
-    eventually(lambda: not first._lanes.is_idle("g"))
-    time.sleep(0.2)  # it is in the lane by then
+    assert is_in_lane.wait(60)
     patches = [caller.submit(Kind.PATCH, "g", ADD_1) for _ in range(3)]
     eventually(lambda: len(first._consumer.tasks()) == 4)
     gate.set()

@@ -79,7 +79,7 @@ class Draining:
     def leave(self) -> None:
         """Give all graphs away, as the worker is told to stop: they come back when it is there again.
 
-        Returns when that is done, after `LEAVE_S`, or once nobody else is there.
+        Returns when that is done, after `LEAVE_S`, at `stop`, or once nobody else is there.
         """
         end = time.monotonic() + LEAVE_S
         try:
@@ -89,7 +89,7 @@ class Draining:
             self._workers.leave(self._mover.worker)
             send = partial(self._leave, self._ownership.away_from_home(self._mover.worker), end)
             while self._give_all(send, lambda: time.monotonic() > end):
-                if time.monotonic() > end or not self._others():
+                if time.monotonic() > end or self._control.cancelled or not self._others():
                     return
                 time.sleep(AGAIN_S)
         except redis.RedisError as error:
