@@ -6,7 +6,20 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli import circulation, closures, edges, feed, graphs, keys, limits, pairs, partition, questions, what_if
+from service.cli import (
+    circulation,
+    closures,
+    cluster,
+    edges,
+    feed,
+    graphs,
+    keys,
+    limits,
+    pairs,
+    partition,
+    questions,
+    what_if,
+)
 from service.cli import workers as workers_commands
 from service.cli.connection import DEFAULT_URL, Json, Key, Url, connected, fail
 from service.cli.show import Columns, say_facts, say_json, say_table, size
@@ -100,6 +113,7 @@ def worker(
 
 
 app.add_typer(graphs.app)
+app.add_typer(cluster.app)
 app.add_typer(questions.app)
 app.add_typer(what_if.app)
 app.add_typer(closures.app)

@@ -131,6 +131,11 @@ class Worker:
         self._to_restore = 0
         self._lock = threading.Lock()
 
+    @property
+    def ready(self) -> bool:
+        """Whether it serves its graphs."""
+        return self._ready
+
     def run(self) -> int:
         """Serve until `stop`; returns the exit status of the process."""
         self._ask_redis(self._lease.acquire)
