@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -122,6 +124,7 @@ def test_a_machine_that_is_killed_loses_nothing(three: Fixture) -> None:
     patching = Patching(three.url)
     time.sleep(1.0)
     began = time.monotonic()
+    os.kill(said["pid"], signal.SIGKILL)  # at once, as its machine: Ray ends it later than its node
     three.cluster.remove_node(node, allow_graceful=False)
     for graph, worker in homes.items():
         if worker == victim:
@@ -162,6 +165,20 @@ def test_there_is_no_room_for_a_gpu(three: Fixture) -> None:
     three.fleet.start("ray-gpu-0", gpu=True)
     with pytest.raises(NoCluster, match=r"not ready in 1 s: ray-gpu-0; they start when a machine has room"):
         list(three.fleet.wait_ready(["ray-gpu-0"], 1))
+
+
+def test_the_commands(three: Fixture) -> None:
+    def headrace(*words: str) -> str:
+        command = [sys.executable, "-m", "service.cli", *words, "--ray", three.cluster.address]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert sorted(headrace("up", "--workers", "2").splitlines()) == ["ray-0 is ready", "ray-1 is ready"]
+    assert [worker["name"] for worker in three.client.status().workers] == ["ray-0", "ray-1"]
+    assert headrace("down", "ray-1") == "ray-1 has left\n"
+    assert headrace("down") == "ray-0 has left\n"
+    assert three.fleet.names() == []
 
 
 def answers(client: Client, name: str) -> bool:
