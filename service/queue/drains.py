@@ -5,7 +5,7 @@ from typing import Any
 
 import redis.asyncio
 
-from service.errors import RETRY_AFTER_S, ServiceError
+from service.errors import ServiceError
 from service.queue.models import Drained
 from service.queue.watch import Watch, away
 from service.store.connection import AWAY
@@ -31,7 +31,7 @@ class Drains:
         others = [info for info in workers.values() if info.alive and info.ready and not info.draining]
         if drained and not workers[worker].draining and {info.name for info in others} <= {worker}:
             detail = f"no worker but {worker} may have graphs now: they could go nowhere, nor could new ones"
-            raise ServiceError("worker_unavailable", detail, retry_after_s=RETRY_AFTER_S)
+            raise ServiceError("worker_unavailable", detail)
         try:
             owners = await self._redis.hvals(keys.owners)
             if drained:

@@ -218,7 +218,8 @@ def _queued(name: str, entry_id: bytes, fields: dict[bytes, bytes], task: Task |
 
 
 def unavailable(detail: str) -> ServiceError:
-    return ServiceError("worker_unavailable", detail, retry_after_s=RETRY_AFTER_S)
+    """Without a time to try again: who moves a graph is to hear of it, and not to wait for minutes."""
+    return ServiceError("worker_unavailable", detail)
 
 
 def as_answer(name: str, worker: str, to: str, moved: Moved | None) -> dict[str, Any]:
