@@ -1,7 +1,7 @@
 # Each target first makes .venv if there is none, from a Python 3.11 to 3.14 on PATH (PYTHON=... picks one).
 # ARGS is passed on:  make test ARGS='-k cut'   make serve ARGS='--port 9000'
 .DEFAULT_GOAL := help
-.PHONY: help demo check test docs typescript faults mutants serve bench fuzz attacks rehearsal audit lint format lock
+.PHONY: help demo check test docs typescript faults mutants serve bench fuzz attacks rehearsal cluster audit lint format lock
 CASES := 10000
 SEEDS := 0:1000
 BIN := .venv/bin
@@ -49,6 +49,9 @@ attacks: .venv/.all ## every known attack on a real service, with the probes ask
 rehearsal: .venv/.all ## the processes of deploy/, as its files say, without an engine or a cluster; five minutes
 	$(BIN)/headrace warm-up
 	$(BIN)/python -m tests.rehearsal $(ARGS)
+
+cluster: .venv/.all ## workers in a Ray cluster of four nodes on this machine, some of them killed; two minutes
+	$(BIN)/pytest -q tests/cluster $(ARGS)
 
 audit: .venv/.all ## are there known holes in what is locked (asks a public database)
 	$(BIN)/pip-audit --disable-pip --require-hashes -r requirements/all.txt -r requirements/image-gpu12.txt -r requirements/image-gpu13.txt $(ARGS)

@@ -30,7 +30,7 @@ tests="$service --group test --group lint --group docs --group examples"
 # Everything at once first: the other files are parts of it.
 # shellcheck disable=SC2086  # several words each
 {
-    lock all $tests --extra otel --group fuzz --group audit --group deploy "$@"
+    lock all $tests --extra otel --extra ray --group fuzz --group audit --group deploy "$@"
     of_all="--constraints requirements/all.txt"
     lock dev $tests $of_all "$@"
     lock run $service $of_all "$@"

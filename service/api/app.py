@@ -44,6 +44,7 @@ from service.api.routes import (
     watches,
     webhooks,
     what_if,
+    workers,
 )
 from service.settings import Settings, read_settings
 from service.telemetry.tracing import open_tracing
@@ -87,7 +88,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
     pages = (health, docs_page, sessions, console)
     told = (watches, feed, webhooks)
     columns = capacities, costs, lower, vertices, edges
-    resources = (graphs, copies, *columns, export, *questions, snapshots, *told, jobs, *pages)
+    resources = (graphs, copies, workers, *columns, export, *questions, snapshots, *told, jobs, *pages)
     for resource in resources:
         app.include_router(resource.router)
     problems.install(app)

@@ -25,6 +25,7 @@ from service.models.vertices import VerticesBody
 from service.models.watches import WatchBody
 from service.models.webhooks import WebhookBody
 from service.models.what_if import WhatIfBody
+from service.models.workers import MoveBody
 from service.protocol import ARROW_TYPE, GEOJSON_TYPE, LINES_TYPE, NPZ_TYPE, STRING_LINES_TYPE, STRINGS_TYPE
 
 READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
@@ -51,6 +52,7 @@ READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     EstimateBody,
     CopyBody,
     RestoreBody,
+    MoveBody,
     ProblemInfo,
 )
 BINARY: Final = {"schema": {"type": "string", "format": "binary"}}

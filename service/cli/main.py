@@ -6,7 +6,21 @@ from typing import Annotated, Any
 
 import typer
 
-from service.cli import circulation, closures, edges, feed, graphs, keys, limits, pairs, partition, questions, what_if
+from service.cli import (
+    circulation,
+    closures,
+    cluster,
+    edges,
+    feed,
+    graphs,
+    keys,
+    limits,
+    pairs,
+    partition,
+    questions,
+    what_if,
+)
+from service.cli import workers as workers_commands
 from service.cli.connection import DEFAULT_URL, Json, Key, Url, connected, fail
 from service.cli.show import Columns, say_facts, say_json, say_table, size
 
@@ -102,6 +116,7 @@ def worker(
 
 
 app.add_typer(graphs.app)
+app.add_typer(cluster.app)
 app.add_typer(questions.app)
 app.add_typer(what_if.app)
 app.add_typer(closures.app)
@@ -110,6 +125,7 @@ app.add_typer(limits.app)
 app.add_typer(circulation.app)
 app.add_typer(partition.app)
 app.add_typer(feed.app)
+app.add_typer(workers_commands.app)
 
 
 @app.command()
@@ -161,7 +177,9 @@ def warm_up() -> None:
 def _readiness(worker: Mapping[str, Any]) -> object:
     """Yes or no, or what a worker that starts is busy with."""
     compiling = worker.get("compiling")
-    return f"compiling, {compiling['done']} of {compiling['of']}" if compiling else worker["ready"]
+    if compiling:
+        return f"compiling, {compiling['done']} of {compiling['of']}"
+    return "drained" if worker["ready"] and worker.get("draining") else worker["ready"]
 
 
 def _announce(url: str) -> None:

@@ -47,6 +47,7 @@ class Child:
     start: Callable[[], Popen]
     stop_within_s: float
     log_hint: str = "the log above says why"
+    stop_signal: int = signal.SIGTERM
     process: Popen | None = None
     ends: int = 0
     """How often it ended by itself."""
@@ -77,15 +78,15 @@ class Child:
         self._backoff_s = min(2 * self._backoff_s, MAX_BACKOFF_S)
 
     def tell_to_stop(self) -> None:
-        """SIGTERM, if it runs; `stop` waits for it."""
+        """Its signal to stop, if it runs; `stop` waits for it."""
         if self.process is not None and self.process.poll() is None:
-            self.process.terminate()
+            self.process.send_signal(self.stop_signal)
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL when `stop_within_s` has passed."""
+        """Its signal to stop, then SIGKILL when `stop_within_s` has passed."""
         if self.process is None:
             return
-        self.process.terminate()
+        self.tell_to_stop()
         try:
             self.process.wait(self.stop_within_s)
         except subprocess.TimeoutExpired:

@@ -123,7 +123,8 @@ def _children(
         children.append(redis)
     for worker in workers:
         start = python("service.worker", *worker.arguments, more=worker.environment)
-        children.append(Child(worker.name, start, STOP_WORKER_S))
+        # All end together: nobody is left whom graphs could be handed to, as SIGTERM would have it.
+        children.append(Child(worker.name, start, STOP_WORKER_S, stop_signal=signal.SIGINT))
     api = python("service.api.http.server", "--fd", str(listener.fileno()))
     return [*children, Child("api", api, STOP_API_S)]
 

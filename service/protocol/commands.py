@@ -29,6 +29,7 @@ from service.protocol.updates import (
     EdgesArgs,
     EmptyArgs,
     LoadArgs,
+    MoveArgs,
     PatchArgs,
     RestoreArgs,
     UnwatchArgs,
@@ -70,6 +71,7 @@ class Kind(StrEnum):
     VERTICES = "vertices"
     EXPORT = "export"
     SNAPSHOT = "snapshot"
+    MOVE = "move"
     WATCH = "watch"
     UNWATCH = "unwatch"
 
@@ -118,6 +120,7 @@ ARGS: dict[Kind, type[Message]] = {
     Kind.VERTICES: VerticesArgs,
     Kind.EXPORT: ExportArgs,
     Kind.SNAPSHOT: EmptyArgs,
+    Kind.MOVE: MoveArgs,
     Kind.WATCH: WatchArgs,
     Kind.UNWATCH: UnwatchArgs,
 }

@@ -17,6 +17,11 @@ class LoadArgs(Message):
     ``new``: the same for a copy, which is refused in other words."""
 
 
+class MoveArgs(Message):
+    to: str
+    """The worker that is to serve the graph."""
+
+
 class DeleteArgs(Message):
     if_match: Wanted | None = None
 

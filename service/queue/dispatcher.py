@@ -14,6 +14,7 @@ from typing import Final
 import redis
 
 from service.protocol import Arguments, Command, Kind, Reply
+from service.queue.drains import Drains
 from service.queue.placement import Placement
 from service.queue.replies import Replies
 from service.queue.rows import Rows
@@ -55,6 +56,7 @@ class Dispatcher:
         self.rows = Rows(self._jobs, self._events, self.blobs, self.wait)
         placement = Placement(self.client, self.keys, self.watch, settings.queue_limit)
         self._submission = Submission(self.client, self.keys, placement)
+        self.drains = Drains(self.client, self.keys, self.watch)
         self._written = AsyncWritten(self.client, self.keys)
         self._submitted = 0
 

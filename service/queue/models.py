@@ -63,3 +63,18 @@ class RedisInfo(BaseModel):
     maxmemory_bytes: int = 0
     """0: no limit."""
     ping_ms: float = 0.0
+
+
+class Drained(BaseModel):
+    """Whether a worker is drained, and how far that is."""
+
+    worker: str
+    draining: bool
+    graphs_left: int
+    """Graphs that it serves."""
+
+
+class WorkerList(BaseModel):
+    """All workers."""
+
+    workers: list[WorkerInfo]

@@ -76,20 +76,26 @@ class Placement:
         return (
             ("HGET", keys.owners, graph),
             ("HEXISTS", keys.names, graph),
+            ("EXISTS", keys.hold(graph)),
             ("EXISTS", keys.lease(guess)),
             ("XLEN", keys.commands(guess)),
         )
 
     def expected(self, guess: str, answers: Iterator[Any]) -> Seen | None:
         """What the next answers say of the graph's owner; None if it is not the guess, who is there."""
-        found, exists, alive, waiting = islice(answers, 4)
-        if found != guess.encode() or not (exists and alive):
+        found, exists, held, alive, waiting = islice(answers, 5)
+        if found != guess.encode() or held or not (exists and alive):
             return None
         return Seen(guess, exists=True, alive=True, waiting=waiting)
 
     async def seen(self, pipe: Any, guess: str, answers: list[Any]) -> Seen:
-        """What the answers say of the graph's owner. One more round trip if the guess was wrong."""
-        found, exists, alive, waiting = answers
+        """What the answers say of the graph's owner. One more round trip if the guess was wrong.
+
+        Raises `redis.WatchError` while the graph is being moved: by the next try it may have been.
+        """
+        found, exists, held, alive, waiting = answers
+        if held:
+            raise redis.WatchError(f"{guess} is handing the graph over")
         owner = None if found is None else found.decode()
         if owner is not None and owner != guess:
             reads = (("EXISTS", self._keys.lease(owner)), ("XLEN", self._keys.commands(owner)))

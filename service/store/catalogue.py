@@ -261,9 +261,11 @@ class Registry:
 def give(pipe: Any, keys: Keys, name: str, worker: str | None) -> None:
     """Write who serves a name (None: nobody), and the claim of the name, which is what others watch, within a MULTI.
 
-    A graph that was served in place of another worker is from now on at home where it is.
+    A graph that was served in place of another worker is from now on at home where it is; one that was held by a worker
+    that was about to hand it over is not any more.
     """
     pipe.hdel(keys.homes, name)
+    pipe.unlink(keys.hold(name))
     pipe.set(keys.claim(name), worker or "")  # also where there was none: only a key that is there can be seen to go
     if worker is None:
         pipe.hdel(keys.owners, name)

@@ -32,6 +32,14 @@ class Keys:
         """
         return f"{self.prefix}claim:{name}"
 
+    def hold(self, name: str) -> str:
+        """String that expires: while it is there no command about this name is queued, as the graph is being moved."""
+        return f"{self.prefix}hold:{name}"
+
+    def reply(self, token: str) -> str:
+        """String that expires: what a worker that a graph is moved to says to the one that it comes from."""
+        return f"{self.prefix}arrival:{token}"
+
     @property
     def homes(self) -> str:
         """Hash: name of a graph that was taken over -> the worker it was taken from, and goes back to."""

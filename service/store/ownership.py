@@ -6,7 +6,7 @@ about the name does: a command is either queued before the change, and goes with
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import redis
@@ -33,6 +33,12 @@ class Loads:
 
     of_graph: dict[str, int]
     of_worker: dict[str, int]
+    owner: dict[str, str] = field(default_factory=dict)
+    """Who serves each graph that there is."""
+
+    def owned_by(self, worker: str) -> list[str]:
+        """The graphs of a worker, the smallest first: more of them are away sooner."""
+        return sorted((name for name, owner in self.owner.items() if owner == worker), key=self.of_graph.__getitem__)
 
 
 class Ownership:
@@ -64,7 +70,7 @@ class Ownership:
                 pipe.multi()
                 give(pipe, keys, name, worker)
                 if graph_id is not None:
-                    self._fence(pipe, graph_id.decode(), worker)
+                    fence(pipe, keys, graph_id.decode(), worker)
                     home = old_owner if home is None else home.decode()
                     if home != worker:
                         pipe.hset(keys.homes, name, home)
@@ -96,7 +102,7 @@ class Ownership:
                     return False
                 pipe.multi()
                 give(pipe, keys, name, home)
-                self._fence(pipe, graph_id.decode(), home)
+                fence(pipe, keys, graph_id.decode(), home)
                 pipe.xadd(keys.control(home), {"restore": name}, maxlen=MOST_WAITING, approximate=True)
                 pipe.execute()
                 return True
@@ -120,14 +126,16 @@ class Ownership:
             sizes = [_sum(figures) for figures in pipe.execute()]
         of_graph = {name.decode(): size for name, size in zip(names, sizes, strict=True)}
         of_worker: dict[str, int] = {}
-        for name, owner in owners.items():
-            of_worker[owner.decode()] = of_worker.get(owner.decode(), 0) + of_graph.get(name.decode(), 0)
-        return Loads(of_graph, of_worker)
+        owner_of = {name.decode(): owner.decode() for name, owner in owners.items()}
+        for name, owner in owner_of.items():
+            of_worker[owner] = of_worker.get(owner, 0) + of_graph.get(name, 0)
+        return Loads(of_graph, of_worker, {name: owner for name, owner in owner_of.items() if name in of_graph})
 
-    def _fence(self, pipe: Any, graph_id: str, worker: str) -> None:
-        """Begin a new epoch, within a MULTI: commits of the owner before are refused by it."""
-        pipe.hset(self._keys.graph(graph_id), "worker", worker)
-        pipe.hincrby(self._keys.graph(graph_id), "epoch", 1)
+
+def fence(pipe: Any, keys: Keys, graph_id: str, worker: str) -> None:
+    """Begin a new epoch, within a MULTI: commits of the owner before are refused by it."""
+    pipe.hset(keys.graph(graph_id), "worker", worker)
+    pipe.hincrby(keys.graph(graph_id), "epoch", 1)
 
 
 def _sum(figures: Iterable[bytes | None]) -> int:

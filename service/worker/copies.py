@@ -33,11 +33,13 @@ from service.store.keys import Keys
 from service.store.log import Log
 from service.store.snapshots import Snapshots
 from service.store.states import pack_states, unpack_states
+from service.worker.arriving import Arrivals
 from service.worker.counters import Counters
 from service.worker.graph import Graph, OpenEngine, Solved, grown_lowers
 from service.worker.memory import Residents
 from service.worker.restore import Restorer
 from service.worker.running.task import Forward
+from service.worker.saving import REPLAYED_AT_ONCE
 
 
 class Copies:
@@ -56,6 +58,7 @@ class Copies:
         self.worker = worker
         self.residents = residents
         self.registry = Registry(client, keys)
+        self.arrivals = Arrivals(client, keys)
         self._settings = settings
         self._open_engine = open_engine
         blobs, updates, snapshots = Blobs(client, keys), Log(client, keys), Snapshots(client, keys)
@@ -120,9 +123,26 @@ class Copies:
             self.residents.drop(name)
             raise ServiceError("unknown_graph", f"there is no graph {name!r}")
         if graph is None or (held.graph_id, held.version, held.epoch) != (graph.graph_id, graph.version, graph.epoch):
-            self.residents.drop(name)
-            return self._restore(name, held)
+            if graph is None or not self.arrivals.adopt(graph, held):
+                self.residents.drop(name)
+                return self._restore(name, held)
+            self.note(graph)
         self.residents.touch(name)
+        return graph
+
+    def read_ahead(self, name: str) -> Graph | None:
+        """Read a graph that another worker is about to hand over; None if there is no such graph, or it is here."""
+        found = self.registry.find(name)
+        held, graph = found.held, self.residents.get(name)
+        if held is None or found.owner == self.worker:
+            return None
+        if graph is not None and graph.ahead is not None and _is_near(graph, held):
+            return graph  # it was read when this was said before
+        noted = unpack_states(self.registry.states(held.graph_id))
+        ahead = self.arrivals.ahead()
+        graph = self._restorer.restore(name, held, noted)
+        graph.ahead = ahead
+        self.residents.keep(graph)
         return graph
 
     def at_least(self, name: str, version: int | None, known: Found | None = None, *, limited: bool = False) -> Graph:
@@ -229,3 +249,8 @@ class Copies:
         """`note`, if other flow states were asked for since."""
         if tuple(graph.states) != graph.noted:
             self.note(graph)
+
+
+def _is_near(graph: Graph, held: Held) -> bool:
+    """Whether a copy is brought up to date sooner than the graph is read."""
+    return graph.graph_id == held.graph_id and 0 <= held.version - graph.version <= REPLAYED_AT_ONCE

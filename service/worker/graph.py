@@ -29,6 +29,7 @@ from service.store.feed.writing import Feed
 from service.store.keys import generation_of
 from service.store.snapshots import KnownKey
 from service.store.states import Noted
+from service.worker.ahead import Ahead
 
 
 class OpenEngine(Protocol):
@@ -131,6 +132,8 @@ class Graph:
     """Each as of its last question, the most recently asked for last."""
     sides: Terminals | None = None
     """The terminals of a matching, once one was asked for: they do not depend on capacities."""
+    ahead: Ahead | None = None
+    """Set while the graph is another worker's, which is about to hand it over."""
 
     @property
     def generation(self) -> str:

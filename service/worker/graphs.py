@@ -6,8 +6,10 @@ and one that has it is not run again; all others change nothing that counts.
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 import redis
 import structlog
@@ -32,6 +34,7 @@ from service.worker.copies import Copies
 from service.worker.counters import Counters
 from service.worker.graph import Graph, OpenEngine
 from service.worker.loading import Loader
+from service.worker.membership.moving import Mover, Tasks
 from service.worker.memory import Residents
 from service.worker.metrics import Residency, WorkerMetrics
 from service.worker.past import Past
@@ -46,6 +49,7 @@ from service.worker.questions.export import Export
 from service.worker.questions.matching import Matching
 from service.worker.questions.max_flow import MaxFlow
 from service.worker.questions.min_cost_flow import MinCostFlow
+from service.worker.questions.move import Move
 from service.worker.questions.pairs import Pairs
 from service.worker.questions.parametric import Parametric
 from service.worker.questions.partition import Partition
@@ -61,6 +65,9 @@ from service.worker.solving import Solver
 from service.worker.structure import structure_change
 from service.worker.watching import Watcher
 from service.worker.written import written
+
+MOST_DISPLACED: Final = 64
+"""Graphs that gave way to others between two heartbeats, of which it is remembered."""
 
 Run = Callable[[Task], Result | Rest]
 
@@ -80,14 +87,18 @@ class Graphs:
         metrics: WorkerMetrics,
         defer: Defer,
         is_wanted: Callable[[str], bool] = lambda graph: False,
+        tasks: Tasks = dict,
     ) -> None:
-        """`is_wanted` says whether commands of a graph wait in its lane."""
+        """`is_wanted` says whether commands of a graph wait in its lane, `tasks` which commands were read and have not
+        ended."""
         budget = Footprint(settings.memory_budget_bytes, settings.device_budget_bytes)
         self.residents = Residents(budget, self._spilled)
         self._counters = Counters()
+        self._displaced: deque[str] = deque(maxlen=MOST_DISPLACED)
         self._ownership = Ownership(client, keys)
         self._copies = Copies(client, keys, worker, settings, open_engine, self.residents, self._counters)
         self._saver = Saver(client, keys, settings, self.residents, self._counters, defer)
+        self.mover = Mover(client, keys, worker, self.residents, self._saver, metrics, defer, tasks)
         self._results = Results(client, keys, settings.job_ttl_s)
         self._reopener = Reopener(self._copies, self._counters, defer, is_wanted)
         solver = Solver(self._copies, self._counters, metrics)
@@ -145,6 +156,7 @@ class Graphs:
             Kind.VERTICES: VerticesPage(self._copies, self._results),
             Kind.EXPORT: Export(self._copies, self._results, past),
             Kind.SNAPSHOT: self._snapshot,
+            Kind.MOVE: Move(client, keys, self._copies, self.mover, self._results),
             Kind.WATCH: self._watcher.put,
             Kind.UNWATCH: self._watcher.drop,
         }
@@ -217,6 +229,23 @@ class Graphs:
             self._watcher.try_to_catch_up(self._copies.ensure(name, limited=True))
         self._reopener.begin(name)
 
+    def read_ahead(self, name: str) -> int:
+        """Read a graph that another worker is about to hand over, and solve its flow states; how many it has then.
+        It displaces nothing. Raises as `restore`."""
+        with self.residents.at_work(name, displaces=False):
+            graph = self._copies.read_ahead(name)
+            return 0 if graph is None else self._reopener.solve_all(graph)
+
+    def displaced(self) -> list[str]:
+        """The graphs that gave way to others since this was asked last, and are not in memory."""
+        names = {self._displaced.popleft() for _ in range(len(self._displaced))}
+        return sorted(name for name in names if self.residents.get(name) is None)
+
+    def states_of(self, name: str) -> int:
+        """How many flow states a graph in memory has."""
+        graph = self.residents.get(name)
+        return 0 if graph is None else len(graph.states)
+
     def expect(self, name: str) -> None:
         """Make way for a command of the graph that has come. From any thread."""
         self._reopener.give_way(name)
@@ -250,15 +279,18 @@ class Graphs:
         resident = self.residents.all()
         owned = set(self._copies.owned()) if resident or self._copies.notes else set()
         for graph in resident:
-            if graph.name in owned:
+            if graph.name in owned and graph.ahead is None:
                 self._saver.save_soon(graph)
                 self._copies.note_if_changed(graph)
                 self._watcher.look_after(graph)
-            else:
+            elif graph.ahead is None or not graph.ahead.is_awaited:
                 self.residents.drop(graph.name)
         self._copies.forget_notes(but=owned)
 
     def _spilled(self, graph: Graph) -> None:
         """Write a snapshot of a graph that has given way, so that it comes back fast enough when it is used."""
+        if graph.ahead is not None:
+            return
         self._counters.count("graphs_spilled")
+        self._displaced.append(graph.name)
         self._saver.save_if_behind(graph)

@@ -79,6 +79,7 @@ class WorkerMetrics:
         self._commands = histogram("command_seconds", "Commands, from their start to their end.", "kind", "status")
         self._queued = histogram("command_queue_seconds", "Commands, from the request to their start.", "kind")
         self._appends = histogram("log_append_seconds", "Commits of updates to the log in Redis.")
+        self._moves = histogram("move_pause_seconds", "Moves of graphs to other workers, by how long commands waited.")
         self._redis = histogram("worker_redis_seconds", "One small write to Redis, measured with each heartbeat.")
         self._flow_states = gauge("flow_states", "Flow states kept in memory.")
         self._lag_updates = gauge("log_lag_updates", "Most updates of any graph since its newest snapshot.")
@@ -103,6 +104,9 @@ class WorkerMetrics:
 
     def appended(self, seconds: float) -> None:
         self._appends.observe(seconds)
+
+    def moved(self, pause_s: float) -> None:
+        self._moves.observe(pause_s)
 
     def redis_answered(self, seconds: float) -> None:
         self._redis.observe(seconds)

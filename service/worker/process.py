@@ -29,12 +29,14 @@ from service.open_files import raise_limit
 from service.queue.models import WorkerReport
 from service.settings import Settings, SettingsError, read_settings
 from service.store.connection import connect
+from service.store.handover import Handover
 from service.store.keys import Keys
 from service.store.placed import Settling
 from service.telemetry import logs
 from service.telemetry.tracing import NoTracing, Tracing, open_tracing
 from service.worker.graph import OpenEngine
 from service.worker.graphs import Graphs
+from service.worker.membership.draining import Draining
 from service.worker.membership.handback import HandBack
 from service.worker.membership.lease import Lease
 from service.worker.membership.takeover import Takeover
@@ -84,7 +86,15 @@ class Worker:
         self._tracing = tracing or NoTracing()
         self._lanes = Lanes(settings.threads)
         self.graphs = Graphs(
-            self._redis, keys, name, settings, open_engine, self._metrics, self._defer, self._lanes.is_crowded
+            self._redis,
+            keys,
+            name,
+            settings,
+            open_engine,
+            self._metrics,
+            self._defer,
+            self._lanes.is_crowded,
+            lambda: self._consumer.tasks(),
         )
         self._consumer = Consumer(
             self._redis,
@@ -100,10 +110,13 @@ class Worker:
             self._on_handed_over,
             self.graphs.expect,
             self.graphs.graph_id,
+            self._on_prepare,
         )
         self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
         self._takeover = Takeover(self._redis, keys, name, settings.lease_s, self._on_taken_over)
         self._hand_back = HandBack(self._redis, keys, name, settings.lease_s, self._lanes.is_idle, self._give_back)
+        self._draining = Draining(self._redis, keys, self.graphs.mover, self.graphs.displaced)
+        self._handover = Handover(self._redis, keys, name)
         self._settling = Settling(self._redis, keys, name)
         self._reported: list[str] = []
         """Graphs that the last report has counted."""
@@ -114,12 +127,20 @@ class Worker:
         self._ready = False
         self._ready_since = 0.0
         self._lost = False
+        self._is_leaving = False
         self._to_restore = 0
         self._lock = threading.Lock()
+
+    @property
+    def ready(self) -> bool:
+        """Whether it serves its graphs."""
+        return self._ready
 
     def run(self) -> int:
         """Serve until `stop`; returns the exit status of the process."""
         self._ask_redis(self._lease.acquire)
+        self._ask_redis(self._consumer.listen)  # before others hear that it is ready
+        self._ask_redis(self._draining.arrive)
         if self._consumer.stopping:
             return 0
         self._lease.start(self._report, self._on_beat, self._on_lost)
@@ -132,6 +153,7 @@ class Worker:
         log.info("started", worker=self.name, engine=self._engine_name, device=self._device or None)
         self._consumer.run()
         self._ready = False
+        self._draining.stop()
         self._lease.release()
         self._redis.close()
         self._tracing.close()
@@ -148,6 +170,17 @@ class Worker:
         """Stop from any thread. What runs is let go of, and is pending for whoever has the name next."""
         self._consumer.stop()
         self.graphs.stop()
+
+    def leave(self) -> None:
+        """Hand the graphs over to the other workers, if there are any, and stop. From any thread; told again, it goes
+        on."""
+        with self._lock:
+            is_leaving, self._is_leaving = self._is_leaving, True
+        if is_leaving:
+            return
+        if self._ready:
+            self._draining.leave()
+        self.stop()
 
     def _ask_redis(self, question: Callable[[], Answer]) -> Answer | None:
         """Repeat the question until Redis is there and takes writes; None if the worker is stopped before."""
@@ -189,10 +222,35 @@ class Worker:
         except Exception:
             log.exception("not_restored", graph=name)
 
-    def _on_handed_over(self, name: str) -> None:
-        """Restore a graph that another worker has handed over, before anybody asks for it."""
+    def _on_handed_over(self, name: str, reply: str) -> None:
+        """Restore a graph that another worker has handed over, before anybody asks for it, and tell that worker."""
+        self.graphs.expect(name)  # what is still solved ahead of it gives way
+
+        def restore() -> None:
+            self._try_restore(name)
+            self._answer(reply, self.graphs.states_of(name))
+
         with suppress(RuntimeError):  # no thread can be started: it is restored when it is used
-            self._lanes.put(name, partial(self._try_restore, name))
+            self._lanes.put(name, restore)
+
+    def _on_prepare(self, name: str, reply: str) -> None:
+        """Read a graph that another worker is about to hand over, and tell it when it is there."""
+
+        def read_ahead() -> None:
+            states = 0
+            try:
+                states = self.graphs.read_ahead(name)
+            except (redis.RedisError, EngineError, ServiceError) as error:
+                log.warning("not_read_ahead", graph=name, error=str(error))
+            self._answer(reply, states)
+
+        with suppress(RuntimeError):
+            self._lanes.put(name, read_ahead, lambda: float("inf"))
+
+    def _answer(self, reply: str, states: int) -> None:
+        if reply:
+            with suppress(redis.RedisError):  # it waits for a while, and goes on without
+                self._handover.answer(reply, str(states))
 
     def _give_back(self, name: str, home: str) -> None:
         """In the graph's own lane, behind what it has."""
@@ -232,7 +290,7 @@ class Worker:
         self._publish_metrics()
         self._settling.settle(self._reported)
         self.graphs.look_after()
-        if self._ready:
+        if self._ready and not self._draining.check():
             self._takeover.check()
             self._hand_back.check()
 
@@ -268,9 +326,9 @@ def main() -> int:
     pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what it once had: twice a graph, after its load
     open_chosen = partial(open_engine, choice=settings.engine)
     worker = Worker(settings, name, open_chosen, open_tracing(name), on_warm=leave_alone_what_is_here, gpu=gpu)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number, end in ((signal.SIGTERM, worker.leave), (signal.SIGINT, worker.stop)):
         # Not in the handler itself: it may interrupt the very lock that stop needs.
-        signal.signal(number, lambda *_: threading.Thread(target=worker.stop).start())
+        signal.signal(number, lambda *_, end=end: threading.Thread(target=end).start())
     return worker.run()
 
 

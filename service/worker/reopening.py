@@ -52,6 +52,20 @@ class Reopener:
         if not is_at_work:
             self._line_up()
 
+    def solve_all(self, graph: Graph) -> int:
+        """Solve the flow states of a graph that is read ahead, as many as there is room for; how many it then has."""
+        control = Control()
+        with self._told_to_give_way(graph.name, control):
+            while graph.to_reopen and not control.cancelled:
+                try:
+                    self._solve_again(graph, graph.to_reopen[-1], control)
+                except (Cancelled, OutOfMemory, MemoryError):
+                    break  # what is left is solved once the graph is here
+                except EngineError as error:
+                    log.info("not_reopened", graph=graph.name, error=str(error))
+                graph.to_reopen.pop()
+        return len(graph.states)
+
     def give_way(self, name: str) -> None:
         """Cancel what is being solved of the graph, as a command of it has come. From any thread."""
         with self._lock:
@@ -126,10 +140,15 @@ class Reopener:
                 del self._running[name]
 
     def _reopen(self, graph: Graph, noted: Noted, control: Control) -> None:
+        """Open and solve one flow state, and note it."""
+        if self._solve_again(graph, noted, control):
+            self._copies.note(graph)
+
+    def _solve_again(self, graph: Graph, noted: Noted, control: Control) -> bool:
         """Open and solve one flow state. It goes before the others in order of use: those were asked for since."""
         key = noted.terminals.key
         if key in graph.states or len(graph.states) >= graph.most_states:
-            return
+            return False
         noted.terminals.check(graph.network.n_vertices)
         if graph.lacks(noted.terminals):
             raise InvalidTerminals("a terminal was deleted")
@@ -141,4 +160,4 @@ class Reopener:
             graph.close(solved)
             raise
         self._counters.count("flow_states_reopened")
-        self._copies.note(graph)
+        return True

@@ -122,11 +122,19 @@ class House:
     def certificate_failures(self) -> int:
         """Answers of this history that could not be proven: by the log, which has those of killed workers as well, and
         by what the workers count."""
-        with (self.folder / "service.log").open("rb") as file:
-            file.seek(self._log_start)
-            logged = file.read().count(b"certificate_failed")
+        logged = self._read_log().count(b"certificate_failed")
         counted = [count - self._unproven.get(key, 0) for key, count in self._count_unproven().items()]
         return max(logged, sum(counted))
+
+    def moves(self) -> int:
+        """Graphs that have gone to the other worker in this history: moved, drained, or handed over as one left."""
+        return self._read_log().count(b'"event": "moved"')
+
+    def _read_log(self) -> bytes:
+        """What the service has logged in this history."""
+        with (self.folder / "service.log").open("rb") as file:
+            file.seek(self._log_start)
+            return file.read()
 
     def _count_unproven(self) -> dict[tuple[str, int], int]:
         return {

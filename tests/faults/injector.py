@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from tests.faults.history import Cut, History
 from tests.faults.house import APIS, LEASE_S, WORKERS, House
+from tests.faults.mover import Mover
 
 PAUSE_S: Final = 2.4 * LEASE_S
 """Long enough for another worker to take the graphs over, and to believe in it."""
@@ -29,6 +30,7 @@ class Injector:
 
     def __init__(self, house: House, history: History, rng: random.Random, graphs: list[str]) -> None:
         self.house, self.history, self.rng, self.graphs = house, history, rng, graphs
+        self.mover: Mover | None = None
 
     def run(self, names: list[str], after_questions: list[int]) -> None:
         """Each fault once so many questions have been asked since the one before."""
@@ -43,6 +45,10 @@ class Injector:
         if self.house.proxy.delay_s:  # for a while at least, however little was to come
             time.sleep(FAR_S)
             self.house.proxy.delay_s = 0.0
+
+    def stop_moving(self) -> None:
+        if self.mover is not None:
+            self.mover.stop()
 
     def kill_worker(self) -> None:
         self.house.kill(self.rng.choice(WORKERS))
@@ -118,6 +124,16 @@ class Injector:
         """Redis is as far as another region, each way, through all the faults that come after this one."""
         self.house.proxy.delay_s = self.rng.uniform(0.005, 0.04)
 
+    def move_graphs(self) -> None:
+        """Graphs go to and fro between the workers, and one of these is drained now and then, from now on."""
+        if self.mover is None:
+            self.mover = Mover(self.house, self.graphs, self.rng.randrange(1 << 30))
+        time.sleep(OUTAGE_S)
+
+    def stop_worker(self) -> None:
+        """In order: it hands its graphs to the other one, and has them back some time later."""
+        self.house.send(self.rng.choice(WORKERS), signal.SIGTERM)
+
     def corrupt_snapshot(self) -> None:
         """A bit of the newest snapshot turns, and the worker has to restore from what is left."""
         for graph in self.graphs:
@@ -174,9 +190,18 @@ FAULTS: Final[dict[str, Fault]] = {
         "corrupt_snapshot",
         "tear_log",
         "cut_log",
+        "move_graphs",
+        "stop_worker",
     )
 }
-WEIGHTS: Final = {"pause_worker": 3, "cut_answers": 3, "drop_connections": 2, "far_redis": 2, "corrupt_snapshot": 2}
+WEIGHTS: Final = {
+    "pause_worker": 3,
+    "cut_answers": 3,
+    "drop_connections": 2,
+    "far_redis": 2,
+    "corrupt_snapshot": 2,
+    "move_graphs": 6,
+}
 
 
 def draw(rng: random.Random) -> tuple[list[str], list[int]]:

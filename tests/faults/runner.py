@@ -63,7 +63,10 @@ def run_history(house: House, seed: int, faults: list[str] | None = None) -> Out
         clients[0].ask("watch", graph)
     injector = Injector(house, history, rng, list(history.shapes))
     work: list[tuple[Any, tuple[Any, ...]]] = [(client.run, ()) for client in clients]
-    errors = _side_by_side([*work, (injector.run, (names, after))])
+    try:
+        errors = _side_by_side([*work, (injector.run, (names, after))])
+    finally:
+        injector.stop_moving()
     _settle(house)
     last = Client(history, house.urls, -1)
     for graph, shape in history.shapes.items():
@@ -79,6 +82,7 @@ def run_history(house: House, seed: int, faults: list[str] | None = None) -> Out
     followers.stop(PATIENCE_S)
     history.certificate_failures = house.certificate_failures()
     verdict = _judge(house, history)
+    verdict.counts["moves"] = house.moves()
     verdict.faults += errors + house.deaths
     return Outcome(history, verdict, time.monotonic() - began, list(history.outages()))
 

@@ -22,7 +22,7 @@ WEB = ("fastapi", "starlette", "uvicorn")
 ENGINES = ("gpu_engine.cpu", "gpu_engine.cuda")
 SOLVING = (*ENGINES, "gpu_engine.engine", "gpu_engine.checks")
 """What only a worker needs: an API process never holds a flow."""
-STARTING = ("service.cli", "service.host")
+STARTING = ("service.cli", "service.host", "service.cluster")
 """What starts the others."""
 RUNNING = ("service.worker", "service.api")
 """The two kinds of process. They meet in Redis only."""
@@ -49,6 +49,7 @@ FORBIDDEN: Mapping[str, tuple[str, ...]] = {
     "service.api.http": ("service.store", "service.queue", "service.models", "gpu_engine"),
     "service.worker": (*STARTING, "service.api", "service.models", "headrace", *ENGINES, *WEB),
     "service.host": (*RUNNING, "service.cli", *SOLVING),
+    "service.cluster": ("service.api", "service.cli", "service.host", "headrace", *ENGINES, *WEB),
 }
 """A module, and all below it, imports none of these or what is below them. A module may import its own package."""
 

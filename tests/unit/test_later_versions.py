@@ -116,7 +116,7 @@ def test_control_messages_of_later_versions_are_passed_over(
 ) -> None:
     """The thread that reads them goes on: what comes behind is heard."""
     heard: list[str] = []
-    worker._consumer._control._on_restore = heard.append
+    worker._consumer._control._on_restore = lambda graph, reply: heard.append(graph)
     client.xadd(keys.control("w0"), {"pause": "g"})
     client.xadd(keys.control("w0"), {"restore": "g"})
     eventually(lambda: heard == ["g"])

@@ -61,6 +61,7 @@ function stateOf(worker) {
     const { done, of } = worker.compiling;
     return h("span", {}, `compiling ${done} of ${of} `, bar(done / of, "Kernels compiled"));
   }
+  if (worker.draining) return h("span", { class: "tag", title: "It gives its graphs away, and gets none" }, "draining");
   return h("span", { class: worker.ready ? "tag good" : "tag" }, worker.ready ? "ready" : "starting");
 }
 

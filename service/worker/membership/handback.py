@@ -104,6 +104,8 @@ class HandBack:
         row = self._redis.hget(self._keys.workers, home)
         if row is None or not self._redis.exists(self._keys.lease(home)):
             return None
+        if self._redis.hexists(self._keys.draining, home):
+            return None
         report = WorkerReport.model_validate_json(row)
         if not is_steady(report, self._absences.read(home), self._lease_s):
             return None

@@ -79,13 +79,14 @@ class Consumer:
         tracing: Tracing | None = None,
         costs: Costs | None = None,
         lanes: Lanes | None = None,
-        on_restore: Callable[[str], None] = lambda graph: None,
+        on_restore: Callable[[str, str], None] = lambda graph, reply: None,
         on_arrival: Callable[[str], None] = lambda graph: None,
         graph_id: Callable[[str], str | None] = lambda graph: None,
+        on_prepare: Callable[[str, str], None] = lambda graph, reply: None,
     ) -> None:
         """`update_together` runs updates of one graph, or the first ones of those it gets. `on_restore` is told of each
-        graph that another worker has handed over, `on_arrival` of each graph that a command has come for; `graph_id`
-        says which graph of a name is in memory."""
+        graph that another worker has handed over, `on_prepare` of each that one is about to hand over, `on_arrival` of
+        each graph that a command has come for; `graph_id` says which graph of a name is in memory."""
         self._redis: Any = client
         self._keys = keys
         self._written = Written(client, keys)
@@ -103,7 +104,7 @@ class Consumer:
         self._tasks_lock = threading.Lock()
         self._room = threading.Semaphore(settings.queue_limit)
         self._stopping = threading.Event()
-        self._control = ControlStream(client, keys, worker, self._cancel, on_restore)
+        self._control = ControlStream(client, keys, worker, self._cancel, on_restore, on_prepare)
         self._on_arrival = on_arrival
         self._looks = Looks(client, keys, graph_id)
         answering = handler, update_together, self._costs.expected_s
@@ -111,9 +112,18 @@ class Consumer:
         self._inherits = True
         """Whether there may be commands, not read yet, that earlier processes of this name left behind."""
 
+    def tasks(self) -> dict[bytes, Task]:
+        """The tasks that were read and have not ended, by stream entry."""
+        with self._tasks_lock:
+            return dict(self._tasks)
+
     @property
     def stopping(self) -> bool:
         return self._stopping.is_set()
+
+    def listen(self) -> None:
+        """What is said to the worker from now on is heard once it runs. Raises RedisError."""
+        self._control.begin()
 
     def run(self) -> None:
         """Read and run commands until `stop`, through any absence of Redis."""
@@ -216,7 +226,8 @@ class Consumer:
             self._forget(task)
             return
         try:
-            self._beside.put(task.command.id, lambda: self._run_beside(task), lambda: float("inf"))
+            expected_s = task.rest.expected_s
+            self._beside.put(task.command.id, lambda: self._run_beside(task), lambda: expected_s)
         except RuntimeError:  # no thread can be started: it is found pending, and begins again
             self._close_rest(task)
             raise

@@ -24,32 +24,45 @@ class ControlStream:
         keys: Keys,
         worker: str,
         on_cancel: Callable[[str], None],
-        on_restore: Callable[[str], None],
+        on_restore: Callable[[str, str], None],
+        on_prepare: Callable[[str, str], None],
     ) -> None:
-        """`on_cancel` is told the id of each job, `on_restore` the name of each graph."""
+        """`on_cancel` is told the id of each job; `on_restore` the name of each graph that is handed over, and
+        `on_prepare` that of each which is about to be, with the key to which to write that it is there, if any."""
         self._redis: Any = client
         self._stream = keys.control(worker)
         self._on_cancel = on_cancel
         self._on_restore = on_restore
+        self._on_prepare = on_prepare
+        self._last: bytes | None = None
+        """The message that was heard last, or the one before the first that is to be heard."""
+
+    def begin(self) -> None:
+        """Hear what is said from now on, once `read` is called. What was said before is in jobs and in the catalogue.
+
+        Raises RedisError.
+        """
+        newest = self._redis.xrevrange(self._stream, count=1)
+        self._last = newest[0][0] if newest else b"0"
 
     def read(self, stopping: threading.Event) -> None:
-        """Read messages as they come, until `stopping`. What older ones said is in jobs and in the catalogue."""
-        last = None
+        """Read messages as they come, until `stopping`."""
         while not stopping.is_set():
             try:
-                if last is None:
-                    newest = self._redis.xrevrange(self._stream, count=1)
-                    last = newest[0][0] if newest else b"0"
-                answer = self._redis.xread({self._stream: last}, block=BLOCK_MS)
+                if self._last is None:
+                    self.begin()
+                answer = self._redis.xread({self._stream: self._last}, block=BLOCK_MS)
                 for entry_id, fields in answer[0][1] if answer else []:
-                    last = entry_id
+                    self._last = entry_id
                     self._hear(entry_id, fields)
             except redis.RedisError:
                 stopping.wait(RETRY_S)
 
     def _hear(self, entry_id: bytes, fields: dict[bytes, bytes]) -> None:
         if b"restore" in fields:
-            self._on_restore(fields[b"restore"].decode())
+            self._on_restore(fields[b"restore"].decode(), fields.get(b"reply", b"").decode())
+        elif b"prepare" in fields:
+            self._on_prepare(fields[b"prepare"].decode(), fields.get(b"reply", b"").decode())
         elif b"cancel" in fields:
             self._on_cancel(fields[b"cancel"].decode())
         else:  # of a later version

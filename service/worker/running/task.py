@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -26,8 +26,10 @@ class Rest:
 
     work: Callable[[], Result]
     """May be called again after it has failed."""
-    close: Callable[[], None]
+    close: Callable[[], None] = lambda: None
     """Called once, after all work."""
+    expected_s: float = inf
+    """How long it is at work, roughly; what only waits for others takes no thread from those that are."""
 
 
 @dataclass(eq=False, slots=True)

@@ -75,10 +75,12 @@ from headrace._errors import (
     UnknownVertex,
     UnknownWatch,
     UnknownWebhook,
+    UnknownWorker,
     UnsupportedMediaType,
     VersionConflict,
     VersionUnavailable,
     WaitTimeout,
+    WorkerDrained,
     WorkerUnavailable,
 )
 from headrace._exchange import Retry
@@ -91,6 +93,7 @@ from headrace._limits import ExpansionOptions, ExpansionResult, Factor, Parametr
 from headrace._local import CannotStart, Local, local
 from headrace._matchings import Cover, Matching, MatchingResult
 from headrace._min_cost import CostCertificate, CostField, Dual, MinCostFlowResult, MinCostOptions
+from headrace._moves import Drained, Move
 from headrace._pairs import (
     CutTree,
     CutTreeOptions,
@@ -149,6 +152,7 @@ __all__ = [
     "CutTree",
     "CutTreeOptions",
     "Delivery",
+    "Drained",
     "Dual",
     "EdgeId",
     "End",
@@ -193,6 +197,7 @@ __all__ = [
     "MethodNotAllowed",
     "MinCostFlowResult",
     "MinCostOptions",
+    "Move",
     "Names",
     "NewEdges",
     "NoCosts",
@@ -241,6 +246,7 @@ __all__ = [
     "UnknownVertex",
     "UnknownWatch",
     "UnknownWebhook",
+    "UnknownWorker",
     "UnsupportedMediaType",
     "Update",
     "VersionConflict",
@@ -255,6 +261,7 @@ __all__ = [
     "WhatIfOptions",
     "WhatIfResult",
     "WhatIfRow",
+    "WorkerDrained",
     "WorkerUnavailable",
     "from_osmnx",
     "from_pandapower",

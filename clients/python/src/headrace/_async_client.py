@@ -14,6 +14,7 @@ from headrace._async_caller import AsyncCaller
 from headrace._async_graph import AsyncGraph
 from headrace._async_job import AsyncJob
 from headrace._async_webhooks import AsyncWebhooks
+from headrace._async_workers import AsyncWorkers
 from headrace._columns import GraphColumns
 from headrace._connecting import Verify
 from headrace._exchange import Deadline, Retry
@@ -23,7 +24,7 @@ from headrace._progress import upload_bar
 
 
 @suggesting
-class AsyncClient(AsyncWebhooks):
+class AsyncClient(AsyncWebhooks, AsyncWorkers):
     """A connection to a Headrace service; a context manager. Safe to share between tasks.
 
     Args:

@@ -20,10 +20,11 @@ from headrace._options import suggesting
 from headrace._parsers import parser_of
 from headrace._progress import upload_bar
 from headrace._webhooks import Webhooks
+from headrace._workers import Workers
 
 
 @suggesting
-class Client(Webhooks):
+class Client(Webhooks, Workers):
     """A connection to a Headrace service; a context manager. Safe to share between threads.
 
     Args:

@@ -15,6 +15,8 @@ HeadraceError
       +-- UnknownJob            unknown_job
       +-- UnknownWatch          unknown_watch
       +-- UnknownWebhook        unknown_webhook
+      +-- UnknownWorker         unknown_worker
+      +-- WorkerDrained         worker_drained
       +-- UnknownEdge           unknown_edge
       +-- UnknownVertex         unknown_vertex
       +-- AmbiguousEdge         ambiguous_edge
@@ -163,6 +165,18 @@ class UnknownWebhook(ApiError):
     """There is no webhook of this name, or it has no such delivery."""
 
     code = "unknown_webhook"
+
+
+class UnknownWorker(ApiError):
+    """There is no worker of this name."""
+
+    code = "unknown_worker"
+
+
+class WorkerDrained(ApiError):
+    """The worker gives its graphs away, and gets none until that is taken back."""
+
+    code = "worker_drained"
 
 
 class UnknownEdge(ApiError):

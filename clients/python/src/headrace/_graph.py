@@ -6,6 +6,7 @@ from typing import Any, Unpack
 
 from headrace import _calls as calls
 from headrace import _exported as exported
+from headrace import _moves as moves
 from headrace import _records as records
 from headrace import _results as results
 from headrace._amounts import Amounts
@@ -204,6 +205,13 @@ class Graph(Questions, Studies, PairQuestions, LimitQuestions, PartitionQuestion
         while (at := pages.next_vertex) is not None:
             pages.add_vertices(self.vertices(at, page, timeout_s, if_version=pages.etag))
         return pages
+
+    def move(self, worker: str, timeout_s: float | None = None) -> moves.Move:
+        """Have another worker serve the graph; it is served meanwhile, but for the pause that is said.
+
+        For keys of scope `admin` that are good for all graphs. Raises `UnknownWorker`.
+        """
+        return self._caller.command(moves.move(self.name, worker), timeout_s)
 
     def write_snapshot(self, timeout_s: float | None = None) -> records.Snapshot:
         """Write the present version to the store now."""

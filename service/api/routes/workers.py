@@ -1,0 +1,80 @@
+"""/v1/workers and /v1/graphs/{name}:move: who serves what, and how an operator changes it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+from starlette.responses import Response
+
+from service.api.backend import Context, GraphName
+from service.api.bodies.receive import read_body
+from service.api.guards.access import Caller, CallerOf
+from service.api.headers import require_json
+from service.api.openapi import ACCEPTED, PREFER, PROBLEMS, request_body
+from service.api.replies.answers import answer, json_response
+from service.api.routes.graphs import MAX_SMALL_BODY_BYTES
+from service.errors import ServiceError
+from service.models.body import parse_body
+from service.models.workers import MoveBody, MoveInfo
+from service.protocol import Kind, MoveArgs
+from service.queue.models import Drained, WorkerInfo, WorkerList
+
+router = APIRouter(prefix="/v1", tags=["workers"], responses=PROBLEMS)
+
+WorkerName = Annotated[str, Path(max_length=200)]
+
+
+@router.get("/workers", response_model=WorkerList)
+async def list_workers(backend: Context, caller: CallerOf) -> Response:
+    """All workers that were ever seen, by name, as of their last heartbeats."""
+    return json_response(WorkerList(workers=await _workers(backend, caller)))
+
+
+@router.get("/workers/{worker}", response_model=WorkerInfo)
+async def get_worker(worker: WorkerName, backend: Context, caller: CallerOf) -> Response:
+    """One worker, as of its last heartbeat."""
+    for info in await _workers(backend, caller):
+        if info.name == worker:
+            return json_response(info)
+    raise ServiceError("unknown_worker", f"there is no worker {worker!r}")
+
+
+@router.put("/workers/{worker}/drain", response_model=Drained)
+async def drain_worker(worker: WorkerName, backend: Context, caller: CallerOf) -> Response:
+    """Have a worker give all its graphs to the others, one after the other, and get no new ones."""
+    require_operator(caller)
+    return json_response(await backend.dispatcher.drains.set(worker, True))
+
+
+@router.delete("/workers/{worker}/drain", response_model=Drained)
+async def undrain_worker(worker: WorkerName, backend: Context, caller: CallerOf) -> Response:
+    """Let a worker have graphs again. Those that it gave away stay where they are."""
+    require_operator(caller)
+    return json_response(await backend.dispatcher.drains.set(worker, False))
+
+
+@router.post(
+    "/graphs/{name}:move",
+    response_model=MoveInfo,
+    responses=ACCEPTED,
+    openapi_extra=request_body(MoveBody, {"a worker": {"value": {"to": "gpu-1"}}}, PREFER),
+)
+async def move_graph(name: GraphName, request: Request, backend: Context, caller: CallerOf) -> Response:
+    """Have another worker serve the graph. It is served meanwhile, but for the pause that the answer states."""
+    require_operator(caller)
+    require_json(request)
+    async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget, backend.parsers.threads) as raw:
+        to = parse_body(MoveBody, raw.view()).to
+    return await answer(request, backend, Kind.MOVE, name, MoveArgs(to=to))
+
+
+def require_operator(caller: Caller) -> None:
+    """Raises forbidden for a key that is good for some graphs only: where they are served concerns all others too."""
+    if caller.prefix:
+        raise ServiceError("forbidden", "this is for keys that are good for all graphs")
+
+
+async def _workers(backend: Context, caller: Caller) -> list[WorkerInfo]:
+    workers = await backend.dispatcher.watch.workers()
+    if caller.prefix:  # notes name graphs
+        workers = [worker.model_copy(update={"notes": []}) for worker in workers]
+    return workers

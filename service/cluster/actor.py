@@ -1,0 +1,66 @@
+"""What runs on a machine of the cluster: one worker in a thread of one Ray actor, whose process is its own.
+
+Ray starts the process again when it ends unasked, on this machine or another one. Two processes of one name may live
+for a moment, as after a machine has hung: the lease of the name, which is Headrace's own, ends the older one.
+"""
+
+import os
+import sys
+import threading
+from functools import partial
+from typing import Any
+
+import ray
+
+from gpu_engine.select import missing_device, open_engine
+from service.open_files import raise_limit
+from service.settings import read_settings
+from service.telemetry import logs
+from service.telemetry.tracing import open_tracing
+from service.worker.process import SWITCH_S, Worker
+
+ENDED = 1
+"""Exit status of an actor's process whose worker ended unasked."""
+
+
+class WorkerActor:
+    """A worker by its name. Its settings are those in the environment of `ray start` on the machine."""
+
+    def __init__(self, name: str, needs_gpu: bool) -> None:
+        """Raises `SettingsError`, or RuntimeError where no Redis is named, or no device can be used."""
+        logs.configure(name)
+        settings = read_settings()
+        if settings.redis_url is None:
+            raise RuntimeError("set HEADRACE_REDIS_URL for `ray start` on each machine: workers meet in Redis")
+        gpu = None
+        if needs_gpu:
+            if missing := missing_device():
+                raise RuntimeError(f"worker {name} is for a GPU: {missing}")
+            gpu = 0  # the only one that Ray lets it see
+        raise_limit()
+        sys.setswitchinterval(SWITCH_S)
+        open_chosen = partial(open_engine, choice=settings.engine)
+        self._worker = Worker(settings, name, open_chosen, open_tracing(name), gpu=gpu)
+        self._leaving = False
+        self._thread = threading.Thread(target=self._run, name="worker")
+        self._thread.start()
+
+    def _run(self) -> None:
+        status = ENDED
+        try:
+            status = self._worker.run()
+        finally:
+            if not self._leaving:
+                os._exit(status or ENDED)
+
+    def where(self) -> dict[str, Any]:
+        """Whether it is ready, and where it runs."""
+        context = ray.get_runtime_context()
+        return {"ready": self._worker.ready, "pid": os.getpid(), "node": context.get_node_id()}
+
+    def leave(self) -> None:
+        """Hand its graphs to the other workers, if there are any, and end for good: Ray does not start it again."""
+        self._leaving = True
+        self._worker.leave()
+        self._thread.join()
+        ray.actor.exit_actor()
