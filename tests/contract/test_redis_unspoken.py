@@ -30,6 +30,7 @@ BODIES = {
     "partition": {"k": 2},
     "capacity-expansion": {"raise_by": 1, "edges": [0], "price": [1]},
     "{name}:restore": {"version": 1},
+    "{name}:move": {"to": "w1"},
     "{webhook}": {"url": "https://example.com/", "graphs": ["g"]},
 }
 TELLING = ("sock", "headrace:", "connect", "Error", "errno", "Command #", "pipeline", "closed")
@@ -41,7 +42,7 @@ def test_a_redis_that_has_gone_is_not_described(tmp_path: Path) -> None:
 
     def ask(route: tuple[str, str]) -> httpx.Response:
         method, path = route
-        address = url + path.format(name="g", job_id="j", version=1, watch="w", webhook="w", delivery="d")
+        address = url + path.format(name="g", job_id="j", version=1, watch="w", webhook="w", delivery="d", worker="w0")
         return httpx.request(method, address, json=BODIES.get(path.rpartition("/")[2]), trust_env=False, timeout=60)
 
     with redis_server.running(settings) as server, api_process(settings.redis_location) as api:
