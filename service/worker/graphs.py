@@ -162,7 +162,7 @@ class Graphs:
         }
 
     def handle(self, task: Task) -> Result | Rest:
-        """Run one command; see `service.worker.running.consumer.Handler`."""
+        """Run one command; see `service.worker.running.tries.Handler`."""
         self._counters.count(f"commands_{task.command.kind.value}")
         with self.residents.at_work(task.command.graph, task.control):
             try:

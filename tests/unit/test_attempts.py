@@ -13,8 +13,8 @@ from service.store.connection import connect
 from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
 from service.store.log import Log
-from service.worker.running import consumer
-from service.worker.running.consumer import MAX_ATTEMPTS
+from service.worker.running import tries
+from service.worker.running.tries import MAX_ATTEMPTS
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, result
 from tests.unit.test_queue import wait_released
@@ -132,7 +132,7 @@ def test_a_command_that_always_loses_its_race_is_sent_back(
     caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a code that says to try again, never as an error of ours; what waits behind it has its turn."""
-    monkeypatch.setattr(consumer, "MAX_SETBACKS", 3)
+    monkeypatch.setattr(tries, "MAX_SETBACKS", 3)
     start_worker()
     caller.wait_ready()
     caller.load("g", diamond().edges)

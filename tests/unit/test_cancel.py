@@ -23,8 +23,9 @@ from service.store.keys import Keys
 from service.store.log import Log
 from service.worker.graphs import Graphs
 from service.worker.process import Worker
-from service.worker.running.consumer import Consumer, Handler
+from service.worker.running.consumer import Consumer
 from service.worker.running.task import Task
+from service.worker.running.tries import Handler
 from service.worker.time_limit import time_limit
 from tests.graphs import diamond
 from tests.service_fixtures import Caller, StartWorker, code_of

@@ -39,7 +39,7 @@ from service.worker import answers, watch_events
 from service.worker.graph import MAX_KNOWN, MAX_STATES
 from service.worker.membership import heartbeat
 from service.worker.questions.partition import MAX_PARTITIONS
-from service.worker.running import consumer, drafts, lanes, results, rows, together
+from service.worker.running import drafts, lanes, results, rows, together, tries
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
@@ -116,7 +116,7 @@ FIXED = {
     "jobs looked at for one page of `GET /v1/jobs`": listing.LOOKED_AT,
     "progress events of a job": transitions.EVENTS_KEPT,
     "memory of Redis kept for what frees it, where `maxmemory` is set": room.RESERVE_LEAST_BYTES >> 20,
-    "deliveries of a command": consumer.MAX_ATTEMPTS,
+    "deliveries of a command": tries.MAX_ATTEMPTS,
     "commands that one API process queues together": grouped.AT_ONCE,
     "bytes of a command that is queued together with others": grouped.SHORT_BYTES,
     "short questions of one graph that are answered together": together.MOST,

@@ -16,13 +16,9 @@ from typing import Any, Final
 import redis
 import structlog
 
-from gpu_engine.errors import Cancelled, EngineError
-from service.errors import ServiceError
 from service.protocol import Problem
 from service.settings import Settings
-from service.store.applied import Fenced
 from service.store.connection import AWAY
-from service.store.jobs.outcomes import Committed, Over, refuse_decided
 from service.store.jobs.record import Result
 from service.store.jobs.transitions import GROUP
 from service.store.keys import Keys
@@ -36,32 +32,17 @@ from service.worker.running.lanes import Lanes
 from service.worker.running.looks import Looks
 from service.worker.running.observed import Observer
 from service.worker.running.progress import TICK_S, Progress
-from service.worker.running.task import LEFT_BEHIND, Forward, Rest, Task, parse_command, parse_remains
+from service.worker.running.task import LEFT_BEHIND, Task, parse_command, parse_remains
 from service.worker.running.together import Together
+from service.worker.running.tries import RETRY_S, Handler, Tries
 
 BATCH: Final = 64
 BLOCK_MS: Final = 1000
-RETRY_S: Final = 0.05
 REFUSED_S: Final = 0.25
 LOOK_BACK_S: Final = 2.0
 """How often to look for pending commands that nobody works on: another process of this name may have read them."""
 
-MAX_ATTEMPTS: Final = 10
-"""A command that so many processes left behind as they ended has taken them down: it fails, and is not run again."""
-
-MAX_SETBACKS: Final = 20
-"""How often one delivery is tried again because others changed the graph meanwhile, or Redis refused something."""
-
-LONGEST_RETRY_S: Final = 1.0
-
-UNREADABLE: Final = "the worker cannot read the command: it was written by another version of the service"
-KEEPS_CHANGING: Final = "others keep changing what the command is about; send it again"
-
 log = structlog.get_logger(__name__)
-
-Handler = Callable[[Task], Result | Rest]
-"""Runs a command; returns its result, or what is left to do beside the graph's lane. Raises EngineError, ServiceError
-or Forward."""
 
 
 class Consumer:
@@ -89,9 +70,7 @@ class Consumer:
         each graph that a command has come for; `graph_id` says which graph of a name is in memory."""
         self._redis: Any = client
         self._keys = keys
-        self._written = Written(client, keys)
         self._worker = worker
-        self._handler = handler
         self._endings = Endings(client, keys, worker, settings)
         self._progress = Progress(client, keys, settings)
         self._costs = costs or Costs()
@@ -106,9 +85,10 @@ class Consumer:
         self._stopping = threading.Event()
         self._control = ControlStream(client, keys, worker, self._cancel, on_restore, on_prepare)
         self._on_arrival = on_arrival
-        self._looks = Looks(client, keys, graph_id)
+        looks = Looks(client, keys, graph_id)
+        self._tries = Tries(looks, self._endings, Written(client, keys), handler, self._stopping)
         answering = handler, update_together, self._costs.expected_s
-        self._together = Together(self._looks, self._endings, self._observer, *answering)
+        self._together = Together(looks, self._endings, self._observer, *answering)
         self._inherits = True
         """Whether there may be commands, not read yet, that earlier processes of this name left behind."""
 
@@ -221,7 +201,7 @@ class Consumer:
         with self._observer.observed(task):
             with task.lock:
                 task.started_at = time.time()
-            self._run(task)
+            self._tries.run(task)
         if task.rest is None:
             self._forget(task)
             return
@@ -238,7 +218,7 @@ class Consumer:
             with self._observer.observed(task):
                 with task.lock:
                     task.is_beside = True
-                self._run(task)
+                self._tries.run(task)
         finally:
             self._close_rest(task)
 
@@ -254,61 +234,6 @@ class Consumer:
         with self._tasks_lock:
             del self._tasks[task.entry_id]
         self._room.release()
-
-    def _run(self, task: Task) -> None:
-        """Run the task until it has ended or is to leave its lane, through any absence of Redis, or until `stop`."""
-        setbacks = 0
-        try:
-            while not (task.ended or self.stopping or (task.rest and not task.is_beside)):
-                try:
-                    if setbacks > MAX_SETBACKS:
-                        self._endings.refuse(task, Problem(code="worker_unavailable", detail=KEEPS_CHANGING))
-                    else:
-                        self._attempt(task)
-                except (redis.RedisError, Fenced) as error:
-                    log.warning("tried_again", command=task.command.id, error=str(error))
-                    setbacks += not isinstance(error, AWAY)  # an absence is sat out, however long it is
-                    self._stopping.wait(min(RETRY_S * 2**setbacks, LONGEST_RETRY_S))
-                finally:
-                    task.let_go()
-        except Exception:
-            log.exception("command_left_pending", command=task.command.id)
-
-    def _attempt(self, task: Task) -> None:
-        try:
-            result = self._run_undecided(task)
-        except Over:
-            self._endings.drop(task)
-        except Forward as forward:
-            self._endings.forward(task, forward.worker)
-        except (EngineError, ServiceError) as error:
-            if not self.stopping:
-                self._endings.refuse(task, Problem(code=error.code, detail=str(error), **error.where.members()))
-        except (redis.RedisError, Fenced):
-            raise
-        except Exception as error:
-            log.exception("command_failed", command=task.command.id, kind=task.command.kind)
-            self._endings.refuse(task, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
-        else:
-            if isinstance(result, Rest):
-                task.rest = result
-            else:
-                self._endings.succeed(task, result)
-
-    def _run_undecided(self, task: Task) -> Result | Rest:
-        """Run the command once. A result that is already committed, by whichever worker, is given again."""
-        run = self._written.run()
-        try:
-            refuse_decided(*self._looks.look(task))
-            if not task.readable:
-                raise ServiceError("internal_error", UNREADABLE)
-            self._looks.count_delivery(task, MAX_ATTEMPTS)
-            if task.control.cancelled:
-                raise Cancelled("cancelled before it ran")
-            return self._handler(task) if task.rest is None else task.rest.work()
-        except Committed as done:
-            self._written.wait(run)
-            return Result.of_commit(done.result)
 
     def _cancel(self, job_id: str) -> None:
         """Stop a running task; end one at once that only waits."""

@@ -1,0 +1,106 @@
+"""How one command is run until it has ended: tried again where Redis was away or others changed what it is about."""
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+import redis
+import structlog
+
+from gpu_engine.errors import Cancelled, EngineError
+from service.errors import ServiceError
+from service.protocol import Problem
+from service.store.applied import Fenced
+from service.store.connection import AWAY
+from service.store.jobs.outcomes import Committed, Over, refuse_decided
+from service.store.jobs.record import Result
+from service.store.written import Written
+from service.worker.running.endings import Endings
+from service.worker.running.looks import Looks
+from service.worker.running.task import Forward, Rest, Task
+
+RETRY_S: Final = 0.05
+MAX_ATTEMPTS: Final = 10
+"""A command that so many processes left behind as they ended has taken them down: it fails, and is not run again."""
+
+MAX_SETBACKS: Final = 20
+"""How often one delivery is tried again because others changed the graph meanwhile, or Redis refused something."""
+
+LONGEST_RETRY_S: Final = 1.0
+
+UNREADABLE: Final = "the worker cannot read the command: it was written by another version of the service"
+KEEPS_CHANGING: Final = "others keep changing what the command is about; send it again"
+
+log = structlog.get_logger(__name__)
+
+Handler = Callable[[Task], Result | Rest]
+"""Runs a command; returns its result, or what is left to do beside the graph's lane. Raises EngineError, ServiceError
+or Forward."""
+
+
+class Tries:
+    """Runs commands of one worker, each in the thread that asks."""
+
+    def __init__(
+        self, looks: Looks, endings: Endings, written: Written, handler: Handler, stopping: threading.Event
+    ) -> None:
+        self._looks = looks
+        self._endings = endings
+        self._written = written
+        self._handler = handler
+        self._stopping = stopping
+
+    def run(self, task: Task) -> None:
+        """Run the task until it has ended or is to leave its lane, through any absence of Redis, or until `stop`."""
+        setbacks = 0
+        try:
+            while not (task.ended or self._stopping.is_set() or (task.rest and not task.is_beside)):
+                try:
+                    if setbacks > MAX_SETBACKS:
+                        self._endings.refuse(task, Problem(code="worker_unavailable", detail=KEEPS_CHANGING))
+                    else:
+                        self._attempt(task)
+                except (redis.RedisError, Fenced) as error:
+                    log.warning("tried_again", command=task.command.id, error=str(error))
+                    setbacks += not isinstance(error, AWAY)  # an absence is sat out, however long it is
+                    self._stopping.wait(min(RETRY_S * 2**setbacks, LONGEST_RETRY_S))
+                finally:
+                    task.let_go()
+        except Exception:
+            log.exception("command_left_pending", command=task.command.id)
+
+    def _attempt(self, task: Task) -> None:
+        try:
+            result = self._run_undecided(task)
+        except Over:
+            self._endings.drop(task)
+        except Forward as forward:
+            self._endings.forward(task, forward.worker)
+        except (EngineError, ServiceError) as error:
+            if not self._stopping.is_set():
+                self._endings.refuse(task, Problem(code=error.code, detail=str(error), **error.where.members()))
+        except (redis.RedisError, Fenced):
+            raise
+        except Exception as error:
+            log.exception("command_failed", command=task.command.id, kind=task.command.kind)
+            self._endings.refuse(task, Problem(code="engine_error", detail=f"{type(error).__name__}: {error}"))
+        else:
+            if isinstance(result, Rest):
+                task.rest = result
+            else:
+                self._endings.succeed(task, result)
+
+    def _run_undecided(self, task: Task) -> Result | Rest:
+        """Run the command once. A result that is already committed, by whichever worker, is given again."""
+        run = self._written.run()
+        try:
+            refuse_decided(*self._looks.look(task))
+            if not task.readable:
+                raise ServiceError("internal_error", UNREADABLE)
+            self._looks.count_delivery(task, MAX_ATTEMPTS)
+            if task.control.cancelled:
+                raise Cancelled("cancelled before it ran")
+            return self._handler(task) if task.rest is None else task.rest.work()
+        except Committed as done:
+            self._written.wait(run)
+            return Result.of_commit(done.result)
