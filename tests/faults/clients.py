@@ -31,6 +31,7 @@ from tests.faults.questions import (
     random_prices,
 )
 from tests.faults.scenarios import BODY as SCENARIOS
+from tests.faults.structure import doomed
 
 CLIENTS: Final = 4
 QUESTIONS: Final = 14
@@ -44,6 +45,9 @@ RETRY_S: Final = 0.03
 REQUEST_S: Final = 20.0
 AGAIN: Final = 0.5
 """How often an answer under a key is asked for again."""
+
+REVIVED: Final = 0.4
+"""How often who has deleted vertices has them back at once, by a restore of the version before."""
 
 IGNORED: Final = "one for all questions"
 """A key that is sent with questions of any body: it stands for nothing, and each is answered as if it were not sent."""
@@ -73,7 +77,9 @@ class Client:
             graph = self._rng.choice(self._graphs)
             if self._rng.random() < COPIES:
                 graph = self._history.twins[graph]
-            self.ask(fitting(kind, self._history.shapes[graph]), graph)
+            op = self.ask(fitting(kind, self._history.shapes[graph]), graph)
+            if op.kind == "edges" and op.acknowledged and doomed(op.batch or []) and self._rng.random() < REVIVED:
+                self._restore(graph, "", op.body["version"] - 1)
 
     def close(self) -> None:
         self._http.close()
@@ -87,7 +93,8 @@ class Client:
             op = self._patch(name, graph, how)
         elif name == "vertices":
             batch = random_limits(self._rng, self._history.shapes[graph])
-            op = self._change(name, graph, how, "/vertices", number=self._history.number(), batch=batch)
+            named = {"number": self._history.number(), "batch": batch, "skips": self._history.shapes[graph].is_pruned}
+            op = self._change(name, graph, how, "/vertices", **named)
         elif name == "edges":
             op = self._restructure(graph, how)
         elif name in ("watch", "unwatch"):
@@ -165,10 +172,10 @@ class Client:
                 return op
             time.sleep(RETRY_S)
 
-    def _restore(self, graph: str, how: str) -> Op:
+    def _restore(self, graph: str, how: str, target: int | None = None) -> Op:
         known = self._versions.get(graph, 1)
         if_match = known if how == "if-match" else None
-        number, target = self._history.number(), earlier_version(self._rng, known)
+        number, target = self._history.number(), target or earlier_version(self._rng, known)
         op = self._begin("restore", graph, keyed=how != "unkeyed", number=number, target=target, if_match=if_match)
         return self._send(op, "POST", ":restore", {"version": target}, how)
 

@@ -19,6 +19,12 @@ BATCH_UNIT: Final = 10**4
 
 SOURCE: Final = 0
 
+SIDED_VERTICES: Final = 8
+"""Of a small graph that has matchings: who asks for one names the same vertices at all times."""
+
+SPARE: Final = 6
+"""Vertices that may be deleted of a graph that loses some, as it is loaded."""
+
 PAGE_ROWS: Final = 100_000
 """Edges of a page of capacities, the most there may be."""
 
@@ -65,11 +71,18 @@ class Shape:
     """Its vertices get capacities. What does not know these is not asked of it."""
 
     is_pruned: bool = False
-    """Its vertices are deleted, those that were inserted. It is not copied: a copy may call its vertices otherwise."""
+    """Its vertices are deleted, those that were inserted and those that it is loaded with for that. It is not copied:
+    a copy may call its vertices otherwise."""
 
     @property
     def is_large(self) -> bool:
         return self.n_edges > 0
+
+
+def spare_vertices(shape: Shape) -> range:
+    """Vertices that every graph of this shape is loaded with, and that may be deleted: behind all others."""
+    first = shape.n_edges // 5 if shape.is_large else SIDED_VERTICES
+    return range(first, first + (SPARE if shape.is_pruned else 0))
 
 
 @dataclass(slots=True)

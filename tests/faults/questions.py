@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from tests.faults.history import BATCH_UNIT, LOAD_UNIT, SOURCE, Edges, Shape
+from tests.faults.history import BATCH_UNIT, LOAD_UNIT, SIDED_VERTICES, SOURCE, Edges, Shape, spare_vertices
 
 KINDS: Final = {
     "patch": 24,
@@ -18,11 +18,11 @@ KINDS: Final = {
     "costs if-match": 3,
     "costs job": 3,
     "costs cancelled": 2,
-    "edges": 7,
-    "edges unkeyed": 3,
-    "edges if-match": 3,
-    "edges job": 3,
-    "edges cancelled": 2,
+    "edges": 12,
+    "edges unkeyed": 4,
+    "edges if-match": 4,
+    "edges job": 5,
+    "edges cancelled": 3,
     "vertices": 9,
     "vertices unkeyed": 3,
     "vertices if-match": 3,
@@ -118,9 +118,6 @@ LIMITS_S: Final = (0.0002, 0.001, 0.005, 0.05, 5.0)
 ENDS: Final = 60
 """Edges at the source, and at the sink, of a large graph."""
 
-SIDED_VERTICES: Final = 8
-"""Of a small graph that has matchings: who asks for one names the same vertices at all times."""
-
 MOST_ROWS: Final = 2000
 """Of a batch for a large graph; longer columns than 1,000 travel packed."""
 
@@ -180,24 +177,29 @@ def even_vertices(shape: Shape) -> list[int]:
 
 
 def random_edges(rng: random.Random, number: int, shape: Shape) -> Edges:
-    """Five to eight vertices, about three edges for each, and the two marks; or a large graph of the same form."""
-    n = rng.randint(5, 8) if shape.kind == "any" else SIDED_VERTICES
+    """Five to eight vertices, about three edges for each, and the two marks; or a large graph of the same form.
+
+    One that loses vertices has eight, and the spare ones, whose edges are the last ones.
+    """
+    spare = spare_vertices(shape)
+    n = rng.randint(5, 8) if shape.kind == "any" and not spare else SIDED_VERTICES
     if shape.is_large:
         n = shape.n_edges // 5
     pairs = [(SOURCE, n - 1), (SOURCE, n - 1), *((v, v + 1) for v in range(n - 1 if not shape.is_large else 4))]
     ends = range(ENDS if shape.is_large else 0)
     pairs += [(SOURCE, rng.randrange(1, n, 2)) for _ in ends] + [(rng.randrange(2, n, 2), n - 1) for _ in ends]
-    more = 2 * n if not shape.is_large else shape.n_edges - len(pairs)
+    more = 2 * n if not shape.is_large else shape.n_edges - len(pairs) - 3 * len(spare)
     while more > 0:
         a, b = rng.randrange(n), rng.randrange(n)
         if a != b and (shape.kind == "any" or (a - b) % 2):
             pairs.append((a, b))
             more -= 1
+    pairs += [pair for v in spare for pair in ((SOURCE, v), (rng.randrange(n), v), (v, n - 1))]
     if shape.kind == "left to right":
         pairs = [(a, b) if a % 2 == 0 else (b, a) for a, b in pairs]
     capacity = [number * LOAD_UNIT, 0, *(rng.randint(0, 40) for _ in pairs[2:])]
     cost = [0, number, *(rng.randint(*COSTS) for _ in pairs[2:])] if shape.is_priced else None
-    return Edges(n, [a for a, _ in pairs], [b for _, b in pairs], capacity, cost=cost)
+    return Edges(n + len(spare), [a for a, _ in pairs], [b for _, b in pairs], capacity, cost=cost, sink=n - 1)
 
 
 def random_batch(rng: random.Random, number: int, shape: Shape, inserted: Sequence[int]) -> list[dict[str, Any]]:

@@ -122,7 +122,7 @@ def reprice(values: Values, batch: list[dict[str, Any]]) -> Values:
 
 def limit(values: Values, batch: list[dict[str, Any]]) -> Values:
     """The graph after a batch of capacities of vertices."""
-    return values._replace(limits=limited(values.limits, batch))
+    return values._replace(limits=limited(values.limits, batch, values.lost))
 
 
 def restructure(values: Values, batch: list[dict[str, Any]]) -> Values:
