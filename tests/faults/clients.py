@@ -18,6 +18,7 @@ from tests.faults.exports import READERS, read_export
 from tests.faults.growth import Growth, random_change
 from tests.faults.history import LOAD_UNIT, PAGE_ROWS, History, Look, Op, Shape
 from tests.faults.limits import random_limits
+from tests.faults.parts import BODY as PARTITION
 from tests.faults.questions import (
     COPIES,
     KINDS,
@@ -27,6 +28,7 @@ from tests.faults.questions import (
     even_vertices,
     fitting,
     random_batch,
+    random_bounds,
     random_edges,
     random_prices,
 )
@@ -45,6 +47,16 @@ RETRY_S: Final = 0.03
 REQUEST_S: Final = 20.0
 AGAIN: Final = 0.5
 """How often an answer under a key is asked for again."""
+
+PATCHES: Final = {
+    "patch": ("/capacities", random_batch),
+    "costs": ("/costs", random_prices),
+    "lower": ("/lower", random_bounds),
+}
+"""The end of the path of a batch of edges, and what draws one."""
+
+OWN_BOUNDS: Final = 0.6
+"""How often a circulation of a graph that has lower bounds goes by these."""
 
 REVIVED: Final = 0.4
 """How often who has deleted vertices has them back at once, by a restore of the version before."""
@@ -89,7 +101,7 @@ class Client:
         keyed = how != "unkeyed"
         if name == "put":
             op = self._load(graph, how)
-        elif name in ("patch", "costs"):
+        elif name in ("patch", "costs", "lower"):
             op = self._patch(name, graph, how)
         elif name == "vertices":
             batch = random_limits(self._rng, self._history.shapes[graph])
@@ -133,8 +145,7 @@ class Client:
         return self._send(op, "PUT", "", edges.body(), how)
 
     def _patch(self, kind: str, graph: str, how: str) -> Op:
-        number, path = self._history.number(), "/costs" if kind == "costs" else "/capacities"
-        draw = random_prices if kind == "costs" else random_batch
+        number, (path, draw) = self._history.number(), PATCHES[kind]
         inserted = self._growth[graph].inserted
         batch = draw(self._rng, number, self._history.shapes[graph], inserted)
         return self._change(kind, graph, how, path, number=number, batch=batch, skips=bool(inserted))
@@ -192,7 +203,8 @@ class Client:
         limit_s = self._rng.choice(LIMITS_S) if how == "limited" else None
         form = how if kind == "export" else None
         value = self._rng.randint(0, LOAD_UNIT) if kind == "min-cost-flow" and self._rng.random() < 0.5 else None
-        lower = [self._rng.randint(0, 25) for _ in BOUND_EDGES] if kind == "circulation" else None
+        own = self._history.shapes[graph].is_bounded and self._rng.random() < OWN_BOUNDS
+        lower = None if kind != "circulation" or own else [self._rng.randint(0, 25) for _ in BOUND_EDGES]
         asked: dict[str, Any] = {"min_version": version, "limit_s": limit_s, "format": form, "value": value}
         while True:
             op = self._begin(kind, graph, keyed=False, lower=lower, **asked)
@@ -309,8 +321,11 @@ def question(op: Op, shape: Shape) -> dict[str, Any]:
         return body | SCENARIOS
     if op.kind == "min-cost-flow":
         return body | {"fields": ["flow", "dual", "paths"]}
+    if op.kind == "partition":
+        return body | PARTITION
     if op.kind == "circulation":
-        return body | {"edges": BOUND_EDGES, "lower": op.lower, "fields": ["flow"]}
+        bounds = {} if op.lower is None else {"edges": BOUND_EDGES, "lower": op.lower}
+        return body | bounds | {"fields": ["flow"]}
     if shape.kind == "two-sided":
         body["left"] = even_vertices(shape)
     return body

@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.faults.history import SIDED_VERTICES, Shape, spare_vertices
-from tests.faults.questions import COSTS, LASTING
+from tests.faults.questions import COSTS, LASTING, LEAST, random_places
 
 LIMITED: Final = 0.5
 """How often vertices that come to a graph whose vertices have capacities have some."""
+
+BOUND: Final = 0.5
+"""How often edges that come to a graph with lower bounds have some."""
 
 PRUNED: Final = 0.5
 """How often a change of a graph that loses vertices deletes some."""
@@ -66,7 +69,8 @@ def random_change(rng: random.Random, number: int, shape: Shape, growth: Growth)
     if rng.random() < 0.3:
         limits = [rng.randint(0, 60), rng.choice((rng.randint(0, 60), "inf"))]
         capacity = {"capacity": limits} if shape.is_limited and rng.random() < LIMITED else {}
-        batch.append({"op": "insert", "count": 2} | capacity)
+        places = {"x": random_places(rng, 2), "y": random_places(rng, 2)} if shape.is_placed else {}
+        batch.append({"op": "insert", "count": 2} | capacity | places)
         known += 2
     if pruned and rng.random() < PRUNED:
         doomed = rng.sample(pruned, min(len(pruned), rng.randint(1, 2)))
@@ -105,6 +109,8 @@ def _inserted(rng: random.Random, number: int, shape: Shape, growth: Growth, n_v
     operation["capacity"] = [rng.randint(0, 40) for _ in ends]
     if shape.is_priced:
         operation["cost"] = [rng.randint(*COSTS) for _ in ends]
+    if shape.is_bounded and rng.random() < BOUND:
+        operation["lower"] = [rng.randint(0, LEAST) for _ in ends]
     if growth.has_ids:
         first = FIRST_ID + number * ROWS_A_CHANGE
         operation["edge_ids"] = [*range(first, first + count)]

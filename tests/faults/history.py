@@ -14,6 +14,9 @@ from typing import Any, Final, Literal
 LOAD_UNIT: Final = 10**9
 """Edge 0 carries ``load number * LOAD_UNIT`` from source to sink: every answer names the load it is about."""
 
+CRS: Final = "local"
+"""What the coordinates of all graphs are said to be."""
+
 BATCH_UNIT: Final = 10**4
 """Edge 1 carries ``batch number * BATCH_UNIT``, set by every batch: every answer names the last batch in it."""
 
@@ -47,13 +50,18 @@ class Edges:
     """The last vertex, if it is not said."""
     limits: dict[int, int] = field(default_factory=dict)
     """The capacities of vertices that have one, which only a copy begins with."""
+    lower: list[int] | None = None
+    """What each edge is to carry at least; None for a graph without lower bounds."""
+    x: list[float] | None = None
+    y: list[float] | None = None
+    """Where each vertex lies; None for a graph without coordinates."""
 
     def __post_init__(self) -> None:
         self.sink %= self.n_vertices
 
     def body(self) -> dict[str, Any]:
         members = {name: value for name, value in asdict(self).items() if value is not None and name != "limits"}
-        return members | {"source": SOURCE}
+        return members | {"source": SOURCE} | ({} if self.x is None else {"crs": CRS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,12 @@ class Shape:
 
     is_limited: bool = False
     """Its vertices get capacities. What does not know these is not asked of it."""
+
+    is_bounded: bool = False
+    """Its edges get lower bounds."""
+
+    is_placed: bool = False
+    """Its vertices have coordinates."""
 
     is_pruned: bool = False
     """Its vertices are deleted, those that were inserted and those that it is loaded with for that. It is not copied:
@@ -125,7 +139,7 @@ class Op:
     value: int | None = None
     """That the cheapest flow was asked for; None: as much as can flow."""
     lower: list[int] | None = None
-    """Of a circulation."""
+    """Of a circulation; None: the graph's own lower bounds count."""
     watch: str | None = None
     """The name of a watch that is put or dropped."""
     on: list[str] | None = None

@@ -18,6 +18,11 @@ KINDS: Final = {
     "costs if-match": 3,
     "costs job": 3,
     "costs cancelled": 2,
+    "lower": 6,
+    "lower unkeyed": 2,
+    "lower if-match": 2,
+    "lower job": 2,
+    "lower cancelled": 2,
     "edges": 12,
     "edges unkeyed": 4,
     "edges if-match": 4,
@@ -59,6 +64,12 @@ KINDS: Final = {
     "min-cost-flow limited": 3,
     "min-cost-flow job": 3,
     "min-cost-flow cancelled": 3,
+    "partition": 3,
+    "partition keyed": 2,
+    "partition min-version": 2,
+    "partition limited": 2,
+    "partition job": 2,
+    "partition cancelled": 2,
     "capacities": 7,
     "snapshot": 4,
     "snapshot job": 2,
@@ -121,9 +132,16 @@ ENDS: Final = 60
 MOST_ROWS: Final = 2000
 """Of a batch for a large graph; longer columns than 1,000 travel packed."""
 
+BOUNDED: Final = 0.5
+PLACED: Final = 0.5
+"""How often a graph has lower bounds, and coordinates."""
+
 PRICED: Final = 0.8
 PRUNED: Final = 0.5
 """How often the graph of any shape loses vertices as well."""
+
+LEAST: Final = 4
+"""The largest lower bound that is set."""
 
 COSTS: Final = (-6, 20)
 """The least cost of a unit of flow, and the largest; cycles that cost less than nothing are among the edges."""
@@ -147,7 +165,8 @@ def draw_shapes(rng: random.Random, seed: int) -> list[Shape]:
         shapes[large] = replace(shapes[large], n_edges=LARGE)
     shapes = [replace(shape, is_priced=rng.random() < PRICED) for shape in shapes]
     first = replace(shapes[0], is_limited=rng.random() < LIMITED)
-    return [replace(first, is_pruned=rng.random() < PRUNED), *shapes[1:]]
+    shapes = [replace(first, is_pruned=rng.random() < PRUNED), *shapes[1:]]
+    return [replace(each, is_bounded=rng.random() < BOUNDED, is_placed=rng.random() < PLACED) for each in shapes]
 
 
 def fitting(kind: str, shape: Shape) -> str:
@@ -158,6 +177,8 @@ def fitting(kind: str, shape: Shape) -> str:
     if shape.is_limited:
         kind = kind.replace(name, UNLIMITED_ONLY.get(name, name)).replace("dimacs", "npz")
     elif name == "vertices":
+        kind = kind.replace(name, "patch")
+    if name == "lower" and not shape.is_bounded:
         kind = kind.replace(name, "patch")
     name = kind.partition(" ")[0]
     if name == "matching" and shape.kind == "any":
@@ -199,7 +220,17 @@ def random_edges(rng: random.Random, number: int, shape: Shape) -> Edges:
         pairs = [(a, b) if a % 2 == 0 else (b, a) for a, b in pairs]
     capacity = [number * LOAD_UNIT, 0, *(rng.randint(0, 40) for _ in pairs[2:])]
     cost = [0, number, *(rng.randint(*COSTS) for _ in pairs[2:])] if shape.is_priced else None
-    return Edges(n + len(spare), [a for a, _ in pairs], [b for _, b in pairs], capacity, cost=cost, sink=n - 1)
+    edges = Edges(n + len(spare), [a for a, _ in pairs], [b for _, b in pairs], capacity, cost=cost, sink=n - 1)
+    if shape.is_bounded and rng.random() < BOUNDED:
+        edges.lower = [0, 0, *(rng.choice((0, 0, 0, rng.randint(1, LEAST))) for _ in pairs[2:])]
+    if shape.is_placed:
+        edges.x, edges.y = random_places(rng, edges.n_vertices), random_places(rng, edges.n_vertices)
+    return edges
+
+
+def random_places(rng: random.Random, count: int) -> list[float]:
+    """Coordinates of so many vertices; halves, which all formats write alike."""
+    return [rng.randint(-100, 100) / 2 for _ in range(count)]
 
 
 def random_batch(rng: random.Random, number: int, shape: Shape, inserted: Sequence[int]) -> list[dict[str, Any]]:
@@ -224,6 +255,15 @@ def random_prices(rng: random.Random, number: int, shape: Shape, inserted: Seque
         batch.append(
             {"edges": edges, op: [rng.randint(-1, 2) if op == "scale" else rng.randint(*COSTS) for _ in edges]}
         )
+    return batch
+
+
+def random_bounds(rng: random.Random, number: int, shape: Shape, inserted: Sequence[int]) -> list[dict[str, Any]]:
+    """One to three operations on lower bounds; the request tells the batch, so `number` is not in it."""
+    batch: list[dict[str, Any]] = []
+    for _ in range(rng.randint(1, 3)):
+        edges, op = _some_edges(rng, shape, inserted), rng.choice(("set", "set", "add", "scale"))
+        batch.append({"edges": edges, op: [rng.randint(0, 2 if op == "scale" else LEAST) for _ in edges]})
     return batch
 
 
