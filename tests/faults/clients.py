@@ -320,7 +320,7 @@ def question(op: Op, shape: Shape) -> dict[str, Any]:
     if op.kind == "what-if":
         return body | SCENARIOS
     if op.kind == "min-cost-flow":
-        return body | {"fields": ["flow", "dual", "paths"]}
+        return body | {"fields": ["flow", "dual", "paths"], "lower": "ignore"}
     if op.kind == "partition":
         return body | PARTITION
     if op.kind == "circulation":
