@@ -7,6 +7,7 @@ EngineError
  +-- CostOverflow          exact sums of costs would, too        cost_overflow
  +-- NoCosts               a question of costs on edges without  no_costs
  +-- HasVertexCapacities   a question that does not know them    has_vertex_capacities
+ +-- HasLowerBounds        a question that does not keep them   has_lower_bounds
  +-- Infeasible            more flow is asked for than there is  infeasible
  +-- InvalidTerminals      no source or sink, a cap that is none   invalid_body
  |    +-- SourceIsSink     one vertex on both sides                source_is_sink
@@ -148,6 +149,12 @@ class HasVertexCapacities(EngineError):
     """Vertices of the network have capacities, which what is asked for does not know."""
 
     code = "has_vertex_capacities"
+
+
+class HasLowerBounds(EngineError):
+    """Edges of the network have lower bounds, which what is asked for does not keep; `edges` names some of them."""
+
+    code = "has_lower_bounds"
 
 
 class Infeasible(EngineError):

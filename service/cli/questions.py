@@ -79,11 +79,12 @@ def min_cost(
     value: Annotated[str | None, typer.Option(help="What is to flow; without it as much as can.")] = None,
     flow: Annotated[bool, typer.Option("--flow", help="Answer with the edges' flows too.")] = False,
     paths: Annotated[int, typer.Option(min=0, help="Answer with so many of its largest paths too.")] = 0,
+    ignore_lower: Annotated[bool, typer.Option("--ignore-lower", help="Of a graph with lower bounds too.")] = False,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """The cheapest flow of a value; the graph needs costs."""
+    """The cheapest flow of a value; the graph needs costs, and its lower bounds are not kept."""
     from headrace import MinCostOptions
 
     fields: list[CostField] = ["value", "cost"]
@@ -94,6 +95,8 @@ def min_cost(
     options: MinCostOptions = {"fields": fields, "top": max(1, paths)}
     if value is not None:
         options["value"] = amount(value)
+    if ignore_lower:
+        options["lower"] = "ignore"
     with connected(url, key) as client:
         found = client.graph(name).min_cost_flow(names(source), names(sink), **options)
     if json:

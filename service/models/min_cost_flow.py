@@ -16,6 +16,7 @@ EXAMPLES: dict[str, Any] = {
     "as much as can flow": {"value": {}},
     "a value, edge by edge": {"value": {"sources": ["s"], "sinks": ["t"], "value": 6, "fields": ["flow"]}},
     "the ten largest paths": {"value": {"fields": ["paths"], "paths": {"top": 10}}},
+    "though edges have lower bounds": {"value": {"lower": "ignore"}},
     "with the potentials that prove it": {"value": {"fields": ["dual"], "time_limit_s": 60}},
 }
 
@@ -30,6 +31,10 @@ class MinCostFlowBody(TerminalsBody):
     """Terminals default to the graph's own."""
 
     value: AmountText | None = Field(default=None, description="What is to flow; by default as much as can.")
+    lower: Literal["ignore"] | None = Field(
+        default=None,
+        description="`ignore`: the flow need not keep lower bounds; else a graph that has some is refused.",
+    )
     fields: list[CostField] | None = Field(default=None, max_length=6)
     min_version: int | None = Field(default=None, ge=1, le=2**63 - 1)
     flow: CostFlowOptions = CostFlowOptions()
@@ -52,6 +57,7 @@ class MinCostFlowBody(TerminalsBody):
             demand=self.demand,
             value=self.value,
             rounding=self.rounding,
+            lower=self.lower,
             fields=frozenset(self.fields or ("value", "cost")),
             zeros=self.flow.zeros,
             top=self.paths.top,

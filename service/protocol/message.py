@@ -42,6 +42,9 @@ class AnswerArgs(Message):
         """Whether amounts are to be decimal strings."""
         return self.encoding == "strings"
 
+    def unsaid(self) -> set[str]:
+        """Members that are left out of the message, as they say nothing: workers of the release before can read it."""
+        return {"encoding"} if self.encoding == "json" else set()
+
     def to_json(self) -> bytes:
-        """Without an encoding of JSON, so that workers of the release before can read it."""
-        return self.model_dump_json(exclude={"encoding"} if self.encoding == "json" else None).encode()
+        return self.model_dump_json(exclude=self.unsaid()).encode()

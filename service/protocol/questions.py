@@ -56,6 +56,8 @@ class MinCostFlowArgs(QuestionArgs):
     """Decimal literal; None: as much as can flow."""
     rounding: Rounding = "error"
     """What becomes of caps and of a value with more decimals than the graph keeps."""
+    lower: Literal["ignore"] | None = None
+    """What becomes of lower bounds of the graph; None: it has none, or is refused."""
     fields: Annotated[frozenset[Literal["value", "cost", "flow", "terminals", "dual", "paths"]], InOrder] = frozenset(
         {"value"}
     )
@@ -64,6 +66,9 @@ class MinCostFlowArgs(QuestionArgs):
     """Paths that are listed at most."""
     min_version: int | None = None
     time_limit_s: float | None = None
+
+    def unsaid(self) -> set[str]:
+        return super().unsaid() | ({"lower"} if self.lower is None else set())
 
 
 class Scenario(Message):

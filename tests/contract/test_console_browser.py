@@ -78,6 +78,7 @@ def test_a_day_of_an_operator(walk: Walk) -> None:
     an_edge_is_closed_as_what_if_and_then_for_real(walk)
     the_flow_is_shown_as_paths(walk)
     a_closure_study_ranks_the_edges(walk)
+    the_vertices_are_shown_in_parts(walk)
     the_table_is_reached_from_the_keyboard(walk)
     a_file_is_loaded_and_drawn_around_its_cut(walk)
     a_job_is_cancelled(walk)
@@ -155,6 +156,21 @@ def a_closure_study_ranks_the_edges(walk: Walk) -> None:
     with Client(walk.url, api_key=walk.admin) as client:
         worst = client.graph("sample-town").closure_study(top=10)
     assert walk.column("study", 3) == [str(row.loss) for row in worst]
+
+
+def the_vertices_are_shown_in_parts(walk: Walk) -> None:
+    """With a legend of their own, until the flow is shown again."""
+    legend = "[...document.querySelectorAll('.legend li')].map((item) => item.innerText)"
+    of_flow = walk.page.js(legend)
+    walk.page.press_button("Parts")
+    walk.page.press_button("Divide")
+    with Client(walk.url, api_key=walk.admin) as client:
+        expected = client.graph("sample-town").partition(4, weights="one")
+    assert walk.column("parts", 1) == [str(count) for count in expected.n_vertices]
+    walk.page.shows(f"{expected.cut_edges} edges between parts")
+    assert walk.page.js(legend) == ["part 1", "part 2", "part 3", "part 4", "between parts", "closed"]
+    walk.page.press_button("Show the flow again")
+    assert walk.page.js(legend) == of_flow
 
 
 def the_table_is_reached_from_the_keyboard(walk: Walk) -> None:

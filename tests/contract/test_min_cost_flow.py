@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
-from headrace import Client, InvalidBody, NoCosts
+from headrace import Client, HasLowerBounds, InvalidBody, NoCosts
 
 from tests.graphs import CITY
 from tests.shared_services import Services
@@ -100,6 +100,24 @@ def test_a_graph_without_costs_says_how_to_get_some(http: httpx.Client) -> None:
         assert (status, code) == (422, "no_costs")
         assert "load it with a column `cost`" in detail
     assert "cost" not in http.get(f"{graph}/capacities").json()
+
+
+def test_lower_bounds_are_not_passed_over_in_silence(http: httpx.Client, city: str) -> None:
+    """Refused while an edge that is there has one; who says so gets the flow of the graph without them."""
+    right = ask(http, city)
+    assert http.patch(f"{city}/lower", json={"edges": ["c"], "set": [1]}).status_code == 200
+    response = http.post(f"{city}/min-cost-flow", json={"value": 6})
+    assert refusal(response)[:2] == (422, "has_lower_bounds")
+    assert (response.json()["edges"], response.json()["field"]) == (["c"], "/lower")
+    ignored = ask(http, city, lower="ignore")
+    assert (ignored["value"], ignored["cost"], ignored["version"]) == (right["value"], right["cost"], 2)
+    assert refusal(http.post(f"{city}/min-cost-flow", json={"lower": "keep"}))[:2] == (422, "invalid_body")
+    with Client(str(http.base_url)) as client:
+        with pytest.raises(HasLowerBounds):
+            client.graph("city").min_cost_flow()
+        assert client.graph("city").min_cost_flow(lower="ignore").cost == right["cost"]
+    assert http.patch(f"{city}/edges", json={"op": "delete", "edges": ["c"]}).status_code == 200
+    ask(http, city)
 
 
 def test_cycles_that_pay(http: httpx.Client) -> None:

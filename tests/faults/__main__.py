@@ -1,4 +1,5 @@
-"""``python -m tests.faults --seeds 0:1000``: seeded fault histories, each checked; exit status 1 if one fails."""
+"""``python -m tests.faults --seeds 0:1000``: seeded fault histories, each checked; exit status 1 if one fails,
+or if enough of them never did some kind of what is to be tried."""
 
 import argparse
 import signal
@@ -11,6 +12,7 @@ from benchmarks.results import Results
 from tests.faults.house import House
 from tests.faults.injector import FAULTS
 from tests.faults.runner import Outcome, run_history, save_failure, summary, total
+from tests.faults.variety import ENOUGH, never_done
 
 HISTORIES_PER_HOUSE = 100
 """Then the service starts on an empty directory again, so that the append-only file stays short."""
@@ -52,7 +54,10 @@ def main() -> int:
         print(f"{name}: {', '.join(f'{key} {count}' for key, count in sorted(counts.items())) or 'none'}")
     failed = sum(bool(outcome.verdict.faults) for outcome in outcomes)
     print(f"{len(outcomes)} histories in {time.monotonic() - began:.0f} s, {failed} failed")
-    return 1 if failed else 0
+    missing = never_done(total(outcomes)["counts"]) if len(outcomes) >= ENOUGH else []
+    if missing:
+        print(f"never done: {', '.join(missing)}")
+    return 1 if failed or missing else 0
 
 
 def _keep(house: House, path: Path) -> None:

@@ -8,6 +8,7 @@ from tests.faults.exports import export_faults
 from tests.faults.history import PAGE_ROWS, Op
 from tests.faults.matchings import matching_faults
 from tests.faults.model import State
+from tests.faults.parts import partition_faults
 from tests.faults.scenarios import what_if_faults
 from tests.faults.structure import doomed, is_there, n_missing_edges
 
@@ -33,15 +34,16 @@ def answer_faults(op: Op, state: State) -> list[str]:
     if op.kind == "min-cost-flow":
         return cheapest_faults(body, op.value, state)
     if op.kind == "circulation":
-        assert op.lower is not None
         return circulation_faults(body, op.lower, state)
+    if op.kind == "partition":
+        return partition_faults(body, state)
     if op.kind == "capacities":
         return page_faults(body, state)
     if op.kind == "export":
         return export_faults(body, state)
-    if op.kind == "costs" and body["flow_states"]:
-        return ["a change of costs solves no flow"]
-    return _update_faults(op, state) if op.kind in ("patch", "edges", "vertices", "restore") else []
+    if op.kind in ("costs", "lower") and body["flow_states"]:
+        return [f"a change of {op.kind} solves no flow"]
+    return _update_faults(op, state) if op.kind in ("patch", "edges", "vertices", "lower", "restore") else []
 
 
 def _flow_faults(body: dict[str, Any], state: State) -> list[str]:
@@ -62,14 +64,14 @@ def page_faults(body: dict[str, Any], state: State) -> list[str]:
     right: dict[str, Any] = {"tail": seen.tail, "head": seen.head, "capacity": seen.capacity, "closed": seen.closed}
     right |= {"edge_ids": list(range(m)) if seen.ids is None else seen.ids}
     right |= {} if seen.cost is None else {"cost": seen.cost}
+    right |= {} if seen.lower is None else {"lower": seen.lower}
     right = {name: column[:n_shown] for name, column in right.items()}
     faults = [
         f"{name} is {column[:SHOWN_ROWS]}, {len(column)} rows"
         for name, column in right.items()
         if body.get(name) != column
     ]
-    if "cost" in body and "cost" not in right:
-        faults.append("the graph has no costs")
+    faults += [f"the graph has no {name}" for name in ("cost", "lower") if name in body and name not in right]
     wanted = PAGE_ROWS if len(state.own) > PAGE_ROWS else None
     return faults if body["next"] == wanted else [*faults, f"the next page begins at {wanted}"]
 

@@ -72,6 +72,13 @@ def _count(history: History, committed: Committed, counts: Counter[str]) -> None
     structures = [
         commit.structure for load in committed.loads for commit in load.commits if commit.structure is not None
     ]
+    counts["vertices inserted"] += sum(structure.n_vertices for structure in structures)
+    counts["edges inserted"] += sum(len(structure.tail) for structure in structures)
+    counts["edges deleted"] += sum(len(structure.deleted) for structure in structures)
+    counts["edges there again"] += sum(len(structure.revived) for structure in structures)
+    counts["edges inserted with a lower bound"] += sum(sum(map(bool, of.lower or ())) for of in structures)
+    counts["vertices inserted with coordinates"] += sum(len(structure.x or ()) for structure in structures)
+    counts["lower bounds changed"] += sum(len(commit.lowers) for load in committed.loads for commit in load.commits)
     counts["vertices deleted"] += sum(len(structure.deleted_vertices) for structure in structures)
     counts["vertices there again"] += sum(len(structure.revived_vertices) for structure in structures)
     counts["vertices inserted with a capacity"] += sum(

@@ -12,10 +12,13 @@ BOUND_EDGES: Final = [2, 3]
 """Edges that every graph has, and that are to carry something; none is a mark."""
 
 
-def circulation_faults(body: dict[str, Any], lower: list[int], state: State) -> list[str]:
-    """What is wrong with an answer about this version, when the `BOUND_EDGES` are to carry at least so much."""
-    least = np.zeros(len(state.own), np.int64)
-    least[state.values.rows(BOUND_EDGES)] = lower
+def circulation_faults(body: dict[str, Any], lower: list[int] | None, state: State) -> list[str]:
+    """What is wrong with an answer about this version, when the `BOUND_EDGES` are to carry at least so much, or, where
+    nothing is said of them, all edges what their own lower bounds say."""
+    least = state.least
+    if lower is not None:
+        least = np.zeros(len(state.own), np.int64)
+        least[state.values.rows(BOUND_EDGES)] = lower
     faults = [] if body["certificate"]["valid"] else ["the proof is said not to hold"]
     if body["feasible"] != is_feasible(state, least):
         return [*faults, f"feasible is not {body['feasible']}"]

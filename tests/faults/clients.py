@@ -18,6 +18,7 @@ from tests.faults.exports import READERS, read_export
 from tests.faults.growth import Growth, random_change
 from tests.faults.history import LOAD_UNIT, PAGE_ROWS, History, Look, Op, Shape
 from tests.faults.limits import random_limits
+from tests.faults.parts import BODY as PARTITION
 from tests.faults.questions import (
     COPIES,
     KINDS,
@@ -27,10 +28,12 @@ from tests.faults.questions import (
     even_vertices,
     fitting,
     random_batch,
+    random_bounds,
     random_edges,
     random_prices,
 )
 from tests.faults.scenarios import BODY as SCENARIOS
+from tests.faults.structure import doomed
 
 CLIENTS: Final = 4
 QUESTIONS: Final = 14
@@ -44,6 +47,19 @@ RETRY_S: Final = 0.03
 REQUEST_S: Final = 20.0
 AGAIN: Final = 0.5
 """How often an answer under a key is asked for again."""
+
+PATCHES: Final = {
+    "patch": ("/capacities", random_batch),
+    "costs": ("/costs", random_prices),
+    "lower": ("/lower", random_bounds),
+}
+"""The end of the path of a batch of edges, and what draws one."""
+
+OWN_BOUNDS: Final = 0.6
+"""How often a circulation of a graph that has lower bounds goes by these."""
+
+REVIVED: Final = 0.4
+"""How often who has deleted vertices has them back at once, by a restore of the version before."""
 
 IGNORED: Final = "one for all questions"
 """A key that is sent with questions of any body: it stands for nothing, and each is answered as if it were not sent."""
@@ -73,7 +89,9 @@ class Client:
             graph = self._rng.choice(self._graphs)
             if self._rng.random() < COPIES:
                 graph = self._history.twins[graph]
-            self.ask(fitting(kind, self._history.shapes[graph]), graph)
+            op = self.ask(fitting(kind, self._history.shapes[graph]), graph)
+            if op.kind == "edges" and op.acknowledged and doomed(op.batch or []) and self._rng.random() < REVIVED:
+                self._restore(graph, "", op.body["version"] - 1)
 
     def close(self) -> None:
         self._http.close()
@@ -83,11 +101,12 @@ class Client:
         keyed = how != "unkeyed"
         if name == "put":
             op = self._load(graph, how)
-        elif name in ("patch", "costs"):
+        elif name in ("patch", "costs", "lower"):
             op = self._patch(name, graph, how)
         elif name == "vertices":
             batch = random_limits(self._rng, self._history.shapes[graph])
-            op = self._change(name, graph, how, "/vertices", number=self._history.number(), batch=batch)
+            named = {"number": self._history.number(), "batch": batch, "skips": self._history.shapes[graph].is_pruned}
+            op = self._change(name, graph, how, "/vertices", **named)
         elif name == "edges":
             op = self._restructure(graph, how)
         elif name in ("watch", "unwatch"):
@@ -126,8 +145,7 @@ class Client:
         return self._send(op, "PUT", "", edges.body(), how)
 
     def _patch(self, kind: str, graph: str, how: str) -> Op:
-        number, path = self._history.number(), "/costs" if kind == "costs" else "/capacities"
-        draw = random_prices if kind == "costs" else random_batch
+        number, (path, draw) = self._history.number(), PATCHES[kind]
         inserted = self._growth[graph].inserted
         batch = draw(self._rng, number, self._history.shapes[graph], inserted)
         return self._change(kind, graph, how, path, number=number, batch=batch, skips=bool(inserted))
@@ -165,10 +183,10 @@ class Client:
                 return op
             time.sleep(RETRY_S)
 
-    def _restore(self, graph: str, how: str) -> Op:
+    def _restore(self, graph: str, how: str, target: int | None = None) -> Op:
         known = self._versions.get(graph, 1)
         if_match = known if how == "if-match" else None
-        number, target = self._history.number(), earlier_version(self._rng, known)
+        number, target = self._history.number(), target or earlier_version(self._rng, known)
         op = self._begin("restore", graph, keyed=how != "unkeyed", number=number, target=target, if_match=if_match)
         return self._send(op, "POST", ":restore", {"version": target}, how)
 
@@ -185,7 +203,8 @@ class Client:
         limit_s = self._rng.choice(LIMITS_S) if how == "limited" else None
         form = how if kind == "export" else None
         value = self._rng.randint(0, LOAD_UNIT) if kind == "min-cost-flow" and self._rng.random() < 0.5 else None
-        lower = [self._rng.randint(0, 25) for _ in BOUND_EDGES] if kind == "circulation" else None
+        own = self._history.shapes[graph].is_bounded and self._rng.random() < OWN_BOUNDS
+        lower = None if kind != "circulation" or own else [self._rng.randint(0, 25) for _ in BOUND_EDGES]
         asked: dict[str, Any] = {"min_version": version, "limit_s": limit_s, "format": form, "value": value}
         while True:
             op = self._begin(kind, graph, keyed=False, lower=lower, **asked)
@@ -301,9 +320,12 @@ def question(op: Op, shape: Shape) -> dict[str, Any]:
     if op.kind == "what-if":
         return body | SCENARIOS
     if op.kind == "min-cost-flow":
-        return body | {"fields": ["flow", "dual", "paths"]}
+        return body | {"fields": ["flow", "dual", "paths"], "lower": "ignore"}
+    if op.kind == "partition":
+        return body | PARTITION
     if op.kind == "circulation":
-        return body | {"edges": BOUND_EDGES, "lower": op.lower, "fields": ["flow"]}
+        bounds = {} if op.lower is None else {"edges": BOUND_EDGES, "lower": op.lower}
+        return body | bounds | {"fields": ["flow"]}
     if shape.kind == "two-sided":
         body["left"] = even_vertices(shape)
     return body

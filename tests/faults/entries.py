@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import zstandard
 
-from tests.faults.history import Edges
+from tests.faults.history import CRS, Edges
 
 ROW: Final = "qq?"
 """Of a change: an edge and its capacity as int64, and whether it is closed as one byte, column by column."""
@@ -37,6 +37,11 @@ class Structure:
     """Of the inserted edges; None where edges are numbered, or none is inserted."""
     cost: list[int] | None = None
     """The same of their costs."""
+    lower: list[int] | None = None
+    """Their lower bounds; None: all are 0."""
+    x: list[float] | None = None
+    y: list[float] | None = None
+    """Where the inserted vertices lie."""
     deleted_vertices: list[int] = field(default_factory=list)
     revived_vertices: list[int] = field(default_factory=list)
 
@@ -59,6 +64,10 @@ class Commit:
     cost_rows: list[int] = field(default_factory=list)
     costs: list[int] = field(default_factory=list)
     structure: Structure | None = None
+    lower_rows: list[int] = field(default_factory=list)
+    lowers: list[int] = field(default_factory=list)
+    is_bounded: bool = False
+    """It changes lower bounds, perhaps none."""
     size: tuple[int, int] | None = None
     """How many vertices and edges the graph is said to have since."""
 
@@ -69,24 +78,29 @@ def pairs(words: list[bytes]) -> dict[bytes, bytes]:
 
 def read_edges(data: bytes) -> Edges:
     """The graph as it was loaded: an Arrow stream of three columns, and more if edges were closed then or have costs,
-    or ids, which only a copy begins with.
+    lower bounds, or ids, which only a copy begins with.
 
     The histories have no names of vertices and no fractions.
     """
     source = io.BytesIO(data)
     table: Any = pa.ipc.open_stream(source).read_all()
-    of_vertices = pa.ipc.open_stream(source).read_all()["capacity"].to_pylist() if source.tell() < len(data) else []
-    limits = {vertex: limit for vertex, limit in enumerate(of_vertices) if limit is not None}
+    of_vertices = pa.ipc.open_stream(source).read_all().to_pydict() if source.tell() < len(data) else {}
+    limits = {vertex: limit for vertex, limit in enumerate(of_vertices.get("capacity", ())) if limit is not None}
     metadata = table.schema.metadata
     if metadata[b"decimals"] != b"0" or metadata.get(b"undirected", b"false") != b"false":
         raise ValueError(f"nobody loaded such a graph: {metadata}")
     tail, head, capacity = (table.column(name).to_pylist() for name in ("tail", "head", "capacity"))
-    closed, cost, ids = (
-        table.column(name).to_pylist() if name in table.column_names else None for name in ("closed", "cost", "edge_id")
+    closed, cost, ids, lower = (
+        table.column(name).to_pylist() if name in table.column_names else None
+        for name in ("closed", "cost", "edge_id", "lower")
     )
     if metadata.get(b"cost_decimals", b"0") != b"0":
         raise ValueError(f"nobody loaded a graph with such costs: {metadata}")
-    edges = Edges(int(metadata[b"n_vertices"]), tail, head, capacity, closed, cost, ids, int(metadata[b"sink"]), limits)
+    ends = int(metadata[b"n_vertices"]), tail, head
+    edges = Edges(*ends, capacity, closed, cost, ids, int(metadata[b"sink"]), limits, lower)
+    edges.x, edges.y = of_vertices.get("x"), of_vertices.get("y")
+    if metadata.get(b"crs", b"").decode() != ("" if edges.x is None else CRS):
+        raise ValueError(f"nobody loaded such coordinates: {metadata}")
     if metadata[b"source"] != b"0" or not 0 < edges.sink < edges.n_vertices:
         raise ValueError(f"nobody loaded a graph with these ends: {metadata}")
     return edges
@@ -98,20 +112,26 @@ def read_entry(words: list[bytes]) -> Commit:
     fields = pairs(words[start + 1 :])
     applied = json.loads(fields[b"applied"])
     structure = read_structure(fields[b"structure"]) if b"structure" in fields else None
-    is_newer = structure is not None or b"vertices" in fields
-    if (b"change" in fields) == is_newer or (b"values" in fields) != is_newer:
-        raise ValueError(f"a change of structure or of vertices has `values`, any other `change`: {sorted(fields)}")
-    rows, own, closed = _columns(fields[b"values" if is_newer else b"change"], ROW)
+    is_newer, is_bounded = structure is not None or b"vertices" in fields, b"lower" in fields
+    name = b"bounded" if is_bounded else b"values" if is_newer else b"change"
+    if fields.keys() & {b"bounded", b"values", b"change"} != {name}:
+        raise ValueError(
+            "a change of structure or of vertices has `values`, one of lower bounds `bounded`, any other `change`: "
+            f"{sorted(fields)}"
+        )
+    rows, own, closed = _columns(fields[name], ROW)
     cost_rows, costs = _columns(fields[b"costs"], COST_ROW) if b"costs" in fields else ([], [])
     vertices, limits = _columns(fields[b"vertices"], COST_ROW) if b"vertices" in fields else ([], [])
-    n_applied = len({*rows, *cost_rows}) + n_vertices(structure, vertices)
+    lower_rows, lowers = _columns(fields[b"lower"], COST_ROW) if is_bounded else ([], [])
+    n_applied = len({*rows, *cost_rows, *lower_rows}) + n_vertices(structure, vertices)
     if applied["applied"] != n_applied:
         raise ValueError(f"{rows} and {cost_rows} are not the {applied['applied']} rows that {words[start]!r} applied")
     version = int(words[start][:-2])
     by_vertex = dict(zip(vertices, limits, strict=True))
-    return Commit(
-        version, applied["key"], rows, own, closed, "", 0, by_vertex, cost_rows, costs=costs, structure=structure
-    )
+    commit = Commit(version, applied["key"], rows, own, closed, limits=by_vertex, structure=structure)
+    commit.cost_rows, commit.costs = cost_rows, costs
+    commit.lower_rows, commit.lowers, commit.is_bounded = lower_rows, lowers, is_bounded
+    return commit
 
 
 def n_vertices(structure: Structure | None, limited: Iterable[int]) -> int:
@@ -129,15 +149,21 @@ def read_structure(data: bytes) -> Structure:
         columns = {name: arrays[name].tolist() for name in arrays.files}
     if any(columns.pop("undirected")):
         raise ValueError("nobody inserted undirected edges")
-    ids, cost = columns.pop("edge_ids", None) or None, columns.pop("cost", None) or None
     moved = {"deleted_vertices", "revived_vertices"}
-    if "n_inserted" in columns and any(columns.get(name) for name in moved):
+    if "lower" in columns and "n_beside" in columns:
+        columns["n_vertices"] = columns.pop("n_beside")
+    elif "n_inserted" in columns and any(columns.get(name) for name in moved):
         columns["n_vertices"] = columns.pop("n_inserted")
     else:
         moved = set()
+    of_edges, of_vertices = ("edge_ids", "cost", "lower"), ("x", "y")
+    if "lower" in columns and "deleted_vertices" not in moved:
+        raise ValueError("an earlier release would read it without its lower bounds")
+    ids, cost, lower, x, y = (columns.pop(name, None) or None for name in (*of_edges, *of_vertices))
+    lower = lower if any(lower or ()) else None
     if columns.keys() != {"n_vertices", "tail", "head", "deleted", "revived"} | moved:
         raise ValueError(f"nobody asked for such a change of structure: {sorted(columns)}")
-    return Structure(**columns, ids=ids, cost=cost)
+    return Structure(**columns, ids=ids, cost=cost, lower=lower, x=x, y=y)
 
 
 def _columns(data: bytes, row: str) -> list[list[Any]]:

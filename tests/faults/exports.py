@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from tests.faults.history import SOURCE
+from tests.faults.history import CRS, SOURCE
 from tests.faults.limits import UNLIMITED
 from tests.faults.model import State
 
@@ -53,6 +53,8 @@ def read_arrow(content: bytes) -> Columns:
     _refuse(said["undirected"] != "false", columns.pop("unlimited", None), *places)
     closed = columns.pop("closed", None) or [False] * len(columns["tail"])
     columns |= {"closed": closed, "limits": limits}
+    columns |= {name: vertices[name] for name in ("x", "y") if name in vertices}
+    columns |= {"crs": said["crs"]} if "crs" in said else {}
     if "label" in vertices:
         columns["vertex_labels"] = vertices["label"]
     return columns | {name: int(said[name]) for name in ("n_vertices", "source", "sink")}
@@ -113,7 +115,9 @@ def export_faults(body: Columns, state: State) -> list[str]:
         right |= {"closed": None, "capacity": state.effective[~state.values.gone].tolist()}
     else:
         right |= {"closed": seen.closed, "capacity": seen.capacity}
-        more = {"cost": seen.cost, "edge_ids": seen.ids}
+        x, y = (None if of is None else [of[vertex] for vertex in there] for of in (seen.x, seen.y))
+        more = {"cost": seen.cost, "edge_ids": seen.ids, "lower": seen.lower, "x": x, "y": y}
+        right |= {"crs": CRS} if seen.x is not None else {}
         right |= {name: column for name, column in more.items() if column is not None}
     names = sorted(body.keys() | right.keys())
     return [f"{name} is {right.get(name)}" for name in names if body.get(name) != right.get(name)]

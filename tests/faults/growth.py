@@ -1,17 +1,21 @@
 """Changes of structure that clients ask for, drawn by chance, and what a client knows of how a graph has grown."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.faults.history import Shape
-from tests.faults.questions import COSTS, LASTING, SIDED_VERTICES
+from tests.faults.history import SIDED_VERTICES, Shape, spare_vertices
+from tests.faults.questions import COSTS, LASTING, LEAST, random_places
 
 LIMITED: Final = 0.5
 """How often vertices that come to a graph whose vertices have capacities have some."""
 
-PRUNED: Final = 0.3
-"""How often a change of a graph that loses vertices deletes some, if its client knows of any."""
+BOUND: Final = 0.5
+"""How often edges that come to a graph with lower bounds have some."""
+
+PRUNED: Final = 0.5
+"""How often a change of a graph that loses vertices deletes some."""
 
 LEAST_VERTICES: Final = 5
 """Of a graph of any shape."""
@@ -59,14 +63,16 @@ class Growth:
 def random_change(rng: random.Random, number: int, shape: Shape, growth: Growth) -> tuple[list[dict[str, Any]], bool]:
     """One to three operations, and whether edges that there are not are to be passed over."""
     batch: list[dict[str, Any]] = []
-    known = max(growth.n_vertices, _least_vertices(shape))
+    spare = spare_vertices(shape)
+    known = max(growth.n_vertices, spare.stop if spare else _least_vertices(shape))
+    pruned = [v for v in range(spare.start, known) if v not in growth.lost] if spare else []
     if rng.random() < 0.3:
         limits = [rng.randint(0, 60), rng.choice((rng.randint(0, 60), "inf"))]
         capacity = {"capacity": limits} if shape.is_limited and rng.random() < LIMITED else {}
-        batch.append({"op": "insert", "count": 2} | capacity)
+        places = {"x": random_places(rng, 2), "y": random_places(rng, 2)} if shape.is_placed else {}
+        batch.append({"op": "insert", "count": 2} | capacity | places)
         known += 2
-    pruned = [v for v in range(_least_vertices(shape) + 3, growth.n_vertices) if v not in growth.lost]
-    if shape.is_pruned and pruned and rng.random() < PRUNED:
+    if pruned and rng.random() < PRUNED:
         doomed = rng.sample(pruned, min(len(pruned), rng.randint(1, 2)))
         if growth.lost and rng.random() < REPEATED:
             doomed.append(min(growth.lost))
@@ -97,20 +103,23 @@ def _inserted(rng: random.Random, number: int, shape: Shape, growth: Growth, n_v
     """Edges among the vertices that are known of. Those of a shape with sides lead from a loaded even one to an odd
     one, or back where the shape allows it: who asks for a matching names the even vertices of the load."""
     count = rng.choice((2, MANY)) if shape.is_large else rng.randint(1, 3)
-    ends = [_ends(rng, shape, n_vertices) for _ in range(count)]
+    there = [v for v in range(n_vertices) if v not in growth.lost]
+    ends = [_ends(rng, shape, there) for _ in range(count)]
     operation: dict[str, Any] = {"op": "insert", "tail": [a for a, _ in ends], "head": [b for _, b in ends]}
     operation["capacity"] = [rng.randint(0, 40) for _ in ends]
     if shape.is_priced:
         operation["cost"] = [rng.randint(*COSTS) for _ in ends]
+    if shape.is_bounded and rng.random() < BOUND:
+        operation["lower"] = [rng.randint(0, LEAST) for _ in ends]
     if growth.has_ids:
         first = FIRST_ID + number * ROWS_A_CHANGE
         operation["edge_ids"] = [*range(first, first + count)]
     return operation
 
 
-def _ends(rng: random.Random, shape: Shape, n_vertices: int) -> tuple[int, int]:
+def _ends(rng: random.Random, shape: Shape, there: Sequence[int]) -> tuple[int, int]:
     if shape.kind == "any":
-        a, b = rng.sample(range(n_vertices), 2)
+        a, b = rng.sample(there, 2)
         return a, b
-    even, odd = rng.randrange(0, _least_vertices(shape), 2), rng.randrange(1, n_vertices, 2)
+    even, odd = rng.randrange(0, _least_vertices(shape), 2), rng.choice(there[1::2])
     return (odd, even) if shape.kind == "two-sided" and rng.random() < 0.5 else (even, odd)

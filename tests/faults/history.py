@@ -14,10 +14,19 @@ from typing import Any, Final, Literal
 LOAD_UNIT: Final = 10**9
 """Edge 0 carries ``load number * LOAD_UNIT`` from source to sink: every answer names the load it is about."""
 
+CRS: Final = "local"
+"""What the coordinates of all graphs are said to be."""
+
 BATCH_UNIT: Final = 10**4
 """Edge 1 carries ``batch number * BATCH_UNIT``, set by every batch: every answer names the last batch in it."""
 
 SOURCE: Final = 0
+
+SIDED_VERTICES: Final = 8
+"""Of a small graph that has matchings: who asks for one names the same vertices at all times."""
+
+SPARE: Final = 6
+"""Vertices that may be deleted of a graph that loses some, as it is loaded."""
 
 PAGE_ROWS: Final = 100_000
 """Edges of a page of capacities, the most there may be."""
@@ -41,13 +50,18 @@ class Edges:
     """The last vertex, if it is not said."""
     limits: dict[int, int] = field(default_factory=dict)
     """The capacities of vertices that have one, which only a copy begins with."""
+    lower: list[int] | None = None
+    """What each edge is to carry at least; None for a graph without lower bounds."""
+    x: list[float] | None = None
+    y: list[float] | None = None
+    """Where each vertex lies; None for a graph without coordinates."""
 
     def __post_init__(self) -> None:
         self.sink %= self.n_vertices
 
     def body(self) -> dict[str, Any]:
         members = {name: value for name, value in asdict(self).items() if value is not None and name != "limits"}
-        return members | {"source": SOURCE}
+        return members | {"source": SOURCE} | ({} if self.x is None else {"crs": CRS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +78,25 @@ class Shape:
     is_limited: bool = False
     """Its vertices get capacities. What does not know these is not asked of it."""
 
+    is_bounded: bool = False
+    """Its edges get lower bounds."""
+
+    is_placed: bool = False
+    """Its vertices have coordinates."""
+
     is_pruned: bool = False
-    """Its vertices are deleted, those that were inserted. It is not copied: a copy may call its vertices otherwise."""
+    """Its vertices are deleted, those that were inserted and those that it is loaded with for that. It is not copied:
+    a copy may call its vertices otherwise."""
 
     @property
     def is_large(self) -> bool:
         return self.n_edges > 0
+
+
+def spare_vertices(shape: Shape) -> range:
+    """Vertices that every graph of this shape is loaded with, and that may be deleted: behind all others."""
+    first = shape.n_edges // 5 if shape.is_large else SIDED_VERTICES
+    return range(first, first + (SPARE if shape.is_pruned else 0))
 
 
 @dataclass(slots=True)
@@ -112,7 +139,7 @@ class Op:
     value: int | None = None
     """That the cheapest flow was asked for; None: as much as can flow."""
     lower: list[int] | None = None
-    """Of a circulation."""
+    """Of a circulation; None: the graph's own lower bounds count."""
     watch: str | None = None
     """The name of a watch that is put or dropped."""
     on: list[str] | None = None

@@ -7,10 +7,13 @@ import random
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tests.faults.history import Shape
+from tests.faults.history import Shape, spare_vertices
 
 UNLIMITED: Final = 2**63 - 1
 """As the log and packed edges have it."""
+
+SPARED: Final = 0.3
+"""How often an operation is on vertices that may be gone, where some may be."""
 
 INNER: Final = range(1, 4)
 """Vertices of every small graph that are neither its source nor its sink."""
@@ -21,7 +24,8 @@ def random_limits(rng: random.Random, shape: Shape) -> list[dict[str, Any]]:
     batch: list[dict[str, Any]] = []
     for _ in range(rng.randint(1, 3)):
         inner = range(1, shape.n_edges // 5 - 1) if shape.is_large else INNER
-        vertices = rng.sample(inner, rng.randint(1, 3))
+        spare = spare_vertices(shape)
+        vertices = rng.sample(spare if spare and rng.random() < SPARED else inner, rng.randint(1, 3))
         if rng.random() < 0.7:
             batch.append({"vertices": vertices, "set": [rng.choice((rng.randint(0, 60), "inf")) for _ in vertices]})
         else:
@@ -29,11 +33,16 @@ def random_limits(rng: random.Random, shape: Shape) -> list[dict[str, Any]]:
     return batch
 
 
-def limited(before: Mapping[int, int], batch: list[dict[str, Any]]) -> dict[int, int]:
-    """The capacities by vertex after a batch. A vertex that stays unlimited does not get one."""
+def limited(
+    before: Mapping[int, int], batch: list[dict[str, Any]], lost: frozenset[int] = frozenset()
+) -> dict[int, int]:
+    """The capacities by vertex after a batch, which passes over `lost` vertices. A vertex that stays unlimited does not
+    get one."""
     after = dict(before)
     for operation in batch:
         for i, vertex in enumerate(operation["vertices"]):
+            if vertex in lost:
+                continue
             now = after.get(vertex, UNLIMITED)
             if "set" in operation:
                 amount = operation["set"][i]

@@ -21,6 +21,7 @@ from tests.faults.structure import (
     Values,
     apply,
     back_to,
+    bound,
     expected,
     limit,
     n_applied,
@@ -32,10 +33,17 @@ from tests.faults.structure import (
 Marks: TypeAlias = tuple[int, int, int]
 """Load, batch and version that an answer names."""
 
-CHANGES: Final = {"patch": apply, "costs": reprice, "edges": restructure, "vertices": limit, "restore": back_to}
+CHANGES: Final = {
+    "patch": apply,
+    "costs": reprice,
+    "lower": bound,
+    "edges": restructure,
+    "vertices": limit,
+    "restore": back_to,
+}
 """What a change makes of a graph, by its kind."""
 
-UNMARKED: Final = ("copy", "restore", "edges", "vertices")
+UNMARKED: Final = ("copy", "restore", "edges", "vertices", "lower")
 """Changes that set no mark of their own."""
 
 
@@ -101,6 +109,12 @@ class State:
     @property
     def effective(self) -> Own:
         return np.where(self.closed, 0, self.own)
+
+    @property
+    def least(self) -> Own:
+        """The lower bounds of all edges, 0 of those that are not there."""
+        lower = self.values.lower
+        return np.zeros(len(self.own), np.int64) if lower is None else np.where(self.values.gone, 0, lower)
 
     @property
     def n_changed(self) -> int:
@@ -265,6 +279,7 @@ class _Builder:
         if op.if_match is not None and op.if_match != commit.version - 1:
             self._fault(f"wrong: {what} asked for version {op.if_match}, made {commit.version}")
         right = expected(before.values, values, is_structural=op.kind == "edges")
+        right.is_bounded |= op.kind == "lower"
         if replace(commit, version=0, key="", job="", order=0) != right:
             self._fault(f"wrong: version {commit.version} of load {load.number} is not what was asked for")
         n_skipped = n_missing(before.values, op.batch or [])

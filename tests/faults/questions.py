@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from tests.faults.history import BATCH_UNIT, LOAD_UNIT, SOURCE, Edges, Shape
+from tests.faults.history import BATCH_UNIT, LOAD_UNIT, SIDED_VERTICES, SOURCE, Edges, Shape, spare_vertices
 
 KINDS: Final = {
     "patch": 24,
@@ -18,11 +18,16 @@ KINDS: Final = {
     "costs if-match": 3,
     "costs job": 3,
     "costs cancelled": 2,
-    "edges": 7,
-    "edges unkeyed": 3,
-    "edges if-match": 3,
-    "edges job": 3,
-    "edges cancelled": 2,
+    "lower": 6,
+    "lower unkeyed": 2,
+    "lower if-match": 2,
+    "lower job": 2,
+    "lower cancelled": 2,
+    "edges": 12,
+    "edges unkeyed": 4,
+    "edges if-match": 4,
+    "edges job": 5,
+    "edges cancelled": 3,
     "vertices": 9,
     "vertices unkeyed": 3,
     "vertices if-match": 3,
@@ -59,6 +64,12 @@ KINDS: Final = {
     "min-cost-flow limited": 3,
     "min-cost-flow job": 3,
     "min-cost-flow cancelled": 3,
+    "partition": 3,
+    "partition keyed": 2,
+    "partition min-version": 2,
+    "partition limited": 2,
+    "partition job": 2,
+    "partition cancelled": 2,
     "capacities": 7,
     "snapshot": 4,
     "snapshot job": 2,
@@ -118,15 +129,19 @@ LIMITS_S: Final = (0.0002, 0.001, 0.005, 0.05, 5.0)
 ENDS: Final = 60
 """Edges at the source, and at the sink, of a large graph."""
 
-SIDED_VERTICES: Final = 8
-"""Of a small graph that has matchings: who asks for one names the same vertices at all times."""
-
 MOST_ROWS: Final = 2000
 """Of a batch for a large graph; longer columns than 1,000 travel packed."""
+
+BOUNDED: Final = 0.5
+PLACED: Final = 0.5
+"""How often a graph has lower bounds, and coordinates."""
 
 PRICED: Final = 0.8
 PRUNED: Final = 0.5
 """How often the graph of any shape loses vertices as well."""
+
+LEAST: Final = 4
+"""The largest lower bound that is set."""
 
 COSTS: Final = (-6, 20)
 """The least cost of a unit of flow, and the largest; cycles that cost less than nothing are among the edges."""
@@ -150,7 +165,8 @@ def draw_shapes(rng: random.Random, seed: int) -> list[Shape]:
         shapes[large] = replace(shapes[large], n_edges=LARGE)
     shapes = [replace(shape, is_priced=rng.random() < PRICED) for shape in shapes]
     first = replace(shapes[0], is_limited=rng.random() < LIMITED)
-    return [replace(first, is_pruned=rng.random() < PRUNED), *shapes[1:]]
+    shapes = [replace(first, is_pruned=rng.random() < PRUNED), *shapes[1:]]
+    return [replace(each, is_bounded=rng.random() < BOUNDED, is_placed=rng.random() < PLACED) for each in shapes]
 
 
 def fitting(kind: str, shape: Shape) -> str:
@@ -161,6 +177,8 @@ def fitting(kind: str, shape: Shape) -> str:
     if shape.is_limited:
         kind = kind.replace(name, UNLIMITED_ONLY.get(name, name)).replace("dimacs", "npz")
     elif name == "vertices":
+        kind = kind.replace(name, "patch")
+    if name == "lower" and not shape.is_bounded:
         kind = kind.replace(name, "patch")
     name = kind.partition(" ")[0]
     if name == "matching" and shape.kind == "any":
@@ -180,24 +198,39 @@ def even_vertices(shape: Shape) -> list[int]:
 
 
 def random_edges(rng: random.Random, number: int, shape: Shape) -> Edges:
-    """Five to eight vertices, about three edges for each, and the two marks; or a large graph of the same form."""
-    n = rng.randint(5, 8) if shape.kind == "any" else SIDED_VERTICES
+    """Five to eight vertices, about three edges for each, and the two marks; or a large graph of the same form.
+
+    One that loses vertices has eight, and the spare ones, whose edges are the last ones.
+    """
+    spare = spare_vertices(shape)
+    n = rng.randint(5, 8) if shape.kind == "any" and not spare else SIDED_VERTICES
     if shape.is_large:
         n = shape.n_edges // 5
     pairs = [(SOURCE, n - 1), (SOURCE, n - 1), *((v, v + 1) for v in range(n - 1 if not shape.is_large else 4))]
     ends = range(ENDS if shape.is_large else 0)
     pairs += [(SOURCE, rng.randrange(1, n, 2)) for _ in ends] + [(rng.randrange(2, n, 2), n - 1) for _ in ends]
-    more = 2 * n if not shape.is_large else shape.n_edges - len(pairs)
+    more = 2 * n if not shape.is_large else shape.n_edges - len(pairs) - 3 * len(spare)
     while more > 0:
         a, b = rng.randrange(n), rng.randrange(n)
         if a != b and (shape.kind == "any" or (a - b) % 2):
             pairs.append((a, b))
             more -= 1
+    pairs += [pair for v in spare for pair in ((SOURCE, v), (rng.randrange(n), v), (v, n - 1))]
     if shape.kind == "left to right":
         pairs = [(a, b) if a % 2 == 0 else (b, a) for a, b in pairs]
     capacity = [number * LOAD_UNIT, 0, *(rng.randint(0, 40) for _ in pairs[2:])]
     cost = [0, number, *(rng.randint(*COSTS) for _ in pairs[2:])] if shape.is_priced else None
-    return Edges(n, [a for a, _ in pairs], [b for _, b in pairs], capacity, cost=cost)
+    edges = Edges(n + len(spare), [a for a, _ in pairs], [b for _, b in pairs], capacity, cost=cost, sink=n - 1)
+    if shape.is_bounded and rng.random() < BOUNDED:
+        edges.lower = [0, 0, *(rng.choice((0, 0, 0, rng.randint(1, LEAST))) for _ in pairs[2:])]
+    if shape.is_placed:
+        edges.x, edges.y = random_places(rng, edges.n_vertices), random_places(rng, edges.n_vertices)
+    return edges
+
+
+def random_places(rng: random.Random, count: int) -> list[float]:
+    """Coordinates of so many vertices; halves, which all formats write alike."""
+    return [rng.randint(-100, 100) / 2 for _ in range(count)]
 
 
 def random_batch(rng: random.Random, number: int, shape: Shape, inserted: Sequence[int]) -> list[dict[str, Any]]:
@@ -222,6 +255,15 @@ def random_prices(rng: random.Random, number: int, shape: Shape, inserted: Seque
         batch.append(
             {"edges": edges, op: [rng.randint(-1, 2) if op == "scale" else rng.randint(*COSTS) for _ in edges]}
         )
+    return batch
+
+
+def random_bounds(rng: random.Random, number: int, shape: Shape, inserted: Sequence[int]) -> list[dict[str, Any]]:
+    """One to three operations on lower bounds; the request tells the batch, so `number` is not in it."""
+    batch: list[dict[str, Any]] = []
+    for _ in range(rng.randint(1, 3)):
+        edges, op = _some_edges(rng, shape, inserted), rng.choice(("set", "set", "add", "scale"))
+        batch.append({"edges": edges, op: [rng.randint(0, 2 if op == "scale" else LEAST) for _ in edges]})
     return batch
 
 

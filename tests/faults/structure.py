@@ -33,6 +33,8 @@ class Values(NamedTuple):
     """The capacities of vertices that have one."""
     lost: frozenset[int] = frozenset()
     """Vertices that are not there."""
+    lower: Own | None = None
+    """What each edge is to carry at least; None: no edge ever had a lower bound."""
 
     @classmethod
     def of(cls, edges: Edges) -> "Values":
@@ -40,7 +42,9 @@ class Values(NamedTuple):
         m = len(edges.tail)
         cost = None if edges.cost is None else np.array(edges.cost, np.int64)
         closed = np.array(edges.closed or [False] * m, np.bool_)
-        return cls(edges, np.array(edges.capacity, np.int64), closed, cost, np.zeros(m, np.bool_), edges.limits)
+        lower = None if edges.lower is None else np.array(edges.lower, np.int64)
+        own, gone = np.array(edges.capacity, np.int64), np.zeros(m, np.bool_)
+        return cls(edges, own, closed, cost, gone, edges.limits, lower=lower)
 
     def rows(self, ids: list[int] | range) -> Own:
         """The rows of these edges; -1 for one that there is not."""
@@ -65,25 +69,20 @@ class Values(NamedTuple):
         if ids is None and self.gone.any():
             ids = list(range(len(self.own)))
         tail, head, ids = (column and np.array(column)[there].tolist() for column in (edges.tail, edges.head, ids))
-        cost = None if self.cost is None else self.cost[there].tolist()
+        cost, lower = (None if of is None else of[there].tolist() for of in (self.cost, self.lower))
         own, closed = self.own[there].tolist(), self.closed[there].tolist()
-        return Edges(edges.n_vertices, tail, head, own, closed, cost, ids, edges.sink, dict(self.limits))
+        seen = Edges(edges.n_vertices, tail, head, own, closed, cost, ids, edges.sink, dict(self.limits), lower)
+        seen.x, seen.y = edges.x, edges.y
+        return seen
 
     def padded(self, m: int) -> "Values":
         """With rows for edges that come later, which are not there."""
         more = m - len(self.own)
         zeros = np.zeros(more, np.int64)
-        cost = None if self.cost is None else np.concatenate([self.cost, zeros])
-        closed = np.concatenate([self.closed, zeros != 0])
-        return Values(
-            self.edges,
-            np.concatenate([self.own, zeros]),
-            closed,
-            cost,
-            np.concatenate([self.gone, zeros == 0]),
-            self.limits,
-            self.lost,
-        )
+        cost, lower = (None if of is None else np.concatenate([of, zeros]) for of in (self.cost, self.lower))
+        own, closed = np.concatenate([self.own, zeros]), np.concatenate([self.closed, zeros != 0])
+        gone = np.concatenate([self.gone, zeros == 0])
+        return self._replace(own=own, closed=closed, cost=cost, gone=gone, lower=lower)
 
 
 def apply(values: Values, batch: list[dict[str, Any]]) -> Values:
@@ -104,25 +103,34 @@ def apply(values: Values, batch: list[dict[str, Any]]) -> Values:
 
 def reprice(values: Values, batch: list[dict[str, Any]]) -> Values:
     """The graph after a batch of costs. One without costs gets none."""
-    if values.cost is None:
-        return values
-    cost = values.cost.copy()
+    return values if values.cost is None else values._replace(cost=_calculated(values, values.cost, batch))
+
+
+def bound(values: Values, batch: list[dict[str, Any]]) -> Values:
+    """The graph after a batch of lower bounds, the first ones perhaps."""
+    before = np.zeros(len(values.own), np.int64) if values.lower is None else values.lower
+    return values._replace(lower=_calculated(values, before, batch))
+
+
+def _calculated(values: Values, before: Own, batch: list[dict[str, Any]]) -> Own:
+    """A column of the edges after a batch."""
+    column = before.copy()
     for operation in batch:
         for i, row in enumerate(values.rows(operation["edges"]).tolist()):
             if row < 0:
                 continue
             if "set" in operation:
-                cost[row] = operation["set"][i]
+                column[row] = operation["set"][i]
             elif "add" in operation:
-                cost[row] += operation["add"][i]
+                column[row] += operation["add"][i]
             else:
-                cost[row] *= operation["scale"][i]
-    return values._replace(cost=cost)
+                column[row] *= operation["scale"][i]
+    return column
 
 
 def limit(values: Values, batch: list[dict[str, Any]]) -> Values:
     """The graph after a batch of capacities of vertices."""
-    return values._replace(limits=limited(values.limits, batch))
+    return values._replace(limits=limited(values.limits, batch, values.lost))
 
 
 def restructure(values: Values, batch: list[dict[str, Any]]) -> Values:
@@ -133,11 +141,20 @@ def restructure(values: Values, batch: list[dict[str, Any]]) -> Values:
         name: [one for operation in inserted for one in operation.get(name, ())]
         for name in ("tail", "head", "capacity", "cost", "edge_ids")
     }
+    columns |= {name: [one for operation in batch for one in operation.get(name, ())] for name in ("x", "y")}
+    columns["lower"] = [one for each in inserted for one in each.get("lower", [0] * len(each["tail"]))]
     before, m = values.edges, len(values.own)
     ids = None if before.ids is None else [*before.ids, *columns["edge_ids"]]
     tail, head = [*before.tail, *columns["tail"]], [*before.head, *columns["head"]]
     edges = Edges(n_vertices, tail, head, before.capacity, before.closed, before.cost, ids, before.sink)
+    if before.x is not None and before.y is not None:
+        edges.x, edges.y = [*before.x, *columns["x"]], [*before.y, *columns["y"]]
+    if values.lower is None and any("lower" in operation for operation in inserted):
+        values = bound(values, [])
     own, closed, cost, gone = values.padded(len(tail))[1:5]
+    lower = values.padded(len(tail)).lower
+    if lower is not None:
+        lower[m:] = columns["lower"]
     own[m:], gone[m:] = columns["capacity"], False
     if cost is not None:
         cost[m:] = columns["cost"]
@@ -155,7 +172,7 @@ def restructure(values: Values, batch: list[dict[str, Any]]) -> Values:
         for i, amount in enumerate(operation["capacity"] if "count" in operation and "capacity" in operation else ()):
             limits[at + i] = UNLIMITED if amount == "inf" else amount
         at += operation.get("count", 0)
-    return Values(edges, own, closed, cost, gone, limits, values.lost | lost)
+    return Values(edges, own, closed, cost, gone, limits, values.lost | lost, lower)
 
 
 def doomed(batch: list[dict[str, Any]]) -> list[int]:
@@ -181,12 +198,13 @@ def back_to(now: Values, then: Values) -> Values:
     """The graph after a restore of an earlier version: with its edges, by the rows and among the vertices of now."""
     past = then.padded(len(now.own))
     cost = now.cost if now.cost is None or past.cost is None else np.where(past.gone, now.cost, past.cost)
+    lower = None if now.lower is None else np.where(past.gone, now.lower, 0 if past.lower is None else past.lower)
     lost = then.lost | {v for v in now.lost if v >= then.edges.n_vertices}
     limits = {
         v: units if v in now.lost and not is_there(then, v) else then.limits.get(v, UNLIMITED)
         for v, units in now.limits.items()
     }
-    return Values(now.edges, past.own, past.closed, cost, past.gone, limits, lost)
+    return Values(now.edges, past.own, past.closed, cost, past.gone, limits, lost, lower)
 
 
 def expected(before: Values, after: Values, *, is_structural: bool) -> Commit:
@@ -207,6 +225,11 @@ def expected(before: Values, after: Values, *, is_structural: bool) -> Commit:
         costly = np.flatnonzero((past.cost != after.cost) & ~after.gone)
         costly = costly[costly < m]
         commit.cost_rows, commit.costs = costly.tolist(), after.cost[costly].tolist()
+    if after.lower is not None:
+        least = np.zeros(m, np.int64) if before.lower is None else before.lower
+        commit.lower_rows = np.flatnonzero((least != after.lower[:m]) & ~after.gone[:m]).tolist()
+        commit.lowers = after.lower[commit.lower_rows].tolist()
+        commit.is_bounded = bool(commit.lower_rows)
     n_more = after.edges.n_vertices - before.edges.n_vertices
     if is_structural or n_more or (past.gone != after.gone).any() or before.lost != after.lost:
         deleted = np.flatnonzero(~past.gone & after.gone).tolist()
@@ -215,6 +238,10 @@ def expected(before: Values, after: Values, *, is_structural: bool) -> Commit:
         cost = None if after.cost is None else after.cost[m:].tolist()
         ids = None if ids is None else ids[m:]
         commit.structure = Structure(n_more, tail, head, deleted, revived, ids or None, cost or None)
+        if after.lower is not None and after.lower[m:].any():
+            commit.structure.lower = after.lower[m:].tolist()
+        if n_more and after.edges.x is not None and after.edges.y is not None:
+            commit.structure.x, commit.structure.y = (of[-n_more:] for of in (after.edges.x, after.edges.y))
         commit.structure.deleted_vertices = sorted(after.lost - before.lost)
         commit.structure.revived_vertices = sorted(before.lost - after.lost)
         commit.size = after.edges.n_vertices - len(after.lost), int((~after.gone).sum())
@@ -223,4 +250,4 @@ def expected(before: Values, after: Values, *, is_structural: bool) -> Commit:
 
 def n_applied(commit: Commit) -> int:
     """How many rows the answer to such a change says were changed, vertices that came and went among them."""
-    return len({*commit.rows, *commit.cost_rows}) + n_vertices(commit.structure, commit.limits)
+    return len({*commit.rows, *commit.cost_rows, *commit.lower_rows}) + n_vertices(commit.structure, commit.limits)

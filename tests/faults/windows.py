@@ -70,7 +70,7 @@ class Windows:
             self._check_dropped(op)
         if not op.acknowledged or op.kind == "unwatch":
             return None
-        if op.kind in ("snapshot", "matching", "min-cost-flow", "circulation"):
+        if op.kind in ("snapshot", "matching", "min-cost-flow", "circulation", "partition"):
             return self._by_version(op, floor)
         named = self._named(op)
         if not named:

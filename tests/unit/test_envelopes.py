@@ -18,6 +18,7 @@ from service.protocol import (
     MatchingArgs,
     MaxFlowArgs,
     Message,
+    MinCostFlowArgs,
     Operation,
     PatchArgs,
     Problem,
@@ -172,7 +173,13 @@ def test_a_file_is_told_to_api_processes_of_the_release_before(
         assert (reply.envelope, reply.file, reply.file_blob) == (said, file if blob is None else None, blob)
 
 
-@pytest.mark.parametrize("args", [MaxFlowArgs(), MatchingArgs(), CapacitiesArgs(limit=5)])
+def test_workers_of_the_release_before_can_read_a_question_that_says_nothing_of_lower_bounds() -> None:
+    assert not {"lower", "encoding"} & json.loads(MinCostFlowArgs().to_json()).keys()
+    for asked in (MinCostFlowArgs(lower="ignore"), MinCostFlowArgs(lower="ignore", encoding="npz")):
+        assert MinCostFlowArgs.model_validate_json(asked.to_json()) == asked
+
+
+@pytest.mark.parametrize("args", [MaxFlowArgs(), MatchingArgs(), MinCostFlowArgs(), CapacitiesArgs(limit=5)])
 def test_workers_of_the_release_before_can_read_a_question_for_json(args: QuestionArgs) -> None:
     """They refuse members that they do not know."""
     assert "encoding" not in json.loads(args.to_json())

@@ -6,6 +6,7 @@ import { EdgePanel } from "./edge.js";
 import { EdgeTable } from "./edges.js";
 import { Events } from "./events.js";
 import { History } from "./history.js";
+import { Parts } from "./parts.js";
 import { Paths } from "./paths.js";
 import { Picture } from "./picture.js";
 import { Question } from "./question.js";
@@ -26,8 +27,8 @@ class Page {
     this.question = new Question(this);
     this.picture = new Picture(this);
     this.edge = new EdgePanel(this);
-    this.tables = [new EdgeTable(this), new Paths(this), new Study(this), new History(this), new Events(this)];
-    [this.edges, this.paths, this.study, this.history, this.events] = this.tables;
+    this.tables = [new EdgeTable(this), new Paths(this), new Study(this), new Parts(this), new History(this), new Events(this)];
+    [this.edges, this.paths, this.study, this.parts, this.history, this.events] = this.tables;
   }
 
   async start(main) {
@@ -112,6 +113,7 @@ class Page {
   solved(answer, columns) {
     this.answer = answer;
     if (this.network && columns) this.network.carry(columns);
+    this.parts.forget();
     this.picture.paint();
     this.edges.show();
     this.edge.show();

@@ -8,9 +8,10 @@ const EDGES_A_FRAME = 12000;
 const REST_MS = 140;
 const DETAIL_EDGES = 400;
 const LABEL_WIDTH = 46, LABEL_HEIGHT = 26, PIXELS_A_LABEL = 3200;
-const CLASSES = ["idle", "f1", "f2", "f3", "f4", "closed", "cut"];
-const WIDTH = [1, 1.5, 2.1, 2.7, 3.4, 1.6, 4.6];
-export const CUT = 6, CLOSED = 5;
+export const CLOSED = 5, CUT = 6, PART = 7, N_COLOURS = 8;
+const PARTS = Array.from({ length: N_COLOURS }, (_, part) => `p${part}`);
+const CLASSES = ["idle", "f1", "f2", "f3", "f4", "closed", "cut", ...PARTS];
+const WIDTH = [1, 1.5, 2.1, 2.7, 3.4, 1.6, 4.6, ...PARTS.map(() => 2.7)];
 
 export class NetworkMap {
   constructor(canvas, { onPick }) {

@@ -64,6 +64,16 @@ export class Network {
     return this.rows.get(id) ?? this.rows.get(typeof id === "bigint" ? Number(id) : id);
   }
 
+  // The part of each vertex, by its place here.
+  partsOf({ vertices, part }) {
+    const found = new Int16Array(this.n).fill(-1);
+    vertices.forEach((name, at) => {
+      const place = this.places.get(name);
+      if (place !== undefined) found[place] = part[at];
+    });
+    return found;
+  }
+
   forget() {
     this.amounts = null;
     this.flow = new Float64Array(this.m);

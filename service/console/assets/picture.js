@@ -3,14 +3,15 @@
 import { bar, fill, h, number, problemBox } from "./dom.js";
 import { listen } from "./gestures.js";
 import { SMALL_EDGES, aroundCut, layered } from "./layout.js";
-import { CLOSED, CUT, NetworkMap } from "./map.js";
+import { CLOSED, CUT, NetworkMap, PART } from "./map.js";
 import { readNetwork } from "./network.js";
 
 const LANES_UP_TO = 20000;
 const LEGEND = [["idle", "no flow", 2], ["f1", "a little", 3], ["f3", "more", 4], ["f4", "full", 5], ["cut", "minimum cut", 6], ["closed", "closed", 3]];
+const BETWEEN = [["cut", "between parts", 6], ["closed", "closed", 3]];
 const SVG = "http://www.w3.org/2000/svg";
 
-function swatch(kind, width) {
+export function swatch(kind, width) {
   const svg = document.createElementNS(SVG, "svg"), line = document.createElementNS(SVG, "line");
   for (const [name, value] of Object.entries({ width: 26, height: 10, "aria-hidden": "true" })) svg.setAttribute(name, value);
   for (const [name, value] of Object.entries({ x1: 2, x2: 24, y1: 5, y2: 5, "stroke-width": width })) line.setAttribute(name, value);
@@ -24,6 +25,8 @@ export class Picture {
   constructor(page) {
     this.page = page;
     this.picking = null;
+    this.parts = null; // by vertex, and of which network, while these are shown in place of the flow
+    this.legend = h("ul", { class: "legend" });
     this.canvas = h("canvas", { tabindex: "0", role: "img", "aria-describedby": "map-help" });
     this.note = h("p", { class: "over", id: "map-help" }, "Loading the network…");
     this.map = new NetworkMap(this.canvas, { onPick: (found) => this.picked(found) });
@@ -31,7 +34,7 @@ export class Picture {
     const button = (label, text, act) => h("button", { class: "quiet", type: "button", "aria-label": label, title: label, onclick: act }, text);
     this.toCut = h("button", { class: "quiet", type: "button", disabled: true, onclick: () => this.map.fit(this.page.network.cutRows) }, "Show the cut");
     this.element = h("section", { class: "card stage", "aria-label": "Picture of the network" },
-      h("div", { class: "bar" }, h("ul", { class: "legend" }, LEGEND.map(([kind, text, width]) => h("li", {}, swatch(kind, width), text))),
+      h("div", { class: "bar" }, this.legend,
         h("div", { class: "zoom" }, this.toCut, button("Zoom in", "+", () => this.map.zoom(1.5)),
           button("Zoom out", "−", () => this.map.zoom(1 / 1.5)), button("Show all", "All", () => this.map.fit()))),
       h("div", { class: "canvas" }, this.canvas, this.note));
@@ -81,14 +84,24 @@ export class Picture {
     this.canvas.setAttribute("aria-label", `Network ${this.page.name}. ${this.kind} The table of edges below has the same.`);
   }
 
+  // Parts by vertex, in place of the flow; null: the flow again. Whoever calls paints.
+  divide(parts) {
+    const k = parts ? Math.max(...new Set(parts)) + 1 : 0;
+    this.parts = parts && { parts, of: this.page.network };
+    const shown = parts ? [...Array.from({ length: k }, (_, part) => [`p${part}`, `part ${part + 1}`, 5]), ...BETWEEN] : LEGEND;
+    fill(this.legend, shown.map(([kind, text, width]) => h("li", {}, swatch(kind, width), text)));
+  }
+
   paint() {
     const net = this.page.network;
     if (!net) return;
+    if (this.parts && this.parts.of !== net) this.page.parts.forget(); // the graph has changed since
     if (this.isAround && net.cutRows.length) this.place();
     const classes = new Uint8Array(net.m);
     for (let row = 0; row < net.m; row += 1) {
-      const load = net.load(row);
+      const load = net.load(row), part = this.parts?.parts[net.tail[row]];
       if (net.closed[row]) classes[row] = CLOSED;
+      else if (this.parts) classes[row] = part === this.parts.parts[net.head[row]] ? PART + part : CUT;
       else if (net.cut[row]) classes[row] = CUT;
       else if (load > 0) classes[row] = load >= 1 ? 4 : load >= 0.66 ? 3 : load >= 0.33 ? 2 : 1;
     }

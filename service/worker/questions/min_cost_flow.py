@@ -3,8 +3,10 @@
 import time
 from functools import partial
 
+import numpy as np
+
 from gpu_engine.checks.costs import CostProof, prove_cheapest
-from gpu_engine.errors import EngineError, Infeasible, InvalidNetwork, Unbounded
+from gpu_engine.errors import ROWS_SHOWN, EngineError, HasLowerBounds, Infeasible, InvalidNetwork, Unbounded
 from gpu_engine.footprint import Footprint
 from gpu_engine.mincost.cheapest import CheapestFlow, cheapest_flow
 from gpu_engine.networks.costs import costs_of
@@ -50,6 +52,8 @@ class MinCostFlow:
         began = time.perf_counter()
         graph = self._copies.at_least(task.command.graph, args.min_version)
         costs_of(graph.costs)
+        if args.lower is None:
+            _refuse_lower_bounds(graph)
         wanted = _value(graph, args)
         terminals = read_terminals(graph.network, args)
         maximum, timings_ms = self._maximum(task, graph, terminals, began, wanted)
@@ -142,6 +146,15 @@ class MinCostFlow:
         self._solver.hold(graph, sum(column.nbytes for column in columns))
         around = answers.flow_by_edge(graph.network, cycles, zeros=False)
         return {"paths": answers.paths(graph.network, paths), "cycles": around}
+
+
+def _refuse_lower_bounds(graph: Graph) -> None:
+    """Raises `HasLowerBounds` for a graph that has some: the cheapest flow might not keep them."""
+    rows = np.empty(0, np.int64) if graph.lowers is None else graph.lowers.rows
+    if len(rows):
+        names = graph.network.edge_ids.of(rows[:ROWS_SHOWN])
+        detail = f"{len(rows)} edges have a lower bound, {names[0]!r} among them, which a cheapest flow does not keep"
+        raise HasLowerBounds(f'{detail}: "lower": "ignore" asks for one without them', edges=names, field="/lower")
 
 
 def _value(graph: Graph, args: MinCostFlowArgs) -> int | None:

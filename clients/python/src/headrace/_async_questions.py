@@ -126,7 +126,8 @@ class AsyncQuestions(AsyncHandle):
         """The cheapest flow of `value`, or of as much as can flow, with potentials that prove it.
 
         The graph needs costs: `put_graph(cost=...)`, else `NoCosts`. `wait=False` gives a `AsyncJob` at once. Raises
-        `Infeasible` for more than can flow, `Unbounded` for a cycle of unlimited edges that costs less than nothing.
+        `Infeasible` for more than can flow, `Unbounded` for a cycle of unlimited edges that costs less than nothing,
+        `HasLowerBounds` for a graph that has some, unless `lower="ignore"`.
         """
         call = min_cost.question(self.name, source, sink, options)
         if not wait:

@@ -29,6 +29,7 @@ HeadraceError
       +-- CostOverflow          cost_overflow
       +-- NoCosts               no_costs
       +-- HasVertexCapacities   has_vertex_capacities
+      +-- HasLowerBounds        has_lower_bounds
       +-- Infeasible            infeasible
       +-- AlreadyExists         already_exists
       +-- VersionConflict       version_conflict
@@ -261,6 +262,13 @@ class HasVertexCapacities(ApiError):
     """Vertices of the graph have capacities, which what was asked for does not know."""
 
     code = "has_vertex_capacities"
+
+
+class HasLowerBounds(ApiError):
+    """Edges of the graph have lower bounds, which a cheapest flow does not keep: `lower="ignore"` asks for one without
+    them. `edges` names some."""
+
+    code = "has_lower_bounds"
 
 
 class Infeasible(ApiError):

@@ -28,6 +28,8 @@ class MinCostOptions(TypedDict, total=False):
     """At most this much into each sink; or a mapping, as for `supply`."""
     rounding: Rounding
     """What becomes of the value and of caps with more decimals than the graph's: refused by default."""
+    lower: Literal["ignore"]
+    """The flow need not keep the lower bounds of edges, with which it is refused as `HasLowerBounds` else."""
     fields: CostField | Sequence[CostField]
     """What to answer beside value, cost and certificate: "flow", "terminals", "dual", "paths"."""
     zeros: bool
@@ -136,7 +138,7 @@ def question(
 ) -> Call[MinCostFlowResult]:
     check_options("min_cost_flow()", options, MinCostOptions.__annotations__, WAITING)
     body = ends(source, sink, options.get("supply"), options.get("demand"))
-    for key in ("value", "min_version", "time_limit_s", "rounding"):
+    for key in ("value", "min_version", "time_limit_s", "rounding", "lower"):
         if options.get(key) is not None:
             body[key] = options[key]
     wanted = one_or_many(options.get("fields") or ())
