@@ -251,7 +251,7 @@ def test_an_answer_given_again_waits_as_well(
 
     monkeypatch.setattr(worker._redis, "info", info)
     client, keys = connect(settings), Keys(settings.redis_prefix)
-    monkeypatch.setattr(worker._consumer, "_handler", None)  # it must not be run
+    monkeypatch.setattr(worker._consumer._tries, "_handler", None)  # it must not be run
     client.set(keys.lease("w1"), "somebody")
     client.hset(keys.owners, "g", "w1")
     job_id = caller.submit(Kind.PATCH, "g", ADD_1)
