@@ -30,7 +30,7 @@ def test_it_is_built_and_speaks_to_the_service(service_url: str, tmp_path: Path)
     shutil.copytree(CLIENT, folder, ignore=left)
     (tmp_path / "docs").mkdir()
     shutil.copy(CLIENT.parents[1] / "docs" / "openapi.json", tmp_path / "docs")
-    npm(folder, "ci")
+    npm(folder, "ci", "--fetch-timeout=20000", "--fetch-retries=1")
     npm(folder, "run", "build")
     said = npm(folder, "test", HEADRACE_URL=service_url)
     assert "# fail 0" in said
