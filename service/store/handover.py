@@ -104,7 +104,7 @@ class Handover:
                     pipe.hset(keys.homes, name, home)
                 for one in waiting:
                     move(pipe, keys, one.command, Entry(self._worker, one.entry_id), one.fields, to)
-                pipe.xadd(keys.control(to), {"restore": name, "reply": reply}, maxlen=MOST_TOLD, approximate=True)
+                pipe.xadd(keys.control(to), {"restore": name, "answer_to": reply}, maxlen=MOST_TOLD, approximate=True)
                 tried = True
                 pipe.execute()
                 return True
@@ -112,7 +112,7 @@ class Handover:
 
     def tell(self, to: str, what: Wish, name: str, reply: str) -> None:
         """Have another worker read a graph that is its own, or is to be, and write to the key `reply` when it has."""
-        told = {what: name, "reply": reply}
+        told = {what: name, "answer_to": reply}
         self._redis.xadd(self._keys.control(to), told, maxlen=MOST_TOLD, approximate=True)
 
     def heard(self, to: str, reply: str) -> tuple[str | None, bool]:

@@ -226,7 +226,8 @@ class FakeDispatcher:
 
 def filled(path: str) -> str:
     """A path of `service.api.guards.access.NEEDED` with a name in each of its places."""
-    return path.format(name="city", job_id="x", version=1, watch="main", webhook="hook", delivery="1")
+    names = {"name": "city", "job_id": "x", "watch": "main", "webhook": "hook", "delivery": "1", "worker": "w"}
+    return path.format(version=1, **names)
 
 
 class FakeCatalogue:

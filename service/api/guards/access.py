@@ -116,6 +116,15 @@ PAGES: Final[Mapping[tuple[str, str], Scope]] = {
 }
 """Pages for people, which are no part of the API."""
 
+OF_ALL_GRAPHS: Final = frozenset(
+    {
+        ("POST", "/v1/graphs/{name}:move"),
+        ("PUT", "/v1/workers/{worker}/drain"),
+        ("DELETE", "/v1/workers/{worker}/drain"),
+    }
+)
+"""Not for a key that is good for some graphs only: where these are served concerns all the others too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -241,6 +250,8 @@ async def authorise(request: Request) -> Caller:
     needed = NEEDED.get(route) or PAGES.get(route, Scope.ADMIN)
     if not caller.scope.covers(needed):
         raise ServiceError("forbidden", f"this needs the scope {needed}; the key has {caller.scope}")
+    if caller.prefix and route in OF_ALL_GRAPHS:
+        raise ServiceError("forbidden", "this is for keys that are good for all graphs")
     name = request.path_params.get("name")
     if name is not None and not caller.sees(name):
         raise ServiceError("forbidden", f"the key is good for graphs named {caller.prefix}...")

@@ -39,16 +39,14 @@ async def get_worker(worker: WorkerName, backend: Context, caller: CallerOf) -> 
 
 
 @router.put("/workers/{worker}/drain", response_model=Drained)
-async def drain_worker(worker: WorkerName, backend: Context, caller: CallerOf) -> Response:
+async def drain_worker(worker: WorkerName, backend: Context) -> Response:
     """Have a worker give all its graphs to the others, one after the other, and get no new ones."""
-    require_operator(caller)
     return json_response(await backend.dispatcher.drains.set(worker, True))
 
 
 @router.delete("/workers/{worker}/drain", response_model=Drained)
-async def undrain_worker(worker: WorkerName, backend: Context, caller: CallerOf) -> Response:
+async def undrain_worker(worker: WorkerName, backend: Context) -> Response:
     """Let a worker have graphs again. Those that it gave away stay where they are."""
-    require_operator(caller)
     return json_response(await backend.dispatcher.drains.set(worker, False))
 
 
@@ -58,19 +56,12 @@ async def undrain_worker(worker: WorkerName, backend: Context, caller: CallerOf)
     responses=ACCEPTED,
     openapi_extra=request_body(MoveBody, {"a worker": {"value": {"to": "gpu-1"}}}, PREFER),
 )
-async def move_graph(name: GraphName, request: Request, backend: Context, caller: CallerOf) -> Response:
+async def move_graph(name: GraphName, request: Request, backend: Context) -> Response:
     """Have another worker serve the graph. It is served meanwhile, but for the pause that the answer states."""
-    require_operator(caller)
     require_json(request)
     async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget, backend.parsers.threads) as raw:
         to = parse_body(MoveBody, raw.view()).to
     return await answer(request, backend, Kind.MOVE, name, MoveArgs(to=to))
-
-
-def require_operator(caller: Caller) -> None:
-    """Raises forbidden for a key that is good for some graphs only: where they are served concerns all others too."""
-    if caller.prefix:
-        raise ServiceError("forbidden", "this is for keys that are good for all graphs")
 
 
 async def _workers(backend: Context, caller: Caller) -> list[WorkerInfo]:

@@ -60,9 +60,9 @@ class ControlStream:
 
     def _hear(self, entry_id: bytes, fields: dict[bytes, bytes]) -> None:
         if b"restore" in fields:
-            self._on_restore(fields[b"restore"].decode(), fields.get(b"reply", b"").decode())
+            self._on_restore(fields[b"restore"].decode(), fields.get(b"answer_to", b"").decode())
         elif b"prepare" in fields:
-            self._on_prepare(fields[b"prepare"].decode(), fields.get(b"reply", b"").decode())
+            self._on_prepare(fields[b"prepare"].decode(), fields.get(b"answer_to", b"").decode())
         elif b"cancel" in fields:
             self._on_cancel(fields[b"cancel"].decode())
         else:  # of a later version
