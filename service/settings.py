@@ -15,7 +15,7 @@ PREFIX: Final = "HEADRACE_"
 READ_ELSEWHERE: Final = frozenset(
     {
         *("API_KEY", "URL", "KEPT_PREFIX", "BENCH_REAL", "FUZZ_SEEN"),
-        *("PUBLISH", "TLS_DIR", "REDIS_MAXMEMORY", "API_PROCESSES", "CUDA_VERSION"),
+        *("PUBLISH", "TLS_DIR", "REDIS_MAXMEMORY", "CUDA_VERSION"),
         *("METRICS_KEY_FILE", "PROMETHEUS_CONFIG", "PROMETHEUS_PUBLISH", "GRAFANA_PUBLISH"),
     }
 )
@@ -64,6 +64,8 @@ class Settings(BaseSettings):
     max_question_rows: int = Field(default=100_000, gt=0)
     """Scenarios of one question, pairs of one, or terminals of a tree."""
 
+    api_processes: int | None = Field(default=None, ge=1, le=64)
+    """That share the port of `headrace serve`; None: one for each four cores, at most eight."""
     workers: int = Field(default=1, ge=1)
     """With `gpus`: workers without a device beside them, none unless this is set."""
     gpus: str = Field(default="", max_length=1000)
@@ -115,6 +117,8 @@ class Settings(BaseSettings):
     """Answer, without keys, whoever reaches the port by whatever name: something else guards it."""
     keys_seen_file: Path | None = None
     """Where it is kept that there were API keys; `headrace serve` sets it to a file in `data_dir`."""
+    metrics_file: Path | None = None
+    """Where an API process keeps its figures for those that share its port; `headrace serve` sets it."""
     tls_cert: Path | None = None
     """PEM file of the certificate chain the API shows; None: plain HTTP."""
     tls_key: Path | None = None

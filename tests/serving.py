@@ -29,13 +29,17 @@ class Service:
     """What its processes write; None: to stderr."""
 
     def children(self) -> dict[str, int]:
-        """Process ids by role."""
+        """Process ids by role, of one process for each."""
+        return {role: pid for pid, role in self.roles().items()}
+
+    def roles(self) -> dict[int, str]:
+        """Roles by process id."""
         listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         found = {}
         for pid in map(int, listed):
             command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
             roles = {"service.worker": "worker", "service.api.http.server": "api"}
-            found[next((roles[part] for part in command if part in roles), "redis")] = pid
+            found[pid] = next((roles[part] for part in command if part in roles), "redis")
         return found
 
     def wait_ready(self) -> None:
@@ -69,7 +73,7 @@ def serving(
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
-            env=os.environ | environment,
+            env=os.environ | {"HEADRACE_API_PROCESSES": "1"} | environment,
         )
     try:
         assert process.stdout is not None

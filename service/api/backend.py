@@ -15,6 +15,7 @@ from service.api.guards.access import KeyTable
 from service.api.guards.admission import Admission
 from service.api.guards.wrong_keys import WrongKeys
 from service.api.metrics import Metrics, Scrapes
+from service.api.siblings import Siblings
 from service.errors import ServiceError
 from service.models.graphs import NAME
 from service.queue.dispatcher import Dispatcher
@@ -48,6 +49,7 @@ class Backend:
     parsers: Parsers
     feed: FeedReader
     hooks: Hooks
+    siblings: Siblings
     names: Names = field(default_factory=Names)
     wrong_keys: WrongKeys = field(default_factory=WrongKeys)
     scrapes: Scrapes = field(default_factory=Scrapes)
@@ -74,15 +76,17 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
         poster = Poster(hosts_of(settings.webhook_hosts), names=names)
         sending = hooks, dispatcher.feed, poster, settings.webhook_give_up_s
         courier = Courier(dispatcher.client, dispatcher.keys, *sending)
+        siblings = Siblings(settings.metrics_file, metrics)
         metrics.show_bytes(bodies=budget, replies=dispatcher.replies.latest)
         async with Parsers() as parsers:
             guards, told = (key_table, sessions, admission), (dispatcher.feed, hooks)
             courier.start()
+            siblings.start()
             try:
-                yield Backend(
-                    settings, dispatcher, catalogue, dispatcher.blobs, metrics, budget, *guards, parsers, *told, names
-                )
+                at_redis = dispatcher, catalogue, dispatcher.blobs
+                yield Backend(settings, *at_redis, metrics, budget, *guards, parsers, *told, siblings, names)
             finally:
+                await siblings.close()
                 await courier.close()
     finally:
         await dispatcher.close()

@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import Protocol
 
 import structlog
@@ -98,14 +99,20 @@ class Scrapes:
 
 
 def scrape(
-    metrics: Metrics, redis: RedisInfo | None, workers: Sequence[WorkerInfo], texts: Mapping[str, bytes]
+    metrics: Metrics,
+    redis: RedisInfo | None,
+    workers: Sequence[WorkerInfo],
+    texts: Mapping[str, bytes],
+    siblings: Mapping[str, Sequence[Metric]] = MappingProxyType({}),
 ) -> bytes:
     """The Prometheus text of this process, of Redis (None: away) and of all workers; `texts` are what they sent.
 
+    Where several API processes share a port, `siblings` has the families of each, this one's too, by its number.
     May run in any thread. It takes tens of milliseconds: what the workers sent is parsed.
     """
     shown = [worker for worker in workers if worker.heartbeat_age_s < FORGOTTEN_AFTER_S]
-    families = [*metrics.registry.collect(), *_redis(redis), *_workers(shown), *_sent(texts)]
+    own = _merged("process", siblings) if siblings else metrics.registry.collect()
+    families = [*own, *_redis(redis), *_workers(shown), *_merged("worker", _parsed(texts))]
     return generate_latest(_Collected(families))
 
 
@@ -155,20 +162,26 @@ def _workers(workers: Sequence[WorkerInfo]) -> Iterable[Metric]:
     yield gauge("queue_age_seconds", "Age of the oldest of them.", (w.oldest_s for w in workers))
 
 
-def _sent(texts: Mapping[str, bytes]) -> Iterable[Metric]:
-    """The workers' own metrics, with the label `worker`; what is no metrics text is left out."""
-    merged: dict[str, Metric] = {}
+def _parsed(texts: Mapping[str, bytes]) -> dict[str, Sequence[Metric]]:
+    """The workers' own metrics; what is no metrics text is left out."""
+    families: dict[str, Sequence[Metric]] = {}
     for worker, text in sorted(texts.items()):
         try:
-            families = list(text_string_to_metric_families(text.decode()))
+            families[worker] = list(text_string_to_metric_families(text.decode()))
         except ValueError as error:
             log.warning("unreadable_metrics", worker=worker, error=str(error))
-            continue
-        for family in families:
+    return families
+
+
+def _merged(label: str, families: Mapping[str, Sequence[Metric]]) -> Iterable[Metric]:
+    """Each family once, with the samples of all who have it; the label says whose each one is."""
+    merged: dict[str, Metric] = {}
+    for name, own in sorted(families.items()):
+        for family in own:
             whole = merged.setdefault(family.name, Metric(family.name, family.documentation, family.type))
-            whole.samples += [_labelled(sample, worker) for sample in family.samples]
+            whole.samples += [_labelled(sample, label, name) for sample in family.samples]
     return merged.values()
 
 
-def _labelled(sample: Sample, worker: str) -> Sample:
-    return sample._replace(labels={"worker": worker} | sample.labels)
+def _labelled(sample: Sample, label: str, name: str) -> Sample:
+    return sample._replace(labels={label: name} | sample.labels)

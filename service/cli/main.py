@@ -62,6 +62,9 @@ def serve(
     gpus: Annotated[
         str | None, typer.Option(help="One worker for each GPU: all, how many, or which, as in 0,2.")
     ] = None,
+    api_processes: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Processes that share the port [one for each four cores].")
+    ] = None,
     redis_url: Annotated[str | None, typer.Option(help="Use this Redis, start none.")] = None,
     access_log: Annotated[
         bool | None, typer.Option("--access-log/--no-access-log", help="Log each request; without either, so it is.")
@@ -77,13 +80,13 @@ def serve(
     """Start Redis, the workers and the API; SIGTERM or Ctrl-C stops them in order."""
     from service.host.data_dir import DataDirInUse
     from service.host.redis_server import NoRedisServer
-    from service.host.supervisor import CannotServe
+    from service.host.refusal import CannotServe
     from service.host.supervisor import serve as run
     from service.settings import read_settings
     from service.telemetry import logs
 
     options = {"host": host, "port": port, "data_dir": data_dir, "workers": workers, "redis_url": redis_url}
-    options |= {"access_log": access_log, "gpus": gpus}
+    options |= {"access_log": access_log, "gpus": gpus, "api_processes": api_processes}
     logs.configure("supervisor")
     try:
         settings = read_settings(**{name: value for name, value in options.items() if value is not None})
@@ -102,7 +105,7 @@ def worker(
     workers: Annotated[int | None, typer.Option(min=1, help="Workers that are bound to no GPU [1].")] = None,
 ) -> None:
     """Start workers alone: they join the service whose Redis this is. SIGTERM hands their graphs to the others."""
-    from service.host.supervisor import CannotServe
+    from service.host.refusal import CannotServe
     from service.host.workers import work
     from service.settings import read_settings
     from service.telemetry import logs

@@ -1,7 +1,7 @@
 """`headrace serve`: Redis (if embedded), the workers and the API on one machine, kept alive, stopped in order."""
 
-import ipaddress
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -22,6 +22,8 @@ from service.host import redis_server
 from service.host.children import Child, Popen, spawn_options
 from service.host.data_dir import Lock, locked
 from service.host.gpus import WorkerPlan, plan
+from service.host.listeners import is_loopback, listening, url_of
+from service.host.refusal import CannotServe
 from service.open_files import raise_limit
 from service.settings import Settings
 from service.store import keys_seen
@@ -31,19 +33,18 @@ from service.store.keys import Keys
 
 STDIN, STDERR = 0, 2
 POLL_S: Final = 0.05
-BACKLOG: Final = 2048
 HOPELESS_ENDS: Final = 5
 """The service gives up when a child has ended so often before it was ever ready."""
+
+CORES_PER_API: Final = 4
+MOST_API_PROCESSES: Final = 8
+"""Unless more are wanted: a single Redis has no time for more."""
 
 STOP_API_S: Final = 15.0
 STOP_WORKER_S: Final = 30.0
 STOP_REDIS_S: Final = 60.0
 
 log = structlog.get_logger("headrace.supervisor")
-
-
-class CannotServe(RuntimeError):
-    """A reason not to start, in words for the person who asked."""
 
 
 def serve(
@@ -61,7 +62,7 @@ def serve(
     _check_certificate(settings)
     workers = plan(settings)
     settings = settings.model_copy(update={"insecure_any_host": any_host})
-    is_local = any_host or _is_loopback(settings.host)
+    is_local = any_host or is_loopback(settings.host)
     raise_limit()  # for Redis as well, which takes as many connections as it may open files
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -90,30 +91,34 @@ def _serve(
     stop: threading.Event,
     announce: Callable[[str], None],
 ) -> None:
-    with _listen(settings.host, settings.port) as listener:
-        url = _url(listener, "http" if settings.tls_cert is None else "https")
+    with listening(settings.host, settings.port, api_processes(settings)) as listeners:
+        url = url_of(listeners[0], "http" if settings.tls_cert is None else "https")
         lock.write(url=url)
-        children = _children(settings, workers, lock, listener)
+        children = _children(settings, workers, lock, listeners)
         try:
             _watch(children, url, stop, announce)
         finally:
+            for api in children[-len(listeners) :]:  # side by side, since each lets open requests finish
+                api.tell_to_stop()
             for child in reversed(children):
                 child.stop()
 
 
 def _children(
-    settings: Settings, workers: Sequence[WorkerPlan], lock: Lock, listener: socket.socket
+    settings: Settings, workers: Sequence[WorkerPlan], lock: Lock, listeners: Sequence[socket.socket]
 ) -> Sequence[Child]:
     """In the order of starting; they are stopped the other way round."""
     environment = os.environ | environment_of(settings)
 
-    def python(module: str, *arguments: str, more: Mapping[str, str] | None = None) -> Callable[[], Popen]:
+    def python(
+        module: str, *arguments: str, more: Mapping[str, str], descriptors: Sequence[int] = ()
+    ) -> Callable[[], Popen]:
         command = [sys.executable, "-m", module, *arguments]
-        options = spawn_options(lock.descriptor, listener.fileno()) | {"env": environment | dict(more or {})}
+        options = spawn_options(lock.descriptor, *descriptors) | {"env": environment | dict(more)}
         options |= {"stdin": subprocess.DEVNULL, "stdout": STDERR}  # stdout is for the announcement alone
         return lambda: subprocess.Popen(command, **options)
 
-    children = []
+    children: list[Child] = []
     if settings.redis_url is None:
         redis_server.find_server(redis_server.data_of(settings))
         options = spawn_options(lock.descriptor)
@@ -125,8 +130,22 @@ def _children(
         start = python("service.worker", *worker.arguments, more=worker.environment)
         # All end together: nobody is left whom graphs could be handed to, as SIGTERM would have it.
         children.append(Child(worker.name, start, STOP_WORKER_S, stop_signal=signal.SIGINT))
-    api = python("service.api.http.server", "--fd", str(listener.fileno()))
-    return [*children, Child("api", api, STOP_API_S)]
+    folder = settings.data_dir.absolute() / "api"
+    shutil.rmtree(folder, ignore_errors=True)  # of more processes than there are now
+    folder.mkdir(mode=0o700)
+    for number, listener in enumerate(listeners):
+        beside = {"HEADRACE_METRICS_FILE": str(folder / f"{number}.json")} if len(listeners) > 1 else {}
+        arguments = "--fd", str(listener.fileno())
+        api = python("service.api.http.server", *arguments, more=beside, descriptors=[listener.fileno()])
+        children.append(Child(f"api-{number}" if len(listeners) > 1 else "api", api, STOP_API_S))
+    return children
+
+
+def api_processes(settings: Settings) -> int:
+    """How many share the port: as many as are wanted, else one for each four cores, since the others do the work that
+    is asked for."""
+    cores = len(os.sched_getaffinity(0))
+    return settings.api_processes or min(max(cores // CORES_PER_API, 1), MOST_API_PROCESSES)
 
 
 def _watch(children: Sequence[Child], url: str, stop: threading.Event, announce: Callable[[str], None]) -> None:
@@ -158,11 +177,6 @@ def environment_of(settings: Settings) -> dict[str, str]:
     """The settings as the children read them."""
     values = settings.model_dump(mode="json", exclude_none=True) | {"data_dir": str(settings.data_dir.absolute())}
     return {f"HEADRACE_{name.upper()}": str(value) for name, value in values.items()}
-
-
-def _is_loopback(host: str) -> bool:
-    addresses = {str(info[4][0]) for info in _addresses(host, 0)}
-    return all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses)
 
 
 def _check_certificate(settings: Settings) -> None:
@@ -200,33 +214,3 @@ def _has_keys(settings: Settings) -> bool:
         raise CannotServe(f"Redis does not answer, so it is not known whether there are API keys: {error}") from None
     finally:
         client.close()
-
-
-AddressInfo = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | int | bytes, ...]]
-
-
-def _addresses(host: str, port: int) -> Sequence[AddressInfo]:
-    try:
-        found: Sequence[AddressInfo] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return found
-    except socket.gaierror as error:
-        raise CannotServe(f"--host {host}: {error.strerror}") from None
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """A bound, listening socket; port 0 takes a free one."""
-    family, kind, protocol, _, address = _addresses(host, port)[0]
-    listener = socket.socket(family, kind, protocol)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(address)
-        listener.listen(BACKLOG)
-    except OSError as error:
-        listener.close()
-        raise CannotServe(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port") from None
-    return listener
-
-
-def _url(listener: socket.socket, scheme: str) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

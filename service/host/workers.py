@@ -11,7 +11,8 @@ from typing import Final
 
 from service.host.children import Child, Popen, spawn_options
 from service.host.gpus import WorkerPlan, plan
-from service.host.supervisor import POLL_S, STDERR, STOP_WORKER_S, CannotServe, environment_of
+from service.host.refusal import CannotServe
+from service.host.supervisor import POLL_S, STDERR, STOP_WORKER_S, environment_of
 from service.open_files import raise_limit
 from service.settings import Settings
 

@@ -20,6 +20,7 @@ from service.api.guards.access import KeyTable
 from service.api.guards.admission import Admission
 from service.api.guards.wrong_keys import WrongKeys
 from service.api.metrics import Metrics, Scrapes
+from service.api.siblings import Siblings
 from service.errors import ServiceError
 from service.protocol import ARGS, JSON_TYPE, Arguments, Envelope, Kind, Problem, Reply, Status
 from service.queue.models import RedisInfo, WorkerInfo
@@ -369,7 +370,7 @@ class Fakes:
         async with Parsers() as parsers:
             self.scrapes = Scrapes()
             rest: Any = (metrics, self.budget, self.key_table, self.sessions, self.admission, parsers)
-            rest += (FakeFeed(), FakeHooks())
+            rest += (FakeFeed(), FakeHooks(), Siblings(None, metrics))
             yield Backend(settings, *parts, *rest, wrong_keys=self.wrong_keys, scrapes=self.scrapes)
 
 

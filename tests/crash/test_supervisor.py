@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.serving import PATIENCE_S, Service, eventually, serve_command, serving
@@ -127,3 +129,28 @@ def test_a_redis_that_cannot_start_is_said_so(tmp_path: Path) -> None:
     said = refused(tmp_path, "--port", "0")
     assert "redis ended 5 times before it was ready" in said
     assert str(tmp_path / "redis" / "redis.log") in said
+
+
+def test_several_api_processes_share_the_port_and_the_work(tmp_path: Path) -> None:
+    """Each gets callers; one that is killed comes back, and whoever called it meanwhile waits for it."""
+    with serving(tmp_path, environment={"HEADRACE_API_PROCESSES": "3"}) as service:
+        load(service)
+        apis = {pid for pid, role in service.roles().items() if role == "api"}
+        assert len(apis) == 3
+        assert {answerer(service) for _ in range(100)} == apis
+        killed = apis.pop()
+        os.kill(killed, signal.SIGKILL)
+        assert len({answerer(service) for _ in range(100)} - {killed}) == 3, "nobody is refused"
+        with httpx.Client(base_url=service.url, trust_env=False) as one:
+            text = one.get("/metrics").text
+        answered = re.findall(r'headrace_http_request_seconds_count\{.*process="(\d)".*route="/status"', text)
+        assert {*answered} == {"0", "1", "2"}
+        service.process.terminate()
+        assert service.process.wait(PATIENCE_S) == 0
+
+
+def answerer(service: Service) -> int:
+    """The API process that answers a new connection."""
+    with httpx.Client(base_url=service.url, trust_env=False, timeout=PATIENCE_S) as another:
+        pid: int = another.get("/status").json()["api"]["pid"]
+        return pid

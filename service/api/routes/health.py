@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
@@ -19,7 +19,7 @@ from service.api.openapi import PROBLEMS
 from service.api.replies.answers import json_response
 from service.api.routes.status_page import GRAPHS_SHOWN, status_page
 from service.errors import ServiceError
-from service.queue.models import RedisInfo
+from service.queue.models import RedisInfo, WorkerInfo
 
 router = APIRouter(tags=["service"], responses=PROBLEMS)
 LIMITS: Final = (
@@ -97,7 +97,7 @@ async def status(request: Request, backend: Context, caller: CallerOf) -> Respon
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(backend: Context) -> Response:
-    """Prometheus text: of this process, of Redis, and of all workers as of their last heartbeats.
+    """Prometheus text: of the API processes on this port, of Redis, and of all workers as of their last heartbeats.
 
     Who asks within a second of another gets the same text.
     """
@@ -111,8 +111,14 @@ async def _scrape(backend: Backend) -> bytes:
         async with _patience():
             redis, workers, texts = await asyncio.gather(_ping(backend), watch.workers(), watch.worker_metrics())
     except ServiceError:  # the process's own figures are worth having just then
-        return await asyncio.to_thread(scrape, backend.metrics, None, [], {})
-    return await asyncio.to_thread(scrape, backend.metrics, redis, workers, texts)
+        redis, workers, texts = None, [], {}
+    return await asyncio.to_thread(_written, backend, redis, workers, texts)
+
+
+def _written(
+    backend: Backend, redis: RedisInfo | None, workers: Sequence[WorkerInfo], texts: Mapping[str, bytes]
+) -> bytes:
+    return scrape(backend.metrics, redis, workers, texts, backend.siblings.families())
 
 
 @asynccontextmanager

@@ -103,10 +103,11 @@ def _started(folder: Path, log: Path, port: int, settings: Mapping[str, str]) ->
     others = {name: value for name, value in os.environ.items() if not name.startswith(("HEADRACE_", "REDIS_URL"))}
     command = [sys.executable, "-m", "service.cli", "serve", "--host", "127.0.0.1", "--port", str(port)]
     command += ["--data-dir", str(folder.absolute()), "--stop-on-eof"]
+    one_caller = {"HEADRACE_API_PROCESSES": "1"}
     with log.open("wb") as output:
         return subprocess.Popen(
             command,
-            env=others | dict(settings),
+            env=others | one_caller | dict(settings),
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
