@@ -1,15 +1,13 @@
 """The CUDA engine: the state machine of `gpu_engine.cpu.engine` with every array on the device.
 
 A cold solve is one drain; an update is applied and classified in one launch; a warm solve drains only the sides on
-which the update left a deficit or an excess. Nothing but a few counters is read back. Edge flows and uniqueness of
-the cut are derived on the host from a copy of the state, so they do not disturb it.
+which the update left a deficit or an excess. Nothing but a few counters is read back.
 """
 
 import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Final
 
 import cupy
@@ -17,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate, verdict
-from gpu_engine.cpu import derive
-from gpu_engine.cpu.engine import fork_on_host
 from gpu_engine.cuda.arrange import Arrangement, sinks_first
+from gpu_engine.cuda.host_answers import HostAnswers
 from gpu_engine.cuda.launch.arrays import Array, Topology, new_arcs
 from gpu_engine.cuda.launch.certify import certify
 from gpu_engine.cuda.launch.drain import Drains
@@ -27,21 +24,21 @@ from gpu_engine.cuda.launch.growing import InsertedArcs, inserted_bytes, with_ze
 from gpu_engine.cuda.launch.state import saturate, zero_flow
 from gpu_engine.cuda.launch.update import Batch
 from gpu_engine.cuda.layout import OFFENDERS
-from gpu_engine.cuda.memory import DeviceFull, device_call, next_stream
+from gpu_engine.cuda.memory import DeviceFull, device_call
 from gpu_engine.cuda.state import CudaFlowState
-from gpu_engine.cuda.transfer import flow_on_host, host_copy, own_supply, put_flow
+from gpu_engine.cuda.transfer import own_supply, put_flow
 from gpu_engine.cuda.waiting import WORK, wait
 from gpu_engine.cuda.width import needs_wide, widen
-from gpu_engine.engine import WORK_DONE, Bottlenecks, Control, Cut, FlowState, Fork, SolveReport
+from gpu_engine.engine import WORK_DONE, Control, FlowState, SolveReport
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Footprint, Needs, Room, arranging_bytes, on_cuda, unlimited
-from gpu_engine.incremental import IncrementalEngine, TooSlow
+from gpu_engine.incremental import TooSlow
 from gpu_engine.networks.free import SOURCE, free_vertices
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.patience import Patience
-from gpu_engine.types import INFINITE, BoolArray, EdgeArray, End, UnitArray
+from gpu_engine.types import INFINITE, BoolArray, EdgeArray, UnitArray
 
 FEW_BROKEN: Final = 32
 """Fewer broken ends than this are always repaired, at first."""
@@ -59,7 +56,7 @@ MOST_APPENDED: Final = 8
 COUNTERS = (*WORK_DONE, "rounds", "levels")
 
 
-class CudaEngine(IncrementalEngine[CudaFlowState]):
+class CudaEngine(HostAnswers):
     """One device, the current one of the calling thread.
 
     Asks ``room`` before it takes memory. Each call raises `OutOfMemory` if the device is full, and can then be made
@@ -67,11 +64,6 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
     """
 
     name = "cuda"
-
-    @cached_property
-    def stream(self) -> Any:
-        """The cupy.cuda.Stream of all calls."""
-        return next_stream()
 
     @device_call
     def __init__(self, network: Network, room: Room = unlimited) -> None:
@@ -274,34 +266,6 @@ class CudaEngine(IncrementalEngine[CudaFlowState]):
         first = [int(found[name]) for name in OFFENDERS]
         side = own.sides_of_terminals()
         return verdict(own.terminals, *side, int(found["across"]), int(found["cut_capacity"]), first)
-
-    @device_call
-    def cut(self, state: FlowState, control: Control | None = None, *, near: End = "sources") -> Cut:
-        self._room(self.needs.cut)
-        return derive.cut(self.network, host_copy(self.network, self._topology, self._own(state)), control, near)
-
-    @device_call
-    def bottlenecks(self, state: FlowState, control: Control | None = None) -> Bottlenecks:
-        self._room(self.needs.cut)
-        copy = host_copy(self.network, self._topology, self._own(state))
-        return derive.limits(self.network, copy, self._room, control)
-
-    @device_call
-    def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
-        self._room(self.needs.flow)
-        copy = host_copy(self.network, self._topology, self._own(state))
-        return derive.flow(self.network, copy, self.network.arc_capacity(), control, acyclic=acyclic)
-
-    def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
-        return fork_on_host(self, self._own(state).terminals, state, room)
-
-    @device_call
-    def export(self, state: FlowState) -> dict[str, NDArray[np.generic]]:
-        own = self._own(state)
-        if not own.solved:
-            return {}
-        flow = flow_on_host(self.network, self._topology, own)
-        return {"flow": flow, "excess": own.excess.get(), "source_side": own.source_side.get()}
 
     @device_call
     def restore(self, terminals: Terminals, arrays: Mapping[str, NDArray[np.generic]]) -> CudaFlowState:

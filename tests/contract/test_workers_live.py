@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +42,20 @@ async def back_and_forth(url: str, here: str, there: str) -> list[bool]:
         drains = [await client.drain(here), await client.undrain(here)]
         assert len(await client.workers()) == 2
     return [*(move.moved for move in moves), *(drain.draining for drain in drains)]
+
+
+def test_the_program_of_the_client_s_page(service: Service) -> None:
+    page = (Path(__file__).parents[2] / "clients/python/README.md").read_text()
+    (program,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.S) if "drain" in block]
+    assert service.http.put("/v1/graphs/city", json=EDGES).status_code == 201
+    with Client(service.url) as client:
+        city = client.graph("city")
+        here = city.info.worker
+        there = {"cpu-0": "cpu-1", "cpu-1": "cpu-0"}[here]
+        program = program.replace("gpu-0", here).replace("gpu-1", there)
+        exec(compile(program, "README", "exec"), {"hr": client, "city": city})
+        assert client.graph("city").info.worker == there
+        city.delete()
 
 
 def test_a_graph_moves_by_the_client_and_the_shell(service: Service) -> None:

@@ -37,6 +37,8 @@ FIXED = {
     "fsync": "compose hands HEADRACE_FSYNC to the store itself",
     "host": "the image's command listens on every address of the container; HEADRACE_PUBLISH says where on the host",
     "port": "the image's command has it; HEADRACE_PUBLISH says which on the host",
+    "api_processes": "compose starts as many containers, of one process each",
+    "metrics_file": "each API process is scraped at an address of its own",
     "workers": "each is a service of its own",
     "gpus": "that of the service with the GPUs, which says all by default",
     "keys_seen_file": "the containers' file systems are read-only; HEADRACE_REQUIRE_KEYS says as much",

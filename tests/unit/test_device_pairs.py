@@ -18,6 +18,7 @@ from service.protocol import Kind, PairsArgs
 from service.worker.process import Worker
 from service.worker.questions import pairs
 from tests.service_fixtures import Caller, StartWorker
+from tests.serving import eventually
 
 GRID = grid(seed=1, rows=40, columns=40)
 BUDGET, SEAT = 10**9, 10**8
@@ -86,7 +87,7 @@ def test_many_values_are_a_device_s_work(caller: Caller, worker: Worker, noted: 
     found = values(caller, asked)
     assert (noted.nbytes, noted.counts) == ([SEAT], [pairs.DEVICE_FROM]), "they are asked for at once"
     assert noted.promised[0].device == SEAT
-    assert worker.graphs.residents.unused.device == BUDGET, "what was promised is given back"
+    eventually(lambda: worker.graphs.residents.unused.device == BUDGET)  # what was promised is given back
     worker.graphs.residents.resize(Footprint(worker.graphs.residents.budget.host))
     assert values(caller, asked) == found
     assert len(noted.counts) == 1

@@ -1,0 +1,152 @@
+"""How many requests a second a service answers, by API processes and workers, driven by wrk.
+
+    python -m benchmarks.rates --wrk /usr/bin/wrk --processes 1x1,1x4,4x4
+
+A service is started for each pair of API processes and workers, with small road networks, so that the engine's own work
+is little. wrk (https://github.com/wg/wrk) keeps its connections busy for some seconds with each kind of request; its
+threads, the service's processes and Redis share the machine. An answer other than 200 counts as refused. At the end the
+value of each graph is compared with a cold solve in this process at the capacities that the service then has.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import headrace
+import numpy as np
+
+from benchmarks.answers import check
+from benchmarks.cold import open_engine
+from benchmarks.results import Results, Row
+from gpu_engine.generators import generate
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.types import INFINITE
+
+GRAPHS: Final = 16
+CLIENTS: Final = 64
+WRK_THREADS: Final = 4
+
+SCRIPT: Final = """
+local graphs, edges, size, seed = %(graphs)d, %(edges)d, %(size)d, 0
+local headers = {["Content-Type"] = "application/json"}
+function setup(thread) seed = seed + 1; thread:set("seed", seed) end
+function init(args) math.randomseed(seed) end
+function request()
+  local path = "/v1/graphs/g" .. math.random(0, graphs - 1)
+  if size == 0 then return wrk.format("POST", path .. "/max-flow", headers, "{}") end
+  local first, stride, rows, set = math.random(0, edges - 1), math.random(1, math.floor((edges - 1) / size)), {}, {}
+  for i = 1, size do rows[i] = (first + i * stride) %% edges; set[i] = math.random(1, 100) end
+  local body = '{"edges":[' .. table.concat(rows, ",") .. '],"set":[' .. table.concat(set, ",") .. ']}'
+  return wrk.format("PATCH", path .. "/capacities", headers, body)
+end
+function done(summary, latency)
+  local e = summary.errors
+  io.write(string.format('\\n{"requests": %%d, "wall_s": %%.3f, "p50_ms": %%.3f, "p90_ms": %%.3f, "p99_ms": %%.3f, ' ..
+    '"refused": %%d, "broken": %%d}\\n', summary.requests, summary.duration / 1e6, latency:percentile(50) / 1e3,
+    latency:percentile(90) / 1e3, latency:percentile(99) / 1e3, e.status, e.connect + e.read + e.write + e.timeout))
+end
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of request: a batch of so many edges, or with 0 the value, of so many graphs by so many callers."""
+
+    name: str
+    clients: int
+    graphs: int
+    size: int
+
+
+KINDS: Final = (
+    Kind("max-flow, unchanged", 1, 1, 0),
+    Kind("PATCH 1 edge", 1, 1, 1),
+    Kind("PATCH 100 edges", 1, 1, 100),
+    Kind("max-flow, unchanged", CLIENTS, GRAPHS, 0),
+    Kind("PATCH 1 edge", CLIENTS, GRAPHS, 1),
+    Kind("PATCH 100 edges", CLIENTS, GRAPHS, 100),
+    Kind("PATCH 1 edge", CLIENTS, 1, 1),
+)
+
+
+def measured(wrk: Path, url: str, kind: Kind, n_edges: int, seconds: float) -> Row:
+    """What wrk has to say of one kind of request."""
+    script = SCRIPT % {"graphs": kind.graphs, "edges": n_edges, "size": kind.size}
+    threads = min(WRK_THREADS, kind.clients)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "requests.lua"
+        file.write_text(script)
+        command = [str(wrk), f"-t{threads}", f"-c{kind.clients}", f"-d{seconds:g}s", "--timeout", "30s"]
+        done = subprocess.run([*command, "-s", str(file), url], capture_output=True, text=True, check=True)
+    row: Row = json.loads(done.stdout.strip().splitlines()[-1])
+    row["per_s"] = round((row["requests"] - row["refused"]) / row.pop("wall_s"), 1)
+    return {"request": kind.name, "clients": kind.clients, "graphs": kind.graphs} | row
+
+
+def run(wrk: Path, apis: int, workers: int, seconds: float, engine: str) -> Iterator[Row]:
+    """The rows of one service."""
+    settings = {"HEADRACE_API_PROCESSES": str(apis), "HEADRACE_WORKERS": str(workers), "HEADRACE_ENGINE": engine}
+    networks = [generate("road", seed=seed, rows=20, columns=20, terminals=8) for seed in range(GRAPHS)]
+    n_edges = min(int(np.argmax(edges.capacity == INFINITE)) for edges in networks)  # those of the terminals are last
+    with headrace.local(settings=settings) as service:
+        graphs = [put(service, f"g{number}", edges) for number, edges in enumerate(networks)]
+        for kind in KINDS:
+            measured(wrk, service.url, kind, n_edges, min(1.0, seconds))
+            row = measured(wrk, service.url, kind, n_edges, seconds)
+            yield {"api_processes": apis, "workers": workers, "engine": engine} | row
+        for graph, edges in zip(graphs, networks, strict=True):
+            compare(graph, edges)
+
+
+def put(service: headrace.Client, name: str, edges: EdgeList) -> headrace.Graph:
+    """Load one network, and solve it once."""
+    graph = service.put_graph(
+        name,
+        n_vertices=edges.n_vertices,
+        tail=edges.tail,
+        head=edges.head,
+        capacity=np.where(edges.capacity == INFINITE, np.inf, edges.capacity),
+        undirected=np.asarray(edges.undirected, dtype=np.bool_),
+        source=edges.source,
+        sink=edges.sink,
+    )
+    graph.max_flow()
+    return graph
+
+
+def compare(graph: headrace.Graph, edges: EdgeList) -> None:
+    """The value against a cold solve here, at the capacities that the service has."""
+    capacity = np.asarray(graph.capacities(limit=edges.n_edges).capacity, dtype=np.float64)
+    shown = np.where(np.isinf(capacity), INFINITE, np.nan_to_num(capacity, posinf=0).astype(np.int64))
+    engine, state = open_engine(edges)
+    engine.update(np.arange(edges.n_edges), shown)
+    value, said = engine.solve(state, cold=True).value, graph.max_flow()
+    check(said.value == value and said.certificate.valid, f"{said}, but a cold solve says {value}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.rates", description=__doc__)
+    parser.add_argument("--wrk", type=Path, default=Path("wrk"))
+    parser.add_argument("--processes", default="1x1,4x4", help="pairs of API processes and workers")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each window")
+    parser.add_argument("--engine", default="cpu")
+    parser.add_argument("--out", type=Path, help="the JSON file; benchmarks/results/rates.json if absent")
+    options = parser.parse_args()
+    out = options.out or Path(__file__).parent / "results" / "rates.json"
+    results = Results("rates", {"seconds": options.seconds, "cores": len(os.sched_getaffinity(0))}, out)
+    for pair in options.processes.split(","):
+        apis, workers = map(int, pair.split("x"))
+        for row in run(options.wrk, apis, workers, options.seconds, options.engine):
+            results.extend([row])
+            print(json.dumps(row), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
