@@ -15,6 +15,7 @@ from service.api.guards.access import KeyTable
 from service.api.guards.admission import Admission
 from service.api.guards.wrong_keys import WrongKeys
 from service.api.metrics import Metrics, Scrapes
+from service.api.replies.repeats import Repeats
 from service.api.siblings import Siblings
 from service.errors import ServiceError
 from service.models.graphs import NAME
@@ -50,6 +51,7 @@ class Backend:
     feed: FeedReader
     hooks: Hooks
     siblings: Siblings
+    repeats: Repeats
     names: Names = field(default_factory=Names)
     wrong_keys: WrongKeys = field(default_factory=WrongKeys)
     scrapes: Scrapes = field(default_factory=Scrapes)
@@ -77,14 +79,15 @@ async def open_backend(settings: Settings, metrics: Metrics) -> AsyncIterator[Ba
         sending = hooks, dispatcher.feed, poster, settings.webhook_give_up_s
         courier = Courier(dispatcher.client, dispatcher.keys, *sending)
         siblings = Siblings(settings.metrics_file, metrics)
-        metrics.show_bytes(bodies=budget, replies=dispatcher.replies.latest)
+        repeats = Repeats(dispatcher.versions)
+        metrics.show_bytes(bodies=budget, replies=dispatcher.replies.latest, repeats=repeats)
         async with Parsers() as parsers:
             guards, told = (key_table, sessions, admission), (dispatcher.feed, hooks)
             courier.start()
             siblings.start()
             try:
                 at_redis = dispatcher, catalogue, dispatcher.blobs
-                yield Backend(settings, *at_redis, metrics, budget, *guards, parsers, *told, siblings, names)
+                yield Backend(settings, *at_redis, metrics, budget, *guards, parsers, *told, siblings, repeats, names)
             finally:
                 await siblings.close()
                 await courier.close()

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 import structlog
-from prometheus_client import CollectorRegistry, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
@@ -52,6 +52,9 @@ class Metrics:
         )
         self._requests = histogram("http_request_seconds", "Requests answered.", "method", "route", "status")
         self._submits = histogram("queue_submit_seconds", "Commands put into Redis.", "kind")
+        self._repeated = Counter(
+            "headrace_answers_repeated", "Answers given again by this process.", ("kind",), registry=self.registry
+        )
         self._pings = histogram("redis_ping_seconds", "PING of Redis, measured at each scrape and readiness check.")
         build = Gauge("headrace_build_info", "Always 1.", ("version",), registry=self.registry)
         build.labels(version("headrace-server")).set(1)
@@ -74,6 +77,9 @@ class Metrics:
 
     def submitted(self, kind: Kind, seconds: float) -> None:
         self._submits.labels(kind.value).observe(seconds)
+
+    def repeated(self, kind: Kind) -> None:
+        self._repeated.labels(kind.value).inc()
 
     def redis_answered(self, seconds: float) -> None:
         self._pings.observe(seconds)

@@ -196,6 +196,8 @@ class Envelope(Message):
     replaced: bool | None = None
     """Whether a load replaced a graph of the same name; None for the results of other commands."""
     media_type: str = JSON_TYPE
+    unchanged: bool = False
+    """Whether nothing was solved for it: asked again at this version, the same is the answer."""
 
 
 class Reply(Message):

@@ -19,6 +19,7 @@ from service.queue.placement import Placement
 from service.queue.replies import Replies
 from service.queue.rows import Rows
 from service.queue.submission import Submission
+from service.queue.versions import Versions
 from service.queue.watch import Watch, away
 from service.settings import Settings
 from service.store.blobs import AsyncBlobs
@@ -58,6 +59,7 @@ class Dispatcher:
         self._submission = Submission(self.client, self.keys, placement)
         self.drains = Drains(self.client, self.keys, self.watch)
         self._written = AsyncWritten(self.client, self.keys)
+        self.versions = Versions(settings, self.keys)
         self._submitted = 0
 
     async def start(self) -> None:
@@ -65,6 +67,7 @@ class Dispatcher:
 
     async def close(self) -> None:
         await self.replies.close()
+        await self.versions.close()
         for client in (self._listeners, self._watching, self.client):
             await client.aclose()
 

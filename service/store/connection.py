@@ -1,7 +1,7 @@
 """Redis clients, for the blocking and the asynchronous side."""
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final, TypeAlias
 
 import redis
 import redis.asyncio
@@ -13,6 +13,8 @@ from redis.retry import Retry
 from service.settings import Settings
 
 RedisError = redis.RedisError
+
+OnConnect: TypeAlias = Callable[[AbstractConnection], Awaitable[None]]
 
 AWAY = (
     redis.ConnectionError,
@@ -26,6 +28,9 @@ no writes: `maxmemory` is reached, its disk is full, or it has become a replica.
 
 TIMEOUT_S = 30.0
 """Time for one answer of Redis: more than any blocking read takes, an fsync on a busy disk, or a chunk of a blob."""
+
+NUMBERED_TIMEOUT_S = 2.0
+"""The same for what is asked of a numbered connection: who does not get it asks otherwise."""
 
 CONNECTIONS = 64
 """Connections of one API process for commands; each is in use for a fraction of a millisecond."""
@@ -84,6 +89,21 @@ def connect_async(settings: Settings, connections: int = CONNECTIONS) -> redis.a
     """
     pool = redis.asyncio.BlockingConnectionPool.from_url(
         settings.redis_location, max_connections=connections, timeout=TIMEOUT_S, **_patient()
+    )
+    return _closed_is_away(redis.asyncio.Redis.from_pool(pool))
+
+
+def connect_numbered(settings: Settings, on_connect: OnConnect) -> redis.asyncio.Redis:
+    """A client with one connection, which never retries. ``on_connect`` is called with each new one, and has to call
+    its `on_connect`."""
+    pool = redis.asyncio.BlockingConnectionPool.from_url(
+        settings.redis_location,
+        max_connections=1,
+        timeout=TIMEOUT_S,
+        protocol=2,
+        retry=AsyncRetry(NoBackoff(), 0),
+        socket_timeout=NUMBERED_TIMEOUT_S,
+        redis_connect_func=on_connect,
     )
     return _closed_is_away(redis.asyncio.Redis.from_pool(pool))
 

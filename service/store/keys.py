@@ -32,6 +32,10 @@ class Keys:
         """
         return f"{self.prefix}claim:{name}"
 
+    def changing(self, name: str) -> str:
+        """Set that expires: ids of the commands, not yet ended, that may change what the graph of this name answers."""
+        return f"{self.prefix}changing:{name}"
+
     def hold(self, name: str) -> str:
         """String that expires: while it is there no command about this name is queued, as the graph is being moved."""
         return f"{self.prefix}hold:{name}"

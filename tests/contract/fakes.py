@@ -20,10 +20,12 @@ from service.api.guards.access import KeyTable
 from service.api.guards.admission import Admission
 from service.api.guards.wrong_keys import WrongKeys
 from service.api.metrics import Metrics, Scrapes
+from service.api.replies.repeats import Repeats
 from service.api.siblings import Siblings
 from service.errors import ServiceError
 from service.protocol import ARGS, JSON_TYPE, Arguments, Envelope, Kind, Problem, Reply, Status
 from service.queue.models import RedisInfo, WorkerInfo
+from service.queue.versions import Seen, Versions
 from service.settings import Settings
 from service.store.api_keys import ApiKey, KeyRing
 from service.store.blobs import BrokenBlob
@@ -370,8 +372,18 @@ class Fakes:
         async with Parsers() as parsers:
             self.scrapes = Scrapes()
             rest: Any = (metrics, self.budget, self.key_table, self.sessions, self.admission, parsers)
-            rest += (FakeFeed(), FakeHooks(), Siblings(None, metrics))
+            rest += (FakeFeed(), FakeHooks(), Siblings(None, metrics), Repeats(FakeVersions()))
             yield Backend(settings, *parts, *rest, wrong_keys=self.wrong_keys, scrapes=self.scrapes)
+
+
+class FakeVersions(Versions):
+    """It is never known at which version a graph is."""
+
+    def __init__(self) -> None:
+        self.connection = 0
+
+    async def at(self, graph: str, guess: Seen | None) -> Seen | None:
+        return None
 
 
 class FakeFeed:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from service.api.accept import VARY
 from service.api.backend import Backend
 from service.api.headers import Waiting, idempotency_key, waiting
+from service.api.replies.repeats import REPEATED, Question
 from service.api.replies.results import Result, lines_response, open_result, result_response
 from service.errors import RETRY_AFTER_S, STATUS, ServiceError
 from service.protocol import (
@@ -137,13 +138,39 @@ async def answer(
     on_sent: Callable[[], None] = lambda: None,
     wait: Wait | None = None,
 ) -> Response:
-    """Ask, and answer with the worker's result as the body and its version as ETag."""
+    """Ask, and answer with the worker's result as the body and its version as ETag. What was answered a moment ago, and
+    is the answer still, is given again."""
+    if kind in REPEATED and waiting(request.headers, backend.settings).wait_s > 0:
+        return await _repeated(request, backend, Question(kind, graph, digest_of_args(kind, args)), args, on_sent, wait)
     reply = await ask(request, backend, kind, graph, args, on_sent=on_sent, wait=wait)
     if isinstance(reply, Response):
         return reply
     response = await success(backend, reply)
     if issubclass(ARGS[kind], QuestionArgs):
         response.headers.update(VARY)
+    return response
+
+
+async def _repeated(
+    request: Request,
+    backend: Backend,
+    question: Question,
+    args: Arguments,
+    on_sent: Callable[[], None],
+    wait: Wait | None,
+) -> Response:
+    """`answer` for a question that may have been answered a moment ago."""
+    connection = backend.repeats.connection
+    response = await backend.repeats.find(question)
+    if response is not None:
+        backend.metrics.repeated(question.kind)
+        return response
+    reply = await ask(request, backend, question.kind, question.graph, args, on_sent=on_sent, wait=wait)
+    if isinstance(reply, Response):
+        return reply
+    backend.repeats.keep(question, connection, reply, version_of(reply.envelope) | VARY)
+    response = await success(backend, reply)
+    response.headers.update(VARY)
     return response
 
 

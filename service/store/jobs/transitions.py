@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from service.protocol import Command, Reply, Status
+from service.protocol import Command, Kind, Reply, Status
 from service.store.jobs.idempotency import claim, key_name
 from service.store.jobs.outcomes import UNFINISHED_TTL_S, decision
 from service.store.jobs.record import Draft, Fields, Result, reply_fields
@@ -21,6 +21,14 @@ GROUP: Final = "worker"
 
 RETRIED: Final = frozenset({"worker_unavailable", "engine_error", "out_of_memory", "internal_error"})
 """Codes of problems that are no answer to keep: who repeats such a command under its key has it tried again."""
+
+CHANGES: Final = frozenset(
+    {
+        *(Kind.LOAD, Kind.DELETE, Kind.RESTORE),
+        *(Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_LOWER, Kind.PATCH_VERTICES, Kind.PATCH_EDGES),
+    }
+)
+"""Commands behind which a question may have another answer."""
 
 REPLIES_KEPT: Final = 2000
 EVENTS_KEPT: Final = 200
@@ -50,6 +58,14 @@ def enqueue(pipe: Any, keys: Keys, command: Command, text: bytes, worker: str) -
     pipe.zadd(keys.jobs, {command.id: command.created_at})
     pipe.zadd(keys.waiting(worker), {command.id: command.created_at})
     pipe.xadd(keys.commands(worker), {"command": text})
+    if command.kind in CHANGES:
+        pipe.sadd(keys.changing(command.graph), command.id)
+        pipe.expire(keys.changing(command.graph), UNFINISHED_TTL_S)
+
+
+def changes_waiting(keys: Keys, graph: str) -> Read:
+    """Reads how many commands have not ended that may change what the graph answers."""
+    return "SCARD", keys.changing(graph)
 
 
 def before_report(keys: Keys, job_id: str) -> tuple[list[str], tuple[Read, Read]]:
@@ -144,11 +160,13 @@ def finish(
         else:
             pipe.expire(name, ttl_s)
     _remove(pipe, keys, command.id, entry)
+    _changed(pipe, keys, command)
 
 
 def drop(pipe: Any, keys: Keys, command: Command, entry: Entry, ttl_s: int) -> None:
     """This delivery of a command is not needed: another one has ended it."""
     _remove(pipe, keys, command.id, entry)
+    _changed(pipe, keys, command)
     pipe.unlink(keys.outcome(command.id))
     pipe.expire(keys.job(command.id), ttl_s)
 
@@ -181,6 +199,12 @@ def _remove(pipe: Any, keys: Keys, job_id: str, entry: Entry) -> None:
     """The worker has no more to do with the command."""
     pipe.zrem(keys.waiting(entry.worker), job_id)
     acknowledge(pipe, keys, entry)
+
+
+def _changed(pipe: Any, keys: Keys, command: Command) -> None:
+    """The command will change nothing any more."""
+    if command.kind in CHANGES:
+        pipe.srem(keys.changing(command.graph), command.id)
 
 
 def forget(pipe: Any, keys: Keys, job_id: bytes) -> None:

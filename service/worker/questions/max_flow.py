@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.engine import Control
+from gpu_engine.engine import Control, Mode
 from gpu_engine.errors import HasVertexCapacities
 from service.protocol import TEXTS, Envelope, Kind, MaxFlowArgs
 from service.store.jobs.record import Result
@@ -52,7 +52,8 @@ class MaxFlow:
         )
         kind = {"type": "FeatureCollection"} if args.encoding == "geojson" else {}
         whole = kind | answers.max_flow(graph, answer, timings_ms) | parts
-        envelope = Envelope(version=graph.version, generation=graph.generation)
+        unchanged = answer.report.mode is Mode.UNCHANGED
+        envelope = Envelope(version=graph.version, generation=graph.generation, unchanged=unchanged)
         return written_as(args.encoding, graph.network.decimals, self._results, whole, envelope, task.control)
 
     def fields(self, graph: Graph, solved: Solved, args: MaxFlowArgs, control: Control) -> Parts:

@@ -1,0 +1,103 @@
+"""Answers given again: a question that was answered a moment ago, of a graph that has not changed since.
+
+The worker says of an answer that nothing was solved for it (`Envelope.unchanged`). Asked again within `KEPT_S`, the
+same is answered by this process, once it has read from Redis that the graph is still the same one, at the same
+version, and that no change of it waits: what was accepted before the question comes before it. The worker is asked
+again after that time, so that it knows which flows are in use.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.responses import Response
+
+from service.protocol import Kind, Reply
+from service.queue.versions import Seen, Versions
+from service.store.keys import generation_of
+
+REPEATED: Final = frozenset({Kind.MAX_FLOW, Kind.MIN_CUT})
+
+KEPT_S: Final = 1.0
+HELD_BYTES: Final = 16 << 20
+ONE_BYTES: Final = 64 << 10
+"""A longer answer is not kept."""
+
+OBJECT_BYTES: Final = 1024
+"""What an answer takes beside its body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question: what is asked of which graph, by its digest."""
+
+    kind: Kind
+    graph: str
+    digest: str
+
+
+@dataclass(slots=True)
+class _Kept:
+    connection: int
+    """The one that stood when the question was asked."""
+    version: int
+    generation: str
+    body: bytes
+    media_type: str
+    headers: Mapping[str, str]
+    until: float
+    seen: Seen | None = None
+    """What the name stood for at the last look."""
+
+
+class Repeats:
+    """The answers that one API process may give again. Their bytes are bounded, and the oldest go first."""
+
+    def __init__(self, versions: Versions) -> None:
+        self._versions = versions
+        self._kept: OrderedDict[Question, _Kept] = OrderedDict()
+        self.used_bytes = 0
+
+    @property
+    def connection(self) -> int:
+        """To be read before the question is asked, and given to `keep` with its answer."""
+        return self._versions.connection
+
+    async def find(self, question: Question) -> Response | None:
+        """The answer, if it still is the answer. Cost: one round trip to Redis, which callers share."""
+        kept = self._kept.get(question)
+        if kept is None or kept.until < time.monotonic():
+            return None
+        seen = await self._versions.at(question.graph, kept.seen)
+        kept.seen = seen
+        if seen is None or seen.version is None or seen.changes:
+            return None
+        then = kept.connection, kept.generation, kept.version
+        if then != (seen.connection, generation_of(seen.graph_id), seen.version):
+            return None
+        return Response(kept.body, 200, dict(kept.headers), kept.media_type)
+
+    def keep(self, question: Question, connection: int, reply: Reply, headers: Mapping[str, str]) -> None:
+        """Keep what the worker answered, if it may be given again; `headers` are those of the answer."""
+        said = reply.envelope
+        body = reply.file if reply.result_json is None or reply.file is not None else reply.result_json.encode()
+        if not said.unchanged or said.version is None or said.generation is None or body is None:
+            return
+        before = self._drop(question)
+        if len(body) > ONE_BYTES:
+            return
+        seen = None if before is None else before.seen
+        until = time.monotonic() + KEPT_S
+        kept = _Kept(connection, said.version, said.generation, body, said.media_type, headers, until, seen)
+        self._kept[question] = kept
+        self.used_bytes += OBJECT_BYTES + len(body)
+        while self.used_bytes > HELD_BYTES:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, question: Question) -> _Kept | None:
+        kept = self._kept.pop(question, None)
+        if kept is not None:
+            self.used_bytes -= OBJECT_BYTES + len(kept.body)
+        return kept
