@@ -63,7 +63,8 @@ def serve(
         str | None, typer.Option(help="One worker for each GPU: all, how many, or which, as in 0,2.")
     ] = None,
     api_processes: Annotated[
-        int | None, typer.Option(min=1, max=64, help="Processes that share the port [one for each four cores].")
+        int | None,
+        typer.Option(min=1, max=64, help="API processes, which share the port; by default one for each four cores."),
     ] = None,
     redis_url: Annotated[str | None, typer.Option(help="Use this Redis, start none.")] = None,
     access_log: Annotated[

@@ -19,7 +19,7 @@ from service.api.http import chunks as http_chunks
 from service.api.http import closing as http_closing
 from service.api.http import connections as http_connections
 from service.api.http import protocol as http_protocol
-from service.api.replies import sending
+from service.api.replies import repeats, sending
 from service.api.routes import graphs, sessions, status_page
 from service.models import bottlenecks, closure_study, columns, numbers, parametric, partition, webhooks
 from service.models import flows as models
@@ -124,6 +124,7 @@ FIXED = {
     "API keys, revoked included": MAX_KEYS,
     "sessions of one API key": SESSIONS_OF_A_KEY,
     "life of a session": SESSION_S,
+    "unchanged answers kept by one API process, for a second, of 64 KiB at most each": repeats.HELD_BYTES,
     "wrong keys typed a second at the log-in page of one API process": wrong_keys.PER_S,
     "and as many more in a moment": wrong_keys.AT_ONCE,
     "form of the log-in page": sessions.MAX_FORM_BYTES,
