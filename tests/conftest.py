@@ -17,6 +17,9 @@ from tests.shared_services import Services
 PROCESSES: Final = frozenset({"subprocess", "multiprocessing", "serving", "api_process", "redis_server", "House"})
 """What a module of tests imports that starts processes."""
 
+LONG: Final = ("crash", "faults")
+"""Marks of tests that take half a minute each."""
+
 NEED_PROCESSES: Final = frozenset({"redis_url", "services"})
 """Fixtures that do."""
 
@@ -72,7 +75,11 @@ def service_url(services: Services) -> Iterator[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs Redis, or processes of its own: `make check` leaves it out."""
+    """Mark what needs Redis, or processes of its own: `make check` leaves it out.
+
+    What takes longest begins first: else one process is at work on it at the end while the others have nothing left.
+    """
+    items.sort(key=lambda item: all(item.get_closest_marker(name) is None for name in LONG))
     for item in items:
         names = vars(getattr(item, "module", None) or object).keys()
         needs_processes = not NEED_PROCESSES.isdisjoint(getattr(item, "fixturenames", ()))

@@ -64,7 +64,7 @@ def serve(
     ] = None,
     api_processes: Annotated[
         int | None,
-        typer.Option(min=1, max=64, help="API processes, which share the port; by default one for each four cores."),
+        typer.Option(min=1, max=64, help="API processes on the port; by default one for each 4 cores."),
     ] = None,
     redis_url: Annotated[str | None, typer.Option(help="Use this Redis, start none.")] = None,
     access_log: Annotated[
