@@ -84,8 +84,8 @@ def test_what_has_no_bound_for_these_terminals_may_have_one_for_others() -> None
 
 def test_what_has_a_bound_by_its_change_alone_leaves_nothing_behind() -> None:
     """
-         inf     3
-     (s) --> (u) --> (t)
+        inf     3
+    (s) --> (u) --> (t)
     """
     network = Network(EdgeList(3, np.array([0, 1]), np.array([1, 2]), np.array([INFINITE, 3])))
     graph = Graph("g", "id", 1, 7, network, CpuEngine(network), CapacityTable(network))
