@@ -309,14 +309,21 @@ class Fork:
 
     def drop(self) -> None:
         """Forget the overlay. O(k)."""
+        tried, self._tried = self._tried, None
+        if tried is not None and tried.terminals is not self.terminals:  # it may have no bound without the overlay
+            self._close(tried)
+            tried = None
         if self._rows is not None and self._before is not None:
             self.engine.update(self._rows, self._before)
-        if self._tried is not None and self._tried.terminals is self.terminals and self._rows is not None:
-            self._spare = self._tried if self._is_copy(self._tried, self._rows) else None
-        if self._tried is not None and self._spare is None:
-            with suppress(ValueError):  # it has been closed already
-                self.engine.close(self._tried)
-        self._tried = self._rows = self._before = None
+        if tried is not None and self._rows is not None and self._is_copy(tried, self._rows):
+            self._spare = tried
+        elif tried is not None:
+            self._close(tried)
+        self._rows = self._before = None
+
+    def _close(self, state: FlowState) -> None:
+        with suppress(ValueError):  # it has been closed already
+            self.engine.close(state)
 
     def _change(self, rows: EdgeArray, capacity: UnitArray) -> None:
         before = self.engine.capacity(rows)

@@ -92,6 +92,8 @@ def check_forks(make_engine: Callable[[Network], Engine], seed: int, overlays: i
         try:
             tried = fork.overlay(rows, capacity, other)
         except Unbounded:
+            fork.drop()
+            assert (fork.engine.network.capacity == base).all(), at
             continue
         if rng.random() < 0.1:
             continue  # given up before it was solved

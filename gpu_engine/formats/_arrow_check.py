@@ -19,7 +19,8 @@ from gpu_engine.formats._looks import seems_to_be
 from gpu_engine.formats._place import refusing, shown
 from gpu_engine.formats.limits import Limits
 
-MAX_COLUMNS: Final = 8
+MAX_COLUMNS: Final = 9
+"""As many as a network has: `REQUIRED` and `OPTIONAL` of `gpu_engine.formats.arrow`."""
 MAX_MESSAGES: Final = 16_384
 FREE_MESSAGES: Final = 1024
 ROWS_PER_MESSAGE: Final = 4096

@@ -239,6 +239,8 @@ def _coordinates(body: Mapping[str, Any], *, named: bool) -> Coordinates | None:
     if x is not None and named:
         detail = "x and y stand in the order of `vertex_labels`, which are missing"
         raise InvalidNetwork(detail, field="/vertex_labels")
+    if isinstance(body.get("crs"), Number):
+        raise InvalidNetwork(f"crs is a text, which stands in quotes, not {shown(body['crs'])}", field="/crs")
     return coordinates_of(x, y, body.get("crs"))
 
 

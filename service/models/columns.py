@@ -159,6 +159,13 @@ def _as_column(value: object) -> str:
     return f"[{shown(value)}]" if isinstance(value, str | int) else "[1, 2]"
 
 
+def _in_quotes(value: object) -> object:
+    """What is no number with a fraction, whose digits are kept as text. Raises `ColumnFault`."""
+    if isinstance(value, Number):
+        raise ColumnFault(f"{shown(value)} is no text: that stands in quotes")
+    return value
+
+
 def _seconds(value: object) -> object:
     return float(value) if type(value) in (int, Number) else value  # type: ignore[arg-type]
 
@@ -178,4 +185,6 @@ Ids: TypeAlias = Annotated[
 Amounts: TypeAlias = Annotated[AmountColumn, PlainValidator(check_amounts, json_schema_input_type=list[Amount])]
 Places: TypeAlias = Annotated[list[float], PlainValidator(check_places, json_schema_input_type=list[float])]
 AmountText: TypeAlias = Annotated[str, PlainValidator(check_amount, json_schema_input_type=Amount)]
+IN_QUOTES: Final = BeforeValidator(_in_quotes)
+Text: TypeAlias = Annotated[str, IN_QUOTES]
 Seconds: TypeAlias = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=86_400)]

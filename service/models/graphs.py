@@ -11,7 +11,7 @@ from gpu_engine.networks.rounding import Rounding
 from gpu_engine.types import MAX_ARCS, MAX_DECIMALS, MAX_VERTICES
 from service.models.amounts import Amount
 from service.models.body import Body
-from service.models.columns import Amounts, Ids
+from service.models.columns import Amounts, Ids, Text
 from service.models.faults import ColumnFault
 from service.store.catalogue import GraphInfo
 
@@ -93,7 +93,7 @@ def _checked_name(text: str) -> str:
 
 
 class CopyBody(Body):
-    to: Annotated[str, AfterValidator(_checked_name)] = Field(json_schema_extra={"pattern": NAME})
+    to: Annotated[Text, AfterValidator(_checked_name)] = Field(json_schema_extra={"pattern": NAME})
     """The name of the new graph."""
 
 

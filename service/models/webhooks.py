@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, Field, field_validator
 
 from service.models.body import Body
+from service.models.columns import IN_QUOTES, Text
 from service.models.faults import ColumnFault
 from service.models.graphs import NAME
 from service.store.feed.record import TYPES
@@ -30,8 +31,8 @@ EXAMPLES: dict[str, Any] = {
 
 
 class WebhookBody(Body):
-    url: str = Field(min_length=1, description="By https, to a public address, without user and password.")
-    graphs: list[Annotated[str, Field(pattern=NAME)]] = Field(
+    url: Text = Field(min_length=1, description="By https, to a public address, without user and password.")
+    graphs: list[Annotated[str, Field(pattern=NAME), IN_QUOTES]] = Field(
         min_length=1, max_length=MAX_GRAPHS, description="Names of graphs, which need not be there yet."
     )
     types: list[EventType] | None = Field(

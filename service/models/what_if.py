@@ -1,6 +1,6 @@
 """The body of what-if, and the shape of the answer."""
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -9,7 +9,7 @@ from service.models.amounts import Amount
 from service.models.body import Body
 from service.models.bottlenecks import BottlenecksInfo
 from service.models.capacities import MAX_OPERATIONS, OperationBody
-from service.models.columns import MAX_LABEL_CHARS, Amounts, Ids, refuse_negative
+from service.models.columns import IN_QUOTES, MAX_LABEL_CHARS, Amounts, Ids, refuse_negative
 from service.models.faults import ColumnFault
 from service.models.flows import (
     CertificateInfo,
@@ -49,7 +49,9 @@ class ScenarioBody(Body):
     """What is otherwise than it is: capacities of edges by a `batch` and those of vertices by a `vertex_batch`, as in
     PATCH, terminals, or all of these."""
 
-    id: int | str | None = Field(default=None, description="Your name for it, which its answer has.")
+    id: Annotated[int | str | None, IN_QUOTES] = Field(
+        default=None, description="Your name for it, which its answer has."
+    )
     batch: list[OperationBody] | None = Field(default=None, max_length=MAX_OPERATIONS)
     vertex_batch: list[VertexOperation] | None = Field(
         default=None, max_length=MAX_OPERATIONS, description="Vertices without a capacity are unlimited before."

@@ -3,12 +3,13 @@
 from pydantic import BaseModel, Field
 
 from service.models.body import Body
+from service.models.columns import Text
 
 
 class MoveBody(Body):
     """Where a graph is to be served."""
 
-    to: str = Field(min_length=1, max_length=200, description="The name of a worker.")
+    to: Text = Field(min_length=1, max_length=200, description="The name of a worker.")
 
 
 class MoveInfo(BaseModel):

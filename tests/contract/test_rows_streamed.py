@@ -60,6 +60,8 @@ def test_a_job_that_runs_is_read_from_behind_a_row_on(running: Running) -> None:
         running.gate.open()
         assert [line.get("row", "end") for line in parsed(lines)] == [3, 4, "end"]
     assert running.http.get(f"{job}/result", params={"after": 3}).text.count("\n") == 2
+    for beyond in (4, 5, 99):
+        assert running.http.get(f"{job}/result", params={"after": beyond}).text == '{"done":true,"rows":5}\n'
 
 
 def test_who_does_not_ask_for_lines_is_told_to_wait(running: Running) -> None:

@@ -5,10 +5,14 @@ import json
 import pytest
 
 from service.errors import ServiceError
-from service.models.body import parse_body
+from service.models.body import Body, parse_body
 from service.models.capacities import PatchBody
 from service.models.flows import MaxFlowBody
+from service.models.graphs import CopyBody
 from service.models.numbers import Number, loads_exact
+from service.models.webhooks import WebhookBody
+from service.models.what_if import WhatIfBody
+from service.models.workers import MoveBody
 
 TWICE = '{"edges": [0], "set": [1], "set": [2]}'
 """Each member by itself is one of a batch."""
@@ -37,6 +41,21 @@ def test_what_is_no_json_object_is_refused(text: str) -> None:
     with pytest.raises(ServiceError) as caught:
         parse_body(PatchBody, text.encode("latin-1"))
     assert caught.value.code == "invalid_body"
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "field"),
+    [
+        (CopyBody, '{"to": 1.5}', "/to"),
+        (MoveBody, '{"to": 1e3}', "/to"),
+        (WebhookBody, '{"url": 1.5, "graphs": ["a"]}', "/url"),
+        (WebhookBody, '{"url": "https://a.example", "graphs": ["a", 1.5]}', "/graphs/1"),
+        (WhatIfBody, '{"scenarios": [{"id": 1.5}]}', "/scenarios/0/id"),
+    ],
+)
+def test_a_number_with_a_fraction_is_no_text(model: type[Body], text: str, field: str) -> None:
+    refusal = refused(text, model)
+    assert (refusal.code, refusal.where.field) == ("invalid_body", field)
 
 
 def test_amounts_are_literals() -> None:

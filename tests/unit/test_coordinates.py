@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_engine.errors import EngineError, InvalidNetwork
-from gpu_engine.formats import _vertices, pack, read_arrow, read_npz, unpack, write_arrow
+from gpu_engine.formats import _vertices, pack, read_arrow, read_json, read_npz, unpack, write_arrow
 from gpu_engine.formats.geojson import write_floats, write_lines
 from gpu_engine.networks.coordinates import Coordinates, joined_places
 from gpu_engine.networks.edgelist import EdgeList
@@ -77,6 +77,12 @@ def test_arrow_files_that_are_refused(vertices: Any, metadata: Any, field: str) 
     with pytest.raises(InvalidNetwork) as refused:
         read_arrow(stream(EDGES, vertices, **metadata))
     assert refused.value.where.field == field
+
+
+def test_the_name_of_coordinates_is_a_text() -> None:
+    with pytest.raises(InvalidNetwork) as refused:
+        read_json(b'{"tail":[0],"head":[1],"capacity":[1],"x":[0,1],"y":[0,1],"crs":1.5}')
+    assert refused.value.where.field == "/crs"
 
 
 def test_names_have_no_order_for_a_stream_of_coordinates() -> None:

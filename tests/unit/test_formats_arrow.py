@@ -9,8 +9,19 @@ import pyarrow as pa
 import pytest
 
 from gpu_engine.errors import CapacityOverflow, EngineError, InvalidNetwork, TooLarge
-from gpu_engine.formats import Limits, pack, read_arrow, unpack, write_arrow
+from gpu_engine.formats import (
+    Limits,
+    pack,
+    read_arrow,
+    read_json,
+    read_npz,
+    unpack,
+    write_arrow,
+    write_json,
+    write_npz,
+)
 from gpu_engine.generators import generate
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE
 
 
@@ -50,6 +61,25 @@ def test_amounts_are_exact(capacity: pa.Array, metadata: dict[str, str], units: 
     edges = read_arrow(stream(BASE | {"capacity": capacity}, metadata))
     assert edges.capacity.tolist() == units
     assert edges.decimals == decimals
+
+
+@pytest.mark.parametrize(("write", "read"), [(write_arrow, read_arrow), (write_npz, read_npz), (write_json, read_json)])
+def test_a_network_with_every_column_is_read_again(write: Any, read: Any) -> None:
+    edges = EdgeList(
+        3,
+        np.array([0, 1, 0], np.int32),
+        np.array([1, 2, 2], np.int32),
+        np.array([5, INFINITE, 7]),
+        undirected=np.array([False, True, False]),
+        edge_ids=["a", "b", "c"],
+        vertex_labels=["s", "u", "t"],
+        closed=np.array([True, False, False]),
+        cost=np.array([4, 0, -2]),
+        lower=np.array([0, 0, 1]),
+    )
+    again = read(write(edges))
+    for name in ("capacity", "undirected", "edge_ids", "closed", "cost", "lower"):
+        assert list(getattr(again, name)) == list(getattr(edges, name)), name
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])

@@ -13,7 +13,7 @@ from service.errors import ServiceError
 from service.protocol import Command, Envelope, Kind
 from service.store.jobs.record import Result
 from service.worker.running import rows
-from service.worker.running.rows import Maker, RowRunner, Sheet, refused
+from service.worker.running.rows import Maker, RowRunner, Sheet, refused, row_or_refusal
 from service.worker.running.task import Task
 from tests.serving import eventually
 
@@ -45,6 +45,19 @@ def counted(block: range, control: Control) -> Iterator[bytes]:
 def run(makers: list[Maker], count: int, of: Task | None = None, **more: Any) -> bytes:
     sheet = Sheet({"graph": "g"}, count, more.pop("lines", False), 7, "abc", **more)
     return RowRunner(Kept()).run(of or task(), sheet, makers).text  # type: ignore[arg-type] # a store in memory
+
+
+def failing(*pieces: bytes) -> Iterator[bytes]:
+    yield from pieces
+    raise InvalidTerminals("no")
+
+
+def test_half_a_row_has_no_refusal_behind_it() -> None:
+    assert json.loads(b"".join(row_or_refusal({"row": 7}, failing())))["error"]["code"] == "invalid_body"
+    begun = row_or_refusal({"row": 7}, failing(b'{"row":7'))
+    assert next(begun) == b'{"row":7'
+    with pytest.raises(InvalidTerminals):
+        next(begun)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -11,6 +11,7 @@ from gpu_engine.engine import Control, Mode
 from gpu_engine.errors import CapacityOverflow, OutOfMemory, Unbounded
 from gpu_engine.footprint import Footprint
 from gpu_engine.generators import generate
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable, Change
@@ -79,6 +80,23 @@ def test_what_has_no_bound_for_these_terminals_may_have_one_for_others() -> None
         assert value(supposed, unlimited, Terminals.of([other], [sink], [5])) == 5
     assert solved.report is not None
     assert value(supposed, closing(), solved.terminals) == solved.report.value
+
+
+def test_what_has_a_bound_by_its_change_alone_leaves_nothing_behind() -> None:
+    """
+        inf     3
+    (s) --> (u) --> (t)
+    """
+    network = Network(EdgeList(3, np.array([0, 1]), np.array([1, 2]), np.array([INFINITE, 3])))
+    graph = Graph("g", "id", 1, 7, network, CpuEngine(network), CapacityTable(network))
+    solved = graph.open(Terminals.of([0], [2], [1]))
+    graph.solve(solved, Control(), lambda: None, complete=True)
+    supposed = Supposition.of(graph, solved, "guest")
+    limited = Change(np.array([0]), np.array([2]), np.array([False]))
+    for terminals in (Terminals.of([0], [1]), Terminals.of([0], [2])):
+        assert value(supposed, limited, terminals) == 2
+        assert supposed.graph.network.capacity.tolist() == [INFINITE, 3]
+        assert value(supposed, closing(), solved.terminals) == 1
 
 
 def test_an_update_of_the_graph_is_not_seen_and_does_not_see() -> None:

@@ -191,7 +191,7 @@ async def rows_behind(backend: Backend, reply: Reply, after: int) -> Response:
     if blob := reply.file_blob:
         return lines_response(await long_result(backend, reply.id, blob), after, media_type, headers)
     lines = (reply.file or b"").splitlines(keepends=True)
-    return Response(b"".join(lines[after + 2 :]), 200, headers, media_type)
+    return Response(b"".join(lines[min(after + 2, len(lines) - 1) :]), 200, headers, media_type)
 
 
 async def long_result(backend: Backend, job_id: str, blob: str) -> Result:

@@ -13,6 +13,11 @@ from starlette.types import Receive, Scope, Send
 from service.errors import ServiceError
 from service.store.blobs import AsyncBlobs, BrokenBlob
 
+DONE: Final = b'{"done":'
+"""The last line of a whole answer begins so, and no row does."""
+
+LAST_LINE_BYTES: Final = 1024
+
 GONE: Final = "the result of the job is no longer kept"
 
 
@@ -92,18 +97,29 @@ def lines_response(result: Result, after: int, media_type: str, headers: Mapping
 
 
 async def lines_behind(pieces: AsyncIterator[bytes], count: int) -> AsyncIterator[bytes]:
-    """What comes after so many lines, in the same pieces; the rest of one line at least, however many there are."""
+    """What comes after so many lines, in the same pieces; of a whole answer the last line at least."""
+    last, behind = b"", False
     async for piece in pieces:
         ends = piece.count(b"\n") if count else 0
-        if ends < count:
-            count -= ends
-            continue
-        at = 0
-        for _ in range(count):
-            at = piece.index(b"\n", at) + 1
-        count = 0
+        at = len(piece)
+        if ends >= count:
+            at = 0
+            for _ in range(count):
+                at = piece.index(b"\n", at) + 1
+            ends = count
+        count -= ends
         if at < len(piece):
+            behind = True
             yield piece[at:]
+        elif not behind:
+            last = _last_line(last + piece)
+    if last.startswith(DONE) and not behind:
+        yield last
+
+
+def _last_line(text: bytes) -> bytes:
+    """The last line, or the end of a long one, which is not `DONE`."""
+    return text[text.rfind(b"\n", 0, -1) + 1 :][-LAST_LINE_BYTES:]
 
 
 async def _joined(result: Result, before: bytes, after: bytes) -> AsyncIterator[bytes]:

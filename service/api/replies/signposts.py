@@ -74,10 +74,11 @@ def _fits_segment(given: str, known: str) -> bool:
     return len(given) > len(start) + len(end) and given.startswith(start) and given.endswith(end)
 
 
-def query_parameters(app: FastAPI, method: str, template: str) -> list[str]:
-    """The names of the parameters that an operation takes in its query."""
+def query_parameters(app: FastAPI, method: str, template: str) -> dict[str, Mapping[str, Any]]:
+    """The parameters that an operation takes in its query, by name, with what each may be."""
     operation: Mapping[str, Any] = app.openapi()["paths"].get(template, {}).get(method.lower(), {})
-    return [parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"]
+    parameters = operation.get("parameters", ())
+    return {parameter["name"]: parameter["schema"] for parameter in parameters if parameter["in"] == "query"}
 
 
 def _nearest(asked: list[str], templates: Iterable[str]) -> str | None:

@@ -20,7 +20,6 @@ from gpu_engine.pairs.solver import PairSolver, Seat, seat_nbytes, solver_nbytes
 from gpu_engine.select import device_seat, device_seat_nbytes
 from gpu_engine.text.json_text import write_amounts
 from gpu_engine.types import INFINITE, UnitArray, VertexArray
-from service.errors import ServiceError
 from service.protocol import Kind, PairsArgs
 from service.store.jobs.record import Result
 from service.worker import answers, json_writer
@@ -29,7 +28,7 @@ from service.worker.graph import Graph
 from service.worker.pinned import pin, pinned_name
 from service.worker.questions.listed_pairs import ListedPairs, list_pairs
 from service.worker.questions.max_flow import MaxFlow
-from service.worker.running.rows import BLOCK_ROWS, RowRunner, Sheet, refused
+from service.worker.running.rows import BLOCK_ROWS, RowRunner, Sheet, refused, row_or_refusal
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
 from service.worker.time_limit import time_limit
@@ -197,13 +196,11 @@ class Answers:
         for row in block:
             (source,), (sink,) = self.pairs.names(self.graph.network, range(row, row + 1))
             told: dict[str, object] = {"row": row, "source": source, "sink": sink}
-            try:
-                yield from json_writer.pieces(told | self._answer(row, control), strings=self.args.strings)
-            except Cancelled:
-                raise
-            except (EngineError, ServiceError, MemoryError) as error:
-                yield from json_writer.pieces(told | {"error": refused(error)})
+            yield from row_or_refusal(told, self._row(told, row, control))
             yield b"\n"
+
+    def _row(self, told: dict[str, object], row: int, control: Control) -> Iterator[bytes]:
+        yield from json_writer.pieces(told | self._answer(row, control), strings=self.args.strings)
 
     def _answer(self, row: int, control: Control) -> dict[str, object]:
         graph, source, sink = self.graph, int(self.pairs.sources[row]), int(self.pairs.sinks[row])

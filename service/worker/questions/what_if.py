@@ -10,14 +10,13 @@ from typing import Final
 import numpy as np
 
 from gpu_engine.engine import Control
-from gpu_engine.errors import Cancelled, EngineError
+from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import COMPONENT_BYTES, Footprint
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import vertices_named
 from gpu_engine.types import INFINITE
 from gpu_engine.vertices.table import VertexChange, vertices_of
-from service.errors import ServiceError
 from service.packed import unpacked
 from service.protocol import Kind, Scenario, WhatIfArgs
 from service.store.jobs.record import Result
@@ -28,7 +27,7 @@ from service.worker.questions.max_flow import MaxFlow
 from service.worker.questions.supposed import Supposed, Supposer
 from service.worker.questions.terminals import read_terminals
 from service.worker.questions.tried_rows import TriedRows
-from service.worker.running.rows import BLOCK_ROWS, RowRunner, Sheet, refused
+from service.worker.running.rows import BLOCK_ROWS, RowRunner, Sheet, row_or_refusal
 from service.worker.running.task import Rest, Task
 from service.worker.solving import Solver
 from service.worker.supposing import Supposition
@@ -141,25 +140,18 @@ class Rows:
     def __call__(self, block: range, control: Control) -> Iterator[bytes]:
         """These rows. What is wrong with a scenario is the answer of its row, and no other's. Raises `Cancelled`."""
         for number in block:
-            yield from self._row(number, control)
+            scenario = self.args.scenarios[number]
+            told: dict[str, object] = {"row": number} if scenario.id is None else {"row": number, "id": scenario.id}
+            yield from row_or_refusal(told, self._row(told, scenario, control))
             yield b"\n"
 
-    def _row(self, number: int, control: Control) -> Iterator[bytes]:
-        scenario = self.args.scenarios[number]
-        row: dict[str, object] = {"row": number} if scenario.id is None else {"row": number, "id": scenario.id}
-        try:
-            terminals = self._terminals_of(scenario)
-            batch = [unpacked(operation) for operation in scenario.batch or ()]
-            change = self.supposed.graph.table.resolve(
-                batch, on_missing=self.args.on_missing, rounding=self.args.rounding
-            )
-            vertices = self._vertices_of(scenario)
-            with self.supposed.under(change, terminals, vertices) as solved:
-                yield from json_writer.pieces(row | self._answer(solved, control), strings=self.args.strings)
-        except Cancelled:
-            raise
-        except (EngineError, ServiceError, MemoryError) as error:
-            yield from json_writer.pieces(row | {"error": refused(error)})
+    def _row(self, told: dict[str, object], scenario: Scenario, control: Control) -> Iterator[bytes]:
+        terminals = self._terminals_of(scenario)
+        batch = [unpacked(operation) for operation in scenario.batch or ()]
+        change = self.supposed.graph.table.resolve(batch, on_missing=self.args.on_missing, rounding=self.args.rounding)
+        vertices = self._vertices_of(scenario)
+        with self.supposed.under(change, terminals, vertices) as solved:
+            yield from json_writer.pieces(told | self._answer(solved, control), strings=self.args.strings)
 
     def _answer(self, solved: Solved, control: Control) -> dict[str, object]:
         graph = self.supposed.graph

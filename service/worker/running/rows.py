@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Final, TypeAlias, TypeVar
 
 from gpu_engine.engine import Control
-from gpu_engine.errors import EngineError, OutOfMemory
+from gpu_engine.errors import Cancelled, EngineError, OutOfMemory
 from service.errors import STATUS, ServiceError
 from service.protocol import JSON_TYPE, LINES_TYPE, STRING_LINES_TYPE, STRINGS_TYPE, Envelope
 from service.store.jobs.record import Result
@@ -94,6 +94,24 @@ class RowRunner:
             if sheet.lines:
                 return self._results.keep_lines(answer, sheet.envelope, task.follow)
             return self._results.keep(answer, sheet.envelope)
+
+
+def row_or_refusal(told: Mapping[str, object], pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The pieces of a row, or where it fails before the first one, its refusal behind what is ``told`` of it.
+
+    Raises `Cancelled`, and what fails later: half a row is none, and cannot be taken back.
+    """
+    begun = False
+    try:
+        for piece in pieces:
+            begun = True
+            yield piece
+    except Cancelled:
+        raise
+    except (EngineError, ServiceError, MemoryError) as error:
+        if begun:
+            raise
+        yield from json_writer.pieces({**told, "error": refused(error)})
 
 
 def refused(error: EngineError | ServiceError | MemoryError) -> dict[str, object]:
