@@ -1,5 +1,6 @@
 """The workers of a Ray cluster as one who starts and ends them sees them."""
 
+import logging
 import time
 from collections.abc import Iterator
 from typing import Any, Final
@@ -27,7 +28,7 @@ class Fleet:
     def __init__(self, address: str) -> None:
         """Connects to ``address``, as `ray start` has it. Raises `NoCluster`."""
         try:
-            ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+            ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise NoCluster(f"no Ray cluster at {address}: {error}") from None
 

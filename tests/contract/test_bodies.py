@@ -301,3 +301,12 @@ def test_a_body_that_comes_too_slowly_ends_its_connection(api: Api, monkeypatch:
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"a body comes at 1024 bytes a second at least" in answer
     assert b"connection: close" in answer.lower()
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/graphs/city/snapshots"), ("PUT", "/v1/workers/w/drain")])
+def test_options_are_refused_where_there_are_none(api: Api, method: str, path: str) -> None:
+    for content in (b'{"wait": 1}', b"not json", b"[]", b" " * 17, b"x" * 100_000):
+        check_problem(api.http.request(method, path, content=content), "invalid_body")
+    assert not api.fakes.dispatcher.sent
+    for content in (b"", b"{}", b" {}\n"):
+        assert api.http.post("/v1/graphs/city/snapshots", content=content).status_code == 200

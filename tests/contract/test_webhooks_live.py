@@ -142,6 +142,7 @@ def test_a_rotated_secret_signs_beside_the_one_before(http: httpx.Client, receiv
     patch(http, "turn", a=1)
     eventually(lambda: len(receiver.ids) == 1)
     assert first != second
+    assert http.post("/v1/webhooks/h:rotate", json={"keep": 1}).json()["code"] == "invalid_body"
     assert all(is_signed(receiver.received[0], secret) for secret in (first, second))
 
 

@@ -20,6 +20,9 @@ from service.errors import ServiceError
 INLINE_BYTES: Final = 64 * 1024
 """Bodies up to this size stay in a buffer of their own; a longer one goes to a file in memory."""
 
+NO_OPTIONS_BYTES: Final = 16
+"""A longer body is more than an empty object with some space around it."""
+
 GRACE_S: Final = 30.0
 MIN_BYTES_PER_S: Final = 1024
 """Slower bodies are given up: each holds one of the requests that may be open."""
@@ -90,6 +93,17 @@ class Body:
             self._spool.close()
             self._spool = None
         self._short = bytearray()
+
+
+async def refuse_body(request: Request) -> None:
+    """Raises invalid_body for a request that brings options where there are none; an empty object brings none."""
+    start = b""
+    async for chunk in _chunks(request):
+        start += chunk[: NO_OPTIONS_BYTES + 1]
+        if len(start) > NO_OPTIONS_BYTES:
+            break
+    if len(start) > NO_OPTIONS_BYTES or start.strip() not in (b"", b"{}"):
+        raise ServiceError("invalid_body", "this request takes no body: what it says would not be looked at")
 
 
 @asynccontextmanager

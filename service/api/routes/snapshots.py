@@ -4,6 +4,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from service.api.backend import Context, GraphName, unknown_graph
+from service.api.bodies.receive import refuse_body
 from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS
 from service.api.replies.answers import answer, json_response
 from service.models.graphs import SnapshotInfo, SnapshotList
@@ -30,4 +31,5 @@ async def list_snapshots(name: GraphName, backend: Context) -> Response:
 )
 async def write_snapshot(name: GraphName, request: Request, backend: Context) -> Response:
     """Write the present version, so that a restore need not replay the updates before it."""
+    await refuse_body(request)
     return await answer(request, backend, Kind.SNAPSHOT, name, EmptyArgs())

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import Response
 
 from service.api.backend import Backend, Context
-from service.api.bodies.receive import read_body
+from service.api.bodies.receive import read_body, refuse_body
 from service.api.guards.access import Caller, CallerOf
 from service.api.headers import require_json
 from service.api.openapi import PROBLEMS, request_body
@@ -113,8 +113,9 @@ async def delete_webhook(hook: Known, backend: Context) -> Response:
 
 
 @router.post("/{webhook}:rotate", response_model=SecretInfo)
-async def rotate_webhook(hook: Known, backend: Context) -> Response:
+async def rotate_webhook(hook: Known, request: Request, backend: Context) -> Response:
     """A new secret. For a day the one before signs as well, so that receivers can be changed meanwhile."""
+    await refuse_body(request)
     rotated = hook.rotated(time.time())
     if not await backend.hooks.put(rotated, hook, backend.settings.max_webhooks, {}):
         raise ServiceError("worker_unavailable", "others changed the webhook just now", retry_after_s=1)
@@ -132,8 +133,9 @@ async def list_deliveries(
 
 
 @router.post("/{webhook}/deliveries/{delivery}:redeliver", response_model=DeliveryInfo)
-async def redeliver(hook: Known, delivery: DeliveryId, backend: Context) -> Response:
+async def redeliver(hook: Known, delivery: DeliveryId, request: Request, backend: Context) -> Response:
     """Try a delivery now, and give it all its time again."""
+    await refuse_body(request)
     found, now = await backend.hooks.delivery(hook.id, delivery), time.time()
     if found is not None:
         again = found.model_copy(update={"status": "pending", "created_at": now, "next_at": now, "attempts": 0})

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from service.api.backend import Context, GraphName
-from service.api.bodies.receive import read_body
+from service.api.bodies.receive import read_body, refuse_body
 from service.api.guards.access import Caller, CallerOf
 from service.api.headers import require_json
 from service.api.openapi import ACCEPTED, PREFER, PROBLEMS, request_body
@@ -39,8 +39,9 @@ async def get_worker(worker: WorkerName, backend: Context, caller: CallerOf) -> 
 
 
 @router.put("/workers/{worker}/drain", response_model=Drained)
-async def drain_worker(worker: WorkerName, backend: Context) -> Response:
+async def drain_worker(worker: WorkerName, request: Request, backend: Context) -> Response:
     """Have a worker give all its graphs to the others, one after the other, and get no new ones."""
+    await refuse_body(request)
     return json_response(await backend.dispatcher.drains.set(worker, True))
 
 
