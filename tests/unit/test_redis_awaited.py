@@ -1,5 +1,6 @@
 """A worker whose Redis is not there says so, once: else its log is silent while nothing becomes ready."""
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ from service.worker.process import Worker
 @pytest.mark.parametrize(("refusals", "told"), [(3, 0), (30, 1)], ids=["a start", "an absence"])
 def test_it_is_told_once(refusals: int, told: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
-    answers = iter([*[redis.ConnectionError("refused")] * refusals, "there"])
+    answers: Iterator[redis.ConnectionError | str] = iter([*[redis.ConnectionError("refused")] * refusals, "there"])
 
     def ask() -> str:
         answer = next(answers)
