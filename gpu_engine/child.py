@@ -72,12 +72,18 @@ def begin(library: str) -> None:
     parent, n_bytes = int(sys.argv[1]), int(sys.argv[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to obey
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    end_with(parent)
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before we asked
-            os._exit(1)
         import_module(library)  # what it takes by itself is not the problem's
         lines = Path("/proc/self/status").read_text().splitlines()
         has = next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmData:"))
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         resource.setrlimit(resource.RLIMIT_DATA, (has + n_bytes, hard))
+
+
+def end_with(parent: int) -> None:
+    """On Linux this process is killed when the thread of its ``parent`` that has started it ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before we asked
+            os._exit(1)

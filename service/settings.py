@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -24,6 +25,7 @@ READ_ELSEWHERE: Final = frozenset(
 MAX_SOCKET_PATH = 100
 """A unix socket's path has room for 107 bytes; Redis appends to it while it starts."""
 
+REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
 
 REDIS_USER = "headrace"
 """The user of the embedded server that the service is: see `service.host.redis_acl`."""
@@ -156,7 +158,21 @@ def read_settings(**given: Any) -> Settings:
         raise SettingsError("; ".join(f"{_shown(fault['loc'])}: {fault['msg']}" for fault in faults)) from None
     if settings.tls_key is not None and settings.tls_cert is None:
         raise SettingsError("HEADRACE_TLS_KEY is set and HEADRACE_TLS_CERT is not: nothing would be encrypted")
+    if settings.redis_url is not None:
+        _check_redis_url(settings.redis_url)
     return settings
+
+
+def _check_redis_url(url: str) -> None:
+    """Raise `SettingsError` for what no client of Redis takes. The URL is not told: it may have a password."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in REDIS_SCHEMES and (parts.scheme == "unix" or parts.port != 0)
+    except ValueError:  # its port is no number, or out of range
+        usable = False
+    if not usable:
+        told = "REDIS_URL, HEADRACE_REDIS_URL or --redis-url is no address of a Redis server"
+        raise SettingsError(f"{told}: say redis://HOST:PORT, rediss://HOST:PORT or unix:///PATH")
 
 
 def refuse_unknown(variables: Iterable[str]) -> None:

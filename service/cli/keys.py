@@ -120,9 +120,13 @@ def _settings(data_dir: Path | None, redis_url: str | None) -> "Settings":
 
     given = {"data_dir": data_dir, "redis_url": redis_url}
     try:
-        return read_settings(**{name: value for name, value in given.items() if value is not None})
+        settings = read_settings(**{name: value for name, value in given.items() if value is not None})
+        settings.data_dir.is_dir()
     except SettingsError as error:
         _fail(str(error))
+    except OSError as error:  # another user's folder, say: nobody knows what is in it
+        _fail(f"no data can be read in {error.filename}: {error.strerror}; --data-dir names another place")
+    return settings
 
 
 def _of_a_service(data_dir: Path | None, redis_url: str | None) -> "Settings":
@@ -161,11 +165,12 @@ def _table(settings: "Settings") -> "Iterator[ApiKeys]":
 
     from service.host.data_dir import DataDirInUse
     from service.host.redis_server import NoRedisServer
+    from service.host.refusal import CannotServe
 
     try:
         with open_keys(settings) as keys:
             yield keys
-    except (redis.RedisError, DataDirInUse, NoRedisServer, OSError) as error:
+    except (redis.RedisError, CannotServe, DataDirInUse, NoRedisServer, OSError) as error:
         _fail(str(error))
 
 

@@ -92,7 +92,7 @@ def serve(
     try:
         settings = read_settings(**{name: value for name, value in options.items() if value is not None})
         run(settings, any_host=insecure_any_host, stop_on_eof=stop_on_eof, announce=_announce)
-    except (CannotServe, DataDirInUse, NoRedisServer, ValueError) as error:
+    except (CannotServe, DataDirInUse, NoRedisServer, OSError, ValueError) as error:
         fail(str(error))
 
 

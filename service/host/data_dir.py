@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from service.host.refusal import CannotServe
+
 ORPHANS_S = 10.0
 """How long children of a supervisor that was killed may take to end; they keep the lock until then."""
 
@@ -31,17 +33,29 @@ class Lock:
 
 @contextmanager
 def locked(data_dir: Path) -> Iterator[Lock]:
-    """Hold ``data_dir/serve.lock``; raises `DataDirInUse` naming the process that has it."""
-    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Hold ``data_dir/serve.lock``; raises `DataDirInUse` naming the process that has it, and `CannotServe` if nothing
+    can be written there."""
     path = data_dir / "serve.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with _usable(data_dir):
+        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _acquire(descriptor, path)
         lock = Lock(descriptor)
-        lock.write()
+        with _usable(data_dir):
+            lock.write()
         yield lock
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def _usable(data_dir: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = "it is no folder" if isinstance(error, FileExistsError) else error.strerror
+        raise CannotServe(f"no data can be kept in {data_dir}: {reason}; choose another --data-dir") from None
 
 
 def _acquire(descriptor: int, path: Path) -> None:

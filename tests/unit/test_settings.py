@@ -86,6 +86,23 @@ def test_a_certificate_that_cannot_be_read_starts_nothing(tmp_path: Path) -> Non
         assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.parametrize("url", ["localhost:6379", "http://localhost", "redis://localhost:http", "redis://h:99999", ""])
+def test_what_is_no_address_of_a_redis_server_starts_nothing(url: str, tmp_path: Path) -> None:
+    """One line, in place of processes that end over and over; without the URL, which may have a password."""
+    done = CliRunner(env={"REDIS_URL": url}).invoke(app, ["serve", "--data-dir", str(tmp_path / "data")])
+    assert (done.exit_code, done.output.count("\n")) == (1, 1)
+    assert "no address of a Redis server: say redis://HOST:PORT" in done.output
+    assert not url or url not in done.output
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://localhost", "rediss://u:p@h:6380/1", "unix:///run/redis.sock", "unix://headrace@/run/redis.sock"]
+)
+def test_addresses_of_redis_servers(url: str) -> None:
+    assert read_settings(redis_url=url).redis_location == url
+
+
 def test_what_is_given_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE_PORT", "81")
     monkeypatch.setenv("HEADRACE_WORKERS", "3")

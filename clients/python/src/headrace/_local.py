@@ -82,12 +82,16 @@ def local(
     try:
         metadata.version(SERVER)
     except metadata.PackageNotFoundError:
-        raise CannotStart(f"a private service needs {SERVER}: pip install '{SERVER}[embedded]'") from None
+        how = "in a clone of the repository, pip install '.[embedded]'"
+        raise CannotStart(f"a private service needs {SERVER} in the same Python: {how}") from None
     temporary = tempfile.TemporaryDirectory(prefix="headrace-") if data_dir is None else None
     folder = Path(temporary.name if temporary is not None else os.fspath(data_dir or ""))
-    folder.mkdir(parents=True, exist_ok=True)
     log, port = folder / "serve.log", _free_port()
-    process = _started(folder, log, port, settings)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        process = _started(folder, log, port, settings)
+    except OSError as error:
+        raise CannotStart(f"no data can be kept in {folder}: {error.strerror}") from None
     stop = partial(_stop, process, temporary, os.getpid())
     try:
         url = f"http://127.0.0.1:{port}"

@@ -1,0 +1,47 @@
+"""A data directory that cannot be used is refused in one line, and what lies in one that can is left alone."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from service.cli.main import app
+from service.host.data_dir import locked
+from service.host.refusal import CannotServe
+from service.host.supervisor import _metrics_files
+from service.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("file", "it is no folder"), ("file/below", "Not a directory"), ("long" * 100, "File name too long")],
+)
+@pytest.mark.parametrize("words", [["serve", "--port", "0"], ["keys", "create", "x", "--yes"]])
+def test_a_folder_that_cannot_be_made(words: list[str], name: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("of somebody")
+    done = CliRunner().invoke(app, [*words, "--data-dir", str(tmp_path / name)])
+    assert done.exit_code == 1
+    assert done.output.count("headrace: no data can be ") == 1
+    assert f"{tmp_path / name}: {reason}; " in done.output
+    assert "--data-dir" in done.output
+    assert (tmp_path / "file").read_text() == "of somebody"
+
+
+def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.pwrite", full)
+    with pytest.raises(CannotServe, match="No space left on device; choose another"), locked(tmp_path):
+        pass
+
+
+def test_of_a_folder_that_was_there_only_figures_of_api_processes_go(tmp_path: Path) -> None:
+    """The data directory may be the folder somebody works in."""
+    for name in ("api/routes.py", "api-processes/notes.json", "api-processes/0.json", "api-processes/12.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    files = _metrics_files(Settings(data_dir=tmp_path), 3)
+    assert [file.name for file in files] == ["0.json", "1.json", "2.json"]
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")}
+    assert left == {"api/routes.py", "api-processes/notes.json"}
