@@ -121,9 +121,7 @@ def _shown(graph: Graph, candidates: Candidates, found: Expansion, maximum: Answ
     network, widened = graph.network, np.flatnonzero(found.add)
     value = answers.amount(network, found.proof.terminals.value)
     price, bound = (Raw(write_decimal(units, places)) for units in (found.proof.cost, found.proof.dual_bound))
-    return {
-        "graph": graph.name,
-        "version": graph.version,
+    return answers.about(graph) | {
         "value": value,
         "maximum": answers.amount(network, maximum.report.value),
         "price": price,

@@ -83,7 +83,7 @@ class CutTrees:
     ) -> Rest:
         with ExitStack() as stack:
             network = pin(graph, task, self._copies.residents, self._solver, needed, stack)
-            head: dict[str, object] = {"graph": graph.name, "version": graph.version}
+            head = answers.about(graph)
             envelope = Envelope(version=graph.version, generation=graph.generation)
             used_s = time.perf_counter() - began
             done = partial(self._answered, task, args, network, head, envelope, work, used_s)

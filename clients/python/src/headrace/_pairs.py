@@ -102,10 +102,12 @@ class PairsResult(Rows[Pair]):
     graph: str
     version: int
     rows: tuple[Pair, ...]
+    lower: str | None = None
+    """Lower bounds are "ignored", where edges have some: this keeps none."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        return cls(body["graph"], body["version"], tuple(map(Pair.from_json, body["answers"])))
+        return cls(body["graph"], body["version"], tuple(map(Pair.from_json, body["answers"])), body.get("lower"))
 
     @property
     def values(self) -> dict[tuple[Vertex, Vertex], Exact]:
@@ -185,6 +187,8 @@ class GlobalCut:
     source_side: Names[Vertex] | None = None
     sink_side: Names[Vertex] | None = None
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    lower: str | None = None
+    """Lower bounds are "ignored", where edges have some: this keeps none."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -199,6 +203,7 @@ class GlobalCut:
             source_side=Names.of(cut["source_side"]),
             sink_side=Names.of(cut["sink_side"]),
             timings_ms=timings(body),
+            lower=body.get("lower"),
         )
 
 
