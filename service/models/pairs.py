@@ -225,4 +225,6 @@ class GlobalCutInfo(AboutInfo):
     certificate: RowsProof
     timings_ms: dict[str, float]
     value: Amount
+    reason: str | None = None
+    """Why it is 0; else the member is not there."""
     cut: GlobalSides | None = None

@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from headrace import Client, InvalidInput, NewEdges
+from typer.testing import CliRunner
 
+from service.cli.main import app
 from tests.graphs import CITY
 from tests.shared_services import FEW_ROWS, Services
 
@@ -308,6 +310,10 @@ def test_other_questions_say_that_they_do_not_keep_them(http: httpx.Client) -> N
         handle = client.graph("kept-by-none")
         found = handle.max_flow(), handle.pairs(["s"], ["t"]), handle.global_min_cut(), handle.closure_study()
         assert {answer.lower for answer in found} == {"ignored"}
+        for words in (["solve"], ["cut"], ["closures"], ["global-cut"], ["expand", "1", "d=1"]):
+            command, *more = words
+            shown = CliRunner().invoke(app, [command, "kept-by-none", *more, "--url", str(http.base_url)])
+            assert "headrace circulation keeps them" in shown.output, shown.output
         handle.delete_edges(["c"])
         assert handle.max_flow().lower is None
     assert not [question for question in ("max-flow", "what-if", "pairs") if "lower" in told(question).json()]

@@ -81,7 +81,8 @@ class CapacityExpansion:
             decimals = graph.network.decimals
             wanted, most = (write_units(units, decimals) for units in (value + more, error.most))
             detail = f"a value of {wanted} is asked for, and with all that may be added the maximum is {most}"
-            raise Infeasible(detail, field="/raise_by") from None
+            hint = "the `bottlenecks` of max-flow say which edges limit it"
+            raise Infeasible(f"{detail}: {hint}", field="/raise_by") from None
         if not found.proof.valid:
             self._solver.count_failure()
             raise NotProven(f"the expansion could not be proven: {'; '.join(found.proof.failures)}")

@@ -187,6 +187,8 @@ class GlobalCut:
     source_side: Names[Vertex] | None = None
     sink_side: Names[Vertex] | None = None
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    reason: str | None = None
+    """Why the cut is 0."""
     lower: str | None = None
     """Lower bounds are "ignored", where edges have some: this keeps none."""
 
@@ -194,6 +196,7 @@ class GlobalCut:
     def from_json(cls, body: Json) -> Self:
         cut: Mapping[str, Any] | None = body.get("cut")
         facts = body["graph"], body["version"], exact(body["value"]), body["certificate"]["valid"]
+        told: dict[str, Any] = {"timings_ms": timings(body), "reason": body.get("reason"), "lower": body.get("lower")}
         if cut is None:
             return cls(*facts, timings_ms=timings(body))
         return cls(
@@ -202,8 +205,7 @@ class GlobalCut:
             pays=tuple(map(exact, cut["pays"])),
             source_side=Names.of(cut["source_side"]),
             sink_side=Names.of(cut["sink_side"]),
-            timings_ms=timings(body),
-            lower=body.get("lower"),
+            **told,
         )
 
 
