@@ -98,6 +98,13 @@ ON_CPU = (
         "whole network anew after a batch. CPU time of one thread, since the machine had other work.",
         ("richer-cpu.json",),
     ),
+    Section(
+        "Calls of other libraries",
+        "The road network of Andorra, and the random network of 300 vertices for trees and global cuts: the call of a "
+        "library answered by the service, the first time with all that it takes to bring the graph there, beside the "
+        "library itself. CPU time of client and service together, since the machine had other work.",
+        ("adapters-cpu.json",),
+    ),
     Section("Memory", "", ("memory-medium.json",)),
     Section("Over HTTP, on a CPU core", "Embedded Redis, `appendfsync everysec`.", ("http-medium.json",)),
 )

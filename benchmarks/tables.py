@@ -205,6 +205,16 @@ def richer(rows: list[Row]) -> str:
     return markdown(header, lines)
 
 
+def adapters(rows: list[Row]) -> str:
+    """One line a call, ours beside that of the library, CPU time."""
+    header = ["call", "found", "headrace, first ms", "again ms", "the library ms"]
+    lines = []
+    for row in rows:
+        times = [three(row[key]) for key in ("first_ms", "again_ms", "peer_ms")]
+        lines.append([f"`{row['call']}`", str(int(row["value"])), *times])
+    return markdown(header, lines)
+
+
 TABLES: dict[str, Callable[[list[Row]], str]] = {
     "cold": cold,
     "pairs": pairs,
@@ -217,5 +227,6 @@ TABLES: dict[str, Callable[[list[Row]], str]] = {
     "closures": closures,
     "many-pairs": many_pairs,
     "richer": richer,
+    "adapters": adapters,
 }
 BRIEF = {"warm": warm_brief}

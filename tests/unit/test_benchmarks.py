@@ -217,6 +217,7 @@ def test_every_kind_has_a_table(tmp_path: Path) -> None:
             {"network": "a", "n": 4, "m": 5, "thread_ms": 1.0, "ortools_build_ms": 1.0, "ortools_ms": 2.0} | found
             for found in ({"work": "vertices", "value": 6}, {"work": "bounds", "feasible": False})
         ],
+        "adapters": [{"call": "a", "value": 6, "first_ms": 3.0, "again_ms": 1.0, "peer_ms": 2.0}],
         "http": [latency],
         "fleet": [latency],
     }
