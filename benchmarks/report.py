@@ -1,6 +1,7 @@
 """The page of figures, from the committed results: ``python -m benchmarks.report > docs/benchmarks.md``."""
 
 from dataclasses import dataclass
+from statistics import median
 
 from benchmarks.results import DIRECTORY, Row, read
 from benchmarks.tables import markdown, render, three
@@ -82,6 +83,28 @@ ON_CPU = (
         "the time of the call: it is that of client, API, worker and Redis together.",
         ("closures-cpu.json",),
     ),
+    Section(
+        "Many pairs on a CPU core",
+        "A hundred random pairs as one question, proven, beside OR-tools pair by pair on a network that it has "
+        "already. Trees and global cuts are of the same networks without directions, proven, and of a random network "
+        "of 300 vertices and 900 edges beside NetworkX. CPU time of one thread, since the machine had other work.",
+        ("many-pairs.json",),
+    ),
+    Section(
+        "Richer networks and changes of structure on a CPU core",
+        "Every junction with a capacity, and one such capacity changed; lower bounds of a tenth of the streets in use, "
+        "and one that cannot be kept; batches of 100 streets inserted and 100 deleted, warm. Proofs are in our time. "
+        "OR-tools has for each the network that one would write down: vertices split in two, bounds taken out, and the "
+        "whole network anew after a batch. CPU time of one thread, since the machine had other work.",
+        ("richer-cpu.json",),
+    ),
+    Section(
+        "Calls of other libraries",
+        "The road network of Andorra, and the random network of 300 vertices for trees and global cuts: the call of a "
+        "library answered by the service, the first time with all that it takes to bring the graph there, beside the "
+        "library itself. CPU time of client and service together, since the machine had other work.",
+        ("adapters-cpu.json",),
+    ),
     Section("Memory", "", ("memory-medium.json",)),
     Section("Over HTTP, on a CPU core", "Embedded Redis, `appendfsync everysec`.", ("http-medium.json",)),
 )
@@ -90,6 +113,21 @@ PAIRS = (
     "10,000 random pairs of one network in one question, values proven: one H100 beside one core of the same machine, "
     "both ours, from the network on the host to the values on the host. OR-tools takes 27 ms a pair on "
     "road-luxembourg (`results/many-pairs.json`, another machine)."
+)
+
+STRUCTURE = (
+    "10,000 rows in a batch, 5,000 edges inserted and 5,000 deleted, of a resident network of 1 M vertices, 5 M "
+    "edges and 9.9 M arcs, on one H100; medians of twelve batches. `checked and applied` is all that a batch costs "
+    "beside the solve. On a CPU core, and beside other layouts: [notes](../benchmarks/NOTES.md#changes-of-structure)."
+)
+PARTITIONS = (
+    "The cut of a partition from nothing as a part of that of METIS (`METIS_PartGraphKway` by pymetis), with an "
+    "imbalance of at most 3 % and edges of weight 1, counted anew; seconds are sums over all k."
+)
+FOLLOWED = (
+    "Through 100 changes of a grid with shortcuts, 1 M vertices and 2.3 M edges: what a partition takes to be "
+    "brought up to date and counted anew, in the median, beside METIS from nothing. Other work ran on the two cores: "
+    "times are ratios within a run."
 )
 
 
@@ -105,7 +143,14 @@ def report() -> str:
     parts += [page(section) for section in SECTIONS]
     parts += ["## Half a billion arcs", scale(read(DIRECTORY / "scale-rmat-24.json")["rows"])]
     parts += ["## Many pairs on a GPU", PAIRS, many_pairs(read(DIRECTORY / "pairs-device.json")["rows"])]
+    parts += [
+        "## Changes of structure on a GPU",
+        STRUCTURE,
+        structure(read(DIRECTORY / "structure-device.json")["rows"]),
+    ]
     parts += [page(section) for section in ON_CPU]
+    parts += ["## Partitions on a CPU core", PARTITIONS, cuts(read(DIRECTORY / "partition-cuts.json")["rows"])]
+    parts += [FOLLOWED, followed(read(DIRECTORY / "partition-follow.json")["summary"])]
     return "\n\n".join(parts) + "\n"
 
 
@@ -124,6 +169,41 @@ def many_pairs(rows: list[Row]) -> str:
         times = core["wall_ms"] / device["wall_ms"]
         figures = [three(value) for value in (device["wall_ms"], core["wall_ms"], times)]
         lines.append([device["instance"], str(device["n"]), str(device["arcs"]), *figures])
+    return markdown(header, lines)
+
+
+def structure(rows: list[Row]) -> str:
+    """One line: medians over all batches, and the cold solve that none of them needed."""
+    batches = [row for row in rows if "mode" in row]
+    columns = ("checked and applied", "solve", "proof")
+    cold = next(row["cold solve and proof"] for row in rows if "cold solve and proof" in row)
+    figures = [three(median(batch[column] for batch in batches)) for column in columns]
+    modes = sorted({batch["mode"] for batch in batches})
+    header = [*(f"{column} ms" for column in columns), "mode", "cold solve and proof ms"]
+    return markdown(header, [[*figures, ", ".join(modes), three(cold)]])
+
+
+def cuts(rows: list[Row]) -> str:
+    """One line a network: the ratio of the cuts for each k."""
+    ks = sorted({row["k"] for row in rows})
+    lines = []
+    for network in dict.fromkeys(row["network"] for row in rows):
+        found = {row["k"]: row for row in rows if row["network"] == network}
+        ratios = [f"{found[k]['ratio']:.3f}" for k in ks]
+        seconds = [three(sum(row[key] for row in found.values())) for key in ("ours_s", "metis_s")]
+        lines.append([network, str(found[ks[0]]["n"]), str(found[ks[0]]["m"]), *ratios, *seconds])
+    header = ["network", "V", "E", *(f"k = {k}" for k in ks), "headrace s", "METIS s"]
+    return markdown(header, lines)
+
+
+def followed(rows: list[Row]) -> str:
+    """One line for each k and size of a change."""
+    header = ["k", "changes at once", "headrace ms", "METIS ms", "METIS / headrace", "cut / that of METIS"]
+    lines = []
+    for row in rows:
+        times = [1e3 * row["s_checked"], 1e3 * row["metis_s"], row["metis_s"] / row["s_checked"]]
+        shown = [three(value) for value in (*times, median(row["cut_to_metis"]))]
+        lines.append([str(row["k"]), str(row["modifiers"]), *shown])
     return markdown(header, lines)
 
 

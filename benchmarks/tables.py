@@ -169,6 +169,52 @@ def closures(rows: list[Row]) -> str:
     return markdown(header, lines)
 
 
+def many_pairs(rows: list[Row]) -> str:
+    """One line a network and question, ours beside the peer's: CPU time of one thread."""
+    header = ["network", "question", "found", "headrace ms", "peer", "peer ms"]
+    peers = {row["instance"]: row["thread_ms"] for row in rows if row.get("solver") == "ortools"}
+    lines = []
+    for row in rows:
+        name = row.get("instance", row.get("of"))
+        if "of" in row:
+            stoer_wagner = three(row.get("networkx_stoer_wagner_ms"))
+            lines.append(
+                [name, "all pairs, as a tree", "", three(row["thread_ms"]), "NetworkX", three(row["networkx_ms"])]
+            )
+            lines.append([name, "global cut", "", three(row.get("global_cut_thread_ms")), "NetworkX", stoer_wagner])
+        elif row.get("question") == "gomory-hu-tree":
+            lines.append(
+                [name, f"tree of {row['terminals']} vertices", f"{row['rows']} rows", three(row["thread_ms"]), "", ""]
+            )
+        elif row.get("question") == "global-min-cut":
+            lines.append([name, "global cut", str(row["value"]), three(row["thread_ms"]), "", ""])
+        elif row["solver"] == "headrace" and row["threads"] == 1:
+            line = [name, f"{row['pairs']} pairs", "", three(row["thread_ms"])]
+            lines.append([*line, "OR-tools", three(peers[name])])
+    return markdown(header, lines)
+
+
+def richer(rows: list[Row]) -> str:
+    """One line a network and kind of work, ours beside OR-tools, CPU time of one thread."""
+    header = ["network", "V", "E", "work", "found", "headrace ms", "OR-tools build ms", "OR-tools solve ms"]
+    lines = []
+    for row in rows:
+        found = str(row["value"]) if "value" in row else "a flow" if row["feasible"] else "a proof that there is none"
+        line = [row["network"], str(row["n"]), str(row["m"]), row["work"], found]
+        lines.append(line + [three(row[key]) for key in ("thread_ms", "ortools_build_ms", "ortools_ms")])
+    return markdown(header, lines)
+
+
+def adapters(rows: list[Row]) -> str:
+    """One line a call, ours beside that of the library, CPU time."""
+    header = ["call", "found", "headrace, first ms", "again ms", "the library ms"]
+    lines = []
+    for row in rows:
+        times = [three(row[key]) for key in ("first_ms", "again_ms", "peer_ms")]
+        lines.append([f"`{row['call']}`", str(int(row["value"])), *times])
+    return markdown(header, lines)
+
+
 TABLES: dict[str, Callable[[list[Row]], str]] = {
     "cold": cold,
     "pairs": pairs,
@@ -179,5 +225,8 @@ TABLES: dict[str, Callable[[list[Row]], str]] = {
     "limits": limits,
     "memory": memory,
     "closures": closures,
+    "many-pairs": many_pairs,
+    "richer": richer,
+    "adapters": adapters,
 }
 BRIEF = {"warm": warm_brief}

@@ -59,6 +59,12 @@ class LowerTable:
         """int64[k]: the edges that are there and have a lower bound. O(m)."""
         return self.network.live(np.flatnonzero(self.lower))
 
+    @property
+    def some(self) -> bool:
+        """Whether an edge that is there has a lower bound. O(m)."""
+        gone = self.network.deleted
+        return bool(np.count_nonzero(self.lower) > (np.count_nonzero(self.lower[gone]) if len(gone) else 0))
+
     def grown(self, network: Network, more: UnitArray | None) -> Self:
         """Those of the network that has grown out of the present one. ``more`` int64[k] is of its new edges, 0 if it is
         None."""

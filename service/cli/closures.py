@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, Vertices, connected, fail, names
-from service.cli.show import say_facts, say_json, say_table
+from service.cli.show import ignored, say_facts, say_json, say_table
 
 if TYPE_CHECKING:
     from headrace import Closure, ClosureStudy
@@ -38,7 +38,7 @@ def closures(
     if json:
         say_json({**_facts(found), "certificate": found.certificate, "rows": [_row(row) for row in found]})
         return
-    say_facts({"flow": found.value, "proven": found.certificate.valid, **_counts(found)})
+    say_facts({"flow": found.value, "proven": found.certificate.valid, **_counts(found), **ignored(found)})
     typer.echo()
     say_table(
         {

@@ -20,7 +20,7 @@ from service.cli.connection import (
     pair,
 )
 from service.cli.connection import name as one_name
-from service.cli.show import Columns, say_facts, say_json, say_table, solved, text
+from service.cli.show import Columns, ignored, say_facts, say_json, say_table, solved, text
 
 if TYPE_CHECKING:
     from headrace import Bottlenecks, ParametricOptions, ParametricResult
@@ -83,7 +83,8 @@ def parametric(
         say_json(_curve(found))
         return
     proven = f"yes: {found.flows} flows prove it" if found.valid else "NO"
-    say_facts({"flow": found.value, "proven": proven, "complete": found.complete, "version": found.version})
+    facts = {"flow": found.value, "proven": proven, "complete": found.complete, "version": found.version}
+    say_facts(facts | ignored(found))
     typer.echo()
     columns: Columns = {
         "from": [str(one.start) for one in found.segments],
@@ -124,7 +125,7 @@ def expand(
         return
     proof = found.certificate
     proven = f"yes: potentials prove {text(proof.dual_bound)}" if proof.valid else "NO"
-    say_facts({"price": found.price, "flow": found.value, "today": found.maximum, "proven": proven})
+    say_facts({"price": found.price, "flow": found.value, "today": found.maximum, "proven": proven, **ignored(found)})
     typer.echo()
     say_table({"edge": found.edges, "add": found.add}, "nothing has to be added")
 

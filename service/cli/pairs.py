@@ -17,7 +17,7 @@ from service.cli.connection import (
     fail,
     names,
 )
-from service.cli.show import Columns, say_facts, say_json, say_line, say_table
+from service.cli.show import Columns, ignored, say_facts, say_json, say_line, say_table
 
 if TYPE_CHECKING:
     from headrace import Pair
@@ -93,7 +93,7 @@ def global_cut(name: Name, json: Json = False, key: Key = None, url: Url = DEFAU
         say_json({**facts, "edges": edges, "pays": pays, "source_side": side})
         return
     others = len(found.sink_side or ())
-    say_facts({"cut": found.value, "divides": f"{len(side)} from {others}", "proven": found.proven})
+    say_facts({"cut": found.value, "divides": f"{len(side)} from {others}", "proven": found.proven, **ignored(found)})
     typer.echo()
     say_table({"edge": edges, "pays": pays}, "it has no edges: the graph is divided as it is")
 

@@ -113,4 +113,10 @@ def solved(answer: Any) -> dict[str, object]:
     """What every answer of a solver has, as facts."""
     proof = answer.certificate
     proven = f"yes: a cut of {text(proof.flow_across_cut)} proves it" if proof.valid else "NO"
-    return {"proven": proven, "found": f"{answer.mode}, by {answer.engine}", "version": answer.version}
+    told = {"proven": proven, "found": f"{answer.mode}, by {answer.engine}", "version": answer.version}
+    return told | ignored(answer)
+
+
+def ignored(answer: Any) -> dict[str, object]:
+    """A fact where edges have lower bounds that the answer does not keep."""
+    return {"lower bounds": "ignored: headrace circulation keeps them"} if answer.lower else {}

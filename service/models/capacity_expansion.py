@@ -2,13 +2,13 @@
 
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from service.errors import ServiceError
 from service.models.amounts import Amount
 from service.models.columns import Amounts, AmountText, Ids, Seconds, refuse_infinite, refuse_negative
 from service.models.faults import ColumnFault
-from service.models.flows import TerminalsBody
+from service.models.flows import AboutInfo, TerminalsBody
 from service.models.min_cost_flow import CostCertificateInfo
 from service.protocol import CapacityExpansionArgs, Encoding
 
@@ -55,11 +55,9 @@ class CapacityExpansionBody(TerminalsBody):
         return CapacityExpansionArgs.model_construct(**named, encoding=encoding)
 
 
-class CapacityExpansionInfo(BaseModel):
+class CapacityExpansionInfo(AboutInfo):
     """The answer of capacity-expansion. Nothing of it is done: PATCH capacities with `add` does."""
 
-    graph: str
-    version: int
     value: Amount
     """What can flow then."""
     maximum: Amount
@@ -73,5 +71,5 @@ class CapacityExpansionInfo(BaseModel):
     engine: str
     reason: str | None = None
     certificate: CostCertificateInfo
-    counters: dict[str, int] = {}
-    timings_ms: dict[str, float] = {}
+    counters: dict[str, int] = Field(default={})
+    timings_ms: dict[str, float] = Field(default={})

@@ -8,7 +8,7 @@ from service.errors import ServiceError
 from service.models.amounts import Amount
 from service.models.columns import Seconds, check_ids
 from service.models.faults import ColumnFault
-from service.models.flows import CertificateInfo, TerminalsBody
+from service.models.flows import AboutInfo, CertificateInfo, TerminalsBody
 from service.models.what_if import BaseInfo
 from service.protocol import ClosureStudyArgs
 
@@ -115,11 +115,9 @@ class ClosureInfo(BaseModel):
     certificate: CertificateInfo | None = None
 
 
-class ClosureStudyInfo(BaseModel):
+class ClosureStudyInfo(AboutInfo):
     """The candidates that cost most, the worst first, equal ones by row. All are about one version of the graph."""
 
-    graph: str
-    version: int
     base: BaseInfo
     candidates: int
     solved: int

@@ -191,11 +191,18 @@ class TerminalsInfo(BaseModel):
     delivered: list[Amount]
 
 
-class SolvedInfo(BaseModel):
-    """What each answer about a flow says."""
+class AboutInfo(BaseModel):
+    """What each answer says that keeps no lower bounds."""
 
     graph: str
     version: int
+    lower: Literal["ignored"] | None = None
+    """Edges have lower bounds, and the answer is that of the graph without them. Else the member is not there."""
+
+
+class SolvedInfo(AboutInfo):
+    """What each answer about a flow says."""
+
     mode: Literal["unchanged", "warm", "cold"]
     engine: str
     reason: str | None = None

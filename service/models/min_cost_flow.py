@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, field_validator
 from service.models.amounts import Amount
 from service.models.body import Body
 from service.models.columns import AmountText, Seconds, refuse_infinite, refuse_negative
-from service.models.flows import PathOptions, PathsInfo, TerminalsBody, TerminalsInfo
+from service.models.flows import AboutInfo, PathOptions, PathsInfo, TerminalsBody, TerminalsInfo
 from service.protocol import Encoding, MinCostFlowArgs
 
 CostField = Literal["value", "cost", "flow", "terminals", "dual", "paths"]
@@ -96,11 +96,9 @@ class DualInfo(BaseModel):
     """The potential beyond the sinks; before the sources it is 0."""
 
 
-class MinCostFlowInfo(BaseModel):
+class MinCostFlowInfo(AboutInfo):
     """The answer of min-cost-flow."""
 
-    graph: str
-    version: int
     value: Amount
     maximum: Amount | None
     """The most that can flow; None where that has no bound."""
@@ -109,8 +107,8 @@ class MinCostFlowInfo(BaseModel):
     engine: str
     reason: str | None = None
     certificate: CostCertificateInfo
-    counters: dict[str, int] = {}
-    timings_ms: dict[str, float] = {}
+    counters: dict[str, int] = Field(default={})
+    timings_ms: dict[str, float] = Field(default={})
     flow: CostFlowInfo | None = None
     terminals: TerminalsInfo | None = None
     """Comes with `flow` and `paths` too."""

@@ -10,6 +10,7 @@ from service.models.body import Body
 from service.models.columns import IdColumn, Ids, Seconds
 from service.models.faults import ColumnFault
 from service.models.flows import (
+    AboutInfo,
     CertificateInfo,
     CutInfo,
     CutOptions,
@@ -167,11 +168,9 @@ class PairInfo(BaseModel):
     error: RowProblem | None = None
 
 
-class PairsInfo(BaseModel):
+class PairsInfo(AboutInfo):
     """The answer of pairs. All rows are about one version of the graph."""
 
-    graph: str
-    version: int
     rows: int
     answers: list[PairInfo]
 
@@ -220,12 +219,12 @@ class GlobalSides(BaseModel):
     sink_side: list[int] | list[str]
 
 
-class GlobalCutInfo(BaseModel):
+class GlobalCutInfo(AboutInfo):
     """The answer of global-min-cut."""
 
-    graph: str
-    version: int
     certificate: RowsProof
     timings_ms: dict[str, float]
     value: Amount
+    reason: str | None = None
+    """Why it is 0; else the member is not there."""
     cut: GlobalSides | None = None

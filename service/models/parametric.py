@@ -11,7 +11,7 @@ from service.errors import ServiceError
 from service.models.amounts import Amount
 from service.models.columns import Ids, Seconds, check_amount, shown
 from service.models.faults import ColumnFault
-from service.models.flows import TerminalsBody
+from service.models.flows import AboutInfo, TerminalsBody
 from service.protocol import ParametricArgs
 
 MAX_SEGMENTS: Final = 10_000
@@ -101,11 +101,9 @@ class CurveCertificateInfo(BaseModel):
     """How many flows were proven."""
 
 
-class ParametricInfo(BaseModel):
+class ParametricInfo(AboutInfo):
     """The answer of parametric: the value of a maximum flow as a concave function of the factor."""
 
-    graph: str
-    version: int
     value: Amount
     """At factor 1: the graph as it is."""
     segments: SegmentsInfo
@@ -113,4 +111,4 @@ class ParametricInfo(BaseModel):
     """False: the last segment ends before `to`, as there are more than were asked for."""
     engine: str
     certificate: CurveCertificateInfo
-    timings_ms: dict[str, float] = {}
+    timings_ms: dict[str, float] = Field(default={})

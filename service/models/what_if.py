@@ -12,6 +12,7 @@ from service.models.capacities import MAX_OPERATIONS, OperationBody
 from service.models.columns import IN_QUOTES, MAX_LABEL_CHARS, Amounts, Ids, refuse_negative
 from service.models.faults import ColumnFault
 from service.models.flows import (
+    AboutInfo,
     CertificateInfo,
     CutInfo,
     FlowInfo,
@@ -158,11 +159,9 @@ class RowInfo(BaseModel):
     error: RowProblem | None = None
 
 
-class WhatIfInfo(BaseModel):
+class WhatIfInfo(AboutInfo):
     """The answer of what-if. All rows are about one version of the graph, which none of them has changed."""
 
-    graph: str
-    version: int
     base: BaseInfo
     rows: int
     answers: list[RowInfo]

@@ -142,6 +142,12 @@ def terminals(network: Network, ends: Terminals, proof: FlowProof) -> dict[str, 
     }
 
 
+def about(graph: Graph) -> dict[str, object]:
+    """What the answer of a question that keeps no lower bounds is about: it says so where edges have some."""
+    ignored = {"lower": "ignored"} if graph.lowers is not None and graph.lowers.some else {}
+    return {"graph": graph.name, "version": graph.version, **ignored}
+
+
 def max_flow(graph: Graph, answer: Answer, timings_ms: Mapping[str, float]) -> dict[str, object]:
     """All but the fields that were asked for by name."""
     return _solved(graph, {"value": amount(graph.network, answer.report.value)}, answer, timings_ms)
@@ -174,9 +180,7 @@ def min_cost_flow(
     value, places = amount(network, proof.terminals.value), network.decimals + costs.decimals
     cost, bound = (Raw(write_decimal(units, places)) for units in (proof.cost, proof.dual_bound))
     most = None if maximum is None else amount(network, maximum.report.value)
-    return {
-        "graph": graph.name,
-        "version": graph.version,
+    return about(graph) | {
         "value": value,
         "maximum": most,
         "cost": cost,
@@ -212,8 +216,7 @@ def _solved(
 ) -> dict[str, object]:
     report = answer.report
     return {
-        "graph": graph.name,
-        "version": graph.version,
+        **about(graph),
         **result,
         "mode": report.mode.value,
         "engine": report.engine,

@@ -1,6 +1,7 @@
 """Flows with lower bounds, through all real parts: API, Redis, worker, client and shell."""
 
 import io
+import json
 import pathlib
 import re
 from collections.abc import Iterator
@@ -13,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from headrace import Client, InvalidInput, NewEdges
+from typer.testing import CliRunner
 
+from service.cli.main import app
 from tests.graphs import CITY
 from tests.shared_services import FEW_ROWS, Services
 
@@ -273,6 +276,47 @@ def test_lower_bounds_that_stay_with_the_graph(http: httpx.Client) -> None:
     assert http.get("/v1/graphs/copied/capacities").json()["lower"] == [0, 0, 0, 0.5, 4]
     assert not ask(http, "/v1/graphs/copied", sources=["s"], sinks=["t"], demand=[3])["feasible"]
     assert ask(http, "/v1/graphs/copied", sources=["s"], sinks=["t"], demand=[3], edges=[], lower=[])["feasible"]
+
+
+def test_other_questions_say_that_they_do_not_keep_them(http: httpx.Client) -> None:
+    """All that answer a graph whose edges have lower bounds; that of a deleted edge is none."""
+    body = CITY | {"lower": [0, 0, 1, 0, 0]}
+    graph = put(http, "kept-by-none", body)
+    questions: dict[str, dict[str, Any]] = {
+        "max-flow": {},
+        "min-cut": {},
+        "min-cost-flow": {"lower": "ignore"},
+        "what-if": {"scenarios": [{"batch": [{"edges": ["e"], "op": "close"}]}]},
+        "closure-study": {},
+        "pairs": {"source": ["s"], "sink": ["t"]},
+        "global-min-cut": {},
+        "parametric": {"edges": ["d"], "to": 2},
+        "capacity-expansion": {"raise_by": 1, "edges": ["d"], "price": [1]},
+    }
+
+    def told(question: str, headers: dict[str, str] | None = None) -> httpx.Response:
+        response = http.post(f"{graph}/{question}", json=questions[question], headers=headers)
+        assert response.status_code == 200, response.text
+        return response
+
+    assert {question: told(question).json().get("lower") for question in questions} == dict.fromkeys(
+        questions, "ignored"
+    )
+    for question in ("what-if", "pairs", "closure-study"):
+        header = told(question, {"Accept": "application/x-ndjson"}).text.partition("\n")[0]
+        assert json.loads(header)["lower"] == "ignored"
+    assert "lower" not in ask(http, graph)
+    with Client(str(http.base_url)) as client:
+        handle = client.graph("kept-by-none")
+        found = handle.max_flow(), handle.pairs(["s"], ["t"]), handle.global_min_cut(), handle.closure_study()
+        assert {answer.lower for answer in found} == {"ignored"}
+        for words in (["solve"], ["cut"], ["closures"], ["global-cut"], ["expand", "1", "d=1"]):
+            command, *more = words
+            shown = CliRunner().invoke(app, [command, "kept-by-none", *more, "--url", str(http.base_url)])
+            assert "headrace circulation keeps them" in shown.output, shown.output
+        handle.delete_edges(["c"])
+        assert handle.max_flow().lower is None
+    assert not [question for question in ("max-flow", "what-if", "pairs") if "lower" in told(question).json()]
 
 
 def test_the_client_sends_and_reads_them(http: httpx.Client) -> None:

@@ -143,10 +143,12 @@ def test_the_program_of_the_page(
     service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HEADRACE_URL", service.url)
-    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+    root = Path(__file__).parents[2]
+    monkeypatch.chdir(root)
+    page = (root / "docs" / "api.md").read_text()
     (program,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.S) if ".watch(" in block)
     exec(program, {})
-    assert capsys.readouterr().out.splitlines() == ["version 2", "value.changed 2", "cut.changed 2"]
+    assert capsys.readouterr().out.splitlines() == ["version 2 None None", "value.changed 2 6000 4200"]
 
 
 def test_the_shell(service: Service, client: Client, receiver: Receiver) -> None:

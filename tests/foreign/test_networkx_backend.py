@@ -6,6 +6,7 @@ stands in `NOT_APPLICABLE` with the reason; and the backend has answered in it, 
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -121,6 +122,11 @@ def test_no_module_is_forgotten() -> None:
     assert {name.partition(".")[0] for name in (*NOT_APPLICABLE, *NOTHING_TO_ANSWER)} <= {
         name.rpartition(".")[2] for name in MODULES
     }
+
+
+def test_the_page_lists_what_does_not_apply() -> None:
+    page = (ROOT / "docs" / "adapters.md").read_text()
+    assert dict(re.findall(r"^\| `(test_.+)` \| (.+) \|$", page, re.M)) == NOT_APPLICABLE
 
 
 def ran(program: str, environment: dict[str, str]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import batches, cold, instances, limits, memory, pairs, partition, tables, warm
+from benchmarks import batches, cold, instances, limits, memory, pairs, partition, richer, tables, warm
 from benchmarks.__main__ import main
 from benchmarks.answers import WrongAnswer
 from benchmarks.batches import Change, Drawn
@@ -14,6 +14,7 @@ from benchmarks.instances import Instance
 from benchmarks.peers import PEERS, Directed, Peer, Timing
 from benchmarks.report import report
 from benchmarks.results import Results, read
+from gpu_engine.generators import generate
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.types import INFINITE
 from tests import graphs
@@ -178,6 +179,16 @@ def test_what_limits_a_flow_is_compared(monkeypatch: pytest.MonkeyPatch) -> None
     assert all(row[peer] > 0 for row, peer in zip(rows, ("scipy_ms", "ortools_ms", "networkx_ms"), strict=True))
 
 
+def test_richer_networks_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(richer, "CHANGES", 2)
+    monkeypatch.setattr(richer, "BATCH", 5)
+    edges = generate("genrmf-wide", seed=1, a=4)
+    rows = [row for measure in (richer.of_vertices, richer.of_bounds, richer.of_structure) for row in measure(edges)]
+    works = ["vertex capacities", "one vertex changed", "lower bounds", "what cannot be had", "structure changed"]
+    assert [row["work"] for row in rows] == works
+    assert [row["feasible"] for row in rows[2:4]] == [True, False]
+
+
 def test_every_kind_has_a_table(tmp_path: Path) -> None:
     of_limits = {"network": "a", "n_edges": 5, "work": "bottlenecks", "bottlenecks": 2}
     latency = {"instance": "a", "request": "b", "clients": 1, "requests": 2}
@@ -195,6 +206,18 @@ def test_every_kind_has_a_table(tmp_path: Path) -> None:
             {"instance": "a", "question": "what-if", "closures": 9, "call_ms": 1.0, "cpu_ms": 2.0, "cpu_speedup": 50.0},
             {"instance": "a", "question": "closure-study", "top": None, "closures": 9, "solved": 3, "call_ms": 1.0},
         ],
+        "many-pairs": [
+            {"instance": "a", "solver": "headrace", "threads": 1, "pairs": 9, "thread_ms": 1.0},
+            {"instance": "a", "solver": "ortools", "threads": 1, "pairs": 9, "thread_ms": 2.0},
+            {"instance": "a", "question": "gomory-hu-tree", "terminals": 9, "rows": 8, "thread_ms": 1.0},
+            {"instance": "a", "question": "global-min-cut", "value": 3, "thread_ms": 1.0},
+            {"of": "b", "question": "gomory-hu-tree", "thread_ms": 1.0, "networkx_ms": 2.0},
+        ],
+        "richer": [
+            {"network": "a", "n": 4, "m": 5, "thread_ms": 1.0, "ortools_build_ms": 1.0, "ortools_ms": 2.0} | found
+            for found in ({"work": "vertices", "value": 6}, {"work": "bounds", "feasible": False})
+        ],
+        "adapters": [{"call": "a", "value": 6, "first_ms": 3.0, "again_ms": 1.0, "peer_ms": 2.0}],
         "http": [latency],
         "fleet": [latency],
     }

@@ -81,7 +81,8 @@ class CapacityExpansion:
             decimals = graph.network.decimals
             wanted, most = (write_units(units, decimals) for units in (value + more, error.most))
             detail = f"a value of {wanted} is asked for, and with all that may be added the maximum is {most}"
-            raise Infeasible(detail, field="/raise_by") from None
+            hint = "the `bottlenecks` of max-flow say which edges limit it"
+            raise Infeasible(f"{detail}: {hint}", field="/raise_by") from None
         if not found.proof.valid:
             self._solver.count_failure()
             raise NotProven(f"the expansion could not be proven: {'; '.join(found.proof.failures)}")
@@ -121,9 +122,7 @@ def _shown(graph: Graph, candidates: Candidates, found: Expansion, maximum: Answ
     network, widened = graph.network, np.flatnonzero(found.add)
     value = answers.amount(network, found.proof.terminals.value)
     price, bound = (Raw(write_decimal(units, places)) for units in (found.proof.cost, found.proof.dual_bound))
-    return {
-        "graph": graph.name,
-        "version": graph.version,
+    return answers.about(graph) | {
         "value": value,
         "maximum": answers.amount(network, maximum.report.value),
         "price": price,

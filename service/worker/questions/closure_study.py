@@ -68,7 +68,7 @@ class ClosureStudy:
             supposed = self._supposer.suppose(stack, task, graph, solved, more, trials=True)
             study = Study(self._solver, supposed, terminals, base, candidates, ranking, args.strings)
             used_s = time.perf_counter() - began
-            return Rest(partial(self._studied, task, study, args, graph.name, used_s), stack.pop_all().close)
+            return Rest(partial(self._studied, task, study, args, answers.about(graph), used_s), stack.pop_all().close)
 
     def _candidates(self, graph: Graph, solved: Solved, args: ClosureStudyArgs, control: Control) -> Candidates:
         if args.close == "vertices":
@@ -100,13 +100,15 @@ class ClosureStudy:
         flow, _ = self._solver.giving_way(graph, read, but=solved)
         return flow
 
-    def _studied(self, task: Task, study: "Study", args: ClosureStudyArgs, name: str, used_s: float) -> Result:
+    def _studied(
+        self, task: Task, study: "Study", args: ClosureStudyArgs, about: dict[str, object], used_s: float
+    ) -> Result:
         graph = study.supposed.graph
         with time_limit(task.control, args.time_limit_s, used_s):
             study.run(task)
             ranked = study.ranking.ranked
             sheet = Sheet(
-                study.head(name),
+                about | study.head(),
                 len(ranked),
                 args.lines,
                 graph.version,
@@ -178,12 +180,10 @@ class Study:
             with self.supposed.supposition.under(change, self.terminals) as solved:
                 return self.solver.solve(graph, solved, control)
 
-    def head(self, name: str) -> dict[str, object]:
+    def head(self) -> dict[str, object]:
         """What is answered beside the rows."""
         network, base = self.supposed.graph.network, self.base
         return {
-            "graph": name,
-            "version": self.supposed.graph.version,
             "base": {
                 "value": answers.amount(network, base.report.value),
                 "mode": base.report.mode.value,

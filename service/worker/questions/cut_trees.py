@@ -83,7 +83,7 @@ class CutTrees:
     ) -> Rest:
         with ExitStack() as stack:
             network = pin(graph, task, self._copies.residents, self._solver, needed, stack)
-            head: dict[str, object] = {"graph": graph.name, "version": graph.version}
+            head = answers.about(graph)
             envelope = Envelope(version=graph.version, generation=graph.generation)
             used_s = time.perf_counter() - began
             done = partial(self._answered, task, args, network, head, envelope, work, used_s)
@@ -115,7 +115,7 @@ def _terminals(network: Network, args: CutTreeArgs) -> VertexArray:
     if len(directed):
         ids = network.edge_ids.of(directed[:10])
         several = counted(len(directed), "edge is", "edges are")
-        raise NotUndirected(f"{several} directed: a Gomory-Hu tree is of undirected ones", edges=ids)
+        raise NotUndirected(f"{several} directed: a Gomory-Hu tree is of undirected ones, pairs are of any", edges=ids)
     if args.terminals is None:
         terminals = np.flatnonzero(network.there).astype(np.int32)
     else:
@@ -172,6 +172,8 @@ def _cut_parts(network: Network, found: GlobalCut, args: GlobalCutArgs) -> dict[
     value = answers.amount(network, found.value)
     proven = {"valid": True, "rows": network.n_live_vertices - 1}
     parts: dict[str, object] = {"certificate": proven, "value": value}
+    if not found.value:
+        parts["reason"] = "no open edge leads from the source side to the sink side"
     if "cut" in args.fields:
         rows, names = np.arange(network.n_edges), network.vertex_labels
         leaves, enters = found.source_side[network.edge_tail(rows)], found.source_side[network.edge_head(rows)]

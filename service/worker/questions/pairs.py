@@ -69,7 +69,7 @@ class Pairs:
             ours = Graph(name, graph.graph_id, graph.epoch, graph.version, network, graph.engine, graph.table)
             promised = needed + Footprint(network.nbytes)
             used_s = time.perf_counter() - began
-            work = partial(self._answered, task, args, ours, graph.name, pairs, promised, device, used_s)
+            work = partial(self._answered, task, args, ours, answers.about(graph), pairs, promised, device, used_s)
             return Rest(work, stack.pop_all().close)
 
     def _makers(self, args: PairsArgs, count: int, device: int) -> int:
@@ -94,7 +94,7 @@ class Pairs:
         task: Task,
         args: PairsArgs,
         graph: Graph,
-        name: str,
+        about: dict[str, object],
         pairs: ListedPairs,
         promised: Footprint,
         device: int,
@@ -102,7 +102,7 @@ class Pairs:
     ) -> Result:
         count, short = len(pairs.sources), args.fields == {"value"}
         sheet = Sheet(
-            {"graph": name, "version": graph.version, "rows": count},
+            about | {"rows": count},
             count,
             args.lines,
             graph.version,

@@ -63,7 +63,7 @@ class Parametric:
             prober = Prober.of(graph.engine, solved.state, terminals, scaled, solve)
             self._residents.measure(graph)
             envelope = Envelope(version=version, generation=graph.generation)
-            head: dict[str, object] = {"graph": graph.name, "version": version}
+            head = answers.about(graph)
             used_s = time.perf_counter() - began
             work = partial(self._drawn, task, args, prober, base, head, timings_ms, envelope, used_s)
             return Rest(work, stack.pop_all().close)

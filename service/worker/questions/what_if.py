@@ -67,7 +67,7 @@ class WhatIf:
             )
             solved, more, short = graph.states[terminals.key], self._of_fields(graph, args), args.fields <= {"value"}
             supposed = self._supposer.suppose(stack, task, graph, solved, more, trials=short)
-            rows = Rows(self._solver, self._max_flow, args, supposed.supposition, terminals, base, graph.name)
+            rows = Rows(self._solver, self._max_flow, args, supposed.supposition, terminals, base, answers.about(graph))
             used_s = time.perf_counter() - began
             return Rest(partial(self._tried, task, rows, supposed, used_s), stack.pop_all().close)
 
@@ -119,15 +119,14 @@ class Rows:
     terminals: Terminals
     """Those of the question."""
     base: Answer
-    graph: str
-    """The name that the caller knows it by."""
+    about: dict[str, object]
+    """The graph by the name that the caller knows it by, and its version."""
 
     def head(self) -> dict[str, object]:
         """What stands before the answers."""
         answer, network = self.base, self._network
         return {
-            "graph": self.graph,
-            "version": self.supposed.graph.version,
+            **self.about,
             "base": {
                 "value": answers.amount(network, answer.report.value),
                 "mode": answer.report.mode.value,

@@ -82,6 +82,8 @@ class ClosureStudy(Rows[Closure]):
     skipped_at_most: Exact
     """The most that any of those can cost which are not known."""
     rows: tuple[Closure, ...]
+    lower: str | None = None
+    """Lower bounds are "ignored", where edges have some: this keeps none."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -95,6 +97,7 @@ class ClosureStudy(Rows[Closure]):
             skipped=body["skipped"],
             skipped_at_most=exact(body["skipped_at_most"]),
             rows=tuple(map(Closure.from_json, body["answers"])),
+            lower=body.get("lower"),
         )
 
 

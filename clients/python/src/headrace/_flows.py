@@ -187,6 +187,8 @@ class MaxFlowResult:
     """Comes with `flow` and `paths` too."""
     paths: Paths | None = None
     bottlenecks: Bottlenecks | None = None
+    lower: str | None = None
+    """Lower bounds are "ignored", where edges have some: this keeps none."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -207,6 +209,7 @@ class MaxFlowResult:
             terminals=TerminalAmounts.from_json(terminals, decimals) if terminals else None,
             paths=Paths.from_json(paths, decimals) if paths else None,
             bottlenecks=Bottlenecks.from_json(limits, decimals) if limits else None,
+            lower=body.get("lower"),
         )
 
 

@@ -101,6 +101,8 @@ class ParametricResult:
     flows: int
     """How many flows were proven."""
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    lower: str | None = None
+    """Lower bounds are "ignored", where edges have some: this keeps none."""
 
     def at(self, factor: Factor) -> Fraction:
         """The value at a factor, exact. Raises `InvalidInput` outside of the curve."""
@@ -126,6 +128,7 @@ class ParametricResult:
             valid=body["certificate"]["valid"],
             flows=body["certificate"]["flows"],
             timings_ms=timings(body),
+            lower=body.get("lower"),
         )
 
 
@@ -147,6 +150,8 @@ class ExpansionResult:
     engine: str
     certificate: CostCertificate
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    lower: str | None = None
+    """Lower bounds are "ignored", where edges have some: this keeps none."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -161,6 +166,7 @@ class ExpansionResult:
             engine=body["engine"],
             certificate=CostCertificate.from_json(body["certificate"]),
             timings_ms=timings(body),
+            lower=body.get("lower"),
         )
 
 

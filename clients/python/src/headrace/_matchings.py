@@ -57,6 +57,9 @@ class MatchingResult:
         def __getattr__(self, name):
             raise no_member(self, name, {old: f"matching.{old}" for old in ("edges", "left", "right")})
 
+    lower: str | None = None
+    """Lower bounds are "ignored", where edges have some: this keeps none."""
+
     @property
     def pairs(self) -> dict[Vertex, Vertex]:
         """The right partner of each matched left vertex; {} if `matching` was not asked for."""
@@ -73,4 +76,5 @@ class MatchingResult:
             timings_ms=timings(body),
             matching=Matching.from_json(matching) if matching else None,
             cover=Cover.from_json(cover) if cover else None,
+            lower=body.get("lower"),
         )

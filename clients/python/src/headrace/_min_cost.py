@@ -107,6 +107,8 @@ class MinCostFlowResult:
     paths: Paths | None = None
     cycles: Flow | None = None
     """Comes with `paths`: what goes round, as it costs less than nothing, or nothing. With all paths it is the flow."""
+    lower: str | None = None
+    """Lower bounds are "ignored", where edges have some: this keeps none."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -130,6 +132,7 @@ class MinCostFlowResult:
             dual=Dual.from_json(dual, body.get("cost_decimals", 0)) if dual else None,
             paths=Paths.from_json(paths, decimals) if paths else None,
             cycles=Flow.from_json(cycles, decimals) if cycles else None,
+            lower=body.get("lower"),
         )
 
 

@@ -102,10 +102,12 @@ class PairsResult(Rows[Pair]):
     graph: str
     version: int
     rows: tuple[Pair, ...]
+    lower: str | None = None
+    """Lower bounds are "ignored", where edges have some: this keeps none."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        return cls(body["graph"], body["version"], tuple(map(Pair.from_json, body["answers"])))
+        return cls(body["graph"], body["version"], tuple(map(Pair.from_json, body["answers"])), body.get("lower"))
 
     @property
     def values(self) -> dict[tuple[Vertex, Vertex], Exact]:
@@ -185,11 +187,16 @@ class GlobalCut:
     source_side: Names[Vertex] | None = None
     sink_side: Names[Vertex] | None = None
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    reason: str | None = None
+    """Why the cut is 0."""
+    lower: str | None = None
+    """Lower bounds are "ignored", where edges have some: this keeps none."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
         cut: Mapping[str, Any] | None = body.get("cut")
         facts = body["graph"], body["version"], exact(body["value"]), body["certificate"]["valid"]
+        told: dict[str, Any] = {"timings_ms": timings(body), "reason": body.get("reason"), "lower": body.get("lower")}
         if cut is None:
             return cls(*facts, timings_ms=timings(body))
         return cls(
@@ -198,7 +205,7 @@ class GlobalCut:
             pays=tuple(map(exact, cut["pays"])),
             source_side=Names.of(cut["source_side"]),
             sink_side=Names.of(cut["sink_side"]),
-            timings_ms=timings(body),
+            **told,
         )
 
 

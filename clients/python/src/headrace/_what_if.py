@@ -128,6 +128,8 @@ class WhatIfResult(Rows[WhatIfRow]):
     engine: str
     certificate: Certificate
     rows: tuple[WhatIfRow, ...]
+    lower: str | None = None
+    """Lower bounds are "ignored", where edges have some: this keeps none."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -140,6 +142,7 @@ class WhatIfResult(Rows[WhatIfRow]):
             engine=base["engine"],
             certificate=Certificate.from_json(base["certificate"]),
             rows=tuple(map(WhatIfRow.from_json, body["answers"])),
+            lower=body.get("lower"),
         )
 
 
