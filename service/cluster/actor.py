@@ -63,4 +63,5 @@ class WorkerActor:
         self._leaving = True
         self._worker.leave()
         self._thread.join()
-        ray.actor.exit_actor()
+        end: Any = ray.actor.exit_actor  # which Ray gives no types
+        end()

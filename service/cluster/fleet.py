@@ -65,7 +65,8 @@ class Fleet:
     def where(self, name: str) -> dict[str, Any] | None:
         """What `WorkerActor.where` says; None while it is not there. Raises `NoCluster` if it cannot start."""
         try:
-            said: dict[str, Any] = ray.get(ray.get_actor(name, NAMESPACE).where.remote(), timeout=CALL_S)
+            actor: Any = ray.get_actor(name, NAMESPACE)
+            said: dict[str, Any] = ray.get(actor.where.remote(), timeout=CALL_S)
         except ray.exceptions.GetTimeoutError:
             return None
         except ray.exceptions.ActorDiedError as error:

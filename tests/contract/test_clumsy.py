@@ -144,7 +144,7 @@ PATHS = [
 
 PARAMETERS = [
     Clumsy("GET", f"{CITY}/capacities?limit=0", None, 400, "invalid_request", "limit: should be greater than"),
-    Clumsy("GET", f"{CITY}/capacities?limit=ten", None, 400, "invalid_request", "limit: should be a valid integer"),
+    Clumsy("GET", f"{CITY}/capacities?limit=ten", None, 400, "invalid_request", "limit: should be a whole number"),
     Clumsy("GET", f"{CITY}/capacities?page=2", None, 400, "invalid_request", "did you mean 'offset'?"),
     Clumsy("GET", "/v1/jobs?limit=99999", None, 400, "invalid_request", "limit: should be less than or equal to 1000"),
     Clumsy("GET", "/v1/jobs?after=xyz", None, 400, "invalid_request", "send the `next` of the page before"),
