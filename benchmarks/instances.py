@@ -138,6 +138,11 @@ HARD = (
         bipartite_4=("bipartite", {"degree": 4}),
         bipartite_16=("bipartite", {"degree": 16}),
         bipartite_skew=("bipartite", {"degree": 4, "skew": 3}),
+        dispatch_3=("dispatch", {"within_reach": 3.0}),
+        dispatch_5=("dispatch", {"within_reach": 5.0}),
+        dispatch_8=("dispatch", {"within_reach": 8.0}),
+        dispatch_5_wide=("dispatch", {"within_reach": 5.0, "most": 10}),
+        dispatch_depots=("dispatch", {"vehicles": 1000, "within_reach": 5.0, "most": 100}),
         unit_grid=("grid", {"rows": 300, "columns": 300, "max_capacity": 1}),
         ac=("ac", {"n_vertices": 1450}),
         rmat_hub=("rmat", {"scale": 16}),
@@ -145,8 +150,8 @@ HARD = (
     Instance("zigzag-matching-200k", "zigzag", {"pairs": 100_000}, capped=True),
     Instance("bipartite-4-matching", "bipartite", {"degree": 4}, capped=True),
 )
-"""Shapes on which a solver that floods from one side is slow: small cuts, unit capacities, long chains, a hub; and
-acyclic dense, where rows are so long that a single pass over them tells."""
+"""Shapes on which a solver that floods from one side is slow: small cuts, unit capacities, long chains, assignments, a
+hub; and acyclic dense, where rows are so long that a single pass over them tells."""
 SIZES: Mapping[str, tuple[Instance, ...]] = {
     "small": SMALL,
     "medium": MEDIUM,

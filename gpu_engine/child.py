@@ -17,8 +17,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from gpu_engine.errors import Cancelled
-
 if TYPE_CHECKING:
     from gpu_engine.engine import Control
 
@@ -63,6 +61,8 @@ def _wait(process: "subprocess.Popen[bytes]", control: "Control") -> None:
         with suppress(subprocess.TimeoutExpired):
             process.wait(TICK_S)
             return
+    from gpu_engine.errors import Cancelled  # it imports NumPy, which not every child needs
+
     raise Cancelled("cancelled while another process computed the answer")
 
 

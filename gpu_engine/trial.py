@@ -129,8 +129,8 @@ class TrialEngine(Engine):
     def flow(self, state: FlowState, control: Control | None = None, *, acyclic: bool = True) -> UnitArray:
         return self._engine.flow(_inner(state), control, acyclic=acyclic)
 
-    def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
-        return self._engine.fork(_inner(state), room)
+    def fork(self, state: FlowState, room: Room = unlimited, *, on_host: bool = False) -> Fork:
+        return self._engine.fork(_inner(state), room, on_host=on_host)
 
     def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
         return self._engine.certificate(_inner(state), complete=complete)

@@ -1,8 +1,9 @@
 """Drain: move all excess that can reach a deficit, from any pseudoflow. The one solver step of the CPU engine.
 
-In turn: a greedy first flow where excesses lie beside deficits (`gpu_engine.cpu.greedy`), an attempt from both sides at
-once (`gpu_engine.cpu.smallcut`), and the pseudoflow algorithm for what is left, from the side that has the tighter
-bound: there the minimum cut is expected, and what cannot pass it is found to be stuck with little work.
+Where excesses lie beside deficits, as in an assignment: a greedy first flow (`gpu_engine.cpu.greedy`), then an
+incremental search between what is left of both (`gpu_engine.cpu.ibfs`). Elsewhere: an attempt from both sides at once
+(`gpu_engine.cpu.smallcut`). If either gives up, the pseudoflow algorithm does the rest, from the side that has the
+tighter bound: there the minimum cut is expected, and what cannot pass it is found to be stuck with little work.
 """
 
 from typing import Final
@@ -11,7 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gpu_engine.cpu import greedy
+from gpu_engine.cpu import greedy, ibfs
+from gpu_engine.cpu.ibfs import Forests
 from gpu_engine.cpu.pseudoflow import CANCEL, ORDINARY, Forest, Pseudoflow, saturate_unlimited, solve, undo_saturation
 from gpu_engine.cpu.reach import Reach, list_ends
 from gpu_engine.cpu.scratch import Scratch
@@ -29,6 +31,9 @@ TIGHTER: Final = 1.1
 
 STANDING_CLOSE: Final = 8
 """The greedy flow is tried if at least one vertex in so many is an excess or a deficit."""
+
+MATCHED_SIZES: Final = 8.0
+"""The incremental search that follows it may scan so many sizes of the network (n + arcs)."""
 
 
 @njit(nogil=True, cache=True)
@@ -59,6 +64,7 @@ def move_excess(
     flow: Pseudoflow,
     forest: Forest,
     reach: Reach,
+    forests: Forests,
     side: BoolArray,
     begin: int,
     repair: bool,
@@ -75,9 +81,11 @@ def move_excess(
         flow, reach.excesses, ends.n_excesses
     )
     if matched:
-        greedy.match(flow, forest.label, reach.trail, slots)
-        ends = list_ends(flow, reach)
-    attempted = attempt(flow, reach, ends, budget_for(flow, ends, narrow_capacity(flow), matched, repair), slots)
+        greedy.first_flow(flow, ends, reach, forest.label, slots)
+        if ibfs.search(flow, forests, side, MATCHED_SIZES * (len(flow.role) + len(flow.head)), slots):
+            return True
+        return slots[CANCEL] == 0 and run_pseudoflow(flow, forest, side, begin == BEHIND, slots)
+    attempted = attempt(flow, reach, ends, budget_for(flow, ends, narrow_capacity(flow), repair), slots)
     if slots[CANCEL] != 0:
         return False
     if attempted.kind == GAVE_UP:
@@ -97,6 +105,7 @@ def drain_kernel(
     flow: Pseudoflow,
     forest: Forest,
     reach: Reach,
+    forests: Forests,
     side: BoolArray,
     begin: int,
     repair: bool,
@@ -109,7 +118,7 @@ def drain_kernel(
     pushed = saturate_unlimited(flow, mirror)
     if mirror is not None:
         negate(flow.excess)
-    done: bool = move_excess(flow, forest, reach, side, begin, repair, slots)
+    done: bool = move_excess(flow, forest, reach, forests, side, begin, repair, slots)
     if mirror is not None:
         negate(flow.excess)
     undo_saturation(flow, pushed, mirror)
@@ -160,5 +169,6 @@ def drain(
     )
     # If exact, it starts at the caller's excesses: deficits that the saturation made stay in place until it is undone.
     begin = (BEHIND if mirrored else AHEAD) if exact else EITHER
-    drain_kernel(flow, scratch.forest(n), scratch.reach(n), side, begin, repair, control.slots, 0 if mirrored else None)
+    memory = scratch.forest(n), scratch.reach(n), scratch.forests(n)
+    drain_kernel(flow, *memory, side, begin, repair, control.slots, 0 if mirrored else None)
     return side

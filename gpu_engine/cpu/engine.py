@@ -1,7 +1,7 @@
 """The CPU engine: cold solves by `drain`, warm ones by `repair.search` with `drain` behind it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,11 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.trials import Trials
 from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, BoolArray, EdgeArray, End, UnitArray
+
+TRIED_SHARE: Final = 4
+LEAST_TRIED: Final = 1 << 16
+"""A change may be tried with so many arcs at the ends of its edges, or this part of all arcs for each thread. With more
+an overlay is faster: it copies all arcs, one after the other, and one thread does it at a time."""
 
 
 class CpuEngine(ForkableEngine[CpuFlowState]):
@@ -76,7 +81,7 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
                 )
                 state.touch(rows)
         shift_arc_capacity(*columns, network.reverse_arc, self._capacity, INFINITE_RESIDUAL)
-        network.set_capacity(rows, capacity)
+        network.store(rows, capacity, change)
 
     def grow(self, growth: Growth) -> None:
         n_states, network = len(self._states), growth.network
@@ -182,8 +187,10 @@ class CpuEngine(ForkableEngine[CpuFlowState]):
         if not pinned.solved or pinned.touched or pinned.interrupted:
             return []
         flow = pinned.residual, pinned.excess, pinned.source_side
+        of_flow = pinned.terminals, pinned.role, flow, pinned.value
         limit = max(pinned.cold_arcs_scanned, 4 * self.network.n_arcs)
-        return trials_of(self.network, self._capacity, pinned.terminals, pinned.role, flow, pinned.value, limit, count)
+        most = max(LEAST_TRIED, self.network.n_arcs // TRIED_SHARE * count)
+        return trials_of(self.network, self._capacity, *of_flow, limit, most, count)
 
     def _agree(self, one: CpuFlowState, other: CpuFlowState, rows: EdgeArray) -> bool:
         arcs = self.network.edge_arc[rows]

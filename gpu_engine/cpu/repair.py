@@ -219,7 +219,7 @@ def _list(v: int, changed: VertexArray, n_changed: int) -> int:
     return n_changed + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _nearest(
     rows: Rows,
     flow: Flow,
@@ -232,8 +232,9 @@ def _nearest(
 ) -> tuple[int, int, int]:
     """Breadth-first search on x's side; return (target, vertices visited, arcs scanned). The target is NOWHERE if
     there is none, PUT_OFF if ``reach`` arcs were scanned first, or the search is cancelled."""
-    row_offsets, head, residual, excess = rows.row_offsets, rows.head, flow.residual, flow.excess
-    stamp, queue = memory.stamp, memory.queue
+    row_offsets, head, reverse_arc = rows
+    residual, excess, role, source_side = flow
+    stamp, via, queue = memory
     stamp[x] = epoch
     queue[0] = x
     tail, k, scanned = 1, 0, 0
@@ -245,20 +246,20 @@ def _nearest(
         scanned += row_offsets[v + 1] - row_offsets[v]
         for a in range(row_offsets[v], row_offsets[v + 1]):
             w = head[a]
-            if stamp[w] == epoch or flow.source_side[w] != deficits:
+            if stamp[w] == epoch or source_side[w] != deficits:
                 continue
-            if residual[rows.reverse_arc[a] if deficits else a] == 0:
+            if residual[reverse_arc[a] if deficits else a] == 0:
                 continue
             stamp[w] = epoch
-            memory.via[w] = a
-            if flow.role[w] != ORDINARY or (excess[w] > 0 if deficits else excess[w] < 0):
+            via[w] = a
+            if role[w] != ORDINARY or (excess[w] > 0 if deficits else excess[w] < 0):
                 return w, tail, scanned
             queue[tail] = w
             tail += 1
     return NOWHERE, tail, scanned
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _augment(
     rows: Rows, flow: Flow, via: ArcArray, x: int, target: int, sign: int, changed: VertexArray, n_changed: int
 ) -> int:

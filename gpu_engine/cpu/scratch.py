@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.cpu.audit import SHARE
+from gpu_engine.cpu.ibfs import Forests
 from gpu_engine.cpu.pseudoflow import Forest
 from gpu_engine.cpu.reach import Reach
 
@@ -55,6 +56,18 @@ class Scratch(threading.local):
             deficits=block[5 * n : 6 * n],
             trail=block[6 * n : 8 * n],
             meeting=forest.population[:n].view(np.uint32),
+        )
+
+    def forests(self, n_vertices: int) -> Forests:
+        """For `ibfs.search`, in the same memory: 48 bytes a vertex."""
+        n, forest, block = n_vertices, self.forest(n_vertices), self._block
+        return Forests(
+            node=block[: 4 * n].view(np.int32).reshape(n, 4),
+            heap=forest.population[: n + 2],
+            link=forest.label[:n],
+            detached=forest.bucket[:n],
+            offered=forest.queue[:n],
+            layers=block[4 * n : 8 * n].reshape(4, n),
         )
 
     def reserve(self, n_vertices: int) -> None:

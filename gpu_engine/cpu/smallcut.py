@@ -62,9 +62,6 @@ SHALLOW_SHARE: Final = 6.0
 """An attempt may scan this many sizes where the sides meet after few layers, as they do in networks without long
 distances: few phases are needed there."""
 
-MATCHED_SHARE: Final = 1.0
-"""An attempt may scan this many sizes after `gpu_engine.cpu.greedy`, which leaves little or nothing to be found."""
-
 PHASE_SHARE: Final = 0.4
 """The search of one phase may scan this many sizes where the sides meet after few layers."""
 
@@ -121,14 +118,12 @@ def narrow_capacity(flow: Pseudoflow) -> int:
 
 
 @njit(nogil=True, cache=True)
-def budget_for(flow: Pseudoflow, ends: Ends, narrow: int, matched: bool, repair: bool) -> Budget:
+def budget_for(flow: Pseudoflow, ends: Ends, narrow: int, repair: bool) -> Budget:
     """``narrow``: about the capacity of the narrowest arc of a short path."""
     size = float(len(flow.role) + len(flow.head))
     share = FREE_SHARE
     if min(ends.up, ends.down) <= (FEW_PATHS_OF_REPAIR if repair else FEW_PATHS) * narrow:
         share = REPAIR_SHARE if repair else FEW_SHARE
-    elif matched:
-        share = MATCHED_SHARE
     elif (ends.n_excesses + ends.n_deficits) * CROWDED > len(flow.role):
         share = 0.0
     return Budget(share * size, share * size, not repair)

@@ -14,7 +14,7 @@ from gpu_engine.generators.genrmf import genrmf, genrmf_long, genrmf_wide
 from gpu_engine.generators.grid import grid, vision_grid
 from gpu_engine.generators.levels import acyclic_dense, rlg, rlg_long, rlg_wide
 from gpu_engine.generators.narrow import bipartite, digraph, tree, zigzag
-from gpu_engine.generators.planar import delaunay, geometric, road
+from gpu_engine.generators.planar import delaunay, dispatch, geometric, road
 from gpu_engine.generators.rmat import rmat, rmat_sets
 from gpu_engine.networks.edgelist import EdgeList
 
@@ -24,6 +24,7 @@ __all__ = [
     "bipartite",
     "delaunay",
     "digraph",
+    "dispatch",
     "generate",
     "genrmf",
     "genrmf_long",
@@ -61,6 +62,7 @@ FAMILIES: Mapping[str, Callable[..., EdgeList]] = MappingProxyType(
         "tree": tree,
         "zigzag": zigzag,
         "bipartite": bipartite,
+        "dispatch": dispatch,
     }
 )
 """Family name to generator. All but `genrmf` and `rlg` need no parameter beyond the seed."""

@@ -1,4 +1,4 @@
-"""Families drawn in the plane: random geometric, Delaunay, and road-like with long chains."""
+"""Families drawn in the plane: random geometric, Delaunay, road-like with long chains, and vehicles near requests."""
 
 from dataclasses import dataclass
 
@@ -88,6 +88,27 @@ def road(
     east = rng.choice(np.flatnonzero(column >= columns - side), terminals, replace=False)
     ends = [star_from(n, west), star_to(east, n + 1)]
     return edge_list(n + 2, ends, source=n, sink=n + 1, undirected=_chains(streets, n_junctions))
+
+
+def dispatch(
+    *, seed: int, requests: int = 50_000, vehicles: int = 50_000, within_reach: float = 4.0, most: int = 1
+) -> EdgeList:
+    """Requests and vehicles at random points, each request joined to all vehicles within a radius, to be assigned.
+
+    The radius gives `within_reach` vehicles on average. The source (``n - 2``) offers each request's amount and the
+    sink (``n - 1``) takes each vehicle's, both uniform on ``1 .. most``, which is what fits over any other edge.
+    """
+    require(min(requests, vehicles) >= 1, f"a request and a vehicle are needed: {requests}, {vehicles}")
+    require(0 < within_reach <= vehicles, f"within_reach must be positive and at most the vehicles: {within_reach}")
+    require(most >= 1, f"most must be positive: {most}")
+    rng = np.random.default_rng(seed)
+    n = requests + vehicles
+    lower, upper = pairs_within(rng.random((n, 2)), float(np.sqrt(within_reach / (np.pi * vehicles))))
+    apart = (lower < requests) & (upper >= requests)
+    tail, head = lower[apart], upper[apart]
+    offers = *star_from(n, np.arange(requests))[:2], draw_capacities(rng, 1, most, requests)
+    takes = *star_to(np.arange(requests, n), n + 1)[:2], draw_capacities(rng, 1, most, vehicles)
+    return edge_list(n + 2, [(tail, head, np.full_like(tail, most)), offers, takes], source=n, sink=n + 1)
 
 
 @dataclass(frozen=True, slots=True)

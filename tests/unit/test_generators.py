@@ -32,6 +32,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "tree": {"n_vertices": 300},
     "zigzag": {"pairs": 50},
     "bipartite": {"left": 60, "right": 50},
+    "dispatch": {"requests": 60, "vehicles": 50},
 }
 
 
@@ -187,6 +188,8 @@ def test_pairs_within_a_radius_are_those_of_the_full_distance_matrix(radius: flo
         ("tree", {"n_vertices": 1}),
         ("zigzag", {"pairs": 0}),
         ("bipartite", {"degree": 0}),
+        ("dispatch", {"vehicles": 0}),
+        ("dispatch", {"within_reach": 0.0}),
         ("nonsense", {}),
     ],
 )

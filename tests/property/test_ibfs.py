@@ -1,0 +1,93 @@
+"""The incremental search between two forests: right at every limit, and whole without one."""
+
+import numpy as np
+import pytest
+
+from gpu_engine.cpu import greedy, ibfs
+from gpu_engine.cpu.pseudoflow import saturate_unlimited, undo_saturation
+from gpu_engine.cpu.reach import list_ends
+from gpu_engine.cpu.scratch import Scratch
+from gpu_engine.engine import Control
+from gpu_engine.generators import generate
+from gpu_engine.networks.network import Network
+from gpu_engine.types import BoolArray
+from tests.property.test_drain import Instance, check_drained, check_pseudoflow, random_instance
+from tests.property.test_smallcut import kernel_view
+
+SEEDS_A_CASE = 200
+
+
+def searched(instance: Instance, limit: float, scratch: Scratch, *, first: bool) -> tuple[Instance, bool, BoolArray]:
+    """Lend, search, take back: the instance then, whether the search has ended, and its source side."""
+    given = instance.copy()
+    n = given.network.n_vertices
+    flow, side = kernel_view(given), np.zeros(n, np.bool_)
+    pushed = saturate_unlimited(flow, None)
+    if first:
+        reach = scratch.reach(n)
+        greedy.first_fit(flow, reach.excesses, list_ends(flow, reach).n_excesses)
+    ended = ibfs.search(flow, scratch.forests(n), side, limit, Control().slots)
+    undo_saturation(flow, pushed, None)
+    return given, ended, side
+
+
+@pytest.mark.parametrize("start", range(0, 3000, SEEDS_A_CASE))
+def test_searches_of_any_limit_leave_a_pseudoflow_and_end_with_a_minimum_cut(start: int) -> None:
+    ended, scratch = 0, Scratch()
+    for seed in range(start, start + SEEDS_A_CASE):
+        before, rng = random_instance(seed), np.random.default_rng(seed)
+        limit = float(rng.choice([0.0, 3.0, 20.0, 100.0, 1e9, 1e9]))
+        after, is_whole, side = searched(before, limit, scratch, first=bool(seed % 2))
+        at = f"seed {seed}"
+        check_pseudoflow(before, after, at)
+        ordinary = before.role == 0
+        assert (np.sign(after.excess) * np.sign(before.excess) >= 0)[ordinary].all(), at
+        if is_whole:
+            ended += 1
+            check_drained(before, after, side, at, exact=True)
+        else:
+            assert limit < 1e9, at
+    assert SEEDS_A_CASE / 4 < ended < SEEDS_A_CASE
+
+
+@pytest.mark.parametrize(
+    ("family", "parameters"),
+    [
+        ("zigzag", {"pairs": 300}),
+        ("bipartite", {"left": 400, "right": 300, "degree": 3, "undirected": True}),
+        ("grid", {"rows": 16, "columns": 16}),
+        ("rlg", {"rows": 8, "columns": 12}),
+        ("tree", {"n_vertices": 500}),
+        ("rmat", {"scale": 9}),
+        ("delaunay", {"n_vertices": 300}),
+    ],
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_orphans_find_their_way_on_deep_and_on_bushy_networks(
+    family: str, parameters: dict[str, int], seed: int
+) -> None:
+    """Layers by the hundred, subtrees that move as a whole, and vertices that leave one forest for the other."""
+    edges = generate(family, seed=seed, **parameters)
+    network = Network(edges)
+    n = network.n_vertices
+    residual, excess, role = network.arc_capacity(), np.zeros(n, np.int64), np.zeros(n, np.int8)
+    rng = np.random.default_rng(seed)
+    some = rng.permutation(n)[: n // 3]
+    excess[some] = rng.integers(1, 20, len(some)) * np.where(rng.random(len(some)) < 0.5, 1, -1)
+    before = Instance(network, np.minimum(residual, 1 << 40), excess, role)
+    after, is_whole, side = searched(before, 1e12, Scratch(), first=False)
+    assert is_whole
+    check_drained(before, after, side, f"{family} {seed}", exact=True)
+
+
+def test_a_cancelled_search_says_so_and_leaves_a_pseudoflow() -> None:
+    before = random_instance(7)
+    given, control = before.copy(), Control()
+    control.cancel()
+    n = given.network.n_vertices
+    flow, side = kernel_view(given), np.zeros(n, np.bool_)
+    pushed = saturate_unlimited(flow, None)
+    assert not ibfs.search(flow, Scratch().forests(n), side, 1e9, control.slots)
+    assert not side.any()
+    undo_saturation(flow, pushed, None)
+    check_pseudoflow(before, given, "cancelled")
