@@ -213,10 +213,11 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def fork(self, state: FlowState, room: Room = unlimited) -> "Fork":
+    def fork(self, state: FlowState, room: Room = unlimited, *, on_host: bool = False) -> "Fork":
         """A copy of a solved state with capacities of its own. Neither sees what becomes of the other. O(n + m).
 
-        The fork asks ``room`` from then on. It takes `Needs.fork`.
+        It is where the state is, and takes `Needs.fork`; or ``on_host``, and takes `Needs.fork_on_host`. The fork asks
+        ``room`` from then on.
         """
 
     @abstractmethod

@@ -7,6 +7,7 @@ them.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 
@@ -63,6 +64,8 @@ class Needs:
     cut: Footprint
     fork: Footprint
     """A fork while an overlay is solved, the network included."""
+    fork_on_host: Footprint
+    """The same where no memory of a device is to be taken."""
     trial: Footprint
     """What each thread takes that tries changes on a fork."""
 
@@ -96,6 +99,7 @@ def network_bytes(counts: Counts) -> int:
     return 12 * counts.n_edges + 8 * counts.n_arcs + 4 * (counts.n_vertices + 1) + 1
 
 
+@lru_cache(64)
 def on_cpu(counts: Counts) -> Needs:
     """Network: also per arc its capacity 8. State: per arc residual 8; per vertex excess 8, role and side 2,
     and as much again for what was proven of them.
@@ -123,28 +127,34 @@ def on_cpu(counts: Counts) -> Needs:
         flow=Footprint(max(16 * arcs + (WORKING_BYTES + 36) * n, 12 * m) + 9 * m),
         cut=Footprint(9 * n + 12 * m),
         fork=Footprint(network + 2 * state + scratch),
+        fork_on_host=Footprint(network + 2 * state + scratch),
         trial=Footprint(24 * arcs + 8 * m + (WORKING_BYTES + 22) * n),
     )
 
 
+@lru_cache(64)
 def on_cuda(counts: Counts) -> Needs:
     """Network: also, if some edge has no limit, a flag of 1 per arc. On the device: per edge capacity 8, per vertex an
     offset 4. State: per arc a record of 16 (24 if wide), per edge its arc 4; per vertex excess 8, role and side 2.
     Scratch: that of the drains or that of the proof, the larger one. Flow and cut: on the host as the CPU engine has
     them, and a copy of the state with the arcs' capacities, which on the device is put in the network's order first.
-    A fork is on the host; while it is made, the state is there once more.
+    Fork: on the device the state twice and capacities, beside what a solve, a new state or a copy to the host takes;
+    on the host the flow that trials begin with. One on the host has the state there once more while it is made.
     """
     n, m, arcs = counts.n_vertices, counts.n_edges, counts.n_arcs
     proof = (8 if counts.wide else 4) * arcs + 16 * n
     host, width = on_cpu(counts), 8 if counts.wide else 4
     copy = host.state + Footprint(8 * arcs, ((4 if counts.infinite else 2) * width + 4) * arcs + (32 + width) * m)
+    state, scratch = (24 if counts.wide else 16) * arcs + 4 * m + 10 * n, max(drain_bytes(n, arcs), proof)
+    beside = max(scratch, arranging_bytes(n, arcs), copy.device)
     return Needs(
         network=Footprint(network_bytes(counts) + (arcs if counts.infinite else 0), 8 * m + 4 * (n + 1) + 1),
-        state=Footprint(0, (24 if counts.wide else 16) * arcs + 4 * m + 10 * n),
-        scratch=Footprint(0, max(drain_bytes(n, arcs), proof)),
+        state=Footprint(0, state),
+        scratch=Footprint(0, scratch),
         flow=host.flow + copy,
         cut=host.cut + copy,
-        fork=host.fork + host.state,
+        fork=Footprint(network_bytes(counts) + copy.host + host.state.host, 8 * m + 2 * state + beside),
+        fork_on_host=host.fork_on_host + host.state,
         trial=host.trial,
     )
 
@@ -164,7 +174,13 @@ def on_split(
     n, m, arcs = counts.n_vertices + n_limited, counts.n_edges + n_limited, counts.n_arcs + 2 * n_limited
     needs = needs_of(replace(counts, n_vertices=n, n_edges=m + n_twins, n_arcs=arcs + 2 * n_two_way))
     own, by_edge = Footprint(network_bytes(counts) + 4 * n + 8 * n_twins), Footprint(8 * counts.n_edges)
-    return replace(needs, network=needs.network + own, flow=needs.flow + by_edge, fork=needs.fork + by_edge)
+    return replace(
+        needs,
+        network=needs.network + own,
+        flow=needs.flow + by_edge,
+        fork=needs.fork + by_edge,
+        fork_on_host=needs.fork_on_host + by_edge,
+    )
 
 
 def arranging_bytes(n_vertices: int, n_arcs: int) -> int:

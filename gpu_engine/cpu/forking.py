@@ -30,7 +30,7 @@ State = TypeVar("State", bound=ForkableState)
 class ForkableEngine(IncrementalEngine[State], Generic[State]):
     """An engine whose states can be copied from one engine to another of its kind."""
 
-    def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
+    def fork(self, state: FlowState, room: Room = unlimited, *, on_host: bool = False) -> Fork:
         engine, pinned = self._alike(self.network.fork(), room), self._own(state).copied()
         copy, is_copy = partial(engine._open_copy, pinned), partial(engine._is_copy, pinned)
         trials = partial(engine._open_trials, pinned)

@@ -46,12 +46,14 @@ def try_all(
     epoch: int,
     slots: NDArray[np.int64],
     reaches: tuple[int, int],
+    most: int,
     base_value: int,
     value: UnitArray,
     outcome: NDArray[np.int8],
 ) -> int:
     """Try each change ``rows[offsets[i] : offsets[i + 1]]``, distinct edges with capacities ``new`` in place of the
-    ``old`` int64[m] ones; one that comes from or to `INFINITE` is LEFT. Returns the last epoch.
+    ``old`` int64[m] ones. LEFT is one that comes from or to `INFINITE`, or whose edges have more than ``most`` arcs at
+    their ends. Returns the last epoch.
 
     ``base`` is the solved flow: capacity and residual int64[arcs], excess int64[n], source side bool[n]; ``work`` and
     ``seen``, which are equal to it, are so again afterwards. ``value`` and ``outcome`` take what each comes to. After a
@@ -66,6 +68,8 @@ def try_all(
         if slots[CANCEL] != 0 or _is_infinite(rows, new, old, offsets[i], offsets[i + 1]):
             continue
         own, capacity = rows[offsets[i] : offsets[i + 1]], new[offsets[i] : offsets[i + 1]]
+        if _at_ends(own, edge_arc, row_offsets, head, reverse_arc, role) > most:
+            continue
         paid = base_value + _change_across(own, capacity, old, edge_arc, undirected, head, reverse_arc, side)
         reached = base_value + apply(
             own, capacity, old, edge_arc, undirected, arc_capacity, head, reverse_arc, residual, excess, side
@@ -152,6 +156,26 @@ def _is_infinite(rows: EdgeArray, new: UnitArray, old: UnitArray, begin: int, en
         if new[k] == INFINITE or old[rows[k]] == INFINITE:
             return True
     return False
+
+
+@njit(cache=True, nogil=True)
+def _at_ends(
+    rows: EdgeArray,
+    edge_arc: ArcArray,
+    row_offsets: ArcArray,
+    head: VertexArray,
+    reverse_arc: ArcArray,
+    role: NDArray[np.int8],
+) -> int:
+    """How many arcs there are at the ends of the edges, but for terminals. Each is looked at, in memory far apart."""
+    arcs = 0
+    for row in rows:
+        a = edge_arc[row]
+        if a >= 0:
+            for v in (head[a], head[reverse_arc[a]]):
+                if role[v] == ORDINARY:
+                    arcs += int(row_offsets[v + 1] - row_offsets[v])
+    return arcs
 
 
 @njit(cache=True, nogil=True)

@@ -33,9 +33,10 @@ class CpuTrials(Trials):
         base: Base,
         value: int,
         limit: int,
+        most: int,
     ) -> None:
         """`base` is a flow of this `value`, solved and proven, at these capacities int64[m]; nobody changes either. A
-        search may scan `limit` arcs."""
+        search may scan `limit` arcs, and a change with more than `most` arcs at the ends of its edges is not tried."""
         self._network = network
         self._old = capacity
         self._supplies = terminals.sources, terminals.supply
@@ -47,6 +48,7 @@ class CpuTrials(Trials):
         self._changed = np.empty(network.n_vertices, np.int32)
         self._value = value
         self._reaches = NEAR, limit
+        self._most = most
 
     def run(self, changes: Changes, control: Control) -> Tried:
         network = self._network
@@ -72,6 +74,7 @@ class CpuTrials(Trials):
             SCRATCH.epoch,
             control.slots,
             self._reaches,
+            self._most,
             self._value,
             value,
             outcome,
@@ -87,9 +90,11 @@ def trials_of(
     flow: tuple[UnitArray, UnitArray, BoolArray],
     value: int,
     limit: int,
+    most: int,
     count: int,
 ) -> Sequence[Trials]:
-    """So many, one for each thread. ``flow``: residual, excess and source side, which nobody changes."""
+    """So many, one for each thread. ``flow``: residual, excess and source side, which nobody changes; ``limit`` and
+    ``most`` are those of `CpuTrials`."""
     residual, excess, side = flow
     base, capacity = (arc_capacity.copy(), residual, excess, side), network.capacity.copy()
-    return [CpuTrials(network, capacity, terminals, role, base, value, limit) for _ in range(count)]
+    return [CpuTrials(network, capacity, terminals, role, base, value, limit, most) for _ in range(count)]

@@ -67,22 +67,20 @@ class CudaEngine(HostAnswers):
 
     @device_call
     def __init__(self, network: Network, room: Room = unlimited) -> None:
-        self._room = room
         room(Footprint(device=on_cuda(network.counts).network.device))
-        self._states: list[CudaFlowState] = []
-        self._batch = Batch()
-        self._hold(network)
-
-    def _hold(self, network: Network) -> None:
-        """Put on the device what all states share of the network."""
-        self.network = network
-        self._topology = Topology(
+        topology = Topology(
             n=network.n_vertices,
             n_arcs=network.n_arcs,
             row_offsets=cupy.asarray(network.row_offsets),
             capacity=cupy.asarray(network.capacity),
             undirected=cupy.asarray(network.undirected),
         )
+        self._begin(network, topology, room)
+
+    def _begin(self, network: Network, topology: Topology, room: Room) -> None:
+        self.network, self._topology, self._room = network, topology, room
+        self._states: list[CudaFlowState] = []
+        self._batch = Batch()
         self._infinite_arcs: BoolArray | None = network.infinite_arcs()
 
     @device_call
@@ -210,9 +208,7 @@ class CudaEngine(HostAnswers):
         state.source_side[:] = state.role == SOURCE
         saturate(state)
         counters = self._settle(state, control, [False])
-        demand = state.terminals.demand
-        on_sink_side = int(cupy.where(state.source_side, 0, state.excess).sum())
-        state.value = int(demand[demand != INFINITE].sum()) + on_sink_side
+        state.value = state.reached()
         return counters
 
     def _count_broken(self, state: CudaFlowState) -> int:

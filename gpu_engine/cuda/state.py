@@ -1,17 +1,22 @@
 """A flow state of the CUDA engine."""
 
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
 import cupy
 import numpy as np
 from numpy.typing import NDArray
 
+from gpu_engine.cpu.forking import ForkableState
 from gpu_engine.cuda.launch.arrays import Array, held_bytes
-from gpu_engine.incremental import IncrementalState
+from gpu_engine.types import INFINITE
+
+ARRAYS: Final = ("role", "excess", "source_side", "arcs", "edge_arc")
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class CudaFlowState(IncrementalState):
+class CudaFlowState(ForkableState):
     """Device arrays: arcs (16 bytes each, 24 if wide) in an order of their own (`gpu_engine.cuda.arrange`), edge_arc
     int32[m] into them, excess int64[n], role int8[n], source_side bool[n]."""
 
@@ -28,14 +33,23 @@ class CudaFlowState(IncrementalState):
     """How many ends of changed edges had an excess in T, counted for each edge; 0: there is none in T."""
     touched: bool = False
 
+    def copied(self) -> Self:
+        arrays = {name: array.copy() for name in ARRAYS if (array := getattr(self, name)) is not None}
+        return replace(self, patience=deepcopy(self.patience), **arrays)
+
+    def reached(self) -> int:
+        """The value, by what is there: all demands with a cap, and the excess of the sink side."""
+        demand = self.terminals.demand
+        return int(demand[demand != INFINITE].sum()) + int(cupy.where(self.source_side, 0, self.excess).sum())
+
     def widen(self) -> None:
         """Residuals do not fit int32 any more: the next solve arranges the arcs anew."""
         self.solved, self.wide, self.arcs, self.edge_arc = False, True, None, None
 
     @property
     def nbytes(self) -> int:
-        of_arcs = () if self.arcs is None else (self.arcs, self.edge_arc)
-        return sum(held_bytes(array) for array in (self.role, self.excess, self.source_side, *of_arcs))
+        arrays = (getattr(self, name) for name in ARRAYS)
+        return sum(held_bytes(array) for array in arrays if array is not None)
 
     def take(self, result: NDArray[np.void]) -> None:
         """Note what an update did, an `UPDATE_RESULT` record."""

@@ -50,6 +50,13 @@ def warm_up() -> None:
         engine.flow(state)
         engine.certificate(state)
         engine.restore(terminals, engine.export(state))
+        fork, capped = engine.fork(state), Terminals.of([0, 1], [STEPS], [INFINITE, 4], [6])
+        fork.trials(1)
+        for factor, others in ((1, None), (0, None), (1, capped)):
+            overlay = fork.overlay(first, edges.capacity[first] * factor, others)
+            fork.engine.solve(overlay)
+            fork.engine.certificate(overlay)
+        fork.drop()
         ends = first.astype(np.int32)
         solver = PairSolver.of(network, ends)
         DeviceSeat(solver, solver.seat(), PAIR_BYTES).values(ends[:1], ends[1:], Control())

@@ -104,9 +104,9 @@ class SplitEngine(Engine):
     def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
         return self._inner.certificate(self._own(state).inner, complete=complete)
 
-    def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
+    def fork(self, state: FlowState, room: Room = unlimited, *, on_host: bool = False) -> Fork:
         own = self._own(state)
-        terminals, inner = own.terminals, self._inner.fork(own.inner, room)
+        terminals, inner = own.terminals, self._inner.fork(own.inner, room, on_host=on_host)
         forked = type(self)(self.network.fork(), self._split, inner.engine)
 
         def copy() -> FlowState:

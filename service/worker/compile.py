@@ -22,6 +22,7 @@ from gpu_engine import kernel_directory
 from gpu_engine.child import end_with
 from gpu_engine.kernels.compiling import Compiling, told
 from gpu_engine.select import prepare
+from service.left_out import leave_out_pandas
 from service.worker.graph import OpenEngine
 from service.worker.warm_up import warm_up_engine, warm_up_others
 
@@ -142,6 +143,7 @@ def compile_kernels(open_engine: OpenEngine, choice: str, tell: Callable[[Compil
 
 def main() -> None:
     end_with(int(sys.argv[1]))
+    leave_out_pandas()
     with told(lambda now: print(now.kernel, flush=True)), rare_collections():
         warm_up_others()
 

@@ -26,9 +26,9 @@ class Supposition:
     _fork: Fork
 
     @classmethod
-    def of(cls, graph: Graph, solved: Solved, name: str) -> Self:
+    def of(cls, graph: Graph, solved: Solved, name: str, *, on_host: bool = True) -> Self:
         """Of the graph as it is now, from a state that is solved. Takes `needs`, which is asked for before."""
-        fork = graph.engine.fork(solved.state)
+        fork = graph.engine.fork(solved.state, on_host=on_host)
         network = fork.engine.network
         table = graph.table.fork(network)
         vertices = None if graph.vertices is None else graph.vertices.fork(network)
@@ -67,11 +67,18 @@ class Supposition:
             self._fork.drop()
 
 
-def needs(graph: Graph) -> Footprint:
+def has_room_beside(graph: Graph, unused: Footprint) -> bool:
+    """Whether a supposition may be where the graph's flow states are: nobody on a device gives way to it."""
+    return Footprint(device=graph.engine.needs.fork.device).within(unused)
+
+
+def needs(graph: Graph, *, on_host: bool = True) -> Footprint:
     """What a `Supposition` of the graph takes while its states are solved. The network counts, which it shares: the
     graph may give way, or be replaced, before the supposition is done with it."""
     names = graph.network.edge_ids.nbytes + graph.network.vertex_labels.nbytes
-    return graph.engine.needs.fork + Footprint(graph.table.nbytes + names)
+    of_engine = graph.engine.needs
+    fork = of_engine.fork_on_host if on_host else of_engine.fork
+    return fork + Footprint(graph.table.nbytes + names)
 
 
 def needs_to_grow(graph: Graph, structure: Structure) -> Footprint:

@@ -36,6 +36,8 @@ from gpu_engine.pairs.cut_tree import TreeGrower
 from gpu_engine.pairs.global_cut import global_cut
 from gpu_engine.pairs.solver import PairSolver
 from gpu_engine.parametric.probes import Prober, Scaled
+from gpu_engine.partition.buckets import bucketed, link_weights
+from gpu_engine.partition.contract import drawn_together, parts_of
 from gpu_engine.partition.problem import Question, edge_weights
 from gpu_engine.partition.resident import ResidentPartition
 from gpu_engine.paths import decompose
@@ -208,8 +210,8 @@ def _circulations(network: Network) -> None:
 
 
 def _partitions(network: Network) -> None:
-    """From nothing, which starts no process for so few vertices, and brought up to date: with another vertex, and with
-    one that weighs too much."""
+    """From nothing, which starts no process for so few vertices for each part, and brought up to date: with another
+    vertex, and with one that weighs too much; and a network of very few vertices."""
     n, m = network.n_vertices, network.n_edges
     ends = np.array([0, n], np.int32), np.array([n, 3], np.int32)
     grown = grow(network, Structure(1, ["new"], *ends, np.zeros(2, np.bool_), ["new", "newer"])).network.fork()
@@ -222,6 +224,12 @@ def _partitions(network: Network) -> None:
         found.bring(grown, weight, Control(), unlimited)
         edge_weight = edge_weights(grown, question.weights)
         prove_partition(grown, edge_weight, weight, found.part, 100, (found.cut, found.part_weight))
+    few = Network(EdgeList(4, EDGES.tail, EDGES.head, EDGES.capacity))
+    ResidentPartition(Question(2, Fraction(0))).bring(few, np.ones(4, np.int64), Control(), unlimited)
+    links = link_weights(few.n_arcs, few.edge_arc, few.reverse_arc, few.capacity)
+    buckets = bucketed(few.row_offsets, few.head, links)
+    levels, _, weight = drawn_together(buckets, np.ones(4, np.int64), np.ones(4, np.bool_), 1, 4)
+    parts_of(np.zeros(len(weight), np.int32), levels[0].group)
 
 
 def _matching(network: Network, open_engine: OpenEngine) -> None:

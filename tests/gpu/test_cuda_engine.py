@@ -1,5 +1,7 @@
 """The CUDA engine, on a device: the suites of the CPU engine, and larger networks against the CPU engine."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -8,10 +10,14 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
 from gpu_engine.cuda.engine import CudaEngine  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
+from gpu_engine.engine import Control, FlowState, Fork  # noqa: E402
 from gpu_engine.errors import Unbounded  # noqa: E402
+from gpu_engine.footprint import Room, unlimited  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402
 from gpu_engine.networks.network import Network  # noqa: E402
 from gpu_engine.networks.terminals import Terminals  # noqa: E402
+from gpu_engine.trials import Changes  # noqa: E402
+from gpu_engine.types import INFINITE  # noqa: E402
 from tests.congruence import check_forks, check_sequence  # noqa: E402
 from tests.random_networks import random_edges, random_terminals  # noqa: E402
 
@@ -32,6 +38,13 @@ FAMILIES = [
     ("vision", {"rows": 60, "columns": 60}),
     ("road", {"rows": 40, "columns": 40, "terminals": 20}),
 ]
+
+
+class OnHost(CudaEngine):
+    """Its forks take no memory of the device."""
+
+    def fork(self, state: FlowState, room: Room = unlimited, *, on_host: bool = True) -> Fork:
+        return super().fork(state, room, on_host=True)
 
 
 @pytest.mark.parametrize("first", range(0, 400, 50))
@@ -75,10 +88,70 @@ def test_the_same_grid_ten_times(side: int) -> None:
 
 
 @pytest.mark.parametrize("first", range(0, 200, 50))
-def test_overlays_on_forks_agree_with_the_judge(first: int) -> None:
+@pytest.mark.parametrize("make_engine", [CudaEngine, OnHost])
+def test_overlays_on_forks_agree_with_the_judge(make_engine: type[CudaEngine], first: int) -> None:
     pytest.importorskip("ortools")
     for seed in range(first, first + 50):
-        check_forks(CudaEngine, seed, overlays=6)
+        check_forks(make_engine, seed, overlays=6)
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_changes_tried_on_a_fork_come_to_what_overlays_come_to(first: int) -> None:
+    for seed in range(first, first + 50):
+        rng = np.random.default_rng(seed)
+        edges = random_edges(rng)
+        engine = CudaEngine(Network(edges))
+        finite = np.flatnonzero(edges.capacity != INFINITE)
+        try:
+            state = engine.open(random_terminals(rng, edges.n_vertices))
+        except Unbounded:
+            continue
+        engine.solve(state)
+        fork = engine.fork(state)
+        changes = [(rows, rng.integers(0, 30, len(rows))) for rows in finite[:, None]]
+        (trials,) = fork.trials(1)
+        tried = trials.run(Changes.of(changes), Control())
+        for i in np.flatnonzero(tried.done):
+            overlay = fork.overlay(*changes[i])
+            assert fork.engine.solve(overlay).value == tried.value[i], (seed, i)
+            assert fork.engine.certificate(overlay, complete=False).valid, (seed, i)
+
+
+def test_forks_of_a_large_state_side_by_side_and_the_state_itself() -> None:
+    """Four forks are tried in threads of their own while the graph is updated; each sees what it was made from."""
+    edges = generate("rmat", seed=3, scale=14)
+    engine, judge = CudaEngine(Network(edges)), CpuEngine(Network(edges))
+    terminals = Terminals.of([edges.source], [edges.sink])
+    state, judged = engine.open(terminals), judge.open(terminals)
+    engine.solve(state)
+    rng = np.random.default_rng(3)
+    finite = np.flatnonzero(edges.capacity != INFINITE)
+    batches = []
+    for _ in range(12):
+        rows = rng.choice(finite, 2000, replace=False)
+        batches.append((rows, rng.integers(0, 2 * edges.capacity[rows] + 1)))
+    wanted = []
+    for rows, capacity in batches:
+        judge.update(rows, capacity)
+        wanted.append(judge.solve(judged).value)
+        judge.update(rows, edges.capacity[rows])
+
+    def tried(fork: Fork) -> list[int]:
+        values = []
+        for rows, capacity in batches:
+            overlay = fork.overlay(rows, capacity)
+            values.append(fork.engine.solve(overlay).value)
+            assert fork.engine.certificate(overlay).valid
+        return values
+
+    forks = [engine.fork(state) for _ in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        running = [threads.submit(tried, fork) for fork in forks]
+        for rows, capacity in batches:
+            engine.update(rows, capacity)
+            engine.solve(state)
+            assert engine.certificate(state).valid
+        assert [each.result() for each in running] == [wanted] * 4
 
 
 @pytest.mark.parametrize("first", range(0, 200, 50))

@@ -111,6 +111,34 @@ def test_reading_an_answer_takes_no_more_than_it_asked_for(family: str, paramete
         assert peak.bytes <= 1.2 * needed.device + 65_536
 
 
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize(("family", "parameters"), FAMILIES)
+def test_a_fork_takes_no_more_than_it_says(family: str, parameters: dict[str, int], wide: bool) -> None:
+    edges = edges_of(family, wide, **parameters)
+    engine = CudaEngine(Network(edges))
+    terminals = Terminals.of([edges.source], [edges.sink])
+    state = engine.open(terminals)
+    engine.solve(state)
+    rows = np.flatnonzero(edges.capacity != INFINITE)[::7]
+
+    def tried() -> None:
+        fork = engine.fork(state)
+        assert len(fork.trials(2)) == 2
+        for other in (None, terminals, Terminals.of([edges.sink], [edges.source])):
+            overlay = fork.overlay(rows, edges.capacity[rows] // 2, other)
+            fork.engine.solve(overlay)
+            assert fork.engine.certificate(overlay).valid
+            del overlay
+
+    tried()  # loads the kernels
+    with Peak() as peak:
+        tried()
+    assert peak.bytes <= 1.1 * engine.needs.fork.device + 65_536
+    with Peak() as peak:
+        engine.fork(state, on_host=True)
+    assert peak.bytes <= engine.needs.cut.device + 65_536
+
+
 def test_it_asks_for_room_before_it_allocates() -> None:
     edges = generate("grid", seed=1, rows=100, columns=100)
     asked: list[Footprint] = []

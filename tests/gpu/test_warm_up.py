@@ -43,6 +43,15 @@ for family, parameters in (("rmat", {"scale": 18}), ("grid", {"rows": 40, "colum
                 engine.update(rows[:k], np.zeros(k, np.int64) if lower else edges.capacity[rows[:k]])
                 engine.solve(state)
                 assert engine.certificate(state).valid
+        fork = engine.fork(state)
+        fork.trials(2)
+        for k in (1, 100, min(len(rows), 20_000)):
+            for caps in (None, Terminals.of([0], [edges.n_vertices - 1], [k]), Terminals.of([1], [2])):
+                overlay = fork.overlay(rows[:k], edges.capacity[rows[:k]] // 2, caps)
+                fork.engine.solve(overlay)
+                assert fork.engine.certificate(overlay).valid
+            fork.overlay(rows[:k], edges.capacity[rows[:k]])
+        fork.drop()
         engine.cut(state), engine.flow(state)
         engine.close(engine.restore(terminals, engine.export(state)))
 print("nothing compiled")

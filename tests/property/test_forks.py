@@ -17,7 +17,7 @@ def test_overlays_agree_with_ortools_and_change_nothing_else(first: int) -> None
 class Elsewhere(CpuEngine):
     """Its states are forked as those of an engine on a device are."""
 
-    def fork(self, state: FlowState, room: Room = unlimited) -> Fork:
+    def fork(self, state: FlowState, room: Room = unlimited, *, on_host: bool = True) -> Fork:
         return fork_on_host(self, self._own(state).terminals, state, room)
 
 

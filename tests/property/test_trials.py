@@ -8,6 +8,7 @@ from gpu_engine.cpu.trying import CpuTrials
 from gpu_engine.engine import Control, Engine, Fork
 from gpu_engine.errors import Unbounded
 from gpu_engine.generators import generate
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.trials import Changes
@@ -115,3 +116,25 @@ def test_what_cannot_be_proven_is_not_done() -> None:
         excess[vertex] += 1  # a unit that came from nowhere
     closing = Changes.closing(np.array([0, 1]), np.array([row]))
     assert not trials.run(closing, Control()).done.any()
+
+
+def test_a_change_at_a_hub_is_tried_if_there_are_threads_enough() -> None:
+    """An overlay copies all arcs, one after the other; a trial looks at each arc of the hub, far apart.
+
+        leaf 1
+    (s)  ...   (hub) --> (t)
+        leaf n
+    """
+    n = 70_000
+    leaves = np.arange(3, n + 3)
+    tail = np.concatenate([np.zeros(n, np.int64), leaves, [2]])
+    head = np.concatenate([leaves, np.full(n, 2), [1]])
+    network = Network(EdgeList(n + 3, tail.astype(np.int32), head.astype(np.int32), np.repeat([1, 9], [2 * n, 1])))
+    engine = CpuEngine(network)
+    state = engine.open(Terminals.of([0], [1]))
+    engine.solve(state)
+    changes = Changes.of([(np.array([2 * n]), np.array([7])), (np.array([0]), np.array([0]))])
+    for threads, wanted in ((1, [False, True]), (2, [True, True])):
+        tried = engine.fork(state).trials(threads)[0].run(changes, Control())
+        assert tried.done.tolist() == wanted
+        assert (tried.value[tried.done] == np.array([7, 9])[tried.done]).all()

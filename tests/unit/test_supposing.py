@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,7 +21,8 @@ from gpu_engine.networks.updates import CapacityTable, Change
 from gpu_engine.types import INFINITE, MAX_TOTAL
 from service.worker.graph import Graph, Solved
 from service.worker.memory import Residents
-from service.worker.supposing import Supposition, needs
+from service.worker.questions.supposed import Supposer
+from service.worker.supposing import Supposition, has_room_beside, needs
 
 NOTHING = np.empty(0, np.int64)
 
@@ -132,6 +136,45 @@ def test_other_caps_of_the_same_terminals_are_met_from_the_same_flow() -> None:
                 assert (answer.report.value, answer.certificate.valid) == (min(cap, base), True)
                 assert answer.report.mode is not Mode.COLD
             assert value(supposed, closing(), solved.terminals) == base
+
+
+def test_a_fork_is_beside_the_states_if_nobody_there_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here no state is on a device, so its needs are made up."""
+    graph, _ = solved_graph()
+    of_engine = graph.engine.needs
+    assert needs(graph, on_host=False) == needs(graph)
+    assert has_room_beside(graph, Footprint())
+    on_device = replace(of_engine, fork=Footprint(host=1, device=100))
+    monkeypatch.setattr(CpuEngine, "needs", on_device)
+    names = needs(graph) - of_engine.fork_on_host
+    assert needs(graph, on_host=False) == Footprint(host=1, device=100) + names
+    assert has_room_beside(graph, Footprint(device=100))
+    assert not has_room_beside(graph, Footprint(host=10**9, device=99))
+
+
+@pytest.mark.parametrize(
+    ("unused", "free", "wanted"),
+    [
+        (200, 200, (2, False)),  # threads, and whether on the host
+        (50, 200, (2, True)),
+        (200, 50, (0, True)),  # another took it meanwhile
+    ],
+)
+def test_a_question_is_answered_on_the_host_where_a_device_is_full(
+    unused: int, free: int, wanted: tuple[int, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, solved = solved_graph()
+    monkeypatch.setattr(CpuEngine, "needs", replace(graph.engine.needs, fork=Footprint(device=100)))
+
+    def make_room(graph: Graph, needed: Footprint, but: Solved) -> None:
+        if needed.device > free:
+            raise OutOfMemory("the device is full")
+
+    copies = SimpleNamespace(residents=SimpleNamespace(unused=Footprint(device=unused)))
+    supposer = Supposer(cast("Any", copies), cast("Any", SimpleNamespace(make_room=make_room)), 2)
+    promised, *rest = supposer._make_room(graph, solved, Footprint(), 2)
+    assert tuple(rest) == wanted
+    assert promised.device == (0 if wanted[1] else 100)
 
 
 def test_what_is_refused_leaves_nothing_behind() -> None:

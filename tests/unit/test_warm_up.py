@@ -25,6 +25,7 @@ from gpu_engine.circulations.solver import find_circulation
 from gpu_engine.networks.bounds import LowerBounds
 from gpu_engine.checks.partitions import prove_partition
 from gpu_engine.footprint import unlimited
+from gpu_engine.partition.partitioner import HostPartitioner
 from gpu_engine.partition.problem import Question, edge_weights
 from gpu_engine.partition.resident import ResidentPartition
 from gpu_engine.engine import Control
@@ -143,6 +144,13 @@ for undirected in (False, True, np.array([True, False, True, False, True])):
             capped = Terminals.of([0], [3], [1 << 41], [1 << 41])
             assert isinstance(find_circulation(plain, LowerBounds.of(plain, capped, rows, rows, least)), Barrier)
             list(file_writer.pieces("npz", answers.capacities(graph, CapacitiesArgs(encoding="npz")), 1))
+path, weight = np.arange(9000, dtype=np.int32), np.ones(9000, np.int64)
+chain, divided = Network(EdgeList(9000, path[:-1], path[1:], weight[1:])), ResidentPartition(Question(2, Fraction(1)))
+divided.bring(chain, weight, Control(), unlimited)
+chain = chain.fork()
+chain.set_capacity(np.arange(99), weight[:99] + 1)
+divided.bring(chain, weight, Control(), unlimited)
+HostPartitioner().holds(divided._graph, divided._books, 100, 0, Control())
 pairs = replace(edges, tail=np.array([0, 0, 1, 1, 0], np.int32), head=np.array([2, 3, 2, 3, 2], np.int32),
                 capacity=np.full(5, 10), undirected=False)
 network = Network(pairs)

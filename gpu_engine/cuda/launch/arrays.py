@@ -4,8 +4,8 @@
 in each row.
 """
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
 
 import cupy
 import numpy as np
@@ -43,6 +43,10 @@ class Topology:
     @property
     def nbytes(self) -> int:
         return sum(held_bytes(array) for array in (self.row_offsets, self.capacity, self.undirected))
+
+    def with_own_capacity(self) -> Self:
+        """The same with capacities that nobody else changes."""
+        return replace(self, capacity=self.capacity.copy())
 
     def edges(self, state: State) -> tuple[Any, ...]:
         """The arguments by which kernels find an edge's arc."""

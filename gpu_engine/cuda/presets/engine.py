@@ -13,9 +13,9 @@ from gpu_engine.cuda.presets.drain import PresetDrain
 from gpu_engine.cuda.state import CudaFlowState
 from gpu_engine.cuda.transfer import flow_on_host, put_flow
 from gpu_engine.cuda.waiting import WORK, wait
-from gpu_engine.engine import WORK_DONE, Control, FlowState, SolveReport
+from gpu_engine.engine import WORK_DONE, Control, FlowState, Fork, SolveReport
 from gpu_engine.errors import Cancelled
-from gpu_engine.footprint import Room, unlimited
+from gpu_engine.footprint import Needs, Room, unlimited
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
 
@@ -52,6 +52,10 @@ class PresetEngine(CudaEngine):
         """The network's own order, as published codes have it."""
         return as_given(self.network)
 
+    def fork(self, state: FlowState, room: Room = unlimited, *, on_host: bool = True) -> Fork:
+        """On the host in any case."""
+        return super().fork(state, room, on_host=True)
+
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
         self._preset.spent_ms = 0.0
         report = super().solve(state, control, cold=cold)
@@ -83,6 +87,10 @@ class PresetEngine(CudaEngine):
             state.holding = max(state.holding, 1)
             raise Cancelled("the solve was cancelled")
         return counters
+
+    def _needs(self, wide: bool) -> Needs:
+        needs = super()._needs(wide)
+        return replace(needs, fork=needs.fork_on_host)
 
     @property
     def device_nbytes(self) -> int:

@@ -22,7 +22,7 @@ from service.worker.running.results import Results
 from service.worker.running.task import Task
 from service.worker.solving import Solver
 from service.worker.structure import deleted, inserted
-from service.worker.supposing import Supposition, needs, needs_to_grow
+from service.worker.supposing import Supposition, has_room_beside, needs, needs_to_grow
 from service.worker.written import written
 
 Args = TypeVar("Args", PatchArgs, EdgesArgs)
@@ -70,6 +70,8 @@ class DryRun(Generic[Args]):
             answer["inserted"] = inserted(graph, structure).model_dump(exclude_none=True)
             answer["deleted"] = deleted(structure).model_dump()
         answer |= {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
+        if shown:
+            answer |= answers.ignored(graph)
         envelope = Envelope(version=graph.version, generation=graph.generation)
         return written(self._results, answer, envelope, task.control, args.encoding)
 
@@ -123,8 +125,9 @@ class DryRun(Generic[Args]):
         """What would become of one flow state. Raises `Cancelled`."""
         old = solved.report
         try:
-            self._residents.take(graph.name, needs(graph))
-            supposed = Supposition.of(graph, solved, graph.name)
+            on_host = not has_room_beside(graph, self._residents.unused)
+            self._residents.take(graph.name, needs(graph, on_host=on_host))
+            supposed = Supposition.of(graph, solved, graph.name, on_host=on_host)
             with supposed.under(changes.change, solved.terminals, changes.vertices) as state:
                 state.kind = solved.kind
                 answer = self._solver.solve(supposed.graph, state, control)

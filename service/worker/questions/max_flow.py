@@ -71,7 +71,8 @@ class MaxFlow:
             paid = cut.paid(solved.terminals)
             columns += [cut.source_side, cut.edges, paid.sources, paid.supply, paid.sinks, paid.demand]
             columns += [cut.vertices]
-            parts["cut"] = answers.cut(graph.network, cut, paid, graph.vertices, packed=args.encoding not in TEXTS)
+            packed = args.encoding not in TEXTS
+            parts["cut"] = answers.cut(graph.network, cut, paid, graph.vertices, packed=packed, sides=args.sides)
         if args.fields & {"flow", "terminals", "paths"}:
             flow, proof = self._solver.giving_way(
                 graph,

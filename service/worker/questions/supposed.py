@@ -12,7 +12,7 @@ from service.worker.graph import Graph, Solved
 from service.worker.memory import Residents
 from service.worker.running.task import Task
 from service.worker.solving import Solver
-from service.worker.supposing import Supposition, needs
+from service.worker.supposing import Supposition, has_room_beside, needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +55,27 @@ class Supposer:
         ``stack``. Raises `OutOfMemory` or `Cancelled`.
         """
         name = f"{graph.name} {task.command.id}"
-        promised, threads = self._make_room(graph, solved, more, self._threads if trials else 0)
+        promised, threads, on_host = self._make_room(graph, solved, more, self._threads if trials else 0)
         stack.enter_context(self._residents.at_work(name, task.control, displaces=False))
         self._residents.promise(name, promised)
-        supposition = Supposition.of(graph, solved, name)
+        supposition = Supposition.of(graph, solved, name, on_host=on_host)
         tried = tuple(supposition.trials(threads)) if threads else ()
         self._residents.measure(graph)
         return Supposed(supposition, Lock(), tried, self._residents, promised)
 
-    def _make_room(self, graph: Graph, solved: Solved, more: Footprint, threads: int) -> tuple[Footprint, int]:
-        """What is promised, and for how many threads: for all of them, or for none if memory is short."""
-        for n in (threads, 0):
-            promised = needs(graph) + more
+    def _make_room(self, graph: Graph, solved: Solved, more: Footprint, threads: int) -> tuple[Footprint, int, bool]:
+        """What is promised, for how many threads, and whether for a fork on the host: for all threads, or for none and
+        on the host if memory is short."""
+        beside = has_room_beside(graph, self._residents.unused)
+        for n, on_host in ((threads, not beside), (0, True)):
+            promised = needs(graph, on_host=on_host) + more
             for _ in range(n):
                 promised += graph.engine.needs.trial
             try:
                 self._solver.make_room(graph, promised, but=solved)
             except OutOfMemory:
-                if not n:
+                if on_host and not n:
                     raise
             else:
-                return promised, n
+                return promised, n, on_host
         raise AssertionError("unreachable")

@@ -86,7 +86,10 @@ def _side(
     if default is None and may_be_empty:
         return []
     if default is None:
-        detail = f"no {kind} is given and the graph has none of its own: name one in `{kind}s`"
+        detail = (
+            f"no {kind} is given and the graph has none of its own: name one in `{kind}s`, "
+            f"as {kind}= in Python or by --{kind} in the shell"
+        )
         raise InvalidTerminals(detail, field=f"/{kind}s")
     return [default]
 

@@ -36,6 +36,9 @@ from service.worker.time_limit import time_limit
 SCENARIO_BYTES: Final = 4_000
 """What a scenario of one edge takes while the command is in memory."""
 
+FLOWS: Final = frozenset({"flow", "terminals", "paths"})
+"""Fields that show the whole flow. For the others it is proven where it has changed: `base` is proven as a whole."""
+
 NONE: Final = np.empty(0, np.int64)
 
 TERMINALS: Final = ("sources", "sinks", "supply", "demand")
@@ -89,7 +92,7 @@ class WhatIf:
         of_engine, found = graph.engine.needs, Footprint(SCENARIO_BYTES * len(args.scenarios))
         if args.fields & {"cut", "bottlenecks"}:
             found += of_engine.cut + Footprint(COMPONENT_BYTES * graph.network.n_vertices)
-        return found + of_engine.flow if args.fields & {"flow", "terminals", "paths"} else found
+        return found + of_engine.flow if args.fields & FLOWS else found
 
     def _tried(self, task: Task, rows: "Rows", supposed: Supposed, used_s: float) -> Result:
         graph, args = supposed.graph, rows.args
@@ -156,7 +159,7 @@ class Rows:
         graph = self.supposed.graph
         if control.cancelled:
             raise Cancelled("cancelled between two rows")
-        answer = self.solver.solve(graph, solved, control, complete=bool(set(self.args.fields) - {"value"}))
+        answer = self.solver.solve(graph, solved, control, complete=bool(self.args.fields & FLOWS))
         value = answer.report.value
         found: dict[str, object] = {
             "value": answers.amount(self._network, value),
