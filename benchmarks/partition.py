@@ -1,5 +1,6 @@
 """Partitions: the cut against METIS, and what it takes to follow a graph that changes, against a partition from nothing
-and against METIS. `python -m benchmarks.partition cuts|follow`; every result is counted anew from the edges.
+and against METIS. `python -m benchmarks.partition cuts|follow|kinds|table1`; every result is counted anew. Seconds are
+of processors, since other work runs on the same ones, but ``wall_s``.
 
 A network of ours stands in for the circuits of iG-kway (Lee et al.), which are not public: a grid with shortcuts has
 their degrees. Modifiers are drawn as the paper draws them: vertices and edges are inserted and deleted at random.
@@ -7,10 +8,12 @@ their degrees. Modifiers are drawn as the paper draws them: vertices and edges a
 
 import argparse
 import json
+import resource
 import sys
 import time
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,23 +22,22 @@ import pymetis
 from numpy.typing import NDArray
 
 from benchmarks.machine import describe
+from benchmarks.modifiers import KINDS, MOST_CAPACITY
+from benchmarks.partition_graphs import GRAPHS, Graph, network_of
 from gpu_engine.checks.partitions import prove_partition
 from gpu_engine.engine import Control
 from gpu_engine.footprint import unlimited
-from gpu_engine.networks.edgelist import EdgeList
-from gpu_engine.networks.growing import grow
 from gpu_engine.networks.network import Network
-from gpu_engine.networks.structure import Structure
 from gpu_engine.partition import resident
 from gpu_engine.partition.buckets import bucketed, compressed, link_weights
-from gpu_engine.partition.problem import Question, edge_weights, limit_of
+from gpu_engine.partition.problem import Question, Weights, edge_weights, limit_of
 from gpu_engine.partition.resident import ResidentPartition
 
 EPSILON: Final = Fraction(3, 100)
 PARTS: Final = (2, 4, 8, 16, 32)
 ROADS: Final = Path(__file__).parents[1] / "examples"
-WALK: Final = 8
-"""Steps from one end of an inserted edge to the other: changes are local, as in a circuit or a street plan."""
+TABLE_MODIFIERS: Final = 200
+"""In each iteration of `table1`, where the paper has "tens to hundreds"."""
 RESULTS: Final = Path(__file__).parent / "results"
 
 
@@ -51,10 +53,6 @@ def grid(side: int, shortcuts: float, seed: int = 1) -> Network:
     )
     tail, head = [*tail, at[row, column]], [*head, at[other]]
     return network_of(at.size, np.concatenate(tail), np.concatenate(head))
-
-
-def network_of(n: int, tail: NDArray[np.int32], head: NDArray[np.int32]) -> Network:
-    return Network(EdgeList(n, tail, head, np.ones(len(tail), np.int64), undirected=True))
 
 
 def road(name: str) -> Network:
@@ -82,89 +80,49 @@ def blocks(n: int, n_groups: int, degree: int) -> Network:
     return network_of(n, tail.astype(np.int32), head.astype(np.int32))
 
 
-def metis(network: Network, k: int) -> tuple[NDArray[np.int32], float]:
+def processor_s() -> float:
+    """What this process and those that it has waited for have taken: others work on the same cores."""
+    waited_for = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + waited_for.ru_utime + waited_for.ru_stime
+
+
+def metis(network: Network, k: int, weights: Weights = "one") -> tuple[NDArray[np.int32], float]:
     """As it comes, k-way and with the same imbalance; in this process, with the columns it takes made beforehand."""
-    weight = link_weights(network.n_arcs, network.edge_arc, network.reverse_arc, edge_weights(network, "one"))
+    weight = link_weights(network.n_arcs, network.edge_arc, network.reverse_arc, edge_weights(network, weights))
     buckets = bucketed(network.row_offsets, network.head, weight)
     offsets, head, own, _ = compressed(buckets, np.ones(network.n_vertices, np.bool_))
     vertex = network.there.astype(np.int64)
     graph, options = pymetis.CSRAdjacency(offsets, head), pymetis.Options(ufactor=int(1000 * EPSILON), seed=0)
-    began = time.perf_counter()
+    began = processor_s()
     found = pymetis.part_graph(k, graph, eweights=own, vweights=vertex, recursive=False, options=options)
-    took = time.perf_counter() - began
+    took = processor_s() - began
     part = np.asarray(found.vertex_part, np.int32)
     part[~network.there] = -1
     return part, took
 
 
-def counted(network: Network, part: NDArray[np.int32], k: int) -> tuple[int, float]:
+def counted(network: Network, part: NDArray[np.int32], k: int, weights: Weights = "one") -> tuple[int, float]:
     """The cut and the imbalance, from the edges."""
     weight = network.there.astype(np.int64)
     nothing = 0, np.zeros(k, np.int64)
-    proof = prove_partition(network, edge_weights(network, "one"), weight, part, k, nothing)
+    proof = prove_partition(network, edge_weights(network, weights), weight, part, k, nothing)
     return proof.cut, float(proof.part_weight.max() * k / weight.sum() - 1)
 
 
 def brought(found: ResidentPartition, network: Network) -> tuple[dict[str, Any], float]:
-    """Bring it up to date, and check it: what came of it, and the seconds without and with the check."""
+    """Bring it up to date, and check it: what came of it, and the processor seconds without and with the check."""
     weight = np.ones(network.n_vertices, np.int64)
-    began = time.perf_counter()
+    wall, began = time.perf_counter(), processor_s()
     report = found.bring(network, weight, Control(), unlimited)
-    took = time.perf_counter() - began
-    of_edge = edge_weights(network, "one")
+    took, waited = processor_s() - began, time.perf_counter() - wall
+    of_edge = edge_weights(network, found.question.weights)
     proof = prove_partition(network, of_edge, weight, found.part, found.question.k, (found.cut, found.part_weight))
-    checked = time.perf_counter() - began
+    checked = processor_s() - began
     assert proof.valid, proof.failures
     limit = limit_of(network.n_live_vertices, found.question.k, EPSILON)
     assert int(proof.part_weight.max()) <= limit
-    return {"way": report.way.value, "cut": found.cut, "moved": report.moved, "s": took, "s_checked": checked}, took
-
-
-def walked(network: Network, begin: NDArray[np.int32], steps: int, rng: np.random.Generator) -> NDArray[np.int32]:
-    """Where random walks over edges that are there end, near where they begin."""
-    at, weight = (
-        begin.copy(),
-        link_weights(network.n_arcs, network.edge_arc, network.reverse_arc, edge_weights(network, "one")),
-    )
-    for _ in range(steps):
-        first, degree = network.row_offsets[at], network.row_offsets[at + 1] - network.row_offsets[at]
-        arc = np.minimum(first + (rng.random(len(at)) * degree).astype(np.int32), max(network.n_arcs - 1, 0))
-        at = np.where((degree > 0) & (weight[arc] > 0), network.head[arc], at)
-    return at
-
-
-def modified(network: Network, modifiers: int, rng: np.random.Generator) -> tuple[Network, float]:
-    """The network after so many random modifiers, of which each kind is a quarter, and the seconds that took."""
-    quarter = modifiers // 4
-    there = np.flatnonzero(network.there)
-    live = network.live(np.arange(network.n_edges))
-    gone = rng.choice(there, max(1, quarter // 4), replace=False).astype(np.int32)  # each takes its edges with it
-    deleted = rng.choice(live, quarter, replace=False)
-    mark = np.zeros(network.n_vertices, np.bool_)
-    mark[gone] = True
-    alive = there[~mark[there]]
-    tail = rng.choice(alive, quarter).astype(np.int32)
-    head = walked(network, tail, WALK, rng)
-    head = np.where(mark[head], tail, head)  # a loop counts as no edge
-    n, n_new = network.n_vertices, quarter
-    fresh = (n + np.repeat(np.arange(n_new), 2)).astype(np.int32)
-    near = rng.choice(alive, n_new).astype(np.int32)
-    other = walked(network, near, 1, rng)
-    beside = np.column_stack([near, np.where(mark[other], near, other)]).ravel()
-    structure = Structure(
-        n_new, None, np.concatenate([tail, fresh]), np.concatenate([head, beside]),
-        np.ones(quarter + 2 * n_new, np.bool_),
-    )  # fmt: skip
-    began = time.perf_counter()
-    grown = grow(network, structure).network.fork()
-    new = np.arange(network.n_edges, grown.n_edges)
-    grown.set_capacity(new, np.ones(len(new), np.int64))
-    at = live[mark[network.edge_tail(live)] | mark[network.edge_head(live)]]
-    closed = np.union1d(deleted, at)
-    grown.set_capacity(closed, np.zeros(len(closed), np.int64))
-    grown.mark(closed, np.empty(0, np.int64))
-    grown.mark_vertices(gone, np.empty(0, np.int32))
-    return grown, time.perf_counter() - began
+    told = {"way": report.way.value, "cut": found.cut, "moved": report.moved, "s": took, "s_checked": checked}
+    return told | {"wall_s": waited}, took
 
 
 def cuts(smaller: int) -> Iterator[dict[str, Any]]:
@@ -189,22 +147,48 @@ def cuts(smaller: int) -> Iterator[dict[str, Any]]:
                    "ours": ours["cut"], "ours_s": took, "ratio": ours["cut"] / cut}  # fmt: skip
 
 
-def follow(side: int, k: int, modifiers: int, iterations: int, every: int) -> Iterator[dict[str, Any]]:
+def follow(
+    network: Network, k: int, modifiers: int, iterations: int, every: int, kind: str = "mixed"
+) -> Iterator[dict[str, Any]]:
     """Iterations of so many modifiers each; every so often a partition from nothing and one of METIS beside it."""
-    rng, network = np.random.default_rng(modifiers), grid(side, 0.3)
-    found = ResidentPartition(Question(k, EPSILON, "one"))
+    rng, question = np.random.default_rng(modifiers), Question(k, EPSILON, weights_of(kind))
+    found = ResidentPartition(question)
     first, _ = brought(found, network)
-    yield {"iteration": 0, "k": k, "modifiers": modifiers, "n": network.n_vertices, "m": network.n_edges, **first}
+    asked = {"kind": kind, "k": k, "modifiers": modifiers}
+    yield {"iteration": 0, **asked, "n": network.n_vertices, "m": network.n_edges, **first}
     for i in range(1, iterations + 1):
-        network, modified_s = modified(network, modifiers, rng)
+        network, modified_s = KINDS[kind](network, modifiers, rng)
         row, _ = brought(found, network)
-        row |= {"iteration": i, "k": k, "modifiers": modifiers, "modified_s": modified_s}
+        row |= {"iteration": i, **asked, "modified_s": modified_s}
         if i % every == 0:
-            full, _ = brought(ResidentPartition(Question(k, EPSILON, "one")), network)
-            part, metis_s = metis(network, k)
+            full, _ = brought(ResidentPartition(question), network)
+            part, metis_s = metis(network, k, question.weights)
             row |= {"full_cut": full["cut"], "full_s": full["s"], "full_s_checked": full["s_checked"],
-                    "metis_cut": counted(network, part, k)[0], "metis_s": metis_s}  # fmt: skip
+                    "metis_cut": counted(network, part, k, question.weights)[0], "metis_s": metis_s}  # fmt: skip
         yield row
+
+
+def one_of_table(graph: Graph, k: int, iterations: int, every: int) -> dict[str, Any] | None:
+    """A line as Table I of iG-kway has it, with METIS beside it. None: the graph is not at hand."""
+    network = graph.load()
+    if network is None:
+        return None
+    run = list(follow(network, k, TABLE_MODIFIERS, iterations, every))
+    row, published = summary(run), graph.published
+    size = {"network": graph.name, "n": network.n_vertices, "m": network.n_edges, "iterations": iterations}
+    last = next(one for one in reversed(run) if "full_s" in one)
+    cuts = {
+        "first_cut": run[0]["cut"],
+        "cut": last["cut"],
+        "full_cut": last["full_cut"],
+        "metis_cut": last["metis_cut"],
+    }
+    theirs = {"name": published.name, "times": published.times, "cut": round(published.cut, 2)}
+    return size | cuts | row | {"published": theirs}
+
+
+def weights_of(kind: str) -> Weights:
+    return "capacity" if kind == "other capacities" else "one"
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -215,6 +199,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         {name: float(np.median([row[name] for row in own])) for name in ("s", "s_checked", "modified_s")} if own else {}
     )
     told = {
+        "kind": rows[0]["kind"],
         "k": rows[0]["k"],
         "modifiers": rows[0]["modifiers"],
         "incremental": len(own),
@@ -228,29 +213,46 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         told |= {"times_full": full / middle["s"], "mean_times_full": full / mean}
         told |= {"times_metis": theirs / middle["s"], "mean_times_metis": theirs / mean}
         told |= {"times_metis_checked": theirs / middle["s_checked"]}
+        told["max_s"] = max(row["s"] for row in rows if row["iteration"])
         for other in ("full", "metis"):
-            told[f"cut_to_{other}"] = [round(row["cut"] / row[f"{other}_cut"], 4) for row in beside]
+            told[f"cut_to_{other}"] = [round(row["cut"] / max(row[f"{other}_cut"], 1), 4) for row in beside]
     return told
+
+
+def drawn_for(kind: str, side: int) -> Network:
+    network = grid(side, 0.3)
+    if weights_of(kind) == "capacity":
+        drawn = np.random.default_rng(1).integers(1, MOST_CAPACITY + 1, network.n_edges)
+        network.set_capacity(np.arange(network.n_edges), drawn)
+    return network
+
+
+def compile_all() -> None:
+    """Every kernel, so that no time has that in it."""
+    for kind in ("mixed", "other capacities"):
+        list(follow(drawn_for(kind, 30), 4, 8, 2, 1, kind))
+    network = grid(160, 0.3)
+    found = ResidentPartition(Question(4, EPSILON, "one"))
+    for _ in range(40):
+        brought(found, network)
+        network, _ = KINDS["into a cylinder"](network, 100, np.random.default_rng(1))
 
 
 def main(arguments: list[str] | None = None) -> int:
     top = argparse.ArgumentParser(prog="python -m benchmarks.partition", description=__doc__)
-    top.add_argument("what", choices=("cuts", "follow"))
-    top.add_argument("--side", type=int, default=1000, help="follow: a grid of side times side vertices")
+    top.add_argument("what", choices=("cuts", "follow", "kinds", "table1"))
+    top.add_argument("--side", type=int, default=1000, help="follow, kinds: a grid of side times side vertices")
     top.add_argument("--smaller", type=int, default=1, help="cuts: networks so many times smaller")
     top.add_argument("-k", type=int, nargs="+", default=[2, 32])
     top.add_argument("--modifiers", type=int, nargs="+", default=[50, 500, 5000])
     top.add_argument("--iterations", type=int, default=100)
-    top.add_argument("--every", type=int, default=25, help="follow: iterations between two partitions from nothing")
+    top.add_argument("--every", type=int, default=10, help="follow: iterations between two partitions from nothing")
     top.add_argument("--always", action="store_true", help="follow: never from nothing, however much has changed")
     top.add_argument("--out", type=Path)
     options = top.parse_args(arguments)
     if options.always:
         resident.MOST_AT_ONCE = resident.MOST_IN_ALL = resident.SOME = 1e9  # type: ignore[misc]
-    warm = grid(30, 0.3)
-    for modifiers in (8, 8):
-        list(follow(30, 4, modifiers, 2, 1))
-    assert warm.n_vertices
+    compile_all()
     rows: list[dict[str, Any]] = []
     summaries: list[dict[str, Any]] = []
     if options.what == "cuts":
@@ -261,10 +263,18 @@ def main(arguments: list[str] | None = None) -> int:
         by_k = {k: [np.log(row["ratio"]) for row in rows if row["k"] == k] for k in PARTS}
         means = {k: float(np.exp(np.mean(logs))) for k, logs in by_k.items()}
         summaries.append({"geometric_mean": mean, "by_k": means})
+    elif options.what == "table1":
+        for graph, k in product(GRAPHS, options.k):
+            told = one_of_table(graph, k, options.iterations, options.every)
+            if told is not None:
+                summaries.append(told)
+                print(told, file=sys.stderr)
     else:
         for k in options.k:
-            for modifiers in options.modifiers:
-                run = list(follow(options.side, k, modifiers, options.iterations, options.every))
+            kinds = list(KINDS) if options.what == "kinds" else ["mixed"]
+            for kind, modifiers in product(kinds, options.modifiers):
+                network = drawn_for(kind, options.side)
+                run = list(follow(network, k, modifiers, options.iterations, options.every, kind))
                 rows += run
                 summaries.append(summary(run))
                 print(summaries[-1], file=sys.stderr)

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from gpu_engine.partition.columns import lengthened
 from gpu_engine.types import ArcArray, BoolArray, UnitArray, VertexArray
 
 SLOTS: Final = 4
@@ -67,13 +68,11 @@ def packed_anew(buckets: Buckets, n_vertices: int, n_more: int) -> Buckets:
 
 
 def with_vertices(buckets: Buckets, more: int) -> Buckets:
-    """The same with so many more vertices, which have no links and no slots yet. O(n)."""
-    if not more:
-        return buckets
-    start = np.concatenate([buckets.start, np.zeros(more, np.int64)])
-    none = np.zeros(more, np.int32)
-    used, room = (np.concatenate([column, none]) for column in (buckets.used, buckets.room))
-    return buckets._replace(start=start, used=used, room=room)
+    """The same with so many more vertices, which have no links and no slots yet; those given are of no use any more.
+    O(more), or O(n)."""
+    n = len(buckets.start) + more
+    used, room = lengthened(buckets.used, n), lengthened(buckets.room, n)
+    return buckets._replace(start=lengthened(buckets.start, n), used=used, room=room)
 
 
 def _laid_out(n: int, used: NDArray[np.int32], n_more: int = 0) -> Buckets:

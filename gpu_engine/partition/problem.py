@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.errors import CapacityOverflow, InvalidNetwork
+from gpu_engine.errors import InvalidNetwork
 from gpu_engine.networks.network import Network
-from gpu_engine.types import INFINITE, MAX_TOTAL, NO_ARC, UnitArray
+from gpu_engine.types import INFINITE, NO_ARC
 
 Weights = Literal["capacity", "one"]
 """What an edge weighs: its capacity in units, 0 while it is closed, or 1."""
@@ -39,10 +39,9 @@ def edge_weights(network: Network, weights: Weights) -> NDArray[np.integer]:
     """int64[m], or int8[m] of ones and zeros: an edge that was deleted weighs nothing. The column is the network's own,
     and is not to be changed. Raises `InvalidNetwork` for capacities without a limit. O(m)."""
     if weights == "one":
-        one = np.ones(network.n_edges, np.int8)
         if len(network.deleted):
-            one[network.deleted] = 0
-        return one
+            return (~network.deleted).view(np.int8)
+        return np.ones(network.n_edges, np.int8)
     if network.n_infinite:
         rows = np.flatnonzero((network.capacity == INFINITE) & (network.edge_arc != NO_ARC))
         if len(rows):
@@ -52,13 +51,3 @@ def edge_weights(network: Network, weights: Weights) -> NDArray[np.integer]:
                 edges=network.edge_ids.of(rows[:10]),
             )
     return network.capacity
-
-
-def check_vertex_weights(weight: UnitArray) -> int:
-    """The exact sum. Raises `CapacityOverflow` where it is more than `MAX_TOTAL`. O(n)."""
-    if int(weight.max(initial=0)) * len(weight) <= MAX_TOTAL:
-        return int(weight.sum())
-    total = (int((weight >> 32).sum()) << 32) + int((weight & 0xFFFFFFFF).sum())
-    if total > MAX_TOTAL:
-        raise CapacityOverflow(f"the vertices weigh {total} together; the limit is {MAX_TOTAL}", field="/vertex_weight")
-    return total

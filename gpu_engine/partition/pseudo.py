@@ -30,29 +30,40 @@ def _rank(v: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _leans_out(buckets: Buckets, part: VertexArray, v: int) -> bool:
-    own = part[v]
-    balance = 0
+def _pull(buckets: Buckets, part: VertexArray, v: int) -> tuple[int, int]:
+    """What links v to other parts, and to its own."""
+    outward = 0
+    inward = 0
     for a in range(buckets.start[v], buckets.start[v] + buckets.used[v]):
-        if part[buckets.head[a]] == own:
-            balance -= buckets.weight[a]
+        if part[buckets.head[a]] == part[v]:
+            inward += buckets.weight[a]
         else:
-            balance += buckets.weight[a]
-    return balance > 0
+            outward += buckets.weight[a]
+    return outward, inward
 
 
 @njit(cache=True, nogil=True)
-def gather(buckets: Buckets, books: Books, touched: VertexArray, marked: BoolArray) -> VertexArray:
-    """Algorithm 3: put the affected vertices into the pseudo-partition, and return all that are there. ``touched``
-    has each vertex once; those without a part yet are in the pseudo-partition. ``marked`` bool[n], all false before and
-    after."""
+def gather(buckets: Buckets, books: Books, touched: VertexArray, marked: BoolArray) -> tuple[VertexArray, VertexArray]:
+    """Algorithm 3: put the affected vertices into the pseudo-partition. Returns all that are there, and the others that
+    a move could pay for: their neighbours, and such of ``touched`` as have a neighbour in another part.
+
+    ``touched`` has each vertex once; those without a part yet are in the pseudo-partition. ``marked`` bool[n], all
+    false before and after."""
     k = len(books.part_weight) - 1
     found = np.empty(len(touched), np.int32)
     count = 0
+    border = np.empty(len(touched), np.int32)
+    n_border = 0
     for v in touched:
-        if books.part[v] == k or (books.part[v] != NOWHERE and _leans_out(buckets, books.part, v)):
+        if books.part[v] == NOWHERE:
+            continue
+        outward, inward = (1, 0) if books.part[v] == k else _pull(buckets, books.part, v)
+        if outward > inward:
             found[count] = v
             count += 1
+        elif outward:
+            border[n_border] = v
+            n_border += 1
     for i in range(count):
         if books.part[found[i]] != k:
             move(buckets, books, found[i], k)
@@ -72,12 +83,14 @@ def gather(buckets: Buckets, books: Books, touched: VertexArray, marked: BoolArr
     n_leaving = 0
     for i in range(near_count):
         marked[near[i]] = False
-        if _leans_out(buckets, books.part, near[i]):
+        outward, inward = _pull(buckets, books.part, near[i])
+        if outward > inward:
             leaving[n_leaving] = near[i]
             n_leaving += 1
     for i in range(n_leaving):
         move(buckets, books, leaving[i], k)
-    return np.concatenate((found[:count], leaving[:n_leaving]))
+    pseudo = np.concatenate((found[:count], leaving[:n_leaving]))
+    return pseudo, np.concatenate((near[:near_count], border[:n_border]))
 
 
 @njit(cache=True, nogil=True)

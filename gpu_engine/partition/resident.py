@@ -4,6 +4,7 @@ It keeps what the edges and vertices weighed when it was made. Rows of edges and
 twice, so a comparison of columns says what has changed since, whatever has changed it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from gpu_engine.engine import Control
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.networks.network import Network
-from gpu_engine.partition import moves
 from gpu_engine.partition.buckets import (
     Buckets,
     bucket_bytes,
@@ -26,11 +26,13 @@ from gpu_engine.partition.buckets import (
     packed_anew,
     with_vertices,
 )
+from gpu_engine.partition.columns import lengthened
 from gpu_engine.partition.flow_refine import flow_refine_bytes
 from gpu_engine.partition.moves import NOWHERE, Books
 from gpu_engine.partition.multilevel import multilevel_bytes
-from gpu_engine.partition.partitioner import HostPartitioner, Partitioner
-from gpu_engine.partition.problem import Question, check_vertex_weights, edge_weights, limit_of
+from gpu_engine.partition.partitioner import HostPartitioner, Partitioner, holds_bytes
+from gpu_engine.partition.problem import Question, edge_weights, limit_of
+from gpu_engine.partition.survey import changed_edges, changed_vertices, enter_vertices, n_moved, touched_vertices
 from gpu_engine.types import EdgeArray, UnitArray, VertexArray
 
 MOST_AT_ONCE: Final = 0.05
@@ -41,13 +43,20 @@ MOST_IN_ALL: Final = 0.5
 (benchmarks/partition.py measures both)."""
 
 
-SOME: Final = 0.02
-WORSE: Final = 1.1
-"""Once so many links have changed since it was made from nothing, a cut that has grown by so much as well is a sign
-that the parts should lie otherwise as a whole, which no refinement finds: then it is made from nothing again."""
+WORSE: Final = 0.04
+MOST_WORSE: Final = 0.08
+"""A cut that has grown by so much may mean that the parts should lie otherwise as a whole, which no refinement finds:
+all borders are looked at then, and if that does not help the partition is held against a rough one from nothing. Where
+it holds it may grow by twice as much until the next time, at most."""
 
-THOROUGH: Final = 0.05
+UNTRIED: Final = 0.25
+"""It is held against one as well when so many of the links have changed since that was done."""
+
+THOROUGH: Final = 0.15
 """When so many have changed since all borders were looked at, they are looked at again."""
+
+SOME: Final = 0.01
+"""Not again before so many have changed."""
 
 FEW: Final = 16
 """So many may always have changed."""
@@ -88,9 +97,12 @@ class ResidentPartition:
         self._books = _books(0, question.k)
         self._n_links = 0
         """When it was made from nothing."""
-        self._first_cut = 0
-        """When it was made from nothing."""
+        self._least_cut = 0
+        """Since it was made from nothing, or was found to be as good as that."""
+        self._may_grow = WORSE
         self._changed_in_all = 0
+        self._untried = 0
+        """Links and vertices that have changed since then."""
         self._unseen = 0
         """Links that have changed since all borders were looked at."""
 
@@ -132,24 +144,19 @@ class ResidentPartition:
         `CapacityOverflow`, `OutOfMemory`, `Cancelled`.
         """
         weight = edge_weights(network, self.question.weights)
-        vertex_weight = np.where(network.there, vertex_weight, 0)
-        total = check_vertex_weights(vertex_weight)
+        gone = network.deleted_vertices
+        other, total = changed_vertices(self._books, gone, vertex_weight)
         limit = limit_of(total, self.question.k, self.question.epsilon)
         make = partial(self._make, network, weight, vertex_weight, limit, control, room)
         if self._buckets is None:
             return make("it is the first answer, or the partition before was forgotten")
-        rows = _changed(self._edge_weight, weight)
-        there = network.there
-        same_there = (self.part != NOWHERE) == there[: len(self.part)]
-        other = np.flatnonzero(~same_there)
-        gone = other[~there[other]]
-        come = np.concatenate([other[there[other]], len(self.part) + np.flatnonzero(there[len(self.part) :])])
-        same = np.array_equal(vertex_weight[: len(self.part)], self._books.vertex_weight)
-        if not len(rows) and not len(gone) and not len(come) and same:
+        rows = changed_edges(self._edge_weight, weight)
+        if not len(rows) and not len(other):
             self._books = _extended(self._books, network.n_vertices)
             return Report(Way.UNCHANGED, 0, 0)
         self._changed_in_all += len(rows)
         self._unseen += len(rows)
+        self._untried += len(rows) + len(other)
         n_links = self._n_links
         at_once, in_all = (max(FEW, share * n_links) for share in (MOST_AT_ONCE, MOST_IN_ALL))
         if len(rows) > at_once or self._changed_in_all > in_all:
@@ -159,18 +166,42 @@ class ResidentPartition:
             return make("what has changed are edges of vertices with very many")
         before = self.part.copy()
         self._enter(network, rows, tail, head, weight, room)
-        self._books = _reweighed(self._books, vertex_weight, gone, come, limit)
-        touched = np.unique(np.concatenate([tail, head, come.astype(np.int32)]))
-        touched = touched[self.part[touched] != NOWHERE]
-        thorough = self._unseen > THOROUGH * n_links
+        come, n_other = enter_vertices(self._books, other, gone, vertex_weight)
+        self._books.limit[0] = limit
+        touched = np.sort(touched_vertices(self.part, tail, head, come))
+        self._refine(network, touched, self._unseen > THOROUGH * n_links, control, room)
+        if self._has_grown(self._unseen):
+            self._refine(network, touched[:0], True, control, room)
+        if self._has_grown(self._untried) or self._untried > max(FEW, UNTRIED * n_links):
+            report = self._tried(network, make, control, room)
+            if report is not None:
+                return report
+        self._least_cut = min(self._least_cut, self.cut)
+        return Report(Way.INCREMENTAL, len(rows) + n_other, n_moved(before, self.part))
+
+    def _has_grown(self, changed: int) -> bool:
+        """Whether the cut has, and so many changes are enough to do something about it."""
+        return self.cut > (1 + self._may_grow) * self._least_cut and changed > max(FEW, SOME * self._n_links)
+
+    def _refine(self, network: Network, touched: VertexArray, thorough: bool, control: Control, room: Room) -> None:
         if thorough:
             room(Footprint(flow_refine_bytes(network.n_vertices, network.n_arcs, self.question.k)))
+            self._unseen = 0
         self._partitioner.refine(self._graph, self._books, touched, thorough, control)
-        self._unseen = 0 if thorough else self._unseen
-        if self._changed_in_all > max(FEW, SOME * n_links) and self.cut > WORSE * self._first_cut:
-            return make("its cut has grown by a tenth since it was made from nothing")
-        moved = int(np.count_nonzero((before != self.part[: len(before)]) & (before != NOWHERE)))
-        return Report(Way.INCREMENTAL, len(rows) + len(come) + len(gone), moved)
+
+    def _tried(self, network: Network, make: Callable[[str], Report], control: Control, room: Room) -> Report | None:
+        """Hold it against a rough partition from nothing, and replace it by a good one if that pays. None: it stays."""
+        room(Footprint(holds_bytes(network.n_vertices, network.n_arcs, self.question.k)))
+        kept, report = self._books, None
+        thousandths = int(1000 * self.question.epsilon)
+        if not self._partitioner.holds(self._graph, kept, thousandths, self.question.seed, control):
+            report = make("its cut has grown, and one from nothing promised to cut less")
+            if self.cut >= kept.cut[0] and kept.part_weight.max() <= kept.limit[0]:
+                self._books, report = kept, None
+        else:
+            self._may_grow = min(2 * self._may_grow, MOST_WORSE)
+        self._least_cut, self._untried = self.cut, 0
+        return report
 
     @property
     def _graph(self) -> Buckets:
@@ -197,14 +228,14 @@ class ResidentPartition:
         self._buckets = bucketed(network.row_offsets, network.head, links)
         self._n_links = self._buckets.n_slots_used // 2
         self._edge_weight = weight.copy()
-        self._changed_in_all = self._unseen = 0
+        self._changed_in_all = self._unseen = self._untried = 0
         self._books = _books(n, k)
         self._books.part[:] = np.where(network.there, k, NOWHERE)
-        self._books.vertex_weight[:] = vertex_weight
+        self._books.vertex_weight[:] = np.where(network.there, vertex_weight, 0)
         self._books.limit[0] = limit
         thousandths = int(1000 * self.question.epsilon)
         self._partitioner.full(self._graph, self._books, thousandths, self.question.seed, control)
-        self._first_cut = self.cut
+        self._least_cut, self._may_grow = self.cut, WORSE
         return Report(Way.FULL, n + network.n_edges, 0, reason)
 
     def _enter(
@@ -218,9 +249,7 @@ class ResidentPartition:
     ) -> None:
         """Enter what edges weigh now, and new vertices, which are in the pseudo-partition."""
         n, m = network.n_vertices, network.n_edges
-        if m > len(self._edge_weight):
-            more = np.zeros(m - len(self._edge_weight), self._edge_weight.dtype)
-            self._edge_weight = np.concatenate([self._edge_weight, more])
+        self._edge_weight = lengthened(self._edge_weight, m)
         self._buckets = with_vertices(self._graph, self._new(network))
         self._books = _extended(self._books, n)
         delta = weight[rows].astype(np.int64) - self._edge_weight[rows]
@@ -248,24 +277,5 @@ def _books(n: int, k: int) -> Books:
 
 def _extended(books: Books, n: int) -> Books:
     """With so many vertices; the new ones are nowhere, and weigh nothing."""
-    more = n - len(books.part)
-    if not more:
-        return books
-    part = np.concatenate([books.part, np.full(more, NOWHERE, np.int32)])
-    return books._replace(part=part, vertex_weight=np.concatenate([books.vertex_weight, np.zeros(more, np.int64)]))
-
-
-def _reweighed(
-    books: Books, vertex_weight: UnitArray, gone: NDArray[np.int64], come: NDArray[np.int64], limit: int
-) -> Books:
-    """With other weights; ``come`` are in the pseudo-partition, ``gone`` nowhere, and have no links then."""
-    k = len(books.part_weight) - 1
-    books.part[gone], books.part[come] = NOWHERE, k
-    part_weight = moves.weights_of(books.part, vertex_weight, k)
-    return books._replace(vertex_weight=vertex_weight, part_weight=part_weight, limit=np.array([limit], np.int64))
-
-
-def _changed(before: NDArray[np.integer], now: NDArray[np.integer]) -> EdgeArray:
-    """Rows of the edges that weigh something else now; those beyond ``before`` weighed nothing."""
-    m = len(before)
-    return np.concatenate([np.flatnonzero(now[:m] != before), m + np.flatnonzero(now[m:])])
+    part = lengthened(books.part, n, NOWHERE)
+    return books._replace(part=part, vertex_weight=lengthened(books.vertex_weight, n))

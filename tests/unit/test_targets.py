@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+import itertools
 import socket
 import ssl
 import threading
@@ -14,7 +15,7 @@ import pytest
 from service.webhooks import posting, targets
 from service.webhooks.posting import Outcome, Poster
 from service.webhooks.targets import LOOKUPS, Forbidden, Names, address_of, checked_url, hosts_of, is_public
-from tests.receiver import receiving
+from tests.receiver import Network, receiving
 
 PRIVATE = (
     *("0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "127.0.0.1", "127.255.0.1", "169.254.169.254", "172.16.0.1"),
@@ -109,23 +110,21 @@ def test_names_that_never_resolve_leave_threads_for_others(monkeypatch: pytest.M
 
 def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The name is resolved once; the request is for the address, and says the name to TLS and in `Host`."""
-    asked = resolving(monkeypatch, "93.184.216.34", "2606:4700::1111")
-    sent: list[httpx.Request] = []
-
-    async def handle(request: httpx.Request) -> httpx.Response:
-        sent.append(request)
-        return httpx.Response(204)
+    asked, network = (
+        resolving(monkeypatch, "93.184.216.34", "2606:4700::1111"),
+        Network(itertools.repeat(b"HTTP/1.1 204 \r\n\r\n")),
+    )
 
     async def run() -> Outcome:
-        poster = Poster(())
-        poster._http = httpx.AsyncClient(transport=httpx.MockTransport(handle))
-        return await poster.post("https://Example.com:8443/hook?x=1", "{}", {"webhook-id": "1"})
+        return await Poster((), network=network).post("https://Example.com:8443/hook?x=1", "{}", {"webhook-id": "1"})
 
     assert asyncio.run(run()) == Outcome(204)
     assert asked == ["example.com"]
-    assert (sent[0].url.host, sent[0].url.port, sent[0].url.raw_path) == ("93.184.216.34", 8443, b"/hook?x=1")
-    assert sent[0].headers["host"] == "example.com:8443"
-    assert sent[0].extensions["sni_hostname"] == "example.com"
+    assert (network.connected, network.proven) == (["93.184.216.34:8443"], ["example.com"])
+    head, _, body = network.sent.partition(b"\r\n\r\n")
+    first, *headers = head.lower().split(b"\r\n")
+    assert (first, body) == (b"post /hook?x=1 http/1.1", b"{}")
+    assert {b"host: example.com:8443", b"webhook-id: 1", b"content-length: 2"} < set(headers)
 
 
 def test_a_name_that_moves_into_our_network_is_not_sent_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,99 @@
+"""What has changed since a partition was brought up to date: columns of now held against those of then."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gpu_engine.errors import CapacityOverflow
+from gpu_engine.partition.moves import NOWHERE, Books
+from gpu_engine.types import MAX_TOTAL, BoolArray, EdgeArray, UnitArray, VertexArray
+
+
+def changed_edges(before: NDArray[np.integer], now: NDArray[np.integer]) -> EdgeArray:
+    """Rows of the edges that weigh something else now; those beyond ``before`` weighed nothing. O(m)."""
+    m = len(before)
+    return np.concatenate([np.flatnonzero(now[:m] != before), m + np.flatnonzero(now[m:])])
+
+
+def changed_vertices(books: Books, deleted: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
+    """Vertices that are not as the books have them, and what all together weigh now. ``deleted`` bool[n], or bool[0]
+    where none is; ``weight`` int64[n], of which those of deleted vertices do not count. Raises `CapacityOverflow` where
+    the sum is more than `MAX_TOTAL`. O(n)."""
+    changed, high, low = _survey(books.part, books.vertex_weight, deleted, weight)
+    total = (int(high) << 32) + int(low)
+    if total > MAX_TOTAL:
+        raise CapacityOverflow(f"the vertices weigh {total} together; the limit is {MAX_TOTAL}", field="/vertex_weight")
+    return changed, total
+
+
+@njit(cache=True, nogil=True)
+def _survey(
+    part: VertexArray, before: UnitArray, deleted: BoolArray, weight: UnitArray
+) -> tuple[VertexArray, int, int]:
+    n = len(weight)
+    changed = np.empty(n, np.int32)  # pages that nothing is written to cost nothing
+    count = 0
+    high = 0
+    low = 0
+    for v in range(n):
+        there = not (len(deleted) and deleted[v])
+        own = weight[v] if there else 0
+        high += own >> 32
+        low += own & 0xFFFFFFFF
+        was_there = v < len(part) and part[v] != NOWHERE
+        if there != was_there or (v < len(part) and own != before[v]):
+            changed[count] = v
+            count += 1
+    return changed[:count].copy(), high, low
+
+
+@njit(cache=True, nogil=True)
+def enter_vertices(
+    books: Books, changed: VertexArray, deleted: BoolArray, weight: UnitArray
+) -> tuple[VertexArray, int]:
+    """Enter what `changed_vertices` has found: who comes is in the pseudo-partition then, and who is gone is nowhere
+    and has no links. Returns those that came, and how many have come or gone. O(changed)."""
+    k = len(books.part_weight) - 1
+    come = np.empty(len(changed), np.int32)
+    n_come = 0
+    n_gone = 0
+    for v in changed:
+        there = not (len(deleted) and deleted[v])
+        own = weight[v] if there else 0
+        if books.part[v] != NOWHERE:
+            books.part_weight[books.part[v]] -= books.vertex_weight[v]
+        if not there and books.part[v] != NOWHERE:
+            books.part[v] = NOWHERE
+            n_gone += 1
+        elif there and books.part[v] == NOWHERE:
+            books.part[v] = k
+            come[n_come] = v
+            n_come += 1
+        if there:
+            books.part_weight[books.part[v]] += own
+        books.vertex_weight[v] = own
+    return come[:n_come].copy(), n_come + n_gone
+
+
+@njit(cache=True, nogil=True)
+def touched_vertices(part: VertexArray, tail: VertexArray, head: VertexArray, come: VertexArray) -> VertexArray:
+    """Each vertex once that an edge has changed at or that has come, if it is there."""
+    marked = np.zeros(len(part), np.bool_)
+    found = np.empty(2 * len(tail) + len(come), np.int32)
+    count = 0
+    for column in (tail, head, come):
+        for v in column:
+            if not marked[v] and part[v] != NOWHERE:
+                marked[v] = True
+                found[count] = v
+                count += 1
+    return found[:count]
+
+
+@njit(cache=True, nogil=True)
+def n_moved(before: VertexArray, now: VertexArray) -> int:
+    """How many vertices have another part now, or none, that had one before."""
+    count = 0
+    for v in range(len(before)):
+        count += before[v] != now[v] and before[v] != NOWHERE
+    return count

@@ -1,0 +1,73 @@
+"""What a partition finds changed, held against a plain comparison; and the columns that it keeps as vertices come."""
+
+import numpy as np
+import pytest
+
+from gpu_engine.errors import CapacityOverflow
+from gpu_engine.partition.columns import lengthened
+from gpu_engine.partition.moves import NOWHERE, Books
+from gpu_engine.partition.survey import changed_vertices, enter_vertices, n_moved, touched_vertices
+from gpu_engine.types import MAX_TOTAL
+
+
+def books_of(part: list[int], weight: list[int], k: int) -> Books:
+    of_part = np.zeros(k + 1, np.int64)
+    for p, w in zip(part, weight, strict=True):
+        if p != NOWHERE:
+            of_part[p] += w
+    zero = np.zeros(1, np.int64)
+    return Books(np.array(part, np.int32), np.array(weight, np.int64), of_part, zero, zero.copy())
+
+
+def test_any_change_of_vertices_is_found_and_entered() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        n, more, k = int(rng.integers(1, 30)), int(rng.integers(0, 5)), 3
+        part = rng.integers(-1, k, n).tolist()
+        weight = [0 if p == NOWHERE else int(rng.integers(0, 9)) for p in part]
+        books = books_of(part, weight, k)
+        deleted = rng.random(n + more) < 0.3 if rng.random() < 0.8 else np.empty(0, np.bool_)
+        now = rng.integers(0, 9, n + more)
+        gone = deleted if len(deleted) else np.zeros(n + more, np.bool_)
+        was = np.array([p != NOWHERE for p in part] + more * [False])
+        own = np.where(gone, 0, now)
+        differs = (was == gone) | (own != np.array(weight + more * [0]))
+        changed, total = changed_vertices(books, deleted, now)
+        assert changed.tolist() == np.flatnonzero(differs).tolist()
+        assert total == int(own.sum())
+        books = books._replace(
+            part=lengthened(books.part, n + more, NOWHERE), vertex_weight=lengthened(books.vertex_weight, n + more)
+        )
+        come, n_other = enter_vertices(books, changed, deleted, now)
+        assert come.tolist() == np.flatnonzero(~was & ~gone).tolist()
+        assert n_other == int(np.count_nonzero(was == gone))
+        assert books.vertex_weight.tolist() == own.tolist()
+        expected = [NOWHERE if gone[v] else part[v] if was[v] else k for v in range(n + more)]
+        assert books.part.tolist() == expected
+        assert books.part_weight.tolist() == books_of(expected, own.tolist(), k).part_weight.tolist()
+
+
+def test_a_sum_that_is_too_large_is_refused() -> None:
+    nothing = books_of([], [], 2)
+    most = np.full(3, MAX_TOTAL // 2, np.int64)
+    with pytest.raises(CapacityOverflow):
+        changed_vertices(nothing, np.empty(0, np.bool_), most)
+    _, total = changed_vertices(nothing, np.array([True, False, False]), most)
+    assert total == 2 * (MAX_TOTAL // 2)
+
+
+def test_a_column_becomes_longer_in_place_where_there_is_room() -> None:
+    column = np.arange(32)
+    longer = lengthened(column, 40, -1)
+    assert longer.tolist() == [*range(32), *[-1] * 8]
+    longest = lengthened(longer, 42)
+    assert np.shares_memory(longer, longest)
+    assert longest.tolist() == [*range(32), *[-1] * 8, 0, 0]
+    assert lengthened(longest, 42) is longest
+
+
+def test_vertices_are_touched_once_and_counted_if_they_had_a_part() -> None:
+    part = np.array([0, 1, NOWHERE, 2], np.int32)
+    tail, head, come = (np.array(column, np.int32) for column in ([0, 2], [3, 0], [3]))
+    assert sorted(touched_vertices(part, tail, head, come).tolist()) == [0, 3]
+    assert n_moved(np.array([0, 0, NOWHERE], np.int32), part) == 1
