@@ -115,7 +115,10 @@ def read(
     essence = media_type.partition(";")[0].strip().lower()
     if essence not in MEDIA_TYPES:
         raise InvalidNetwork(f"media type {shown(essence)} is not read; known are {', '.join(MEDIA_TYPES)}")
-    return MEDIA_TYPES[essence](source, limits, precision)
+    edges = MEDIA_TYPES[essence](source, limits, precision)
+    if edges.cost is None:
+        precision.refuse_costs()
+    return edges
 
 
 def read_file(

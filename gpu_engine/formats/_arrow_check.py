@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from gpu_engine.errors import InvalidNetwork, TooLarge
+from gpu_engine.errors import InvalidNetwork, TooLarge, pointer
 from gpu_engine.formats._flatbuffer import Table
 from gpu_engine.formats._looks import seems_to_be
 from gpu_engine.formats._place import refusing, shown
@@ -114,8 +114,10 @@ def _schema(message: pa.ipc.Message | None) -> pa.Schema:
     if message is None or message.type != "schema" or message.metadata.size > MAX_HEAD_BYTES:
         raise InvalidNetwork(f"an Arrow IPC stream starts with a schema of at most {MAX_HEAD_BYTES} bytes")
     schema = pa.ipc.read_schema(message)
-    if len(schema) > MAX_COLUMNS:
-        raise InvalidNetwork(f"an Arrow IPC stream has at most {MAX_COLUMNS} columns, not {len(schema)}")
+    with refusing("the name of a column", UnicodeError):
+        names = schema.names
+    if len(names) > MAX_COLUMNS:
+        raise InvalidNetwork(f"an Arrow IPC stream has at most {MAX_COLUMNS} columns, not {len(names)}")
     return schema
 
 
@@ -196,13 +198,26 @@ def _decoded_bytes(body: memoryview, offset: int, length: int) -> int:
 def _layout(field: pa.Field) -> Layout:
     """Raises `InvalidNetwork` for types that are not read."""
     kind = field.type
+    _check_scale(field)
     if pa.types.is_dictionary(kind) and (is_text(kind.value_type) or _is_number(kind.value_type)):
         return (kind.index_type.bit_width,)
     if is_text(kind):
         return (32 if pa.types.is_string(kind) else 64, TEXT)
     if _is_number(kind) or pa.types.is_boolean(kind):
         return (kind.bit_width,)
-    raise InvalidNetwork(f"columns of type {shown(str(kind))} are not read: {shown(field.name)}")
+    detail = f"columns of type {shown(str(kind))} are not read: {shown(field.name)}"
+    raise InvalidNetwork(detail, field=pointer(field.name))
+
+
+def _check_scale(field: pa.Field) -> None:
+    """Raises `InvalidNetwork` for a decimal type that has no digits to say its scale with.
+
+    Arrow makes such types, and looks powers of ten up by the scale without a bound: the process dies of it.
+    """
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if pa.types.is_decimal128(kind) and not 0 <= kind.scale <= kind.precision:
+        detail = f"the scale of a decimal column is 0 to its precision, {kind.precision}, not {kind.scale}"
+        raise InvalidNetwork(f"{detail}: {shown(field.name)}", field=pointer(field.name))
 
 
 def _is_number(kind: pa.DataType) -> bool:

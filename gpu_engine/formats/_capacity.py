@@ -127,7 +127,7 @@ def _rounded(values: pa.Decimal128Array, place: Place, precision: Precision, unl
     Arrow rounds wrongly where it divides by more than 64 bits hold, as 4294967295.875 of 19 decimals. So it is asked
     for the part below in steps of fewer digits, and what is left is compared here, in halves of 128-bit integers.
     """
-    negative = pc.less(values, pa.scalar(Decimal(0), pa.decimal128(1, 0)))
+    negative = pc.less(values, pa.scalar(Decimal(0), values.type))
     place.refuse(negative.to_numpy(zero_copy_only=False), "is negative", what=place.amounts)
     below = _below(values, precision.allowed)
     units, step = _words(below, place), 10 ** (values.type.scale - precision.allowed)
@@ -153,6 +153,7 @@ def _rounded(values: pa.Decimal128Array, place: Place, precision: Precision, unl
 
 def _below(values: pa.Decimal128Array, places: int) -> pa.Decimal128Array:
     """The largest numbers of so many decimals that are not above these, none of which is negative."""
+    values = pc.cast(values, pa.decimal128(WIDEST, values.type.scale))  # all decimals of a narrow type may be dropped
     while values.type.scale > places:
         kept = max(places, values.type.scale - STEP_DIGITS)
         values = pc.cast(pc.round(values, kept, "down"), pa.decimal128(WIDEST, kept))

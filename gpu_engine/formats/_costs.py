@@ -53,7 +53,7 @@ def from_numbers(column: NDArray[Any], place: Place, own_decimals: int | None, p
 def from_arrow(column: pa.Array, place: Place, own_decimals: int | None, precision: Precision) -> Amounts:
     """A column without nulls: integers, floats or decimal128."""
     if pa.types.is_decimal128(column.type):
-        below = pc.less(column, pa.scalar(0, pa.decimal128(1, 0)))
+        below = pc.less(column, pa.scalar(Decimal(0), column.type))
         return _signed(pc.abs(column), below, place, precision, _capacity.from_decimals)
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise InvalidNetwork(f"cost must be integer, decimal128 or float64, not {column.type}", field="/cost")

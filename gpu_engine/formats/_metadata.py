@@ -1,13 +1,29 @@
 """What the schema of an Arrow stream says beside its columns."""
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from difflib import SequenceMatcher
+from itertools import islice
 from typing import Final
 
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.formats._place import refusing
 from gpu_engine.networks.rounded import Rounded
+from gpu_engine.text.near import MAX_CHARS
 
 MAX_METADATA_DIGITS: Final = 18
+KNOWN: Final = ("n_vertices", "decimals", "cost_decimals", "source", "sink", "crs", "undirected", "labelled")
+MEANT: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("vertex", "n_vertex", "num_vertices", "nodes", "n_nodes", "num_nodes"), "n_vertices"),
+    **dict.fromkeys(("target", "dst"), "sink"),
+}
+"""Names of others."""
+NEAR: Final = 0.85
+"""More than `source_file` has in common with `source`: whatever a writer adds for itself stays unread."""
+MAX_KEYS: Final = 64
+"""Keys that are looked at, of as many as a stranger likes."""
+ELSEWHERE: Final = ("rounding", "on_missing", "solve", "dry_run")
+"""What a request says in its query or in a body of JSON, and a stream cannot."""
 
 
 class Metadata:
@@ -15,6 +31,38 @@ class Metadata:
 
     def __init__(self, pairs: dict[bytes, bytes]) -> None:
         self._pairs = pairs
+
+    def refuse_misspelt(self, known: Sequence[str] = KNOWN) -> None:
+        """Raise `InvalidNetwork` for a key that is almost one of the ``known``, or what others call it: amounts
+        would be read in other units than was said, say."""
+        for key in islice(self._pairs, MAX_KEYS):
+            name = key[:MAX_CHARS].decode("utf-8", "replace")
+            if name in known:
+                continue
+            if name in ELSEWHERE:
+                raise InvalidNetwork(f"schema metadata {name} is not read: the query of the request may say it")
+            plain = name.lower().replace("-", "_").replace(" ", "_")
+            ratios = {other: SequenceMatcher(None, plain, other, autojunk=False).ratio() for other in known}
+            near = max(known, key=ratios.__getitem__)
+            if ratios[near] < NEAR:
+                near = MEANT.get(plain, "")
+            if near in known:
+                raise InvalidNetwork(f"schema metadata {name!r} is not read: did you mean {near!r}?")
+
+    def refuse_lone(self, name: str, meant: str) -> None:
+        """Raise `InvalidNetwork` if ``name`` is there, which counts for other columns, and ``meant`` is not."""
+        if name.encode() in self._pairs and meant.encode() not in self._pairs:
+            raise InvalidNetwork(f"schema metadata {name} is not read here: did you mean {meant!r}?")
+
+    def refuse_unlike(self, first: "Metadata") -> None:
+        """Raise `InvalidNetwork` for what a second stream says of the network and its first does not: it would not be
+        heeded, and capacities of vertices be read in other units than was said, say."""
+        self.refuse_misspelt()
+        for name in KNOWN:
+            own = self._pairs.get(name.encode())
+            if own is not None and own != first._pairs.get(name.encode()):
+                told = f"schema metadata {name} of the second stream ({own[:20]!r}) is not read"
+                raise InvalidNetwork(f"{told}: say it in that of the first")
 
     def count(self, name: str) -> int | None:
         text = self._pairs.get(name.encode())

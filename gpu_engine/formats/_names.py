@@ -73,7 +73,8 @@ def number_by_appearance(tail: pa.Array, head: pa.Array) -> tuple[NDArray[np.int
     """
     ends = [pc.dictionary_encode(end) for end in (tail, head)]
     words = pc.dictionary_encode(pa.concat_arrays([end.dictionary.cast(pa.large_string()) for end in ends]))
-    same = words.indices.to_numpy()  # a word of both ends, or twice in one dictionary, is one vertex
+    # A word of both ends, or twice in one dictionary, is one vertex; one that is null is used by no row.
+    same = words.indices.fill_null(0).to_numpy()
     codes = [end.indices.to_numpy().astype(np.int64) for end in ends]
     pairs = np.stack([same[codes[0]], same[codes[1] + len(ends[0].dictionary)]], axis=1)
     appeared = pc.dictionary_encode(pa.array(pairs.ravel()))

@@ -79,9 +79,9 @@ def finer(amounts: Amounts, decimals: int, place: Place) -> Amounts:
 
 
 def rising(limited: Limited | None, n_vertices: int) -> tuple[VertexArray | None, UnitArray | None]:
-    """int32[k] and int64[k] as `EdgeList` holds them. Raises `InvalidNetwork` for a vertex that is none, or is there
-    twice, and for an amount that is none."""
-    if limited is None:
+    """int32[k] and int64[k] as `EdgeList` holds them, where capacities of no vertex are none. Raises `InvalidNetwork`
+    for a vertex that is none, or is there twice, and for an amount that is none."""
+    if limited is None or not len(limited.vertices) + len(limited.amounts.units):
         return None, None
     vertices, units = limited.vertices, limited.amounts.units
     if len(vertices) != len(units):

@@ -11,7 +11,8 @@ each. An edge never limits if its amount is positive infinity, or if its ``unlim
 capacity then is. ``cost`` is such a column too, in units of ``cost_decimals``; it is finite and may be negative. A
 ``closed`` edge lets nothing through until it is reopened. The first schema's metadata may hold ``n_vertices``,
 ``decimals``, ``cost_decimals``, ``source``, ``sink`` (indices), ``crs`` (what x and y are), ``undirected`` and
-``labelled`` (``true`` or ``false``; the latter says that a second stream must follow). A stream without its end mark
+``labelled`` (``true`` or ``false``; the latter says that a second stream must follow). That of the second may say the
+same again, and nothing else. A stream without its end mark
 was cut and is refused.
 """
 
@@ -61,6 +62,7 @@ REQUIRED = ("tail", "head", "capacity")
 OPTIONAL = ("undirected", "unlimited", "closed", "edge_ids", "cost", "lower")
 PACKED_IDS: Final = "edge_id"
 """What the column of ids is called in the packed form, and was once called in files."""
+COST_PLACES: Final = "cost_decimals"
 BATCH_ROWS = 1 << 18
 """Written at a time, where a network is written piece by piece."""
 
@@ -81,6 +83,10 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
     for name, values in columns.items():
         ROWS.refuse(is_null(values), "is null", what=name)
     metadata = Metadata(edges.schema.metadata or {})
+    if not packed:
+        metadata.refuse_misspelt()
+        for table in rest:
+            Metadata(table.schema.metadata or {}).refuse_unlike(metadata)
     own = metadata.count("decimals")
     crs = metadata.text("crs")
     vertices = from_table(rest[0], own, precision, crs, packed=packed) if rest else Vertices()
@@ -149,9 +155,16 @@ def column(table: pa.Table, name: str) -> pa.Array:
         return values if is_plain else values.dictionary_decode()
 
 
-def stated_decimals(schema: pa.Schema) -> int | None:
-    """What the metadata says that whole numbers are units of. Raises `InvalidNetwork` if it says so wrongly."""
-    return check_decimals(Metadata(schema.metadata or {}).count("decimals"))
+def stated_decimals(schema: pa.Schema, keys: Sequence[str]) -> int | None:
+    """What the metadata says that whole numbers are units of: the first of the ``keys`` that is there, else None.
+    Raises `InvalidNetwork` if any of them says so wrongly, or is written otherwise."""
+    metadata = Metadata(schema.metadata or {})
+    metadata.refuse_misspelt(keys)
+    counts = [check_decimals(metadata.count(key)) for key in keys]
+    stated = [count for count in counts if count is not None]
+    if not stated:
+        metadata.refuse_lone(COST_PLACES, keys[0])
+    return stated[0] if stated else None
 
 
 def write_arrow(edges: EdgeList, compression: str | None = None) -> bytes:
@@ -316,6 +329,7 @@ def _capacities(
 
 def _cost(column: pa.Array | None, own_decimals: int | None, precision: Precision) -> _capacity.Amounts | None:
     if column is None:
+        precision.refuse_costs(own_decimals)
         return None
     return _costs.from_arrow(column, ROWS, own_decimals, precision.of_costs(own_decimals))
 

@@ -92,7 +92,9 @@ def from_columns(
     check_edge_count(len(body["tail"]), limits)
     precision = precision.of_body(body.get("decimals"), body.get("rounding"))
     of_edges = _capacities(body["capacity"], precision, ROWS)
-    places = precision.of_costs(body.get("cost_decimals"))
+    places, has_costs = precision.of_costs(body.get("cost_decimals")), body.get("cost") is not None
+    if not has_costs:
+        precision.refuse_costs(body.get("cost_decimals"))
     tail, head, labels, terminals = _vertices(body)
     amounts, limited, lower = _lower.in_same_units(
         of_edges, _limited(body, labels, precision), _lower_bounds(body, precision)
@@ -110,7 +112,7 @@ def from_columns(
         n_vertices=n_vertices,
         undirected=_undirected(body.get("undirected", False)),
         closed=None if body.get("closed") is None else _flags(body["closed"], "closed", "an array of true and false"),
-        costs=None if body.get("cost") is None else _cost(body["cost"], places),
+        costs=_cost(body["cost"], places) if has_costs else None,
         lower=lower,
         decimals=amounts.decimals,
         rounded=amounts.rounded,

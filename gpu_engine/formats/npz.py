@@ -215,6 +215,7 @@ def _column(arrays: Arrays, name: str, kinds: str) -> NDArray[Any]:
 def _cost(arrays: Arrays, precision: Precision) -> _capacity.Amounts | None:
     own = _scalar(arrays, "cost_decimals")
     if "cost" not in arrays:
+        precision.refuse_costs(own)
         return None
     return _costs.from_numbers(_column(arrays, "cost", "iuf"), ROWS, own, precision.of_costs(own))
 

@@ -44,6 +44,8 @@ class LowerTable:
     def __init__(self, network: Network, lower: UnitArray) -> None:
         self.network = network
         self.lower = lower
+        self._some: tuple[int, bool] | None = None
+        """How many edges were deleted when it was last looked whether another has a lower bound, and whether."""
 
     @classmethod
     def of(cls, network: Network, edges: EdgeList) -> "Self | None":
@@ -61,9 +63,12 @@ class LowerTable:
 
     @property
     def some(self) -> bool:
-        """Whether an edge that is there has a lower bound. O(m)."""
+        """Whether an edge that is there has a lower bound. O(m) once they have changed, or edges were deleted."""
         gone = self.network.deleted
-        return bool(np.count_nonzero(self.lower) > (np.count_nonzero(self.lower[gone]) if len(gone) else 0))
+        if self._some is None or self._some[0] != len(gone):
+            of_deleted = np.count_nonzero(self.lower[gone]) if len(gone) else 0
+            self._some = len(gone), bool(np.count_nonzero(self.lower) > of_deleted)
+        return self._some[1]
 
     def grown(self, network: Network, more: UnitArray | None) -> Self:
         """Those of the network that has grown out of the present one. ``more`` int64[k] is of its new edges, 0 if it is
@@ -75,6 +80,7 @@ class LowerTable:
     def apply(self, change: LowerChange) -> None:
         """Store what was checked. O(k)."""
         self.lower[change.rows] = change.lower
+        self._some = None
 
     def check_total(self, rows: EdgeArray, lower: UnitArray, more: UnitArray) -> None:
         """Raise `CapacityOverflow` if all of them would add up to too much, with ``lower`` at these distinct rows, and

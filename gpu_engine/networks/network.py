@@ -201,7 +201,10 @@ class Network(Presence):
 
     def set_capacity(self, rows: EdgeArray, capacity: UnitArray) -> None:
         """Store new capacities of distinct edge rows. O(k). Flow states are the engine's to adjust."""
-        change = self.check_update(rows, capacity)
+        self.store(rows, capacity, self.check_update(rows, capacity))
+
+    def store(self, rows: EdgeArray, capacity: UnitArray, change: "CapacityChange") -> None:
+        """`set_capacity` where `check_update` has just said what changes. O(k)."""
         self.n_infinite += change.to_infinite
         self.finite_total += change.total
         self.capacity[rows] = capacity

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.errors import ROWS_SHOWN, EngineError, UnknownEdge, UnknownVertex, Where, shown
+from gpu_engine.errors import ROWS_SHOWN, EngineError, InvalidNetwork, UnknownEdge, UnknownVertex, Where, shown
 from gpu_engine.networks.network import Network
 from gpu_engine.text.names import Names
 from gpu_engine.text.near import MAX_CANDIDATES, MAX_CHARS, did_you_mean
@@ -86,9 +86,30 @@ def unknown_vertices(
     return UnknownVertex(detail, rows, vertices=names, field=field)
 
 
+def numbered_vertices(network: Network) -> InvalidNetwork:
+    """The refusal of names for vertices of a network that numbers them."""
+    hint = _names_at_load("vertex", network.n_vertices)
+    return InvalidNetwork(f"the vertices of this graph are numbered: insert them by `count`; {hint}", field="/vertices")
+
+
+def numbered_edges(network: Network) -> InvalidNetwork:
+    """The refusal of ids for edges of a network that numbers them."""
+    hint = _names_at_load("edge", network.n_edges)
+    return InvalidNetwork(f"the edges of this graph are numbered: leave `edge_ids` out; {hint}", field="/edge_ids")
+
+
+def _names_at_load(kind: str, count: int) -> str:
+    """What a load sends so that vertices, or edges, have names: a network that began without any never gets them."""
+    member, plural = ("vertex_labels", "vertices") if kind == "vertex" else ("edge_ids", "edges")
+    empty = "" if count else f', or while it has no {plural} with `"{member}": []`'
+    return f"for names of your own load the graph with `{member}`{empty}"
+
+
 def near(names: Names, wanted: object, kind: str, count: int) -> str:
     """The end of a sentence about a name that is not there: one that is, or what names there are."""
     if names.column is None:
+        if isinstance(wanted, str) and not count:
+            return f"; the graph numbers what it gets: {_names_at_load(kind, count)}"
         return f"; the {kind} names of this graph are the numbers 0 .. {count - 1}" if count else ""
     if isinstance(wanted, str):
         other = _same_but_for_case(names, wanted)

@@ -20,6 +20,7 @@ from gpu_engine.errors import (
     EngineError,
     InvalidNetwork,
     NoCosts,
+    NotDirected,
     TooLarge,
     UnknownVertex,
 )
@@ -27,7 +28,7 @@ from gpu_engine.networks.coordinates import Floats, joined_places
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.lowers import LowerTable, lowers_of
 from gpu_engine.networks.network import Network
-from gpu_engine.networks.refused import Ids, complete, unknown_vertices
+from gpu_engine.networks.refused import Ids, complete, numbered_edges, numbered_vertices, unknown_vertices
 from gpu_engine.networks.removal import Removal
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.structure import NO_ROWS, Structure
@@ -177,7 +178,7 @@ class _Reader:
             return
         labels, so_far = self._network.vertex_labels, self.structure
         if labels.column is None and operation.vertices is not None:
-            raise InvalidNetwork("the vertices of this graph are numbered: insert them by `count`", field="/vertices")
+            raise numbered_vertices(self._network)
         if labels.column is not None and operation.vertices is None:
             raise InvalidNetwork("the vertices of this graph have names: give new ones in `vertices`", field="/count")
         count = len(operation.vertices) if operation.vertices is not None else int(operation.count or 0)
@@ -202,7 +203,7 @@ class _Reader:
         network, so_far, n_more = self._network, self.structure, len(operation.tail)
         self._fits("edges", network.n_edges + so_far.n_edges + n_more, self._limits.edges)
         if network.edge_ids.column is None and operation.edge_ids is not None:
-            raise InvalidNetwork("the edges of this graph are numbered: leave `edge_ids` out", field="/edge_ids")
+            raise numbered_edges(network)
         if network.edge_ids.column is not None and operation.edge_ids is None:
             raise InvalidNetwork("the edges of this graph have ids: give new ones in `edge_ids`", field="/edge_ids")
         tail, head = self._vertices(operation.tail, "/tail"), self._vertices(operation.head, "/head")
@@ -232,10 +233,12 @@ class _Reader:
         """The names given so far and these. Raises `AlreadyExists` for one that is taken, or was."""
         if given is None:
             return before
-        if len(given) and isinstance(given[0], str) != names.is_text:
-            kind = "text" if names.is_text else "integers"
+        first: Any = next((c for c in (names.column, before) if c is not None and len(c)), given)
+        is_text = len(first) > 0 and isinstance(first[0], str)
+        if len(given) and isinstance(given[0], str) != is_text:
+            kind = "text" if is_text else "integers"
             raise InvalidNetwork(f"the {names.kind}s of this graph are {kind}", field=field)
-        column: Any = given if names.is_text else np.asarray(given, np.int64)
+        column: Any = given if is_text else np.asarray(given, np.int64)
         taken = np.flatnonzero(rows_of(names, column) >= 0)
         if len(taken):
             self._refuse_taken(names, "is taken, or was by one that is deleted", taken, column, field)
@@ -298,9 +301,12 @@ class _Reader:
         if literals is None:
             return np.zeros(len(undirected), np.int64)
         units = self._read_capacities(literals, "/lower")
-        for what, bad in (("is finite", units == INFINITE), ("is of a directed edge", (units > 0) & undirected)):
-            if bad.any():
-                raise InvalidNetwork(f"a lower bound {what}", np.flatnonzero(bad)[:ROWS_SHOWN].tolist(), field="/lower")
+        endless, both_ways = np.flatnonzero(units == INFINITE), np.flatnonzero((units > 0) & undirected)
+        if len(endless):
+            raise InvalidNetwork("a lower bound is finite", endless[:ROWS_SHOWN].tolist(), field="/lower")
+        if len(both_ways):
+            detail = "only a directed edge has a lower bound"
+            raise NotDirected(detail, both_ways[:ROWS_SHOWN].tolist(), field="/lower")
         return units
 
     def _read_costs(self, literals: Sequence[str] | None, undirected: BoolArray) -> UnitArray | None:

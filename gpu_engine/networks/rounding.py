@@ -54,6 +54,15 @@ class Precision:
         places = own if self.cost_decimals is None else self.cost_decimals
         return Precision(places, None if places is None else self.rounding)
 
+    def refuse_costs(self, decimals: object = None) -> None:
+        """Where edges have no costs: raises `InvalidNetwork` if the body, or the caller, says how many ``decimals``
+        these have."""
+        detail = "cost_decimals is given, but the edges have no costs"
+        if decimals is not None:
+            raise InvalidNetwork(detail, field="/cost_decimals")
+        if self.cost_decimals is not None:
+            raise InvalidNetwork(detail, parameter="cost_decimals")
+
     @property
     def rounds(self) -> bool:
         return self.rounding not in (None, "error")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.errors import CapacityOverflow, CostOverflow, InvalidNetwork, TooLarge
+from gpu_engine.errors import CapacityOverflow, CostOverflow, InvalidNetwork, NotDirected, TooLarge
 from gpu_engine.networks.coordinates import check_coordinates
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.text.counted import counted
@@ -112,7 +112,7 @@ def check_lower(edges: EdgeList) -> None:
     bound = np.flatnonzero((lower > 0) & np.asarray(edges.undirected, dtype=np.bool_))
     if len(bound):
         detail = f"{len(bound)} undirected edges have a lower bound, which only directed ones may have"
-        raise InvalidNetwork(detail, bound.tolist(), field="/lower")
+        raise NotDirected(detail, bound.tolist(), field="/lower")
     total = exact_total(lower, np.zeros(1, np.bool_))
     if total > MAX_TOTAL or (lower > MAX_TOTAL).any():
         detail = f"the lower bounds add up to more than {MAX_TOTAL} units"

@@ -41,8 +41,11 @@ class Names:
 
     def extended(self, column: NDArray[np.int64] | Sequence[str] | None, count: int) -> "Names":
         """These names and ``count`` more in the next rows, none of which is among them or stands twice; None where the
-        row number is the name. What looks names up grows as well, and is not made anew. O(n), by copies alone.
+        row number is the name. What looks names up grows as well, and is not made anew. O(n), by copies alone. Whether
+        names are integers or texts the first of them say.
         """
+        if self.column is not None and not self.count and column is not None:
+            return Names(column, count, self.kind)
         other = copy.copy(self)
         other.count = self.count + count
         if isinstance(self.column, Texts) and count:
@@ -124,10 +127,11 @@ class Names:
 
 
 def joined(first: Any, others: Sequence[Any]) -> Any:
-    """Columns of names one after the other: all integers, all texts, or all None where the row number is the name."""
-    columns = [column for column in (first, *others) if column is not None]
-    if first is None or len(columns) == 1:
+    """Columns of names one after the other: all integers, all texts, or all None where the row number is the name. An
+    empty one may be of the other kind."""
+    columns = [column for column in (first, *others) if column is not None and len(column)]
+    if first is None or not columns:
         return first
-    if isinstance(first, np.ndarray):
+    if isinstance(columns[0], np.ndarray):
         return np.concatenate(columns)
-    return concatenated([Texts.of(column) for column in columns])
+    return columns[0] if len(columns) == 1 else concatenated([Texts.of(column) for column in columns])

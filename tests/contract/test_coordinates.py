@@ -24,7 +24,7 @@ from gpu_engine.networks.coordinates import Coordinates
 from service.cli.connection import REFUSED as REFUSED_STATUS
 from service.cli.main import app
 from tests.graphs import CITY as COSTLY
-from tests.serving import Service
+from tests.serving import Service, eventually
 from tests.shared_services import Services
 
 ROOT = Path(__file__).parents[2]
@@ -161,16 +161,16 @@ def test_they_survive_kills(http: httpx.Client, service: Service) -> None:
     """From the base, from the log, and from a snapshot with a log behind it."""
     expected = [*X], [*Y]
     for step in range(6):
-        os.kill(service.children()["worker"], signal.SIGKILL)
-        service.wait_ready()
+        if step in (0, 3):
+            os.kill(service.children()["worker"], signal.SIGKILL)
+            service.wait_ready()
         assert places(http) == expected
         new = {"op": "insert", "vertices": [f"n{step}"], "x": [step / 3], "y": [-step / 7]}
         assert http.patch(f"{G}/edges", json=new).status_code == 200
         expected[0].append(step / 3)
         expected[1].append(-step / 7)
-    listed = http.get(f"{G}/snapshots").json()["snapshots"]
-    assert listed
-    assert listed[0]["version"] > 1
+    eventually(lambda: bool(http.get(f"{G}/snapshots").json()["snapshots"]))
+    assert http.get(f"{G}/snapshots").json()["snapshots"][0]["version"] > 1
     os.kill(service.children()["worker"], signal.SIGKILL)
     service.wait_ready()
     assert places(http) == expected

@@ -231,7 +231,7 @@ def large_patches(n: int) -> Iterator[tuple[str, bytes]]:
 
 
 def test_what_is_told_of_a_body_is_enough_to_read_it(reading: Reading) -> None:
-    limits, n = Limits(max_expansion=200), 400_000
+    limits, n = Limits(max_expansion=200), 250_000
     patches = PatchLimits(n, 256 << 20)
     tasks: list[tuple[Task, bytes]] = [(GraphTask(kind, limits), body) for kind, body in large_documents(n)]
     tasks += [(patch_task(kind, patches, None, "all"), body) for kind, body in large_patches(n)]

@@ -275,6 +275,56 @@ def test_a_random_history_with_kills(service: Service) -> None:
         assert list(graph.capacities().edge_ids) == list(edges)
 
 
+def test_the_first_names_say_whether_they_are_text(service: Service) -> None:
+    """A graph that is loaded without a vertex or an edge, but with lists of names, grows from nothing."""
+    http = service.http
+    empty: dict[str, list[Any]] = {"tail": [], "head": [], "capacity": []}
+    assert http.put("/v1/graphs/seed", json=empty | {"vertex_labels": [], "edge_ids": []}).status_code in (200, 201)
+    mixed = [{"op": "insert", "vertices": ["a"]}, {"op": "insert", "vertices": [7]}]
+    refused = http.patch("/v1/graphs/seed/edges", json={"batch": mixed}).json()
+    assert (refused["code"], refused["field"]) == ("invalid_body", "/batch/1/vertices")
+    edges = {"op": "insert", "edge_ids": ["ab", "bc"], "tail": ["a", "b"], "head": ["b", "c"], "capacity": [3, 2]}
+    vertices = [{"op": "insert", "vertices": ["a", "b"]}, {"op": "insert", "vertices": ["c"]}]
+    assert http.patch("/v1/graphs/seed/edges", json={"batch": [*vertices, edges]}).json()["applied"] == 5
+    asked = {"sources": ["a"], "sinks": ["c"], "fields": ["cut"]}
+    told = http.post("/v1/graphs/seed/max-flow", json=asked).json()
+    assert (told["value"], told["cut"]["edges"]) == (2, ["bc"])
+    assert http.post("/v1/graphs/seed/snapshots").is_success
+    assert http.patch("/v1/graphs/seed/edges", json={"op": "insert", "vertices": [7]}).json()["code"] == "invalid_body"
+    assert http.patch("/v1/graphs/seed/edges", json={"op": "insert", "vertices": ["d"]}).is_success
+    os.kill(service.children()["worker"], signal.SIGKILL)
+    service.wait_ready()
+    told = http.post("/v1/graphs/seed/max-flow", json=asked).json()
+    assert (told["value"], told["cut"]["edges"]) == (2, ["bc"])
+    assert http.get("/v1/graphs/seed/capacities").json()["edge_ids"] == ["ab", "bc"]
+
+
+def test_a_graph_that_begins_with_nothing_and_without_lists_of_names_says_what_to_load(service: Service) -> None:
+    """It numbers what it gets for good."""
+    http = service.http
+    empty: dict[str, Any] = {"tail": [], "head": [], "capacity": []}
+
+    def refused(operation: dict[str, Any]) -> dict[str, Any]:
+        answer = http.patch("/v1/graphs/mute/edges", json={"op": "insert"} | operation)
+        assert answer.status_code == 422
+        told: dict[str, Any] = answer.json()
+        return told
+
+    assert http.put("/v1/graphs/mute", json=empty).status_code in (200, 201)
+    edge = {"tail": ["a"], "head": ["b"], "capacity": [1]}
+    told = refused({"vertices": ["a"]})
+    assert (told["code"], told["field"]) == ("invalid_body", "/vertices")
+    assert told["detail"].endswith('or while it has no vertices with `"vertex_labels": []`')
+    told = refused(edge | {"edge_ids": ["e"]})
+    assert (told["code"], told["field"]) == ("invalid_body", "/edge_ids")
+    assert told["detail"].endswith('or while it has no edges with `"edge_ids": []`')
+    told = refused(edge)
+    assert (told["code"], told["field"]) == ("unknown_vertex", "/tail")
+    assert told["detail"].endswith('or while it has no vertices with `"vertex_labels": []`')
+    http.put("/v1/graphs/mute", json={"tail": [0], "head": [1], "capacity": [1]}).raise_for_status()
+    assert refused({"vertices": ["a"]})["detail"].endswith("for names of your own load the graph with `vertex_labels`")
+
+
 def columns(n: int, edges: dict[str, list[Any]]) -> dict[str, Any]:
     return {
         "tail": [row[0] for row in edges.values()],

@@ -50,6 +50,14 @@ def cut_of(http: httpx.Client) -> dict[str, Any]:
     return cut
 
 
+def test_capacities_of_no_vertex_are_none(http: httpx.Client) -> None:
+    """Pairs are not for networks whose vertices have capacities."""
+    assert http.put(G, json=CITY | {"vertices": [], "vertex_capacity": []}).status_code == 200
+    answer = http.post(f"{G}/pairs", json={"source": ["s"], "sink": ["t"]})
+    assert answer.status_code == 200, answer.text
+    assert [row["value"] for row in answer.json()["answers"]] == [6]
+
+
 def test_a_batch(http: httpx.Client) -> None:
     assert (cut_of(http)["value"], cut_of(http)["vertices"]) == (6, [])
     response = http.patch(f"{G}/vertices", json={"vertices": ["v"], "set": [3]}, headers={"Idempotency-Key": "v1"})
@@ -121,6 +129,49 @@ def test_questions_that_do_not_know_them(http: httpx.Client, question: str) -> N
     }
     response = http.post(f"{G}/{question}", json=bodies.get(question, {}))
     assert (response.status_code, response.json()["code"]) == (422, "has_vertex_capacities")
+
+
+@pytest.mark.parametrize("placed", [False, True], ids=["bare", "on a map"])
+@pytest.mark.parametrize("library", ["networkx", "igraph"])
+def test_they_go_to_other_libraries_and_back(service: Service, library: str, placed: bool) -> None:
+    places: Any = {"vertex_labels": [*"suvt"], "x": [0, 1, 2, 3], "y": [0, 0, 0, 0]} if placed else {}
+    limits = {"u": 2, "v": math.inf}
+
+    async def apart(name: str) -> Any:
+        async with AsyncClient(service.url) as other:
+            graph = await other.graph(name)
+            return await (graph.to_networkx(page=1) if library == "networkx" else graph.to_igraph(page=1))
+
+    with Client(service.url) as client:
+        city = client.put_graph("sdk", **CITY, **places, vertex_capacities=limits)
+        drawn: Any = city.to_networkx(page=1) if library == "networkx" else city.to_igraph(page=1)
+        for found in (drawn, asyncio.run(apart("sdk"))):
+            if library == "networkx":
+                kept = dict(found.nodes(data="capacity"))
+            else:
+                kept = dict(zip(found.vs["name"], found.vs["capacity"], strict=True))
+            assert kept == {"s": None, "t": None} | limits
+        back = client.put_graph("back", drawn, source="s", sink="t", vertex_capacities="capacity")
+        page = back.vertex_capacities()
+        assert dict(zip(page.vertices, page.capacity, strict=True)) == limits
+        assert back.max_flow().value == city.max_flow().value == 5
+        with pytest.raises(InvalidInput, match="no vertex has the attribute 'width'"):
+            client.put_graph("back", drawn, vertex_capacities="width")
+        without = client.put_graph("back", drawn, source="s", sink="t")
+        assert [*without.vertex_capacities().vertices] == [], "nobody has asked for them, as with costs"
+        plain = client.put_graph("back", **CITY)
+        assert not any(data for _, data in plain.to_networkx().nodes(data=True))
+        assert "capacity" not in plain.to_igraph().vs.attributes()
+        with pytest.raises(InvalidInput, match="an attribute of a NetworkX or igraph graph"):
+            client.put_graph("back", **CITY, vertex_capacities="capacity")
+
+
+def test_a_vertex_without_edges_and_with_a_capacity_is_drawn(service: Service) -> None:
+    lone = {"tail": ["s"], "head": ["t"], "capacity": [1], "vertex_labels": ["s", "t", "alone", "other"]}
+    with Client(service.url) as client:
+        city = client.put_graph("lone", **lone, vertex_capacities={"alone": 2})
+        assert dict(city.to_networkx().nodes(data="capacity")) == {"s": None, "t": None, "alone": 2}
+        assert city.to_igraph().vs["name"] == ["s", "t", "alone"]
 
 
 def test_the_clients(service: Service) -> None:

@@ -110,6 +110,13 @@ def test_names_are_numbered_as_they_appear(kind: pa.DataType) -> None:
         ({"edge_id": [1, 3, 2], "edge_ids": [1, 3, 2]}, {}, "'edge_ids' is there twice"),
         ({"colour": [1, 1, 2]}, {}, "there is no column 'colour'"),
         ({}, {"decimals": "x"}, "metadata decimals"),
+        ({}, {"decimal": "2"}, "metadata 'decimal' is not read: did you mean 'decimals'"),
+        ({}, {"Decimals": "2"}, "did you mean 'decimals'"),
+        ({}, {"vertices": "9"}, "did you mean 'n_vertices'"),
+        ({}, {"vertex": "9"}, "did you mean 'n_vertices'"),
+        ({}, {"directed": "true"}, "did you mean 'undirected'"),
+        ({}, {"sources": "0"}, "did you mean 'source'"),
+        ({}, {"rounding": "down"}, "metadata rounding is not read: the query"),
         ({}, {"decimals": "10"}, "decimals must be"),
         ({}, {"undirected": "yes"}, "metadata undirected"),
         ({}, {"sink": "99"}, "sink 99 is no vertex"),
@@ -118,6 +125,31 @@ def test_names_are_numbered_as_they_appear(kind: pa.DataType) -> None:
 def test_columns_refused(changes: dict[str, Any], metadata: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidNetwork, match=message):
         read_arrow(stream(BASE | changes, metadata))
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ({"decimals": "2"}, "metadata decimals of the second stream .b'2'. is not read: say it in that of the first"),
+        ({"decimal": "1"}, "metadata 'decimal' is not read: did you mean 'decimals'"),
+        ({"n_vertices": "7"}, "metadata n_vertices of the second stream"),
+        ({"crs": "EPSG:4326"}, "metadata crs of the second stream"),
+        ({"rounding": "up"}, "metadata rounding is not read"),
+    ],
+)
+def test_what_a_second_stream_says_otherwise_is_refused(second: dict[str, str], message: str) -> None:
+    edges = stream(BASE, {"decimals": "1"})
+    vertices = {"capacity": pa.array([5] * 3, pa.int64())}
+    with pytest.raises(InvalidNetwork, match=message):
+        read_arrow(edges + stream(vertices, second))
+    for alike in ({}, {"decimals": "1"}, {"pandas": "{}", "author": "me"}):
+        read = read_arrow(edges + stream(vertices, alike))
+        assert (read.decimals, read.vertex_capacity is not None) == (1, True)
+
+
+def test_what_a_writer_says_for_itself_is_left_alone() -> None:
+    own = {"pandas": "{}", "source_file": "a.csv", "created": "today", "ARROW:schema": "", "author": "me", "table": ""}
+    assert read_arrow(stream(BASE, own | {"n_vertices": "9"})).n_vertices == 9
 
 
 @pytest.mark.parametrize(

@@ -177,3 +177,36 @@ def test_the_largest_costs_leave_room_for_sums() -> None:
     with pytest.raises(CostOverflow, match="2 costs are beyond") as refused:
         check(replace(EDGES, cost=np.array([limit + 1, 0, -limit - 1])))
     assert refused.value.rows == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body"),
+    [
+        ("application/json", json(cost_decimals="2")),
+        ("application/json", json(cost="null", cost_decimals="0")),
+        ("application/x-npz", formats.write_npz(replace(EDGES, cost=None))),
+        ("application/vnd.apache.arrow.stream", formats.write_arrow(replace(EDGES, cost=None))),
+        ("text/csv", formats.write_csv(replace(EDGES, cost=None))),
+    ],
+)
+def test_places_of_costs_that_are_not_there_are_refused(media_type: str, body: bytes) -> None:
+    """They would be kept to nothing, and whoever stated them believes that there are some."""
+    stated = Precision(cost_decimals=None if b"cost_decimals" in body else 2)
+    with pytest.raises(InvalidNetwork, match="the edges have no costs") as caught:
+        formats.read(body, media_type, precision=stated)
+    of_body = stated.cost_decimals is None
+    where = caught.value.where
+    assert (where.field, where.parameter) == (("/cost_decimals", None) if of_body else (None, "cost_decimals"))
+
+
+def test_so_are_those_that_a_column_of_numbers_states() -> None:
+    out = io.BytesIO()
+    np.savez(out, tail=[0], head=[1], capacity=[1], cost_decimals=2)
+    with pytest.raises(InvalidNetwork, match="the edges have no costs"):
+        formats.read(out.getvalue(), "application/x-npz")
+    table = pa.table({"tail": [0], "head": [1], "capacity": [1]}).replace_schema_metadata({"cost_decimals": "1"})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(InvalidNetwork, match="the edges have no costs"):
+        formats.read(sink.getvalue(), "application/vnd.apache.arrow.stream")

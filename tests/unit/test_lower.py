@@ -109,7 +109,7 @@ def test_a_network_is_checked() -> None:
     edges = replace(NAMED, lower=np.array([0, 0, 0, 0, 1]))
     check(edges)
     for wrong, error in (
-        (replace(edges, undirected=True), InvalidNetwork),
+        (replace(edges, undirected=True), NotDirected),
         (replace(edges, lower=np.full(5, MAX_TOTAL // 4)), CapacityOverflow),
         (replace(edges, lower=np.full(5, INFINITE)), CapacityOverflow),
         (replace(edges, lower=np.full(5, -1)), InvalidNetwork),
@@ -283,7 +283,7 @@ def test_what_ever_was_does_not_keep_a_graph_from_coming_back(caller: Caller, st
     assert problem.code == "capacity_overflow"
     undirected = caller.reply(Kind.PATCH_EDGES, "g", EdgesArgs(batch=[edge("u", lower=["1"], undirected=True)])).problem
     assert undirected is not None
-    assert (undirected.code, undirected.field) == ("invalid_body", "/lower")
+    assert (undirected.code, undirected.field) == ("not_directed", "/lower")
     caller.ask(Kind.SNAPSHOT, "g", EmptyArgs())
     worker.graphs.residents.drop("g")
     assert lower_of(caller) == dict.fromkeys("abcde", 0)

@@ -443,6 +443,6 @@ def test_vertices_without_any(caller: Caller, start_worker: StartWorker) -> None
     assert caller.load("g", CITY)["bytes"] > small
     none = replace(CITY, limited=np.empty(0, np.int32), vertex_capacity=np.empty(0, np.int64))
     caller.load("g", none)
-    assert caller.ask(Kind.MAX_FLOW, "g", CUT)["cut"]["vertices"] == []
+    assert "vertices" not in caller.ask(Kind.MAX_FLOW, "g", CUT)["cut"], "an empty table is none"
     patch(caller, op("set", ["v"], "3"))
     assert caller.ask(Kind.MAX_FLOW, "g", CUT)["cut"]["vertices"] == ["v"]

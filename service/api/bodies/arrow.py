@@ -73,14 +73,15 @@ def patch_from_arrow(model: type[B], limits: PatchLimits, body: memoryview) -> B
     `scale`. ``model`` says what they are of.
 
     Amounts are decimal128 or float columns in the graph's own unit, or integers: units of the `decimals` in the
-    schema's metadata, 0 without, as in a load. A factor is a number as it stands. Positive infinity is "inf", and so is
-    a row of `set` whose boolean `unlimited` is true, whatever amount stands there.
+    schema's metadata, 0 without, as in a load; of costs units of its `cost_decimals`, if it has that. A factor is a
+    number as it stands. Positive infinity is "inf", and so is a row of `set` whose boolean `unlimited` is true,
+    whatever amount stands there.
     Raises invalid_body, too_large.
     """
     (table,) = read_tables(body, limits.of_stream, [limits.max_rows])
     table = renamed(table, OLD_NAMES)
     _check_columns(table.column_names, [name for name, kind in model.COLUMNS.items() if kind == "ids"])
-    decimals = stated_decimals(table.schema) or 0
+    decimals = stated_decimals(table.schema, model.PLACES) or 0
     members: dict[str, Any] = {}
     for name in table.column_names:
         values = column(table, name)

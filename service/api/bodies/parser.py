@@ -27,6 +27,7 @@ from gpu_engine.errors import EngineError, Where
 from gpu_engine.networks.edgelist import EdgeList
 from service.api.bodies.tasks import JOB_LENGTH, GraphTask, Job, Task
 from service.errors import STATUS, ServiceError
+from service.left_out import leave_out_pandas
 from service.telemetry import logs
 
 OOM_SCORE: Final = 500
@@ -40,6 +41,7 @@ log = structlog.get_logger("headrace.parser")
 
 
 def main() -> None:
+    leave_out_pandas()
     connection = socket.socket(fileno=int(sys.argv[1]))
     _prepare(parent=int(sys.argv[2]))
     at_rest = _data_bytes()

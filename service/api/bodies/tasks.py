@@ -30,7 +30,7 @@ from service.models.matching import MatchingBody
 from service.models.min_cost_flow import MinCostFlowBody
 from service.models.parametric import ParametricBody
 from service.models.partition import PartitionBody
-from service.models.what_if import WhatIfBody
+from service.models.what_if import WhatIfBody, refuse_many
 from service.protocol import (
     ARROW_TYPE,
     CapacityExpansionArgs,
@@ -206,7 +206,8 @@ def _min_cost_args(encoding: Encoding, body: memoryview) -> MinCostFlowArgs:
 
 
 def _what_if_args(max_rows: int, max_patch_rows: int, lines: bool, encoding: Encoding, body: memoryview) -> WhatIfArgs:
-    asked = parse_body(WhatIfBody, body or b"{}").what_if_args(max_rows, max_patch_rows, lines=lines)
+    question = parse_body(WhatIfBody, body or b"{}", look=partial(refuse_many, max_rows))
+    asked = question.what_if_args(max_patch_rows, lines=lines)
     return asked.model_copy(update={"encoding": encoding})
 
 
