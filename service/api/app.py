@@ -12,6 +12,7 @@ from service.api.guards.access import authorise
 from service.api.guards.parameters import refuse_unknown_parameters
 from service.api.guards.refusals import EarlyRefusals
 from service.api.guards.shields import Queries, SecurityHeaders, Shedding
+from service.api.guards.unread import refuse_unread
 from service.api.metrics import Metrics
 from service.api.middleware import Requests
 from service.api.replies import problems
@@ -81,7 +82,8 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         docs_url=None,  # they load their viewer from elsewhere: see `docs_page`
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
-        dependencies=[Depends(authorise), Depends(refuse_unknown_parameters)],  # `direct` sees to both as well
+        dependencies=[Depends(authorise), Depends(refuse_unknown_parameters), Depends(refuse_unread)],
+        # `direct` sees to these as well
     )
     more = (what_if, closure_study, pairs, parametric, capacity_expansion, circulation, partition)
     questions = (flows, min_cost_flow, matching, *more)

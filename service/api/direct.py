@@ -2,8 +2,9 @@
 
 The framework compares a request with one route after the other, resolves parameters by inspection, and keeps stacks of
 contexts that no route of a graph uses; together that takes longer than all that the service itself does for a
-question. What is checked stays the same: here the caller and the name, in the route all else. Whatever could be
-refused or answered otherwise by the framework goes the long way: a query, another method, a name that is none.
+question. What is checked stays the same: here the caller, the name and what nobody would read, in the route all else.
+Whatever could be refused or answered otherwise by the framework goes the long way: a query, another method, a name that
+is none.
 """
 
 import inspect
@@ -17,6 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.guards.access import authorise
+from service.api.guards.unread import refuse_unread
 from service.models.graphs import is_graph_name
 
 GRAPHS: Final = "/v1/graphs/"
@@ -54,6 +56,7 @@ class Direct:
         request = Request(scope, receive)
         try:
             caller = await authorise(request)
+            await refuse_unread(request)
             state = scope["state"]
             known = {"request": request, "backend": state["backend"], "caller": caller, **scope["path_params"]}
             response = await way.endpoint(**{name: known[name] for name in way.takes})

@@ -1,7 +1,8 @@
 """The request headers with a meaning of their own: Prefer, If-Match and the like, Content-Type, Accept."""
 
+import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,8 @@ from service.settings import Settings
 IDEMPOTENCY_KEY: Final = re.compile(r"[\x20-\x7e]{1,256}")
 MAX_PREFERENCES: Final = 16
 """Preferences that are looked at, from the first on; there are not that many kinds."""
+
+MAX_SECONDS_DIGITS: Final = 9
 
 VERSION: Final = re.compile(r"([0-9a-f]{8}-)?[1-9][0-9]{0,17}")
 ETAG: Final = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*+)"')
@@ -51,18 +54,22 @@ class Waiting:
 def waiting(headers: Headers, settings: Settings, default_s: float | None = None) -> Waiting:
     """`Prefer: wait=SECONDS` or `respond-async`; preferences we do not know are ignored, as RFC 7240 says.
 
-    Without one it is `default_s`, or the settings' `default_wait_s`.
+    Without one it is `default_s`, or the settings' `default_wait_s`. A time to wait that is none is refused before.
     """
-    for preference in ",".join(headers.getlist("prefer")).lower().split(",", MAX_PREFERENCES)[:MAX_PREFERENCES]:
-        token = preference.split(";")[0].strip()
-        if token == "respond-async":
-            return Waiting(0, token)
-        key, _, value = token.partition("=")
-        seconds = value.strip().strip('"')
-        if key.strip() == "wait" and seconds.isdecimal() and len(seconds) <= 9:
-            wait_s = min(int(seconds), settings.max_wait_s)
+    for name, value in preferences(headers):
+        if name == "respond-async":
+            return Waiting(0, name)
+        if name == "wait" and value.isascii() and value.isdecimal():
+            wait_s = min(int(value) if len(value) <= MAX_SECONDS_DIGITS else math.inf, settings.max_wait_s)
             return Waiting(wait_s, f"wait={wait_s:g}")
-    return Waiting(settings.default_wait_s if default_s is None else default_s)
+    return Waiting(min(settings.default_wait_s, settings.max_wait_s) if default_s is None else default_s)
+
+
+def preferences(headers: Headers) -> Iterator[tuple[str, str]]:
+    """The first preferences of `Prefer`, each with its value, in lower case and without its parameters."""
+    for preference in ",".join(headers.getlist("prefer")).lower().split(",", MAX_PREFERENCES)[:MAX_PREFERENCES]:
+        name, _, value = preference.split(";")[0].partition("=")
+        yield name.strip(), value.strip().strip('"')
 
 
 def if_match(headers: Headers) -> Wanted | None:

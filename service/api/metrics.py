@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from types import MappingProxyType
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -26,6 +26,11 @@ FORGOTTEN_AFTER_S = 86_400
 KEPT_S = 1.0
 """A scrape is given to all who ask within such a time: it costs tens of milliseconds of a core, however many ask."""
 
+METHODS: Final = frozenset({"GET", "HEAD", "QUERY", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""Those that are counted by name. A route that is asked by another one refuses it, but knows its path."""
+
+OTHER: Final = "other"
+
 log = structlog.get_logger("headrace.api")
 
 
@@ -37,7 +42,7 @@ class Held(Protocol):
 
 
 class Metrics:
-    """The metrics of one API process. They are bounded: routes are templates, and unknown methods share one label."""
+    """The metrics of one API process. They are bounded: routes are templates, and other methods share one label."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -72,7 +77,9 @@ class Metrics:
 
     def observe(self, scope: Scope, status: int, elapsed_s: float) -> None:
         route = getattr(scope.get("route"), "path", "none")
-        method = scope["method"] if route != "none" else "none"  # methods are the caller's to invent
+        method = scope["method"] if scope["method"] in METHODS else OTHER  # they are the caller's to invent
+        if route == "none":
+            method = "none"
         self._requests.labels(method, route, str(status)).observe(elapsed_s)
 
     def submitted(self, kind: Kind, seconds: float) -> None:

@@ -1,8 +1,8 @@
 """The base of all JSON bodies, and the one way in: bytes -> exact JSON -> strict model."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -22,17 +22,23 @@ B = TypeVar("B", bound=Body)
 
 
 def parse_body(
-    model: type[B], body: bytes | bytearray | memoryview, columns: Mapping[str, Kind] = MappingProxyType({})
+    model: type[B],
+    body: bytes | bytearray | memoryview,
+    columns: Mapping[str, Kind] = MappingProxyType({}),
+    look: Callable[[dict[str, Any]], None] | None = None,
 ) -> B:
     """Read a JSON object into `model`; raises `ServiceError` invalid_body naming the fields at fault.
 
-    `columns` are members that may be long, and are read as arrays if they are plain.
+    `columns` are members that may be long, and are read as arrays if they are plain. `look` may refuse the members
+    before they become a model, which takes far longer than to read them.
     """
     members = (read_flat(body, columns) if columns else None) or loads_exact(body)
     if not isinstance(members, dict):
         given = "an array" if isinstance(members, list) else "a single value"
         example = ", as in {'edges': ['a'], 'set': [4]}".replace("'", '"') if "edges" in model.model_fields else ""
         raise ServiceError("invalid_body", f"the body is a JSON object{example}, not {given}")
+    if look is not None:
+        look(members)
     try:
         return model.model_validate(members)
     except ValidationError as error:

@@ -54,6 +54,8 @@ class RowAmounts(Body):
     """What a row is, and several are."""
     COLUMNS: ClassVar[Mapping[str, Kind]] = COLUMNS
     """Members that may be long."""
+    PLACES: ClassVar[tuple[str, ...]] = ("decimals",)
+    """Keys of an Arrow schema's metadata that say what whole numbers count; the first that is there counts."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -10,6 +10,7 @@ from service.models.columns import Amounts, Ids, Seconds, refuse_infinite, refus
 from service.models.faults import ColumnFault
 from service.models.flows import TerminalsBody, TerminalsInfo
 from service.models.min_cost_flow import CostFlowInfo, CostFlowOptions
+from service.models.shown import refuse_unshown
 from service.protocol import CirculationArgs, Encoding
 
 EXAMPLES: dict[str, Any] = {
@@ -56,6 +57,7 @@ class CirculationBody(TerminalsBody):
         if self.edges is not None and len(self.edges) > max_rows:
             detail = f"a question names at most {max_rows} edges (HEADRACE_MAX_PATCH_ROWS), not {len(self.edges)}"
             raise ServiceError("too_large", detail, field="/edges")
+        refuse_unshown(self, self.fields or ())
         given = set(CirculationArgs.model_fields) - {"encoding", "fields", "zeros"}
         return CirculationArgs.model_construct(
             **{name: getattr(self, name) for name in given},

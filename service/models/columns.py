@@ -97,8 +97,11 @@ def check_places(value: object) -> list[float]:
 
 
 def check_amount(value: object) -> str:
-    """One amount as a plain decimal literal; raises as `check_amounts`."""
-    return check_amounts([value])[0]
+    """One amount as a plain decimal literal; raises as `check_amounts`, and names no row."""
+    try:
+        return check_amounts([value])[0]
+    except ColumnFault as fault:
+        raise ColumnFault(fault.detail.removeprefix("row 0: "), code=fault.code) from None
 
 
 def _is_amount(value: object) -> bool:

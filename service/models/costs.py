@@ -1,7 +1,7 @@
 """The body of PATCH costs: one operation, or a batch of them, as for capacities but signed and without closing."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -29,6 +29,8 @@ class CostOperation(EdgeAmounts):
 
 class CostsBody(CostOperation, Batch):
     """One operation, or several in `batch`, applied in order, all or nothing."""
+
+    PLACES: ClassVar[tuple[str, ...]] = ("cost_decimals", "decimals")
 
     batch: list[CostOperation] | None = Field(default=None, max_length=MAX_OPERATIONS)
 

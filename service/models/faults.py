@@ -12,6 +12,7 @@ from gpu_engine.text.near import did_you_mean
 from service.errors import ServiceError
 
 QUOTED: Final = re.compile(r"'([^']*)'")
+SUBJECT: Final = re.compile(r"^(Input|List|String|Dictionary|Value) should")
 
 TEXTS: Final = {
     "missing": "is missing",
@@ -22,6 +23,7 @@ TEXTS: Final = {
     "int_from_float": "should be a whole number",
     "float_type": "should be a number, not in quotes",
     "bool_type": "should be true or false",
+    "bool_parsing": "should be true or false",
     "string_type": "should be text",
 }
 """What is said of the kinds of error whose own text speaks of Python."""
@@ -59,15 +61,18 @@ def refusal(model: type[BaseModel], error: ValidationError) -> ServiceError:
         fault = item.get("ctx", {}).get("error")
         if isinstance(fault, ColumnFault):
             return fault.refusal(*item["loc"])
-    told = [f"{_dotted(item['loc']) or 'the body'}: {_text(model, item)}" for item in items[:ROWS_SHOWN]]
-    place = items[0]["loc"]
+    texts: dict[tuple[int | str, ...], list[str]] = {}
+    for item in items[:ROWS_SHOWN]:
+        texts.setdefault(_place(model, item), []).append(_text(model, item))
+    told = [f"{_dotted(place) or 'the body'}: {'; or '.join(said)}" for place, said in texts.items()]
+    place = next(iter(texts))
     operation = place[1] if len(place) > 1 and place[0] == "batch" else None
     return ServiceError("invalid_body", "; ".join(told), field=pointer(*place) or None, operation=operation)
 
 
 def text_of(kind: str, message: str, given: object = None) -> str:
     """One error of pydantic without its Python; for a choice with what was probably meant."""
-    plain = message.removeprefix("Value error, ").replace("Input should", "should").replace(" after validation", "")
+    plain = SUBJECT.sub("should", message.removeprefix("Value error, ")).replace(" after validation", "")
     if kind in ("literal_error", "enum"):
         plain += did_you_mean(given, QUOTED.findall(message))
     if kind == "list_type" and isinstance(given, str) and len(given) <= LONGEST_EXAMPLE:
@@ -78,8 +83,29 @@ def text_of(kind: str, message: str, given: object = None) -> str:
 def _text(model: type[BaseModel], item: Any) -> str:
     if item["type"] == "extra_forbidden":
         name, known = item["loc"][-1], _members(model, item["loc"][:-1])
-        return f"there is no such member{did_you_mean(name, known, '; there are ' + ', '.join(known))}"
+        there = f"; there {'is' if len(known) == 1 else 'are'} {', '.join(known)}"
+        return f"there is no such member{did_you_mean(name, known, there)}"
     return text_of(item["type"], item["msg"], item.get("input"))
+
+
+def _place(model: type[BaseModel], item: Any) -> tuple[int | str, ...]:
+    """Where in the body it is: without the kinds that pydantic adds for a member which may be of several."""
+    *path, last = item["loc"] or (0,)
+    if item["type"] == "extra_forbidden":
+        return (*_steps(model, path), last)
+    return _steps(model, item["loc"])
+
+
+def _steps(model: type[BaseModel], path: Sequence[int | str]) -> tuple[int | str, ...]:
+    found: list[int | str] = []
+    here: type[BaseModel] | None = model
+    for step in path:
+        fields = {} if here is None else {field.alias or name: field for name, field in here.model_fields.items()}
+        if isinstance(step, int) or step in fields:
+            found.append(step)
+        if isinstance(step, str) and step in fields:
+            here = next(iter(_models(fields[step].annotation)), None)
+    return tuple(found)
 
 
 def _members(model: type[BaseModel], path: Sequence[object]) -> list[str]:

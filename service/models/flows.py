@@ -11,6 +11,7 @@ from service.models.body import Body
 from service.models.bottlenecks import BottleneckOptions, BottlenecksInfo
 from service.models.columns import AmountColumn, Amounts, IdColumn, Ids, Seconds, refuse_negative
 from service.models.faults import ColumnFault
+from service.models.shown import refuse_unshown
 from service.protocol import Encoding, MaxFlowArgs
 from service.store.rounded import RoundedInfo
 
@@ -25,6 +26,7 @@ MAX_PATHS: Final = 1_000_000
 EXAMPLES: dict[str, Any] = {
     "the graph's own terminals": {"value": {}},
     "one pair, with the cut": {"value": {"sources": [0], "sinks": [3], "fields": ["value", "cut"]}},
+    "a cut by its edges alone": {"value": {"fields": ["cut"], "cut": {"sides": False}}},
     "the cut nearest the sinks": {"value": {"fields": ["cut"], "cut": {"near": "sinks"}}},
     "the ten largest paths": {"value": {"fields": ["paths"], "paths": {"top": 10}}},
     "what limits it, and what the first ten would give": {
@@ -40,6 +42,7 @@ class CutOptions(Body):
     near: Literal["sources", "sinks"] = Field(
         default="sources", description="Of several minimum cuts the one nearest this end."
     )
+    sides: bool = Field(default=True, description="False: without the vertices on either side.")
 
 
 class FlowOptions(Body):
@@ -106,18 +109,21 @@ class MaxFlowBody(TerminalsBody):
         return self
 
     def args(self, default_fields: frozenset[FlowField], encoding: Encoding = "json") -> MaxFlowArgs:
-        """What the worker gets. Raises not_acceptable where a map is wanted of what it does not show."""
+        """What the worker gets. Raises not_acceptable where a map is wanted of what it does not show, and invalid_body
+        for an option of a field that is not asked for."""
         hidden = sorted(set(self.fields or ()) - {"value", "cut", "flow"})
         if encoding == "geojson" and hidden:
             detail = f"GeoJSON shows the flow and the cut: `{hidden[0]}` is answered in other forms"
             raise ServiceError("not_acceptable", detail, header="Accept")
+        fields = default_fields if self.fields is None else frozenset(self.fields)
+        refuse_unshown(self, ("flow", "cut") if encoding == "geojson" else fields)
         return MaxFlowArgs.model_construct(
             sources=self.sources,
             sinks=self.sinks,
             supply=self.supply,
             demand=self.demand,
             rounding=self.rounding,
-            fields=default_fields if self.fields is None else frozenset(self.fields),
+            fields=fields,
             zeros=self.flow.zeros,
             acyclic=self.flow.acyclic,
             top=self.paths.top,
@@ -126,6 +132,7 @@ class MaxFlowBody(TerminalsBody):
             encoding=encoding,
             up_to=self.bottlenecks.up_to,
             near=self.cut.near,
+            sides=self.cut.sides,
         )
 
 
@@ -155,8 +162,9 @@ class CutInfo(BaseModel):
     vertices: list[int] | list[str] | None = None
     """Vertices whose capacity the cut pays; they are on its source side. If vertices of the graph have capacities."""
     vertex_pays: list[Amount] | None = None
-    source_side: list[int] | list[str]
-    sink_side: list[int] | list[str]
+    source_side: list[int] | list[str] | None = None
+    """This and the other side are there unless `cut.sides` is false."""
+    sink_side: list[int] | list[str] | None = None
     unique: bool | None = None
 
 
@@ -258,4 +266,6 @@ class PatchInfo(BaseModel):
     rounded: RoundedInfo | None = None
     """Left out where no amount was rounded."""
     flow_states: list[FlowStateChange] = []
+    lower: Literal["ignored"] | None = None
+    """Edges have lower bounds, which the flows do not keep. Else, and where no flow is told of, it is not there."""
     timings_ms: dict[str, float] = {}

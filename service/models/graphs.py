@@ -2,16 +2,16 @@
 
 import re
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from gpu_engine.networks.coordinates import MAX_CRS_CHARS
 from gpu_engine.networks.rounding import Rounding
 from gpu_engine.types import MAX_ARCS, MAX_DECIMALS, MAX_VERTICES
 from service.models.amounts import Amount
 from service.models.body import Body
-from service.models.columns import Amounts, Ids, Text
+from service.models.columns import IN_QUOTES, Amounts, Ids
 from service.models.faults import ColumnFault
 from service.store.catalogue import GraphInfo
 
@@ -92,8 +92,13 @@ def _checked_name(text: str) -> str:
     return text
 
 
+GraphNameText: TypeAlias = Annotated[
+    str, Field(json_schema_extra={"pattern": NAME}), IN_QUOTES, AfterValidator(_checked_name)
+]
+
+
 class CopyBody(Body):
-    to: Annotated[Text, AfterValidator(_checked_name)] = Field(json_schema_extra={"pattern": NAME})
+    to: GraphNameText
     """The name of the new graph."""
 
 
@@ -121,6 +126,14 @@ class EstimateBody(Body):
     """Some pair has 2**30 units or more between it: a device then holds 64-bit residuals."""
     name_bytes: int = Field(default=0, ge=0, le=1 << 60)
     """Bytes of edge ids and vertex labels: 8 an integer (16 once one has been named), 16 and its bytes a string."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Of edges, and of vertices, a part is no more than all."""
+        for part, whole in (("n_links", "n_edges"), ("n_twins", "n_edges"), ("n_limited", "n_vertices")):
+            if (getattr(self, part) or 0) > getattr(self, whole):
+                raise ColumnFault(f"is more than `{whole}`, of which they are a part", field=part)
+        return self
 
 
 class MemoryInfo(BaseModel):

@@ -8,6 +8,7 @@ from service.models.amounts import Amount
 from service.models.body import Body
 from service.models.columns import AmountText, Seconds, refuse_infinite, refuse_negative
 from service.models.flows import AboutInfo, PathOptions, PathsInfo, TerminalsBody, TerminalsInfo
+from service.models.shown import refuse_unshown
 from service.protocol import Encoding, MinCostFlowArgs
 
 CostField = Literal["value", "cost", "flow", "terminals", "dual", "paths"]
@@ -50,6 +51,8 @@ class MinCostFlowBody(TerminalsBody):
         return value
 
     def args(self, encoding: Encoding = "json") -> MinCostFlowArgs:
+        """What the worker gets. Raises invalid_body for an option of a field that is not asked for."""
+        refuse_unshown(self, self.fields or ())
         return MinCostFlowArgs.model_construct(
             sources=self.sources,
             sinks=self.sinks,

@@ -21,6 +21,7 @@ from service.models.flows import (
     PathsInfo,
     TerminalsInfo,
 )
+from service.models.shown import refuse_unshown
 from service.models.what_if import RowProblem
 from service.protocol import CutTreeArgs, Encoding, GlobalCutArgs, PairsArgs
 
@@ -85,17 +86,20 @@ class PairsBody(Body):
         if self.n_rows > max_rows:
             limit = f"a question has at most {max_rows} pairs (HEADRACE_MAX_QUESTION_ROWS)"
             raise ServiceError("too_large", f"{limit}, not {self.n_rows}: ask several")
+        fields = frozenset({"value"} if self.fields is None else self.fields)
+        refuse_unshown(self, fields)
         return PairsArgs.model_construct(
             source=self.source,
             sink=self.sink,
             sources=self.sources,
             sinks=self.sinks,
             among=self.among,
-            fields=frozenset({"value"} if self.fields is None else self.fields),
+            fields=fields,
             zeros=self.flow.zeros,
             acyclic=self.flow.acyclic,
             top=self.paths.top,
             near=self.cut.near,
+            sides=self.cut.sides,
             most=max_rows,
             min_version=self.min_version,
             time_limit_s=self.time_limit_s,

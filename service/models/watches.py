@@ -62,6 +62,8 @@ class WatchInfo(BaseModel):
     """None: there is none, as `error` says."""
     error: str | None = None
     """The code of the refusal that a question for the same flow would get."""
+    lower: Literal["ignored"] | None = None
+    """Edges have lower bounds, which the flow does not keep. Else, and where there is no flow, it is not there."""
 
 
 class WatchList(BaseModel):

@@ -1,14 +1,14 @@
 """The body of a webhook, and what is answered of webhooks and their deliveries."""
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
 from service.models.body import Body
-from service.models.columns import IN_QUOTES, Text
+from service.models.columns import Text
 from service.models.faults import ColumnFault
-from service.models.graphs import NAME
+from service.models.graphs import GraphNameText
 from service.store.feed.record import TYPES
 
 WEBHOOK_NAME: Final = r"^[A-Za-z0-9_-]{1,64}$"
@@ -32,7 +32,7 @@ EXAMPLES: dict[str, Any] = {
 
 class WebhookBody(Body):
     url: Text = Field(min_length=1, description="By https, to a public address, without user and password.")
-    graphs: list[Annotated[str, Field(pattern=NAME), IN_QUOTES]] = Field(
+    graphs: list[GraphNameText] = Field(
         min_length=1, max_length=MAX_GRAPHS, description="Names of graphs, which need not be there yet."
     )
     types: list[EventType] | None = Field(

@@ -98,12 +98,8 @@ class WhatIfBody(MaxFlowBody):
     scenarios: list[ScenarioBody]
     on_missing: Literal["error", "skip"] = "error"
 
-    def what_if_args(self, max_rows: int, max_patch_rows: int, *, lines: bool) -> WhatIfArgs:
-        """What the worker gets. Raises too_large for more than `max_rows` scenarios, or if one of them changes more
-        than `max_patch_rows` edges and vertices."""
-        if len(self.scenarios) > max_rows:
-            limit = f"a question has at most {max_rows} scenarios (HEADRACE_MAX_QUESTION_ROWS)"
-            raise ServiceError("too_large", f"{limit}, not {len(self.scenarios)}: ask several", field="/scenarios")
+    def what_if_args(self, max_patch_rows: int, *, lines: bool) -> WhatIfArgs:
+        """What the worker gets. Raises too_large if a scenario changes more than `max_patch_rows` edges or vertices."""
         most = max((scenario.n_rows for scenario in self.scenarios), default=0)
         if most > max_patch_rows:
             detail = f"a scenario has at most {max_patch_rows} rows (HEADRACE_MAX_PATCH_ROWS), not {most}"
@@ -120,6 +116,14 @@ class WhatIfBody(MaxFlowBody):
             on_missing=self.on_missing,
             lines=lines,
         )
+
+
+def refuse_many(max_rows: int, members: dict[str, Any]) -> None:
+    """Raises too_large for a body of more than `max_rows` scenarios, none of which is looked at."""
+    scenarios = members.get("scenarios")
+    if isinstance(scenarios, list) and len(scenarios) > max_rows:
+        limit = f"a question has at most {max_rows} scenarios (HEADRACE_MAX_QUESTION_ROWS)"
+        raise ServiceError("too_large", f"{limit}, not {len(scenarios)}: ask several", field="/scenarios")
 
 
 class RowProblem(BaseModel):

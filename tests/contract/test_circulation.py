@@ -319,6 +319,46 @@ def test_other_questions_say_that_they_do_not_keep_them(http: httpx.Client) -> N
     assert not [question for question in ("max-flow", "what-if", "pairs") if "lower" in told(question).json()]
 
 
+def test_updates_say_that_the_flows_do_not_keep_them(http: httpx.Client) -> None:
+    graph, change = put(http, "updated", CITY), {"edges": ["a"], "set": [1]}
+
+    def told(column: str, query: str = "", **more: Any) -> str | None:
+        response = http.patch(f"{graph}/{column}{query}", json=change | more)
+        assert response.status_code == 200, response.text
+        lower: str | None = response.json().get("lower")
+        return lower
+
+    http.post(f"{graph}/max-flow", json={})
+    assert (told("lower", set=[0]), told("capacities")) == (None, None)
+    told("lower")  # tells of no flows, which stay as they are
+    assert (told("capacities", "?dry_run=true"), told("capacities")) == ("ignored", "ignored")
+    assert told("capacities", "?solve=none") is None
+    with Client(str(http.base_url)) as client:
+        assert client.graph("updated").patch(edges=["a"], set=[2]).lower == "ignored"
+    assert told("lower", set=[0]) is None
+    assert told("capacities") is None
+
+
+def test_watches_say_that_their_flows_do_not_keep_them(http: httpx.Client) -> None:
+    """When they are made, when they are looked at, and in what they tell."""
+    graph = put(http, "watched", CITY)
+    made = http.put(f"{graph}/watches/w", json={}).json()
+    assert "lower" not in made
+    http.patch(f"{graph}/lower", json={"edges": ["a"], "set": [1]}).raise_for_status()
+    assert http.put(f"{graph}/watches/other", json={}).json()["lower"] == "ignored"
+    with Client(str(http.base_url)) as client:
+        handle = client.graph("watched")
+        assert {watch.name: watch.lower for watch in handle.watches()} == {"w": "ignored", "other": "ignored"}
+        with handle.events(after="0") as events:
+            http.patch(f"{graph}/capacities", json={"edges": ["a"], "set": [2]}).raise_for_status()
+            changed = next(event for event in events if event.type == "value.changed")
+        assert changed.data["lower"] == "ignored"
+        http.patch(f"{graph}/lower", json={"edges": ["a"], "set": [0]}).raise_for_status()
+        assert {watch.lower for watch in handle.watches()} == {None}
+        assert "lower" not in http.get(f"{graph}/watches/w").json()
+        handle.unwatch("other")
+
+
 def test_the_client_sends_and_reads_them(http: httpx.Client) -> None:
     with Client(str(http.base_url)) as client:
         graph = client.put_graph("n", tail=[0, 1], head=[1, 2], capacity=[3, 2.5], lower=[1, 0.0], source=0, sink=2)

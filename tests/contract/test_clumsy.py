@@ -37,6 +37,9 @@ INTERNALS = (
     "NoneType",
     "Extra inputs",
     "Input should",
+    "String should",
+    "List should",
+    "valid boolean",
     "codec",
     "object at 0x",
 )
@@ -379,7 +382,7 @@ QUESTIONS = [
     ask({"min_version": "1"}, "invalid_body", "a whole number, not in quotes", "/min_version"),
     ask({"flow": True}, "invalid_body", "flow: should be an object", "/flow"),
     ask({"flow": {"zero": True}}, "invalid_body", "did you mean 'zeros'?", "/flow/zero"),
-    ask({}, "invalid_body", "the graph has none of its own", "/sources", "without-terminals/max-flow"),
+    ask({}, "invalid_body", "by --source in the shell", "/sources", "without-terminals/max-flow"),
     ask({"sources": ["S"], "sinks": ["T"]}, "unbounded", "a path of unlimited edges", None, "endless/max-flow"),
     ask({}, "not_bipartite", "both a tail and a head", None, "town/matching"),
     ask({"left": ["Anne"]}, "unknown_vertex", "did you mean 'Anna'?", "/left", "town/matching"),
@@ -387,7 +390,55 @@ QUESTIONS = [
     Clumsy("POST", f"{TOWN}/max-flow", {"min_version": 99}, 409, "version_unavailable", "the graph is at version 1"),
 ]
 
-TABLE = [*PATHS, *PARAMETERS, *HEADERS, *NOT_JSON, *LOADS, *FILES, *PATCHES, *QUESTIONS]
+ONE_WORKER = "/v1/workers/cpu-0/drain"
+HOOK, HOOKED = "/v1/webhooks/h", {"url": "https://192.0.2.1/", "graphs": ["city"]}
+NEWER = [
+    Clumsy("POST", f"{TOWN}/partitions", {"k": 2}, 404, "not_found", "did you mean /v1/graphs/town/partition?"),
+    Clumsy("GET", f"{TOWN}/partition", None, 405, "method_not_allowed", "questions are asked by POST"),
+    Clumsy("GET", f"{TOWN}/what-if", None, 405, "method_not_allowed", "questions are asked by POST"),
+    Clumsy("POST", f"{TOWN}/watches", {}, 405, "method_not_allowed", "a watch is made by PUT"),
+    Clumsy("POST", "/v1/webhooks", HOOKED, 405, "method_not_allowed", "a webhook is made by PUT"),
+    Clumsy("POST", f"{TOWN}/edges", {}, 405, "method_not_allowed", "inserted and deleted by PATCH"),
+    Clumsy("POST", ONE_WORKER, None, 405, "method_not_allowed", "a worker is drained by PUT"),
+    ask({"k": 2, "epsilon": "nan"}, "invalid_body", 'epsilon: "nan" is no amount', "/epsilon", "town/partition"),
+    ask({"scenarios": [{"id": True}]}, "invalid_body", "or should be text", "/scenarios/0/id", "town/what-if"),
+    Clumsy(
+        "PATCH",
+        f"{TOWN}/edges",
+        {"op": "insert", "tail": ["S"], "head": ["T"], "capacity": [1], "edge_ids": ["x"], "undirected": "yes"},
+        422,
+        "invalid_body",
+        'undirected: should be true or false; or should be an array, as in ["yes"]',
+        "/undirected",
+    ),
+    Clumsy("PATCH", f"{TOWN}/edges?dry_run", {"op": "insert"}, 400, "invalid_request", "should be true or false"),
+    Clumsy("PUT", f"{TOWN}/watches/a.b", {}, 400, "invalid_request", "'a.b' is no name of a watch"),
+    Clumsy("PUT", f"{TOWN}/watches/w", {"on": []}, 422, "invalid_body", "on: should have at least 1 item", "/on"),
+    Clumsy("PUT", "/v1/webhooks/a.b", HOOKED, 400, "invalid_request", "'a.b' is no name of a webhook"),
+    Clumsy("PUT", HOOK, HOOKED | {"url": ""}, 422, "invalid_body", "url: should have at least 1 character", "/url"),
+    Clumsy("PUT", HOOK, HOOKED | {"graphs": ["a b"]}, 422, "invalid_body", "'a b' is no graph name", "/graphs/0"),
+    Clumsy("POST", f"{TOWN}:move", {"worker": "w"}, 422, "invalid_body", "such member; there is to", "/to"),
+    Clumsy(
+        "POST",
+        "/v1/graphs:estimate",
+        {"n_vertices": 5, "n_edges": 1, "n_links": 2},
+        422,
+        "invalid_body",
+        "is more than `n_edges`",
+        "/n_links",
+    ),
+    Clumsy(
+        "POST",
+        "/v1/graphs:estimate",
+        {"n_vertices": 5, "n_edges": 1, "n_limited": 6},
+        422,
+        "invalid_body",
+        "is more than `n_vertices`",
+        "/n_limited",
+    ),
+]
+
+TABLE = [*NEWER, *PATHS, *PARAMETERS, *HEADERS, *NOT_JSON, *LOADS, *FILES, *PATCHES, *QUESTIONS]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from headrace import Client, End
+from headrace import Client, End, Scenario
 from typer.testing import CliRunner
 
 from service.cli.main import app
@@ -65,6 +65,31 @@ def test_in_columns(http: httpx.Client) -> None:
     side = np.unpackbits(arrays["cut.source_side"], count=said["cut"]["n_vertices"], bitorder="little")
     assert side.sum() == 3
     assert arrays["cut.edges.utf8"].tobytes() == b"c"
+
+
+@pytest.mark.parametrize("form", ["application/json", "application/x-npz", "application/vnd.apache.arrow.stream"])
+def test_a_cut_without_its_sides(service: Service, form: str) -> None:
+    """It says what is paid, and no word of the other vertices."""
+    whole, short = (
+        service.http.post("/v1/graphs/chain/min-cut", json={"cut": {"sides": sides}}, headers={"Accept": form})
+        for sides in (True, False)
+    )
+    assert short.status_code == 200
+    for word in (b"source_side", b"sink_side", b"n_vertices"):
+        assert word not in short.content
+    assert b"source_side" in whole.content
+    with Client(service.url) as client:
+        chain = client.graph("chain")
+        cut = chain.min_cut(sides=False).cut
+        assert cut is not None
+        assert ([*cut.edges], [*cut.pays], cut.value, cut.unique) == (["a"], [3], 3, False)
+        assert ([*cut.source_side], [*cut.sink_side]) == ([], [])
+        closed = chain.what_if([Scenario(close=["b"])], fields=["cut"], sides=False)[0]
+        assert closed.cut is not None
+        assert ([*closed.cut.edges], [*closed.cut.sink_side]) == ([], [])
+        (pair,) = chain.pairs(["s"], ["v"], fields=["cut"], sides=False)
+        assert pair.cut is not None
+        assert [*pair.cut.edges] == ["a"]
 
 
 def test_rows_of_what_if_and_pairs_obey_it(http: httpx.Client) -> None:

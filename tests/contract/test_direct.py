@@ -9,6 +9,7 @@ from service.api import direct
 from service.api.app import create_app
 from service.api.guards.access import authorise
 from service.api.guards.parameters import refuse_unknown_parameters
+from service.api.guards.unread import refuse_unread
 from service.settings import Settings
 from tests.contract.conftest import running
 from tests.contract.fakes import MAX_BODY_BYTES
@@ -35,6 +36,10 @@ REQUESTS: list[tuple[str, str, dict[str, Any]]] = [
     ("PATCH", "/v1/graphs/city/capacities?solve=some", PATCH),
     ("PATCH", "/v1/graphs/city/capacities", PATCH | {"headers": {"If-None-Match": "*"}}),
     ("GET", "/v1/graphs/city", {}),
+    ("POST", "/v1/graphs/city/max-flow", {"json": {}, "headers": {"If-Match": '"7"'}}),
+    ("POST", "/v1/graphs/city/max-flow", {"json": {}, "headers": {"Prefer": "wait=5s"}}),
+    ("POST", "/v1/graphs/city/max-flow", {"json": {}, "headers": {"X-HTTP-Method-Override": "PATCH"}}),
+    ("GET", "/v1/graphs/city", {"json": {"version": 3}}),
     ("HEAD", "/v1/graphs/city", {}),
     ("GET", "/v1/graphs/nowhere", {}),
     ("GET", "/v1/graphs/city/capacities", {}),
@@ -69,7 +74,11 @@ def test_both_ways_answer_alike(settings: Settings, monkeypatch: pytest.MonkeyPa
 
 def test_which_requests_take_it(settings: Settings) -> None:
     app: FastAPI = create_app(settings)
-    assert [each.dependency for each in app.router.dependencies] == [authorise, refuse_unknown_parameters]
+    assert [each.dependency for each in app.router.dependencies] == [
+        authorise,
+        refuse_unknown_parameters,
+        refuse_unread,
+    ]
     (layer,) = [layer for layer in app.user_middleware if layer.cls is direct.Direct]
     found = direct.ways(layer.kwargs["routes"])
     assert {("POST", "/max-flow"), ("POST", "/min-cut"), ("PATCH", "/capacities"), ("GET", "")} <= found.keys()

@@ -11,6 +11,7 @@ import uvicorn
 
 from service.api.bodies import receive as bodies
 from service.api.http import protocol as http_protocol
+from service.api.http import refusing
 from service.api.http.protocol import MAX_HEAD_BYTES, MAX_HEADERS
 from service.api.http.server import config
 from service.settings import Settings
@@ -113,3 +114,18 @@ def test_too_many_requests_are_shed_while_probes_pass(address: Address) -> None:
     assert exchange(address, b"GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n")[0].startswith(b"HTTP/1.1 200 ")
     for connection in open_ones:
         connection.close()
+
+
+def test_the_log_gets_a_line_a_second(
+    address: Address, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusing, "TOLD_EVERY_S", 0.0)
+    exchange(address, b"GET nonsense\r\n\r\n")
+    monkeypatch.setattr(refusing, "TOLD_EVERY_S", 3600.0)
+    caplog.clear()
+    for _ in range(20):
+        assert b"400" in exchange(address, b"GET nonsense\r\n\r\n")[0]
+    assert caplog.messages == []
+    monkeypatch.setattr(refusing, "TOLD_EVERY_S", 0.0)
+    exchange(address, b"GET nonsense\r\n\r\n")
+    assert caplog.messages == ["refused: this is no request of HTTP/1.1 (20 more since the line before)"]

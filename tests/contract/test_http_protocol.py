@@ -118,6 +118,35 @@ LAST = get("/last", "Connection: close")
 UPGRADE = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")
 
 
+def half_closed(address: Address, asked: bytes) -> bytes:
+    """What comes back after the caller has closed its side, as `nc -N` does."""
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall(asked)
+        connection.shutdown(socket.SHUT_WR)
+        found = b""
+        while piece := connection.recv(65536):
+            found += piece
+    return found
+
+
+def test_who_closes_its_own_side_is_answered(address: Address) -> None:
+    """Whole, and the server closes behind it."""
+    for path in ("/quick", "/slow", "/early"):
+        head, _, body = half_closed(address, get(path)).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200"), path
+        assert json.loads(body)["asked"] == f"GET {path}"
+    assert half_closed(address, get("/one") + get("/two")).count(b"HTTP/1.1 200") == 2
+    assert b'"body": "whole"' in half_closed(address, post("/post", b"whole"))
+
+
+def test_who_closes_before_the_end_of_a_request_is_not_waited_for(address: Address, echo: Echo) -> None:
+    echo.disconnected.clear()
+    assert half_closed(address, get("/none")[:-2]) == b""
+    assert half_closed(address, post("/part", b"whole")[:-1]) == b""
+    assert half_closed(address, b"") == b""
+    assert echo.disconnected == ["/part"]
+
+
 @pytest.mark.parametrize("at_once", [True, False])
 def test_an_offer_of_another_protocol_is_passed_over(address: Address, at_once: bool) -> None:
     """As Java's client makes one with its first request. The body is the request's, and no request of its own."""

@@ -87,6 +87,9 @@ def test_questions_ignore_keys_and_say_so(document: dict[str, Any]) -> None:
         "/snapshots",
         ":copy",
         ":restore",
+        ":move",
+        ":rotate",
+        ":redeliver",
     }
 
 

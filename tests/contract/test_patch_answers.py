@@ -66,6 +66,56 @@ def test_whole_numbers_of_an_arrow_patch_are_units_of_its_decimals(
     assert api.fakes.dispatcher.sent[0].args.batch[0].amounts == amounts
 
 
+def test_decimals_of_an_arrow_patch_that_are_misspelt_are_refused(api: Api) -> None:
+    content = bombs.stream({"edge": [0], "set": [100]}, metadata={"decimal": "2"})
+    response = api.http.patch("/v1/graphs/city/capacities", content=content, headers={"Content-Type": ARROW})
+    assert (response.status_code, response.json()["code"]) == (422, "invalid_body")
+    assert "did you mean 'decimals'" in response.json()["detail"]
+    assert not api.fakes.dispatcher.sent
+
+
+@pytest.mark.parametrize(
+    ("route", "metadata", "amounts"),
+    [
+        ("costs", {"cost_decimals": "1", "decimals": "2"}, ["15.0"]),  # as a page of the edges says both
+        ("costs", {"cost_decimals": "0", "decimals": "2"}, ["150"]),
+        ("costs", {"decimals": "2"}, ["1.50"]),
+        ("costs", {}, ["150"]),
+        ("capacities", {"cost_decimals": "1", "decimals": "2"}, ["1.50"]),
+        ("lower", {"cost_decimals": "1", "decimals": "2"}, ["1.50"]),
+    ],
+)
+def test_whole_costs_count_in_places_of_their_own(
+    api: Api, route: str, metadata: dict[str, str], amounts: list[str]
+) -> None:
+    content = bombs.stream({"edges": [0], "set": [150]}, metadata=metadata)
+    response = api.http.patch(f"/v1/graphs/city/{route}", content=content, headers={"Content-Type": ARROW})
+    assert response.status_code == 200, response.text
+    assert api.fakes.dispatcher.sent[-1].args.batch[0].amounts == amounts
+
+
+@pytest.mark.parametrize(
+    ("route", "metadata", "told"),
+    [
+        ("costs", {"cost_decimal": "1"}, "did you mean 'cost_decimals'"),
+        ("costs", {"cost_decimals": "1", "decimal": "1"}, "did you mean 'decimals'"),
+        ("costs", {"cost_decimals": "10"}, "decimals must be"),
+        ("costs", {"cost_decimals": "one"}, "metadata cost_decimals must be a whole number"),
+        ("costs", {"cost_decimals": "1", "decimals": "-2"}, "metadata decimals must be a whole number"),
+        ("capacities", {"cost_decimals": "1"}, "cost_decimals is not read here: did you mean 'decimals'"),
+        ("vertices", {"cost_decimals": "1"}, "cost_decimals is not read here: did you mean 'decimals'"),
+        ("lower", {"cost_decimals": "1"}, "cost_decimals is not read here: did you mean 'decimals'"),
+    ],
+)
+def test_places_that_are_said_wrongly_are_refused(api: Api, route: str, metadata: dict[str, str], told: str) -> None:
+    rows = "vertices" if route == "vertices" else "edges"
+    content = bombs.stream({rows: [0], "set": [150]}, metadata=metadata)
+    response = api.http.patch(f"/v1/graphs/city/{route}", content=content, headers={"Content-Type": ARROW})
+    assert (response.status_code, response.json()["code"]) == (422, "invalid_body")
+    assert told in response.json()["detail"]
+    assert not api.fakes.dispatcher.sent
+
+
 @pytest.mark.parametrize("decimals", ["10", "-1", "two", ""])
 def test_decimals_of_an_arrow_patch_are_checked(api: Api, decimals: str) -> None:
     content = bombs.stream({"edge": [0], "set": [1]}, metadata={"decimals": decimals})

@@ -2,19 +2,23 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from starlette.responses import Response
 
 from service.api.replies import repeats
 from service.api.replies.repeats import HELD_BYTES, OBJECT_BYTES, ONE_BYTES, Question, Repeats
-from service.protocol import Envelope, Kind, Reply, Status
+from service.api.replies.results import HeldResponse
+from service.protocol import Envelope, Kind
 from service.queue.versions import Seen, Versions
 from service.settings import Settings
 from service.store.catalogue import generation_of
 from service.store.keys import Keys
+from tests.contract.columns import ARROW, JSON, NPZ, READ, same, together
 from tests.contract.fakes import FakeVersions
 from tests.serving import Service, another_api
 from tests.shared_services import Services
@@ -113,15 +117,20 @@ class Said(FakeVersions):
         return self.seen.pop(0)
 
 
-def reply(n_bytes: int = 2, **said: Any) -> Reply:
-    envelope = Envelope(**{"version": 7, "generation": generation_of("id"), "unchanged": True} | said)
-    return Reply(id="j", status=Status.SUCCEEDED, result_json="x" * n_bytes, envelope=envelope)
+def envelope(**said: Any) -> Envelope:
+    return Envelope(**{"version": 7, "generation": generation_of("id"), "unchanged": True} | said)
 
 
-def found(seen: Seen | None, answered: Reply, connection: int = 1) -> bool:
+def answer(n_bytes: int = 2) -> Response:
+    return Response(b"x" * n_bytes, 200, {"ETag": '"7"'}, "application/json")
+
+
+def found(seen: Seen | None, said: Envelope, connection: int = 1) -> bool:
     kept = Repeats(Said(seen))
-    kept.keep(QUESTION, connection, answered, {})
-    return asyncio.run(kept.find(QUESTION)) is not None
+    kept.keep(QUESTION, connection, said, answer())
+    again = asyncio.run(kept.find(QUESTION))
+    assert again is None or (again.body, again.headers) == (answer().body, answer().headers)
+    return again is not None
 
 
 @pytest.mark.parametrize(
@@ -140,21 +149,60 @@ def found(seen: Seen | None, answered: Reply, connection: int = 1) -> bool:
     ],
 )
 def test_when_it_is_not_given_again(seen: Seen | None, said: dict[str, Any], connection: int) -> None:
-    assert found(SEEN, reply())
-    assert not found(seen, reply(**said), connection)
+    assert found(SEEN, envelope())
+    assert not found(seen, envelope(**said), connection)
+
+
+def test_of_another_version_it_is_not_asked_twice() -> None:
+    """Versions only grow, so what is no longer the answer costs no further round trip."""
+    versions = Said(Seen(1, "id", 8), SEEN)
+    kept = Repeats(versions)
+    kept.keep(QUESTION, 1, envelope(), answer())
+    assert [asyncio.run(kept.find(QUESTION)) for _ in range(3)] == [None] * 3
+    assert versions.seen == [SEEN]
+
+
+def test_one_that_is_sent_in_pieces_is_not_kept() -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"x"
+
+    kept = Repeats(Said())
+    kept.keep(QUESTION, 1, envelope(), HeldResponse(pieces(), None, JSON, None, 1))
+    assert kept.used_bytes == 0
+
+
+@pytest.mark.parametrize("accept", [JSON, NPZ, ARROW])
+@pytest.mark.parametrize("n_edges", [50, 3_000, 200_000])
+def test_answers_of_any_length_and_form_stay_the_same(http: httpx.Client, n_edges: int, accept: str) -> None:
+    """One that is in the reply, one that is too long to be kept, one that lies in a blob."""
+    half = n_edges // 2
+    middle = [*range(2, half + 2)]
+    edges = {"tail": [0] * half + middle, "head": middle + [1] * half, "capacity": [1] * n_edges}
+    assert http.put("/v1/graphs/long", json=edges | {"source": 0, "sink": 1}).status_code in (200, 201)
+    ask = {"fields": ["value", "flow", "cut"]}
+
+    def told() -> dict[str, Any]:
+        answer = http.post("/v1/graphs/long/max-flow", json=ask, headers={"Accept": accept})
+        assert (answer.status_code, answer.headers["content-type"]) == (200, accept)
+        return together(*READ[accept](answer.content)) if accept in READ else answer.json()
+
+    first = told()
+    assert first["value"] == half
+    assert first["flow"]["amount"] == [1] * n_edges
+    assert all(same(told(), first) for _ in range(5))
 
 
 def test_it_is_kept_for_so_long_and_in_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Repeats(Said())
     for number in range(1000):
-        kept.keep(Question(Kind.MAX_FLOW, "g", str(number)), 1, reply(ONE_BYTES), {})
+        kept.keep(Question(Kind.MAX_FLOW, "g", str(number)), 1, envelope(), answer(ONE_BYTES))
         assert kept.used_bytes <= HELD_BYTES
-    kept.keep(Question(Kind.MAX_FLOW, "g", "999"), 1, reply(2), {})
+    kept.keep(Question(Kind.MAX_FLOW, "g", "999"), 1, envelope(), answer(2))
     assert kept.used_bytes == (OBJECT_BYTES + ONE_BYTES) * (len(kept._kept) - 1) + OBJECT_BYTES + 2
-    kept.keep(QUESTION, 1, reply(ONE_BYTES + 1), {})
+    kept.keep(QUESTION, 1, envelope(), answer(ONE_BYTES + 1))
     assert QUESTION not in kept._kept
     monkeypatch.setattr(repeats, "KEPT_S", -1)
-    assert not found(SEEN, reply())
+    assert not found(SEEN, envelope())
 
 
 def test_a_new_connection_has_a_new_number(service: Service) -> None:
@@ -180,3 +228,53 @@ def test_a_new_connection_has_a_new_number(service: Service) -> None:
     assert third is not None
     assert (first.connection, first.version, second.version, third.version) == (1, None, 1, 1)
     assert (second.connection, third.connection, nowhere) == (1, 2, None)
+
+
+class LoadEnds:
+    """Stands for Redis while the load of another graph under the name ends, behind this many of the commands sent."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+        self.asked: list[tuple[Any, ...]] = []
+
+    def pipeline(self, transaction: bool) -> "LoadEnds":
+        return self
+
+    async def __aenter__(self) -> "LoadEnds":
+        return self
+
+    async def __aexit__(self, *error: object) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+    def execute_command(self, *command: Any) -> None:
+        self.asked.append(command)
+
+    def hget(self, *command: Any) -> None:
+        self.asked.append(command)
+
+    async def execute(self) -> list[Any]:
+        return [self._said(command, place >= self.after) for place, command in enumerate(self.asked)]
+
+    def _said(self, command: tuple[Any, ...], has_ended: bool) -> Any:
+        if command[0] == "SCARD":
+            return 0 if has_ended else 1
+        if command[-1] == "version":
+            return b"7"
+        return b"new" if has_ended else b"old"
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_a_load_that_ends_meanwhile_is_waiting_or_seen(tmp_path: Path, after: int) -> None:
+    """Redis runs the commands of others between those of one look."""
+
+    async def look() -> Seen | None:
+        versions = Versions(Settings(data_dir=tmp_path, redis_url=None), Keys("hr"))
+        versions._redis = LoadEnds(after)
+        seen = await versions.at("g", Seen(0, "old", 7))
+        await versions.close()
+        return seen
+
+    seen = asyncio.run(look())
+    assert seen is not None
+    assert seen.changes or seen.version is None

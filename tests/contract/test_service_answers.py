@@ -47,6 +47,7 @@ def test_metrics(api: Api) -> None:
     api.http.get("/v1/graphs/city")
     api.http.get("/v1/graphs/whatever")
     api.http.request("INVENTED", "/v1/invented")
+    api.http.request("PROPFIND", "/v1/graphs")
     response = api.http.get("/metrics")
     assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
     sample = re.compile(r'[a-z_]+(\{([a-z]+="[^"]*",?)+\})? [0-9.e+-]+')
@@ -54,5 +55,7 @@ def test_metrics(api: Api) -> None:
         assert line.startswith("# ") or sample.fullmatch(line), line
     assert 'route="/v1/graphs/{name}",status="404"' in response.text
     assert "INVENTED" not in response.text
+    assert "PROPFIND" not in response.text
+    assert re.search(r'method="other",route="/v1/graphs",status="40[0-9]"', response.text)
     assert "whatever" not in response.text
     assert 'headrace_worker_ready{worker="cpu-0"} 1' in response.text

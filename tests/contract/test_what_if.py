@@ -83,6 +83,19 @@ def test_a_row_has_the_fields_that_are_asked_for(http: httpx.Client, city: str) 
     assert row["paths"]["edges"] == ["a", "d"]
 
 
+@pytest.mark.parametrize(("fields", "complete"), [(["cut"], False), (["bottlenecks"], False), (["cut", "flow"], True)])
+def test_a_row_is_proven_where_it_differs_unless_its_flow_is_shown(
+    http: httpx.Client, fields: list[str], complete: bool
+) -> None:
+    """Of a network that is not as small as the change."""
+    http.put("/v1/graphs/grid", json=grid(30)).raise_for_status()
+    scenarios = [{"batch": [{"edges": [edge], "op": "close"}]} for edge in (0, 500, 1000)]
+    answer = ask(http, "/v1/graphs/grid", *scenarios, fields=fields)
+    assert answer["base"]["certificate"]["complete"]
+    assert [row["certificate"]["complete"] for row in answer["answers"]] == [complete] * 3
+    assert all(row["certificate"]["valid"] for row in answer["answers"])
+
+
 def test_what_is_wrong_with_a_scenario_is_the_answer_of_its_row(http: httpx.Client, city: str) -> None:
     unlimited = {"batch": [{"edges": ["b", "e"], "set": ["inf", "inf"]}]}
     scenarios = [
@@ -135,6 +148,8 @@ def test_bodies_that_are_refused(http: httpx.Client, city: str) -> None:
     assert refused(scenarios=[{"supply": [-1]}])[1:] == ("invalid_body", "/scenarios/0/supply")
     assert refused(scenarios=[], question="matching")[1:] == ("invalid_body", "/question")
     assert refused(scenarios=[{}] * 1001) == (413, "too_large", "/scenarios")
+    wrong = [{"batch": "none"}] * 1001  # they are counted before any of them is looked at
+    assert refused(scenarios=wrong) == (413, "too_large", "/scenarios")
     many = {"batch": [{"edges": ["a", "b"], "op": "close"}] * 5}
     assert refused(scenarios=[many])[:2] == (413, "too_large")
     assert refused(scenarios=[], sources=["nobody"])[1] == "unknown_vertex"

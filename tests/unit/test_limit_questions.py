@@ -30,8 +30,11 @@ class Gated(CpuEngine):
     reached = threading.Event()
     unproven = 0
     """So many proofs fail once the gate was reached."""
+    control: Control | None = None
+    """Of the solve that reached the gate."""
 
     def solve(self, state: FlowState, control: Control | None = None, *, cold: bool = False) -> SolveReport:
+        Gated.control = control
         self.reached.set()
         assert self.gate.wait(PATIENCE_S)
         return super().solve(state, control, cold=cold)
@@ -85,6 +88,7 @@ def test_a_cancel_ends_a_curve(asked: Caller, gate: threading.Event) -> None:
     job = asked.submit(Kind.PARAMETRIC, "g", SCALED)
     assert Gated.reached.wait(PATIENCE_S)
     asked.run(asked.dispatcher.cancel(job))
+    eventually(lambda: Gated.control is not None and Gated.control.cancelled)  # its worker hears of it a moment later
     gate.set()
     reply = asked.run(asked.dispatcher.wait(job, PATIENCE_S))
     assert reply is not None

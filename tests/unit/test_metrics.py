@@ -1,5 +1,7 @@
 """From a worker's counters to one scrape of the whole service."""
 
+from types import SimpleNamespace
+
 from prometheus_client.parser import text_string_to_metric_families
 
 from gpu_engine.engine import Mode
@@ -80,3 +82,19 @@ def test_a_worker_silent_for_a_day_is_forgotten() -> None:
     figures = read(scrape(Metrics(), REDIS, workers, {}))
     assert figure(figures, "headrace_worker_up", worker="new") == 1
     assert figure(figures, "headrace_worker_up", worker="old") is None
+
+
+def test_methods_that_callers_invent_share_one_label() -> None:
+    """A route whose path fits is known, and answers 405."""
+    metrics = Metrics()
+    for method in ("GET", "PATCH", "PROPFIND", "FOO1", "FOO2", "get"):
+        metrics.observe({"method": method, "route": SimpleNamespace(path="/v1/graphs")}, 405, 0.1)
+        metrics.observe({"method": method}, 404, 0.1)
+    figures = read(scrape(metrics, None, [], {}))
+    of_routes = {
+        (labels["method"], labels["route"]): count
+        for (name, items), count in figures.items()
+        if name == "headrace_http_request_seconds_count" and (labels := dict(items))
+    }
+    listed = "/v1/graphs"
+    assert of_routes == {("GET", listed): 1, ("PATCH", listed): 1, ("other", listed): 4, ("none", "none"): 6}

@@ -29,12 +29,13 @@ from service.store import graphs as listed
 from service.store import room
 from service.store.api_keys import MAX_KEYS
 from service.store.blobs import READ_AT_ONCE, RESULT_CHUNK_BYTES
+from service.store.feed import reading as feed_reading
 from service.store.feed import record as feed_record
 from service.store.feed import writing as feed_writing
 from service.store.hooks import hooks
 from service.store.jobs import listing, transitions
 from service.store.sessions import SESSION_S, SESSIONS_OF_A_KEY
-from service.webhooks import courier, posting
+from service.webhooks import courier, metered, posting
 from service.worker import answers, watch_events
 from service.worker.graph import MAX_KNOWN, MAX_STATES
 from service.worker.membership import heartbeat
@@ -58,6 +59,7 @@ FIXED = {
     "time for a body, after the first 30 s": bodies.MIN_BYTES_PER_S,
     "body of a watch, or of a webhook": graphs.MAX_SMALL_BODY_BYTES,
     "memory of the events of one graph": feed_writing.FEED_BYTES,
+    "pages of older events that an API process reads at once for readers who come back": feed_reading.PAGES_AT_ONCE,
     "edges in each list of an event": watch_events.IDS_TOLD,
     "edges of a cut that are compared one by one": feed_record.MAX_CUT_KEPT,
     "how long the watches and events of a deleted graph are kept": feed_writing.ORPHANED_TTL_S,
@@ -66,6 +68,7 @@ FIXED = {
     "deliveries to one webhook that were given up and are kept": hooks.MOST_DEAD,
     "webhooks that are sent to at a time": courier.AT_ONCE,
     "time for one try to deliver": posting.TRY_S,
+    "bytes of an answer to a delivery that are read": metered.MAX_HEAD_BYTES,
     "characters of a label or an edge id": columns.MAX_LABEL_CHARS,
     "sources, sinks, left vertices of one question": models.MAX_TERMINALS,
     "sources, and sinks, of each flow state that the answer of an update lists": answers.TERMINALS_SHOWN,

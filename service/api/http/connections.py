@@ -5,11 +5,13 @@ the place of one that keeps it for no request: of the oldest that never sent one
 for longest. So who opens connections and sends nothing locks nobody out.
 """
 
+import logging
 import ssl
 from typing import Any, Final, Protocol
 
 import uvicorn
 
+from service.api.http.refusing import Refusals
 from service.api.turns import Turns
 
 MAX_CONNECTIONS: Final = 4096
@@ -84,4 +86,5 @@ class ServerConfig(uvicorn.Config):
         super().__init__(app, **options)
         self.connections = connections
         self.turns = Turns()
+        self.refusals = Refusals(logging.getLogger("uvicorn.error"))
         self.tls = tls

@@ -148,6 +148,14 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self._has_turn_to_come:
             self._read()
 
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's always closes
+        """Whether a caller who sends nothing more is still answered, as one of `nc -N` is: what was asked whole, and is
+        no stream whose reader can only be known to be gone by this. TLS has no such ends."""
+        if self._part is not Part.AHEAD or self.cycle.chunked_encoding or not self.transport.can_write_eof():
+            return False
+        self.cycle.keep_alive = False  # which closes the connection when it is answered
+        return True
+
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._write_timer is None:
@@ -296,7 +304,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _refuse(self, why: str) -> None:
         """Answer 400, unless the request has been answered already, and hang up."""
-        self.logger.warning("refused: %s", why)
+        self.config.refusals.tell(why)
         if self._part is Part.HEAD:
             self.send_400_response(why)
         elif self.cycle.response_started:
@@ -325,7 +333,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start_head_timer()
 
     def _give_up_reader(self) -> None:
-        self.logger.warning("a reader has not taken its answer for %g s; its connection is closed", WRITE_TIMEOUT_S)
+        self.config.refusals.tell(f"a reader has not taken its answer for {WRITE_TIMEOUT_S:g} s")
         reset(self.transport)
 
     def _start_head_timer(self) -> None:

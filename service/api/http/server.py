@@ -19,9 +19,11 @@ from service.api.http.connections import MAX_CONNECTIONS, Connections, ServerCon
 from service.api.http.protocol import BoundedProtocol
 from service.api.http.tls import TlsProtocol, tls_context
 from service.collector import leave_alone_what_is_here
+from service.left_out import leave_out_pandas
 from service.open_files import raise_limit, room_for_callers
 from service.settings import Settings, SettingsError, read_settings
 from service.telemetry import logs
+from service.telemetry.doubts import warn_of_two_stores
 
 GRACE_S = 10
 """How long open requests may finish after SIGTERM."""
@@ -50,7 +52,9 @@ def main() -> None:
         settings = read_settings()
     except SettingsError as error:
         sys.exit(f"headrace: {error}")
+    leave_out_pandas()
     logs.configure("api")
+    warn_of_two_stores(settings)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     try:
         server = Server(config(settings, host=options.host, port=options.port))

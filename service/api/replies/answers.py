@@ -34,7 +34,7 @@ KEYED: Final = frozenset(
     {
         *(Kind.LOAD, Kind.DELETE, Kind.PATCH, Kind.PATCH_COSTS, Kind.PATCH_LOWER, Kind.PATCH_VERTICES),
         *(Kind.PATCH_EDGES, Kind.RESTORE),
-        *(Kind.SNAPSHOT, Kind.WATCH, Kind.UNWATCH),
+        *(Kind.SNAPSHOT, Kind.WATCH, Kind.UNWATCH, Kind.MOVE),
     }
 )
 """Commands that an Idempotency-Key stands for: those that leave something behind. The others, questions and dry runs,
@@ -140,37 +140,20 @@ async def answer(
 ) -> Response:
     """Ask, and answer with the worker's result as the body and its version as ETag. What was answered a moment ago, and
     is the answer still, is given again."""
+    repeats, question = backend.repeats, None
     if kind in REPEATED and waiting(request.headers, backend.settings).wait_s > 0:
-        return await _repeated(request, backend, Question(kind, graph, digest_of_args(kind, args)), args, on_sent, wait)
+        question, connection = Question(kind, graph, digest_of_args(kind, args)), repeats.connection
+        if (again := await repeats.find(question)) is not None:
+            backend.metrics.repeated(kind)
+            return again
     reply = await ask(request, backend, kind, graph, args, on_sent=on_sent, wait=wait)
     if isinstance(reply, Response):
         return reply
     response = await success(backend, reply)
     if issubclass(ARGS[kind], QuestionArgs):
         response.headers.update(VARY)
-    return response
-
-
-async def _repeated(
-    request: Request,
-    backend: Backend,
-    question: Question,
-    args: Arguments,
-    on_sent: Callable[[], None],
-    wait: Wait | None,
-) -> Response:
-    """`answer` for a question that may have been answered a moment ago."""
-    connection = backend.repeats.connection
-    response = await backend.repeats.find(question)
-    if response is not None:
-        backend.metrics.repeated(question.kind)
-        return response
-    reply = await ask(request, backend, question.kind, question.graph, args, on_sent=on_sent, wait=wait)
-    if isinstance(reply, Response):
-        return reply
-    backend.repeats.keep(question, connection, reply, version_of(reply.envelope) | VARY)
-    response = await success(backend, reply)
-    response.headers.update(VARY)
+    if question is not None:
+        repeats.keep(question, connection, reply.envelope, response)
     return response
 
 

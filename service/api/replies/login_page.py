@@ -18,6 +18,7 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 32rem; margin: 4rem auto
 h1 { font-size: 1.5rem; margin: 0 0 .4rem; } .dim { color: var(--dim); } .bad { color: var(--bad); }
 label, button { display: block; margin: .8rem 0 0; } button { padding: .3rem 1.2rem; font: inherit; }
 input { display: block; width: 100%; box-sizing: border-box; padding: .4rem; font: inherit; }
+[hidden] { display: none; }
 """
 _HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 FORM_HEADERS: Final = {

@@ -24,6 +24,8 @@ PROBLEM_JSON = "application/problem+json"
 FORMS: Final = {
     ("path", "name"): NO_NAME,
     ("path", "job_id"): "is no id of a job: those are as a 202, or the list of jobs, has them",
+    ("path", "watch"): "is no name of a watch: that is 1 to 64 of a-z, A-Z, 0-9, '_' and '-'",
+    ("path", "webhook"): "is no name of a webhook: that is 1 to 64 of a-z, A-Z, 0-9, '_' and '-'",
     ("query", "after"): "is no mark in the list of jobs: send the `next` of the page before",
 }
 """What is said in place of "does not match the pattern", by where the parameter stands and its name."""
@@ -76,7 +78,7 @@ def parameter_problem(error: RequestValidationError) -> ServiceError:
     header, parameter = (name, None) if kind == "header" else (None, name)
     for item in items:
         forms = FORMS.get(tuple(item["loc"]))
-        if forms is not None:
+        if forms is not None and item["type"] == "string_pattern_mismatch":
             detail = f"{str(item.get('input'))[:100]!r} {forms}"
             return ServiceError("invalid_request", detail, parameter=str(item["loc"][1]))
     told = "; ".join(f"{'.'.join(map(str, item['loc']))}: {_text(item)}" for item in items)

@@ -14,7 +14,8 @@ from typing import Final
 
 from starlette.responses import Response
 
-from service.protocol import Kind, Reply
+from service.api.replies.results import HeldResponse
+from service.protocol import Envelope, Kind
 from service.queue.versions import Seen, Versions
 from service.store.keys import generation_of
 
@@ -45,7 +46,6 @@ class _Kept:
     version: int
     generation: str
     body: bytes
-    media_type: str
     headers: Mapping[str, str]
     until: float
     seen: Seen | None = None
@@ -76,23 +76,24 @@ class Repeats:
             return None
         then = kept.connection, kept.generation, kept.version
         if then != (seen.connection, generation_of(seen.graph_id), seen.version):
+            kept.until = 0.0  # it never will be again
             return None
-        return Response(kept.body, 200, dict(kept.headers), kept.media_type)
+        return Response(kept.body, 200, kept.headers)
 
-    def keep(self, question: Question, connection: int, reply: Reply, headers: Mapping[str, str]) -> None:
-        """Keep what the worker answered, if it may be given again; `headers` are those of the answer."""
-        said = reply.envelope
-        body = reply.file if reply.result_json is None or reply.file is not None else reply.result_json.encode()
-        if not said.unchanged or said.version is None or said.generation is None or body is None:
-            return
+    def keep(self, question: Question, connection: int, said: Envelope, answer: Response) -> None:
+        """Keep what is answered, if it may be given again by what the worker ``said`` of it. A long one is not at hand
+        as a whole."""
         before = self._drop(question)
-        if len(body) > ONE_BYTES:
+        if not said.unchanged or said.version is None or said.generation is None or isinstance(answer, HeldResponse):
+            return
+        if len(answer.body) > ONE_BYTES:
             return
         seen = None if before is None else before.seen
         until = time.monotonic() + KEPT_S
-        kept = _Kept(connection, said.version, said.generation, body, said.media_type, headers, until, seen)
+        headers = {name: value for name, value in answer.headers.items() if name != "content-length"}
+        kept = _Kept(connection, said.version, said.generation, bytes(answer.body), headers, until, seen)
         self._kept[question] = kept
-        self.used_bytes += OBJECT_BYTES + len(body)
+        self.used_bytes += OBJECT_BYTES + len(kept.body)
         while self.used_bytes > HELD_BYTES:
             self._drop(next(iter(self._kept)))
 

@@ -19,6 +19,7 @@ QUESTION: Final = re.compile(
 )
 """Paths at which POST asks, and changes nothing: the method QUERY (RFC 10008) does as well there."""
 
+ASKED: Final = "questions are asked by POST, with a body of JSON"
 INSTEAD: Final[Mapping[tuple[str, str], str]] = {
     ("POST", "/v1/graphs"): "a graph is loaded by PUT /v1/graphs/{name}",
     (
@@ -28,10 +29,15 @@ INSTEAD: Final[Mapping[tuple[str, str], str]] = {
     ("PATCH", "/v1/graphs/{name}"): "capacities are changed by PATCH /v1/graphs/{name}/capacities",
     ("PUT", "/v1/graphs/{name}/capacities"): "capacities are changed by PATCH",
     ("POST", "/v1/graphs/{name}/capacities"): "capacities are changed by PATCH",
-    ("GET", "/v1/graphs/{name}/max-flow"): "questions are asked by POST, with a body of JSON or none",
-    ("GET", "/v1/graphs/{name}/min-cut"): "questions are asked by POST, with a body of JSON or none",
-    ("GET", "/v1/graphs/{name}/matching"): "questions are asked by POST, with a body of JSON or none",
-    ("GET", "/v1/graphs/{name}/min-cost-flow"): "questions are asked by POST, with a body of JSON or none",
+    ("POST", "/v1/graphs/{name}/watches"): "a watch is made by PUT /v1/graphs/{name}/watches/{watch}",
+    ("PUT", "/v1/graphs/{name}/watches"): "a watch is made by PUT /v1/graphs/{name}/watches/{watch}",
+    ("PATCH", "/v1/graphs/{name}/watches/{watch}"): "a watch is changed by PUT",
+    ("POST", "/v1/webhooks"): "a webhook is made by PUT /v1/webhooks/{webhook}",
+    ("PUT", "/v1/webhooks"): "a webhook is made by PUT /v1/webhooks/{webhook}",
+    ("PATCH", "/v1/webhooks/{webhook}"): "a webhook is changed by PUT",
+    ("POST", "/v1/graphs/{name}/edges"): "edges and vertices are inserted and deleted by PATCH",
+    ("DELETE", "/v1/graphs/{name}/edges"): "edges and vertices are inserted and deleted by PATCH",
+    ("POST", "/v1/workers/{worker}/drain"): "a worker is drained by PUT",
     ("GET", "/v1/graphs/{name}/costs"): "costs are read with the capacities: GET /v1/graphs/{name}/capacities",
     ("GET", "/v1/graphs/{name}/lower"): "lower bounds are read with the capacities: GET /v1/graphs/{name}/capacities",
     ("POST", "/v1/jobs/{job_id}"): "a job is cancelled by DELETE",
@@ -54,7 +60,7 @@ def not_allowed(app: FastAPI, method: str, path: str) -> tuple[str, list[str]]:
         if _fits(path, template):
             methods = sorted(operation.upper() for operation in operations)
             methods += ["QUERY"] if QUESTION.fullmatch(path) else []
-            instead = INSTEAD.get((method, template))
+            instead = ASKED if method == "GET" and QUESTION.fullmatch(path) else INSTEAD.get((method, template))
             detail = f"{method} is not for {template}, which takes {' and '.join(methods)}"
             return detail + (f": {instead}" if instead else ""), methods
     return f"{method} is not for {_shown(path)}", []
@@ -76,22 +82,36 @@ def _fits_segment(given: str, known: str) -> bool:
 
 def query_parameters(app: FastAPI, method: str, template: str) -> dict[str, Mapping[str, Any]]:
     """The parameters that an operation takes in its query, by name, with what each may be."""
+    return {each["name"]: each["schema"] for each in _parameters(app, method, template) if each["in"] == "query"}
+
+
+def header_parameters(app: FastAPI, method: str, template: str) -> frozenset[str]:
+    """The headers that an operation has a meaning of its own for, in lower case."""
+    return frozenset(each["name"].lower() for each in _parameters(app, method, template) if each["in"] == "header")
+
+
+def _parameters(app: FastAPI, method: str, template: str) -> Iterable[Mapping[str, Any]]:
     operation: Mapping[str, Any] = app.openapi()["paths"].get(template, {}).get(method.lower(), {})
-    parameters = operation.get("parameters", ())
-    return {parameter["name"]: parameter["schema"] for parameter in parameters if parameter["in"] == "query"}
+    found: Iterable[Mapping[str, Any]] = operation.get("parameters", ())
+    return found
 
 
 def _nearest(asked: list[str], templates: Iterable[str]) -> str | None:
-    """The path that differs from the one that was asked for in one of its segments at most, and there by little."""
+    """The path that differs from the one that was asked for in one of its segments at most, and there the least."""
+    near: dict[int, dict[str, str]] = {}
     for template in templates:
         known = template.strip("/").split("/")
         if len(known) != len(asked):
             continue
         filled = [had if name.startswith("{") else name for had, name in zip(asked, known, strict=True)]
         other = [place for place, had in enumerate(asked) if had != filled[place]]
-        if not other or (len(other) == 1 and nearest(asked[other[0]], [filled[other[0]]])):
-            return "/" + "/".join(filled)
-    return None
+        whole = "/" + "/".join(filled)
+        if not other:
+            return whole
+        if len(other) == 1:
+            near.setdefault(other[0], {})[filled[other[0]]] = whole
+    meant = {place: nearest(asked[place], paths) for place, paths in near.items()}
+    return next((near[place][name] for place, name in meant.items() if name is not None), None)
 
 
 def _shown(path: str) -> str:

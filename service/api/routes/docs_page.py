@@ -18,13 +18,14 @@ STYLE: Final = """
 @media (prefers-color-scheme: dark) { :root { --dim: #aaa; } }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1.25rem; }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.5rem 0 .4rem; }
-h3 { font-size: 1rem; margin: 1.8rem 0 .2rem; font-family: ui-monospace, monospace; }
+h3 { font-size: 1rem; margin: 1.8rem 0 .2rem; font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
 code, pre { font-family: ui-monospace, monospace; font-size: .9em; }
 pre { background: var(--box); padding: .6rem .8rem; overflow-x: auto; margin: .3rem 0; }
 table { border-collapse: collapse; margin: .4rem 0 .8rem; }
 th, td { text-align: left; vertical-align: top; padding: .15rem 1rem .15rem 0; }
 th { font-weight: 500; color: var(--dim); } td { border-top: 1px solid var(--line); }
-.dim { color: var(--dim); } nav a { margin-right: 1rem; } summary { cursor: pointer; }
+.dim { color: var(--dim); } nav { display: flex; flex-wrap: wrap; gap: 0 1rem; } .wide { overflow-x: auto; }
+summary { cursor: pointer; }
 """
 _HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 HEADERS: Final = {
@@ -143,7 +144,7 @@ def _type(schema: Document) -> Html:
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "".join(f"<tr>{''.join(f'<td>{_prose(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><tr>{top}</tr>{body}</table>"
+    return f'<div class="wide"><table><tr>{top}</tr>{body}</table></div>'
 
 
 def _code(value: object) -> str:

@@ -17,7 +17,7 @@ REFRESH_S: Final = 5
 GRAPHS_SHOWN: Final = 200
 """Graphs that /status lists, by name: it is to be answered while there are very many, and everything is slow."""
 STYLE: Final = """
-:root { color-scheme: light dark; --line: #8884; --dim: #777; --good: #187a3c; --bad: #b3261e; }
+:root { color-scheme: light dark; --line: #8884; --dim: #666; --good: #187a3c; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --dim: #aaa; --good: #5fce8a; --bad: #ff8a80; } }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1.25rem; }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.05rem; margin: 2rem 0 .4rem; }

@@ -9,8 +9,8 @@ from starlette.responses import Response
 from service.api.accept import VARY, texts_of
 from service.api.backend import Backend, Context, GraphName, known_graph
 from service.api.bodies.receive import read_body
-from service.api.headers import refuse_if_none_match, require_json
-from service.api.openapi import ACCEPTED, PREFER, PROBLEMS, TEXT_FORMS, request_body
+from service.api.headers import require_json
+from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, TEXT_FORMS, request_body
 from service.api.replies.answers import ask, success
 from service.api.routes.graphs import MAX_SMALL_BODY_BYTES
 from service.errors import ServiceError
@@ -28,11 +28,10 @@ WatchName: TypeAlias = Annotated[str, Path(pattern=WATCH_NAME, examples=["main"]
     "/{watch}",
     response_model=WatchInfo,
     responses={201: {"description": "Created", "model": WatchInfo, **TEXT_FORMS[200]}, **TEXT_FORMS, **ACCEPTED},
-    openapi_extra=request_body(WatchBody, EXAMPLES, PREFER, required=False),
+    openapi_extra=request_body(WatchBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, required=False),
 )
 async def put_watch(name: GraphName, watch: WatchName, request: Request, backend: Context) -> Response:
     """Keep this flow solved at each version, and tell when its value or its cut changes."""
-    refuse_if_none_match(request.headers)
     encoding = texts_of(request.headers)
     backend.admission.check(name, request.state.caller.key_id)
     async with read_body(request, MAX_SMALL_BODY_BYTES, backend.budget, backend.parsers.threads) as raw:
@@ -65,7 +64,7 @@ async def get_watch(name: GraphName, watch: WatchName, request: Request, backend
     raise ServiceError("unknown_watch", f"graph {name!r} has no watch {watch!r}")
 
 
-@router.delete("/{watch}", status_code=204, responses=ACCEPTED, openapi_extra={"parameters": [PREFER]})
+@router.delete("/{watch}", status_code=204, responses=ACCEPTED, openapi_extra={"parameters": [PREFER, IDEMPOTENCY_KEY]})
 async def delete_watch(name: GraphName, watch: WatchName, request: Request, backend: Context) -> Response:
     """Forget a watch. What it has told stays in the feed."""
     reply = await ask(request, backend, Kind.UNWATCH, name, UnwatchArgs(watch=watch))
@@ -85,5 +84,6 @@ def _shown(name: str, one: WatchSeen, encoding: Encoding) -> bytes:
     if encoding == "strings" and value != "null":
         value = f'"{value}"'
     told = {"version": int(version), "generation": generation, "error": one.seen and one.seen.error}
+    told |= {"lower": "ignored"} if one.seen is not None and one.seen.ignores_lower else {}
     before = to_json({"graph": name} | one.args.described() | told)
     return before[:-1] + b',"value":' + value.encode() + b"}"

@@ -9,7 +9,7 @@ from service.api.backend import Context, GraphName
 from service.api.bodies.receive import read_body, refuse_body
 from service.api.guards.access import Caller, CallerOf
 from service.api.headers import require_json
-from service.api.openapi import ACCEPTED, PREFER, PROBLEMS, request_body
+from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, request_body
 from service.api.replies.answers import answer, json_response
 from service.api.routes.graphs import MAX_SMALL_BODY_BYTES
 from service.errors import ServiceError
@@ -55,7 +55,7 @@ async def undrain_worker(worker: WorkerName, backend: Context) -> Response:
     "/graphs/{name}:move",
     response_model=MoveInfo,
     responses=ACCEPTED,
-    openapi_extra=request_body(MoveBody, {"a worker": {"value": {"to": "gpu-1"}}}, PREFER),
+    openapi_extra=request_body(MoveBody, {"a worker": {"value": {"to": "gpu-1"}}}, PREFER, IDEMPOTENCY_KEY),
 )
 async def move_graph(name: GraphName, request: Request, backend: Context) -> Response:
     """Have another worker serve the graph. It is served meanwhile, but for the pause that the answer states."""
