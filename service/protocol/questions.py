@@ -30,10 +30,12 @@ class MaxFlowArgs(QuestionArgs):
     """Bottlenecks of which is asked at most what they would gain without a limit."""
     near: Literal["sources", "sinks"] = "sources"
     """Which of several minimum cuts is the answer: the one nearest this end."""
+    sides: bool = True
+    """Whether a cut is answered with the vertices on either side."""
 
     def to_json(self) -> bytes:
         """Without what is not asked for, so that workers of the release before can read it."""
-        later = ("encoding", "json"), ("up_to", 0), ("near", "sources"), ("close", "edges")
+        later = ("encoding", "json"), ("up_to", 0), ("near", "sources"), ("sides", True), ("close", "edges")
         left_out = {name for name, usual in later if getattr(self, name, None) == usual}
         return self.model_dump_json(exclude=left_out or None).encode()
 

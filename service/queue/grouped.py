@@ -14,7 +14,7 @@ import redis.asyncio
 
 from service.protocol import Command
 from service.queue.placement import Placement, Seen
-from service.store.jobs.transitions import enqueue
+from service.store.jobs.transitions import Queued, enqueue
 from service.store.keys import Keys
 
 SHORT_BYTES: Final = 16 << 10
@@ -109,34 +109,34 @@ class Group:
         """Queue these commands, all or none of those that are as expected. Raises RedisError."""
         guesses = {waiting.command.graph: self._placement.guess(waiting.command.graph) for waiting in some}
         reads = [read for graph, guess in guesses.items() for read in self._placement.reads(graph, guess)]
-        queued: list[Waiting] = []
+        placed: list[tuple[Waiting, Queued]] = []
         async with self._redis.pipeline() as pipe:
             answers = iter(await self._ask(pipe, [self._keys.claim(graph) for graph in guesses], *reads))
             seen = {graph: self._placement.expected(guess, answers) for graph, guess in guesses.items()}
-            pipe.multi()
             for waiting in some:
-                if self._enqueue(pipe, waiting, seen):
-                    queued.append(waiting)
-            if queued:
+                if (queued := self._place(waiting, seen)) is not None:
+                    placed.append((waiting, queued))
+            if placed:
+                pipe.multi()
+                enqueue(pipe, self._keys, [queued for _, queued in placed])
                 await pipe.execute()
-        for waiting in queued:
+        for waiting, _ in placed:
             waiting.decide(True)
 
-    def _enqueue(self, pipe: Any, waiting: Waiting, seen: dict[str, Seen | None]) -> bool:
-        """Add the command to the MULTI; False if its caller was told another thing."""
+    def _place(self, waiting: Waiting, seen: dict[str, Seen | None]) -> Queued | None:
+        """Where the command is to be queued; None if its caller was told another thing."""
         command = waiting.command
         place = seen[command.graph]
         if place is None:
             waiting.decide(False)
-            return False
+            return None
         try:
             self._take(command, len(waiting.text))
             owner = self._placement.checked(command.graph, place)
         except Exception as error:
             waiting.refuse(error)
-            return False
-        enqueue(pipe, self._keys, command, waiting.text, owner)
+            return None
         for graph, other in seen.items():
             if other is not None and other.owner == owner:
                 seen[graph] = other.with_one_more()
-        return True
+        return Queued(command, waiting.text, owner)

@@ -18,6 +18,8 @@ class WorkerReport(BaseModel):
     name: str
     pid: int
     ready: bool
+    ready_soon: bool = False
+    """Not ready, but it has neither kernels to compile nor graphs to restore: it will be within seconds."""
     compiling: CompilingReport | None = None
     """None: all are compiled."""
     engine: str

@@ -147,21 +147,27 @@ class Placement:
 
 
 def emptiest(workers: Sequence[WorkerInfo], n_bytes: int, places: Mapping[str, Place] | None = None) -> WorkerInfo:
-    """The worker for a graph that takes ``n_bytes``, beside what was placed since the reports."""
+    """The worker for a graph that takes ``n_bytes``, beside what was placed since the reports.
+
+    A worker that will be ready within seconds counts like one that is: else whoever loads many graphs as soon as the
+    service is ready would load them all into the worker that was the first, for good.
+    """
     placed: Counter[str] = Counter()
     count: Counter[str] = Counter()
     for place in (places or {}).values():
         placed[place.worker] += place.n_bytes
         count[place.worker] += 1
 
-    def order(worker: WorkerInfo) -> tuple[bool, bool, bool, float, int, str]:
+    def order(worker: WorkerInfo) -> tuple[bool, bool, bool, float, int, bool, str]:
         more = placed[worker.name] + n_bytes
         share = (worker.bytes + more) / (worker.budget_bytes or UNKNOWN_BUDGET)
         is_large = n_bytes >= BYTES_PER_BYTE * FOR_A_DEVICE_BYTES
         if worker.device_budget_bytes and is_large:
             share = max(share, (worker.device_bytes + more) / worker.device_budget_bytes)
         misses_device = is_large and not worker.device_budget_bytes
-        return not worker.ready, share > 1, misses_device, share, worker.graphs + count[worker.name], worker.name
+        is_late = not (worker.ready or worker.ready_soon)
+        graphs = worker.graphs + count[worker.name]
+        return is_late, share > 1, misses_device, share, graphs, not worker.ready, worker.name
 
     return min(workers, key=order)
 

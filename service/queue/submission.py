@@ -20,7 +20,7 @@ from service.queue.placement import Placement, Seen, unavailable
 from service.store.catalogue import give
 from service.store.jobs.idempotency import Known, key_name
 from service.store.jobs.record import job_exists
-from service.store.jobs.transitions import enqueue
+from service.store.jobs.transitions import Queued, enqueue
 from service.store.keys import Keys
 from service.store.room import AsyncRoom, Need
 from service.store.watched import Read, watched_async
@@ -96,7 +96,7 @@ class Submission:
             pipe.multi()
             if chosen is not None and owner == chosen.name:
                 give(pipe, self._keys, command.graph, owner)
-            enqueue(pipe, self._keys, command, text, owner)
+            enqueue(pipe, self._keys, [Queued(command, text, owner)])
             await pipe.execute()
         return command.id
 

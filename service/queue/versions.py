@@ -13,7 +13,7 @@ from typing import Any, Final
 from redis.asyncio.connection import AbstractConnection
 
 from service.settings import Settings
-from service.store.connection import AWAY, connect_numbered
+from service.store.connection import RedisError, connect_numbered
 from service.store.jobs.transitions import changes_waiting
 from service.store.keys import Keys
 
@@ -78,6 +78,8 @@ class Versions:
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
                 return await asked.answer
+        with suppress(ValueError):  # it is being read
+            self._asked.remove(asked)
         return None
 
     async def _read_on(self) -> None:
@@ -87,7 +89,7 @@ class Versions:
                 some, self._asked = self._asked[:AT_ONCE], self._asked[AT_ONCE:]
                 try:
                     answers: Sequence[Seen | None] = await self._read(some)
-                except AWAY:
+                except RedisError:  # who asks now is told by the command that it sends instead
                     answers = [None] * len(some)
                 for asked, answer in zip(some, answers, strict=True):
                     if not asked.answer.done():
@@ -102,14 +104,14 @@ class Versions:
         keys = self._keys
         async with self._redis.pipeline(transaction=False) as pipe:
             for asked in some:
+                pipe.execute_command(*changes_waiting(keys, asked.graph))  # first: what has ended then is seen below
                 pipe.hget(keys.names, asked.graph)
-                pipe.execute_command(*changes_waiting(keys, asked.graph))
                 if asked.guess is not None:
                     pipe.hget(keys.graph(asked.guess.graph_id), "version")
             answers = iter(await pipe.execute())
         found: list[Seen | None] = []
         for asked in some:
-            graph_id, changes = next(answers), next(answers)
+            changes, graph_id = next(answers), next(answers)
             version = None if asked.guess is None else next(answers)
             if graph_id is None:
                 found.append(None)

@@ -79,7 +79,32 @@ CLOSED_IS_AWAY: Final[dict[type[AbstractConnection], type[AbstractConnection]]] 
 def connect(settings: Settings) -> redis.Redis:
     """A thread-safe client that never retries: a worker must know when the outcome of a write is unknown."""
     retry = Retry(NoBackoff(), 0)
-    return redis.Redis.from_url(settings.redis_location, protocol=2, retry=retry, socket_timeout=TIMEOUT_S)
+    client = redis.Redis.from_url(settings.redis_location, protocol=2, retry=retry, socket_timeout=TIMEOUT_S)
+    client.set_response_callback("INFO", read_info)
+    return client
+
+
+def read_info(answer: bytes, **_: Any) -> dict[str, Any]:
+    """What the server says of itself, by name: integers, texts, and dictionaries of them where it says several.
+
+    Each commit waits for such an answer. The client library's own function takes five times as long: it tries every
+    value as a number, and catches an exception for each that is none.
+    """
+    told: dict[str, Any] = {}
+    for line in answer.decode(errors="replace").splitlines():
+        name, colon, value = line.partition(":")
+        if not colon or name.startswith("#"):
+            continue
+        if "=" not in value:
+            told[name] = _number(value)
+        else:
+            parts = (part.partition("=") for part in value.split(","))
+            told[name] = {part: _number(amount) for part, _, amount in parts}
+    return told
+
+
+def _number(text: str) -> int | str:
+    return int(text) if text.removeprefix("-").isdecimal() else text
 
 
 def connect_async(settings: Settings, connections: int = CONNECTIONS) -> redis.asyncio.Redis:

@@ -144,6 +144,10 @@ class Keys:
         """Hash: id of an event -> `service.store.hooks.record.Delivery` as JSON, of one webhook."""
         return f"{self.prefix}hook-deliveries:{hook}"
 
+    def asked(self, hook: str, key: str) -> str:
+        """String that expires: `service.store.hooks.asked.Asked` as JSON, of one webhook and Idempotency-Key."""
+        return f"{self.prefix}hook-asked:{hook}:{key}"
+
     def due(self, hook: str) -> str:
         """Sorted set: id of a pending delivery by the time of its next try."""
         return f"{self.prefix}hook-due:{hook}"

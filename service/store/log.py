@@ -21,7 +21,7 @@ from gpu_engine.networks.updates import Change
 from gpu_engine.types import EdgeArray, UnitArray, VertexArray
 from gpu_engine.vertices.table import VertexChange
 from service.store.applied import Applied, EndsInfo, Fenced, SizeInfo
-from service.store.jobs.outcomes import commit, decision, outcome_key, refuse_decided
+from service.store.jobs.outcomes import commit, outcome_key, refuse_decided, status_read
 from service.store.keys import Keys, generation_of
 from service.store.structures import pack_structure, unpack_structure
 from service.store.watched import watched
@@ -109,17 +109,18 @@ class Log:
     def _are_there(self, pipe: Any, graph_id: str, epoch: int, updates: Sequence[tuple[Entry, str]]) -> bool:
         """Whether an earlier try has written the entries, whose answer was lost. Raises as `append` does."""
         graph, jobs = self._keys.graph(graph_id), [job_id for _, job_id in updates]
-        held, *decisions = watched(
+        names = [outcome_key(self._keys, job_id) for job_id in jobs]
+        held, outcomes, *statuses = watched(
             pipe,
-            [graph, *(outcome_key(self._keys, job_id) for job_id in jobs)],
+            [graph, *names],
             ("HMGET", graph, "version", "epoch"),
-            *(read for job_id in jobs for read in decision(self._keys, job_id)),
+            ("MGET", *names),
+            *(status_read(self._keys, job_id) for job_id in jobs),
         )
-        outcomes = decisions[::2]
-        written = [entry.result_json(graph_id).encode() for entry, _ in updates]
-        if outcomes == written and held == [b"%d" % updates[-1][0].version, b"%d" % epoch]:
+        is_at_last = held == [b"%d" % updates[-1][0].version, b"%d" % epoch]
+        if is_at_last and all(outcomes) and outcomes == [entry.result_json(graph_id).encode() for entry, _ in updates]:
             return True
-        for outcome, status in zip(outcomes, decisions[1::2], strict=True):
+        for outcome, status in zip(outcomes, statuses, strict=True):
             refuse_decided(outcome, status)
         if held != [b"%d" % (updates[0][0].version - 1), b"%d" % epoch]:
             raise Fenced(f"the graph is at version and epoch {held}")

@@ -22,9 +22,8 @@ from gpu_engine.paths import Paths
 from gpu_engine.text.names import Names
 from gpu_engine.types import INFINITE, UnitArray
 from gpu_engine.vertices.table import VertexTable
-from service.protocol import TEXTS, CapacitiesArgs, Kind, WatchArgs
+from service.protocol import TEXTS, CapacitiesArgs, Kind
 from service.store.catalogue import GraphInfo
-from service.store.feed.record import Seen
 from service.store.listed import SnapshotInfo
 from service.worker.columns import (
     AmountColumn,
@@ -72,15 +71,21 @@ def certificate(network: Network, proof: Certificate) -> dict[str, object]:
 
 
 def cut(
-    network: Network, found: Cut, paid: Terminals, limits: VertexTable | None = None, *, packed: bool = False
+    network: Network,
+    found: Cut,
+    paid: Terminals,
+    limits: VertexTable | None = None,
+    *,
+    packed: bool = False,
+    sides: bool = True,
 ) -> dict[str, object]:
     """``paid``: the terminals whose caps belong to the cut. All that is paid adds up to the value. ``limits``: the
     capacities of vertices, if there are any; those in the cut are `vertices`, or, ``packed``, `limited`.
 
     ``packed``: the vertices of the source side as bits, and the labels of all, if they have any, in place of two lists.
+    Without ``sides`` neither, so that it takes O(edges of the cut).
     """
-    edges, vertices, there = listed(found.edges), network.vertex_labels, network.there
-    source_side, sink_side = found.source_side & there, ~found.source_side & there
+    edges, vertices = listed(found.edges), network.vertex_labels
     answer: dict[str, object] = {
         "value": amount(network, found.value),
         "edges": labels(network.edge_ids, edges),
@@ -95,9 +100,13 @@ def cut(
         cut_vertices, own = listed(found.vertices), limits.of_vertices(found.vertices)
         answer["limited" if packed else "vertices"] = labels(vertices, cut_vertices, "limited")
         answer["vertex_pays"] = amounts(network, own, each(own), "limited")
+    if not sides:
+        return answer
+    there = network.there
+    source_side, sink_side = found.source_side & there, ~found.source_side & there
     if not packed:
-        sides = {"source_side": marked(source_side), "sink_side": marked(sink_side)}
-        return answer | {side: labels(vertices, rows) for side, rows in sides.items()}
+        lists = {"source_side": marked(source_side), "sink_side": marked(sink_side)}
+        return answer | {side: labels(vertices, rows) for side, rows in lists.items()}
     answer |= {"n_vertices": network.n_vertices, "source_side": FlagColumn(source_side, "sides", "bits")}
     if len(network.deleted_vertices):  # which are on neither side
         answer["sink_side"] = FlagColumn(sink_side, "sides", "bits")
@@ -144,8 +153,12 @@ def terminals(network: Network, ends: Terminals, proof: FlowProof) -> dict[str, 
 
 def about(graph: Graph) -> dict[str, object]:
     """What the answer of a question that keeps no lower bounds is about: it says so where edges have some."""
-    ignored = {"lower": "ignored"} if graph.lowers is not None and graph.lowers.some else {}
-    return {"graph": graph.name, "version": graph.version, **ignored}
+    return {"graph": graph.name, "version": graph.version, **ignored(graph)}
+
+
+def ignored(graph: Graph) -> dict[str, object]:
+    """What is said beside flows that keep no lower bounds, where edges have some."""
+    return {"lower": "ignored"} if graph.lowers is not None and graph.lowers.some else {}
 
 
 def max_flow(graph: Graph, answer: Answer, timings_ms: Mapping[str, float]) -> dict[str, object]:
@@ -330,9 +343,3 @@ def iso(seconds: float) -> str:
 
 def rounded(timings_ms: Mapping[str, float]) -> dict[str, float]:
     return {name: round(ms, 3) for name, ms in timings_ms.items()}
-
-
-def watch(graph: Graph, args: WatchArgs, seen: Seen) -> dict[str, object]:
-    """A watch, and what it sees now."""
-    told = {"version": graph.version, "generation": graph.generation, "value": Raw(seen.value or "null")}
-    return {"graph": graph.name} | args.described() | told | {"error": seen.error}

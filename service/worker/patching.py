@@ -215,7 +215,8 @@ class Patcher:
         timings_ms: dict[str, float],
     ) -> Result:
         flows = {"flow_states": shown, "timings_ms": answers.rounded(timings_ms)}
-        answer = {"version": version, "generation": graph.generation} | applied.counts | flows
+        kept = answers.ignored(graph) if shown else {}
+        answer = {"version": version, "generation": graph.generation} | applied.counts | flows | kept
         envelope = Envelope(version=version, generation=graph.generation)
         return written(self._results, answer, envelope, None, args.encoding)
 

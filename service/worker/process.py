@@ -25,6 +25,7 @@ from gpu_engine.footprint import Footprint
 from gpu_engine.select import device_bytes, device_label, missing_device, open_engine
 from service.collector import leave_alone_what_is_here
 from service.errors import ServiceError
+from service.left_out import leave_out_pandas
 from service.open_files import raise_limit
 from service.queue.models import WorkerReport
 from service.settings import Settings, SettingsError, read_settings
@@ -33,6 +34,7 @@ from service.store.handover import Handover
 from service.store.keys import Keys
 from service.store.placed import Settling
 from service.telemetry import logs
+from service.telemetry.doubts import warn_of_two_stores
 from service.telemetry.tracing import NoTracing, Tracing, open_tracing
 from service.worker.graph import OpenEngine
 from service.worker.graphs import Graphs
@@ -127,11 +129,9 @@ class Worker:
         self._device = ""
         self._start = Start(name)
         self._engine_name = "unknown"
-        self._ready = False
+        self._ready = self._lost = self._is_leaving = False
         self._ready_since = 0.0
-        self._lost = False
-        self._is_leaving = False
-        self._to_restore = 0
+        self._to_restore, self._begins_empty = 0, False
         self._lock = threading.Lock()
 
     @property
@@ -144,6 +144,7 @@ class Worker:
         self._ask_redis(self._lease.acquire)
         self._ask_redis(self._consumer.listen)  # before others hear that it is ready
         self._ask_redis(self._draining.arrive)
+        self._begins_empty = self._ask_redis(self.graphs.sizes) == {}
         if self._consumer.stopping:
             return 0
         self._lease.start(self._report, self._on_beat, self._on_lost)
@@ -155,7 +156,7 @@ class Worker:
         self._restore_all()
         log.info("started", worker=self.name, engine=self._engine_name, device=self._device or None)
         self._consumer.run()
-        self._ready = False
+        self._ready = self._begins_empty = False
         self._draining.stop()
         self._lease.release()
         self._redis.close()
@@ -284,6 +285,7 @@ class Worker:
             name=self.name,
             pid=os.getpid(),
             ready=self._ready,
+            ready_soon=self._begins_empty and not self._ready and self._start.progress is None,
             compiling=self._start.progress,
             engine=self._engine_name,
             device=self._device,
@@ -329,11 +331,13 @@ def main() -> int:
     except SettingsError as error:
         sys.exit(f"headrace: {error}")
     logs.configure(name)
+    warn_of_two_stores(settings)
     if gpu is not None:
         bind(gpu)  # before anything looks for a device
         if missing := missing_device():
             sys.exit(f"headrace: worker {name} is for GPU {gpu}: {missing}")
     raise_limit()
+    leave_out_pandas()
     sys.setswitchinterval(SWITCH_S)
     pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what it once had: twice a graph, after its load
     open_chosen = partial(open_engine, choice=settings.engine)

@@ -38,10 +38,18 @@ def events_of(graph: Graph, args: WatchArgs, before: Seen | None, now: Seen, *, 
         "value": _amount(now),
     }
     data |= {} if now.error is None else {"error": now.error}
+    data |= {"lower": "ignored"} if now.ignores_lower else {}
     data |= _changes(graph, old_cut, now.cut) if "cut" in args.on else {}
     text, tag = json_writer.dumps(data), version_tag(graph.graph_id, graph.version)
     told = [Event(f"{tag}-{args.watch}-value", VALUE_CHANGED, text)] if value_changed else []
     return [*told, Event(f"{tag}-{args.watch}-cut", CUT_CHANGED, text)] if cut_changed else told
+
+
+def described(graph: Graph, args: WatchArgs, seen: Seen) -> dict[str, object]:
+    """A watch, and what it sees now."""
+    told = {"version": graph.version, "generation": graph.generation, "value": Raw(seen.value or "null")}
+    kept = {"lower": "ignored"} if seen.ignores_lower else {}
+    return {"graph": graph.name} | args.described() | told | {"error": seen.error} | kept
 
 
 def _digest(cut: CutSeen | None) -> bytes:

@@ -30,7 +30,7 @@ from service.worker.questions.terminals import read_terminals
 from service.worker.running.task import Task
 from service.worker.saving import Defer
 from service.worker.solving import Solver
-from service.worker.watch_events import events_of
+from service.worker.watch_events import described, events_of
 
 log = structlog.get_logger(__name__)
 
@@ -73,7 +73,7 @@ class Watcher:
         graph.pinned |= {terminals.key}
         try:
             seen = self._solved(graph, args, terminals, task.control)
-            answer = json_writer.dumps(answers.watch(graph, args, seen), strings=asked.strings)
+            answer = json_writer.dumps(described(graph, args, seen), strings=asked.strings)
             whose = graph.name, graph.graph_id, graph.epoch, graph.version
             with self._certain(graph):
                 self._feeds.put(*whose, feed.at, args, seen, task.command.id, answer)
@@ -196,7 +196,8 @@ class Watcher:
         solved = graph.states.get(terminals.key) or self._solver.giving_way(graph, lambda: graph.open(terminals))
         answer = self._solver.solve(graph, solved, control)
         cut = self._cut(graph, solved, control) if "cut" in args.on else None
-        return Seen(json_writer.dumps(answers.amount(graph.network, answer.report.value)), cut=cut)
+        value = json_writer.dumps(answers.amount(graph.network, answer.report.value))
+        return Seen(value, cut=cut, ignores_lower=bool(answers.ignored(graph)))
 
     def _cut(self, graph: Graph, solved: Solved, control: Control) -> CutSeen:
         if graph.vertices is not None:

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from headrace import AsyncClient, Client, UnknownWorker
 from typer.testing import CliRunner
@@ -104,6 +105,24 @@ def test_a_worker_that_is_told_to_end_hands_its_graphs_over(service: Service) ->
         return bool(worker["pid"] != pid and worker["ready"] and not worker["draining"])
 
     eventually(is_back)
+
+
+def test_a_repeated_move_is_answered_as_the_first(service: Service) -> None:
+    """Under its key a graph that has gone elsewhere since is not moved once more."""
+    assert service.http.put("/v1/graphs/twice", json=EDGES).status_code == 201
+    here = service.http.get("/v1/graphs/twice").json()["worker"]
+    (there,) = {"cpu-0", "cpu-1"} - {here}
+
+    def move(to: str, key: str) -> httpx.Response:
+        return service.http.post("/v1/graphs/twice:move", json={"to": to}, headers={"Idempotency-Key": key})
+
+    first = move(there, "go").json()
+    assert (first["moved"], first["to"]) == (True, there)
+    assert move(here, "back").json()["moved"]
+    assert move(there, "go").json() == first
+    assert service.http.get("/v1/graphs/twice").json()["worker"] == here
+    assert move(here, "go").json()["code"] == "idempotency_conflict"
+    assert service.http.delete("/v1/graphs/twice").status_code == 204
 
 
 @pytest.mark.parametrize("body", [{}, {"to": 3}, {"to": ""}, {"to": "x" * 201}, {"to": "cpu-0", "from": "cpu-1"}])

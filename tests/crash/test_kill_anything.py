@@ -22,7 +22,7 @@ from tests.serving import PATIENCE_S, Service, serving
 pytestmark = pytest.mark.crash
 
 PATCHES = 200
-KILLS = 12
+KILLS = 8
 N, M = 60, 300
 
 

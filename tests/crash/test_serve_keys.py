@@ -100,7 +100,7 @@ def test_a_redis_that_comes_back_empty_opens_nothing(where: str, tmp_path: Path)
 def test_keys_are_not_forgotten_by_accident(tmp_path: Path) -> None:
     keys(tmp_path, "create", "test")
     done = CliRunner(env={"HEADRACE_DATA_DIR": str(tmp_path)}).invoke(app, ["keys", "forget"])
-    assert (done.exit_code, "--open" in done.stderr) == (1, True)
+    assert (done.exit_code, "--open" in done.stderr) == (2, True)
     assert len(keys(tmp_path, "list").splitlines()) == 1
     assert (tmp_path / FILE).exists()
     keys(tmp_path, "forget", "--open")

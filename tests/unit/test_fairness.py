@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
@@ -103,6 +104,34 @@ def test_lanes_take_turns(expected_s: float, monkeypatch: pytest.MonkeyPatch) ->
     assert done.wait(PATIENCE_S)
     lanes.close()
     assert max(order.index("b"), order.index("c")) <= 4
+
+
+def test_work_that_was_done_with_what_was_before_it_takes_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five pieces of work for `a`, of which the first does three more, and ten for `b`: `a` is next, not fourth."""
+    monkeypatch.setattr(lanes_module, "SPARE", 1)
+    lanes = Lanes(1)
+    order: list[str] = []
+    started, go, done = threading.Event(), threading.Event(), threading.Event()
+    answered: set[int] = set()
+
+    def first() -> None:
+        started.set()
+        go.wait(PATIENCE_S)
+        answered.update(range(3))
+
+    lanes.put("a", first)
+    assert started.wait(PATIENCE_S)
+    for number in range(4):
+        lanes.put("a", lambda: order.append("a"), is_done=partial(answered.__contains__, number))
+    for _ in range(10):
+        lanes.put("b", lambda: order.append("b"))
+    lanes.put("z", lambda: None)
+    lanes.put("b", done.set)
+    go.set()
+    assert done.wait(PATIENCE_S)
+    lanes.close()
+    assert order.count("a") == 1
+    assert order.index("a") <= 2
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -58,6 +58,24 @@ def test_pages_have_every_job_once(caller: Caller, client: Any, keys: Keys) -> N
         assert len(set(seen)) == len(seen)
 
 
+@pytest.mark.parametrize("prefix", ["", "mine"])
+def test_many_jobs_of_one_moment(caller: Caller, client: Any, keys: Keys, prefix: str) -> None:
+    """Several steps of them: the same page does not come again and again."""
+    n = 4 * listing.STEP
+    jobs = [add(client, keys, number, "mine" if number % 5 == 0 else "other") for number in range(n)]
+    client.zadd(keys.jobs, dict.fromkeys(jobs, BEGAN))
+    last = add(client, keys, n, "mine")
+    seen: list[str] = []
+    mark = None
+    for _ in range(n):
+        found = page(caller, 7, prefix, mark)
+        seen += [job.id for job in found.jobs]
+        if (mark := found.next) is None:
+            break
+    assert mark is None
+    assert seen == [job for job in reversed(jobs) if not prefix or int(job, 16) % 5 == 0] + [last]
+
+
 def test_one_page_looks_at_so_many_jobs(
     caller: Caller, client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,6 +93,34 @@ def test_one_page_looks_at_so_many_jobs(
         assert found.jobs == []
         mark = found.next
     assert ([job.id for job in found.jobs], pages) == ([mine], 4)
+
+
+def test_no_page_names_a_job_of_others(
+    caller: Caller, client: Any, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a page ends with one, the next one begins behind it all the same, though others are of the same moment."""
+    monkeypatch.setattr(listing, "STEP", 10)
+    monkeypatch.setattr(listing, "LOOKED_AT", 20)
+    mine, others = [], []
+    for number in range(100):
+        job_id = f"{number * 7919 % 100:02d}{number:030x}"
+        (others if number % 15 else mine).append(job_id)
+        client.hset(keys.job(job_id), mapping={"kind": "max-flow", "graph": "others" if number % 15 else "mine"})
+        client.hset(keys.job(job_id), mapping={"worker": "w0", "created_at": BEGAN - number // 4, "status": "failed"})
+        client.zadd(keys.jobs, {job_id: BEGAN - number // 4})
+    mark: Mark | None = None
+    seen: list[str] = []
+    named: set[str] = set()
+    for _ in range(10):
+        found = page(caller, 100, "mine", mark)
+        seen += [job.id for job in found.jobs]
+        if found.next is None:
+            break
+        mark = Mark.parse(str(found.next))
+        named.add(mark.job_id)
+    assert sorted(seen) == sorted(mine)
+    assert len(named) > 3
+    assert named.isdisjoint(others)
 
 
 def test_a_job_is_shown_without_its_result(caller: Caller, client: Any, keys: Keys) -> None:

@@ -2,20 +2,25 @@
 
 import asyncio
 import json
+import threading
 import time
 from typing import Any
 
 import pytest
 
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.footprint import Room, unlimited
 from gpu_engine.formats import pack
 from gpu_engine.generators import grid
+from gpu_engine.networks.network import Network
 from service.errors import ServiceError
-from service.protocol import Kind, LoadArgs
+from service.protocol import Kind, LoadArgs, Status
 from service.queue.models import WorkerInfo, WorkerReport
 from service.queue.placement import BYTES_PER_BYTE, FOR_A_DEVICE_BYTES, emptiest
 from service.store.keys import Keys
 from service.store.placed import SETTLED_S, Place, Settling
-from tests.service_fixtures import Caller, StartWorker
+from tests.service_fixtures import PATIENCE_S, Caller, StartWorker
+from tests.serving import eventually
 
 LARGE = BYTES_PER_BYTE * FOR_A_DEVICE_BYTES
 
@@ -34,6 +39,9 @@ def test_the_emptiest_worker_with_room_for_the_graph_gets_it() -> None:
     assert emptiest([host, device], LARGE).name == "cpu-0"  # the device is full
     assert emptiest([info("a", bytes=5), info("b", bytes=9, budget_bytes=1000 * LARGE)], 0).name == "b"
     assert emptiest([info("a", ready=False), info("b", bytes=9 * LARGE)], 0).name == "b"
+    soon = info("a", ready=False, ready_soon=True)
+    assert emptiest([soon, info("b", bytes=1)], 0).name == "a"
+    assert emptiest([soon, info("b")], 0).name == "b"
     placed = {"g": Place("a", 2 * LARGE, time.time())}
     assert emptiest([info("a"), info("b", bytes=LARGE)], 0, placed).name == "b"
     assert emptiest([info("a"), info("b")], 0, {"g": Place("a", 0, time.time())}).name == "b"
@@ -94,3 +102,35 @@ def test_what_a_worker_reports_is_not_counted_twice(
     assert set(client.hkeys(keys.placed)) == {b"waits", b"is on its way"}
     Settling(client, keys, "w1").settle(["waits"])
     assert client.hlen(keys.placed) == 2
+
+
+def test_a_worker_that_begins_with_nothing_is_ready_soon(caller: Caller, start_worker: StartWorker) -> None:
+    """It is given graphs beside those that are ready; one that has graphs to restore is not."""
+    gate = threading.Event()
+
+    def open_engine(network: Network, *, room: Room = unlimited) -> CpuEngine:
+        assert gate.wait(PATIENCE_S)
+        return CpuEngine(network, room)
+
+    def reports() -> list[WorkerInfo]:
+        return caller.run(caller.dispatcher.watch.workers())
+
+    worker = start_worker(open_engine=open_engine)
+    eventually(lambda: bool(reports()))
+    assert [(each.ready, each.ready_soon) for each in reports()] == [(False, True)]
+    blob = caller.run(caller.dispatcher.blobs.put(pack(grid(rows=3, columns=3, seed=1))))
+    job = caller.submit(Kind.LOAD, "g", LoadArgs(blob=blob))
+    gate.set()
+    reply = caller.run(caller.dispatcher.wait(job, PATIENCE_S))
+    assert reply is not None
+    assert reply.status is Status.SUCCEEDED
+    eventually(lambda: [(each.ready, each.ready_soon) for each in reports()] == [(True, False)])
+    worker.stop()
+    eventually(lambda: not reports()[0].alive)
+    gate.clear()
+    try:
+        start_worker(open_engine=open_engine)
+        eventually(lambda: reports()[0].alive and not reports()[0].ready)
+        assert not reports()[0].ready_soon
+    finally:
+        gate.set()

@@ -12,7 +12,7 @@ from service.protocol import Command, Kind
 from service.settings import Settings
 from service.store.jobs.outcomes import CANCELLED
 from service.store.jobs.record import Result
-from service.store.jobs.transitions import GROUP, enqueue
+from service.store.jobs.transitions import GROUP, Queued, enqueue
 from service.store.keys import Keys
 from service.telemetry.tracing import NoTracing
 from service.worker.metrics import WorkerMetrics
@@ -37,7 +37,7 @@ def tasks(client: Any, keys: Keys) -> list[Task]:
     commands = [*map(question, range(3)), question(3, Kind.SNAPSHOT)]
     client.xgroup_create(keys.commands("w0"), GROUP, id="0", mkstream=True)
     for command in commands:
-        enqueue(client, keys, command, command.to_json(), "w0")
+        enqueue(client, keys, [Queued(command, command.to_json(), "w0")])
     ((_, entries),) = client.xreadgroup(GROUP, "w0", {keys.commands("w0"): ">"})
     return [Task(entry, command, redelivered=False) for (entry, _), command in zip(entries, commands, strict=True)]
 
@@ -77,7 +77,23 @@ def test_questions_are_answered_together(
     assert statuses(client, keys, tasks) == ["succeeded"] * 3 + ["queued"]
     assert client.xlen(keys.replies("api")) == 3
     assert client.xlen(keys.commands("w0")) == client.zcard(keys.waiting("w0")) == 1
-    assert [made.next(task) for task in tasks] == [None, None, None, []]
+    assert [made.has_answered(task) for task in tasks] == [True, True, True, False]
+    assert made.next(tasks[3]) == []
+    assert made.has_answered(tasks[3])
+
+
+def test_what_was_answered_together_took_a_part_of_the_time_each(
+    client: Any, keys: Keys, tasks: list[Task], together: Callable[[Handler], Together]
+) -> None:
+    """Else sixteen short updates would be taken for long ones, and the next would be answered one by one."""
+    costs = Costs()
+    observer = Observer(WorkerMetrics(), NoTracing(), costs, access_log=False)
+    assert together(lambda task: ANSWER).next(tasks[0]) == tasks[:3]
+    assert [task.among for task in tasks] == [3, 3, 3, 1]
+    for _ in "ab":  # the first of its kind on a graph says nothing of the others
+        with observer.observed(tasks[0]):
+            tasks[0].started_at = time.time() - 300
+    assert 100 <= costs.expected_s(tasks[0].command) < 150
 
 
 @pytest.mark.parametrize("why", ["cancelled", "cancelled meanwhile", "over", "refused", "broken"])

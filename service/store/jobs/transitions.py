@@ -5,7 +5,7 @@ MULTI, watches what the change depends on, and executes it.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -42,25 +42,42 @@ class Entry:
     entry_id: bytes
 
 
-def enqueue(pipe: Any, keys: Keys, command: Command, text: bytes, worker: str) -> None:
-    """A new job, its key, and the command itself as `text` in the stream of a worker."""
-    claim(pipe, keys, command, UNFINISHED_TTL_S)  # the command may wait for long; its end shortens this
-    job = keys.job(command.id)
-    fields = {
-        "kind": command.kind.value,
-        "graph": command.graph,
-        "worker": worker,
-        "created_at": command.created_at,
-        "status": Status.QUEUED.value,
-    }
-    pipe.hset(job, mapping=fields)
-    pipe.expire(job, UNFINISHED_TTL_S)
-    pipe.zadd(keys.jobs, {command.id: command.created_at})
-    pipe.zadd(keys.waiting(worker), {command.id: command.created_at})
-    pipe.xadd(keys.commands(worker), {"command": text})
-    if command.kind in CHANGES:
-        pipe.sadd(keys.changing(command.graph), command.id)
-        pipe.expire(keys.changing(command.graph), UNFINISHED_TTL_S)
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A command that a worker is to be given, and the text of it."""
+
+    command: Command
+    text: bytes
+    worker: str
+
+
+def enqueue(pipe: Any, keys: Keys, some: Sequence[Queued]) -> None:
+    """New jobs, their keys, and the commands themselves in the streams of their workers, in order."""
+    changing: dict[str, list[str]] = {}
+    waiting: dict[str, dict[str, float]] = {}
+    for one in some:
+        command = one.command
+        claim(pipe, keys, command, UNFINISHED_TTL_S)  # the command may wait for long; its end shortens this
+        job = keys.job(command.id)
+        fields = {
+            "kind": command.kind.value,
+            "graph": command.graph,
+            "worker": one.worker,
+            "created_at": command.created_at,
+            "status": Status.QUEUED.value,
+        }
+        pipe.hset(job, mapping=fields)
+        pipe.expire(job, UNFINISHED_TTL_S)
+        pipe.xadd(keys.commands(one.worker), {"command": one.text})
+        waiting.setdefault(one.worker, {})[command.id] = command.created_at
+        if command.kind in CHANGES:
+            changing.setdefault(command.graph, []).append(command.id)
+    pipe.zadd(keys.jobs, {one.command.id: one.command.created_at for one in some})
+    for worker, its in waiting.items():
+        pipe.zadd(keys.waiting(worker), its)
+    for graph, job_ids in changing.items():
+        pipe.sadd(keys.changing(graph), *job_ids)
+        pipe.expire(keys.changing(graph), UNFINISHED_TTL_S)
 
 
 def changes_waiting(keys: Keys, graph: str) -> Read:
@@ -92,11 +109,12 @@ def report(
     pipe.expire(events, ttl_s)
 
 
-def before_try(keys: Keys, job_id: str) -> tuple[list[str], tuple[Read, ...]]:
-    """What must be watched and read before a command is tried, for `finish` without a further look: its decision, and
-    whether anybody follows it."""
-    job, events = keys.job(job_id), keys.events(job_id)
-    return [job, events], (*decision(keys, job_id), ("EXISTS", events))
+def before_try(keys: Keys, job_ids: Sequence[str]) -> tuple[list[str], list[Read]]:
+    """What must be watched and read before commands are tried, for `finish` without a further look: their outcomes, how
+    many of them somebody follows, and the status of each."""
+    jobs, events = [keys.job(job_id) for job_id in job_ids], [keys.events(job_id) for job_id in job_ids]
+    statuses: list[Read] = [("HGET", job, "status") for job in jobs]
+    return jobs + events, [("MGET", *map(keys.outcome, job_ids)), ("EXISTS", *events), *statuses]
 
 
 def before_success(keys: Keys, job_id: str) -> tuple[list[str], Read]:
@@ -125,49 +143,56 @@ def before_refusal(keys: Keys, command: Command) -> tuple[list[str], tuple[Read,
     return [outcome_key, job, name] if keyed else [outcome_key, job], (*decision(keys, command.id), ("GET", name))
 
 
-def finish(
-    pipe: Any,
-    keys: Keys,
-    command: Command,
-    entry: Entry,
-    header: Reply,
-    result: Result | None,
-    times: Mapping[str, float],
-    ttl_s: int,
-    keyed: bool = True,
-    followed: bool = True,
-) -> None:
-    """The end of a job: its reply and when it was, for whoever waits, and the command's removal.
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a command of a worker ends. Times are unix seconds."""
 
-    `times`: `started_at` and `finished_at`. `keyed` False: the Idempotency-Key does not stand for this command any
-    more, and is left alone. `followed` False: there is no stream of its events, and that is watched.
-    """
-    job, events, replies = keys.job(command.id), keys.events(command.id), keys.replies(command.reply_to)
-    fields = reply_fields(header, result)
-    pipe.hset(job, mapping=fields | dict(times) | {"status": header.status.value})
+    command: Command
+    entry_id: bytes
+    header: Reply
+    result: Result | None
+    started_at: float
+    finished_at: float
+    keyed: bool = True
+    """False: the Idempotency-Key does not stand for this command any more, and is left alone."""
+    followed: bool = True
+    """False: there is no stream of its events, and that is watched."""
+
+
+def finish(pipe: Any, keys: Keys, worker: str, ends: Sequence[End], ttl_s: int) -> None:
+    """The end of jobs: their replies and when each was, for whoever waits, and the removal of their commands."""
+    for end in ends:
+        _record(pipe, keys, end, ttl_s)
+    for reply_to in dict.fromkeys(end.command.reply_to for end in ends if end.command.reply_to):
+        pipe.expire(keys.replies(reply_to), ttl_s)
+    _leave(pipe, keys, worker, [end.command for end in ends], [end.entry_id for end in ends])
+
+
+def _record(pipe: Any, keys: Keys, end: End, ttl_s: int) -> None:
+    """What is to be read of the end of one job."""
+    command, header = end.command, end.header
+    job, events = keys.job(command.id), keys.events(command.id)
+    fields = reply_fields(header, end.result)
+    times: Fields = {"started_at": end.started_at, "finished_at": end.finished_at}
+    pipe.hset(job, mapping=fields | times | {"status": header.status.value})
     pipe.expire(job, ttl_s)
-    pipe.unlink(keys.outcome(command.id))
     if command.reply_to:  # who wrote one that cannot be read may not have said it where we look
+        replies = keys.replies(command.reply_to)
         pipe.xadd(replies, {"id": command.id} | fields, maxlen=REPLIES_KEPT, approximate=True)
-        pipe.expire(replies, ttl_s)
-    if followed:
+    if end.followed:
         pipe.xadd(events, {"event": "done", "data": f'{{"status":"{header.status}"}}'}, nomkstream=True)
         pipe.expire(events, ttl_s)
-    if keyed and command.idempotency_key is not None:
+    if end.keyed and command.idempotency_key is not None:
         name = key_name(keys, command.graph, command.idempotency_key)
         if header.problem is not None and header.problem.code in RETRIED:
             pipe.unlink(name)
         else:
             pipe.expire(name, ttl_s)
-    _remove(pipe, keys, command.id, entry)
-    _changed(pipe, keys, command)
 
 
 def drop(pipe: Any, keys: Keys, command: Command, entry: Entry, ttl_s: int) -> None:
     """This delivery of a command is not needed: another one has ended it."""
-    _remove(pipe, keys, command.id, entry)
-    _changed(pipe, keys, command)
-    pipe.unlink(keys.outcome(command.id))
+    _leave(pipe, keys, entry.worker, [command], [entry.entry_id])
     pipe.expire(keys.job(command.id), ttl_s)
 
 
@@ -176,7 +201,7 @@ def forward(pipe: Any, keys: Keys, command: Command, entry: Entry, worker: str) 
     pipe.xadd(keys.commands(worker), {"command": command.model_dump_json()})
     pipe.hset(keys.job(command.id), "worker", worker)
     pipe.zadd(keys.waiting(worker), {command.id: command.created_at})
-    _remove(pipe, keys, command.id, entry)
+    _remove(pipe, keys, entry.worker, [command.id], [entry.entry_id])
 
 
 def move(pipe: Any, keys: Keys, command: Command, entry: Entry, fields: Mapping[bytes, bytes], worker: str) -> None:
@@ -185,26 +210,29 @@ def move(pipe: Any, keys: Keys, command: Command, entry: Entry, fields: Mapping[
     pipe.zrem(keys.waiting(entry.worker), command.id)
     pipe.zadd(keys.waiting(worker), {command.id: command.created_at})
     pipe.hset(keys.job(command.id), "worker", worker)
-    acknowledge(pipe, keys, entry)
+    acknowledge(pipe, keys, entry.worker, [entry.entry_id])
 
 
-def acknowledge(pipe: Any, keys: Keys, entry: Entry) -> None:
-    """The entry is gone from its stream."""
-    stream = keys.commands(entry.worker)
-    pipe.xack(stream, GROUP, entry.entry_id)
-    pipe.xdel(stream, entry.entry_id)
+def acknowledge(pipe: Any, keys: Keys, worker: str, entry_ids: Sequence[bytes]) -> None:
+    """The entries are gone from the worker's stream."""
+    stream = keys.commands(worker)
+    pipe.xack(stream, GROUP, *entry_ids)
+    pipe.xdel(stream, *entry_ids)
 
 
-def _remove(pipe: Any, keys: Keys, job_id: str, entry: Entry) -> None:
-    """The worker has no more to do with the command."""
-    pipe.zrem(keys.waiting(entry.worker), job_id)
-    acknowledge(pipe, keys, entry)
+def _leave(pipe: Any, keys: Keys, worker: str, commands: Sequence[Command], entry_ids: Sequence[bytes]) -> None:
+    """The commands are over, whatever has become of them."""
+    pipe.unlink(*(keys.outcome(command.id) for command in commands))
+    _remove(pipe, keys, worker, [command.id for command in commands], entry_ids)
+    changing = [command for command in commands if command.kind in CHANGES]
+    for graph in dict.fromkeys(command.graph for command in changing):
+        pipe.srem(keys.changing(graph), *(command.id for command in changing if command.graph == graph))
 
 
-def _changed(pipe: Any, keys: Keys, command: Command) -> None:
-    """The command will change nothing any more."""
-    if command.kind in CHANGES:
-        pipe.srem(keys.changing(command.graph), command.id)
+def _remove(pipe: Any, keys: Keys, worker: str, job_ids: Sequence[str], entry_ids: Sequence[bytes]) -> None:
+    """The worker has no more to do with the commands."""
+    pipe.zrem(keys.waiting(worker), *job_ids)
+    acknowledge(pipe, keys, worker, entry_ids)
 
 
 def forget(pipe: Any, keys: Keys, job_id: bytes) -> None:

@@ -126,7 +126,7 @@ class Takeover:
                 move(pipe, self._keys, one.command, entry, one.fields, self._worker)
             else:
                 log.error("unreadable_command", entry=one.entry_id, from_worker=other)
-                acknowledge(pipe, self._keys, entry)
+                acknowledge(pipe, self._keys, entry.worker, [entry.entry_id])
 
     def _begun(self, stream: str, first: bytes, last: bytes) -> set[bytes]:
         """Which of these entries a worker had been given: it may have begun them, and one may have ended it."""

@@ -188,13 +188,19 @@ class Consumer:
         with self._tasks_lock:
             self._tasks[entry_id] = task
         self._together.add(task)
-        self._lanes.put(command.graph, lambda: self._run_next(task), lambda: self._costs.expected_s(command))
+        self._lanes.put(
+            command.graph,
+            lambda: self._run_next(task),
+            lambda: self._costs.expected_s(command),
+            lambda: self._together.has_answered(task),
+        )
         self._on_arrival(command.graph)
 
     def _run_next(self, task: Task) -> None:
-        if (ended := self._together.next(task)) == []:
+        ended = self._together.next(task)
+        if not ended:
             self._run_in_lane(task)
-        for other in ended or ():
+        for other in ended:
             self._forget(other)
 
     def _run_in_lane(self, task: Task) -> None:

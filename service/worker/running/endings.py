@@ -15,7 +15,7 @@ from service.store.jobs import transitions
 from service.store.jobs.idempotency import Known
 from service.store.jobs.outcomes import Committed, Over, is_over, refuse_decided
 from service.store.jobs.record import Result
-from service.store.jobs.transitions import Entry
+from service.store.jobs.transitions import End, Entry
 from service.store.keys import Keys
 from service.store.watched import watched
 from service.store.written import Written
@@ -70,8 +70,9 @@ class Endings:
             pipe = looks[0].pipe
             try:
                 pipe.multi()
-                for (task, result), look in zip(done, looks, strict=True):
-                    self._write_end(pipe, task, result, None, followed=look.is_followed)
+                both = zip(done, looks, strict=True)
+                ends = [self._end_of(task, result, None, followed=look.is_followed) for (task, result), look in both]
+                transitions.finish(pipe, self._keys, self._worker, ends, self._settings.job_ttl_s)
                 pipe.execute()
             except redis.WatchError:  # the library says so of a lost connection as well
                 for task, result in done:
@@ -146,30 +147,21 @@ class Endings:
         followed: bool = True,
     ) -> None:
         """Write job, reply and event, and remove the command, in one MULTI; see `transitions.finish`."""
-        status = self._write_end(pipe, task, result, problem, keyed=keyed, followed=followed)
+        end = self._end_of(task, result, problem, keyed=keyed, followed=followed)
+        transitions.finish(pipe, self._keys, self._worker, [end], self._settings.job_ttl_s)
         pipe.execute()
-        task.ended, task.status, task.code = True, status, problem.code if problem else None
+        task.ended, task.status, task.code = True, end.header.status, problem.code if problem else None
 
-    def _write_end(
-        self,
-        pipe: Any,
-        task: Task,
-        result: Result | None,
-        problem: Problem | None,
-        *,
-        keyed: bool = True,
-        followed: bool = True,
-    ) -> Status:
-        """Queue what the end of a command writes; the status of its job."""
+    def _end_of(
+        self, task: Task, result: Result | None, problem: Problem | None, *, keyed: bool = True, followed: bool = True
+    ) -> End:
         command = task.command
         status = Status.SUCCEEDED if problem is None else Status.FAILED
         if problem is not None and problem.code == "cancelled":
             status = Status.CANCELLED
         header = Reply(id=command.id, status=status, problem=problem)
-        times = {"started_at": task.started_at or command.created_at, "finished_at": time.time()}
-        ending = self._entry(task), header, result, times, self._settings.job_ttl_s
-        transitions.finish(pipe, self._keys, command, *ending, keyed, followed)
-        return status
+        times = task.started_at or command.created_at, time.time()
+        return End(command, task.entry_id, header, result, *times, keyed, followed)
 
     def _entry(self, task: Task) -> Entry:
         return Entry(self._worker, task.entry_id)

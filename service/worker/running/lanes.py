@@ -27,15 +27,19 @@ Work = Callable[[], None]
 Expect = Callable[[], float]
 """Seconds that work will take. It is asked when the work is the next in its lane, and must be fast."""
 
+IsDone = Callable[[], bool]
+"""Whether nothing is left to do. It is asked when the work is the next in its lane, and must be fast."""
+
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Work, and a guess of how long it will take."""
+    """Work, a guess of how long it will take, and whether it was done together with what was before it."""
 
     work: Work
     expect: Expect
+    is_done: IsDone
 
 
 @dataclass(eq=False, slots=True)
@@ -69,11 +73,15 @@ class Lanes:
         self._watch: threading.Thread | None = None
         self._closed = False
 
-    def put(self, lane: str, work: Work, expect: Expect = lambda: 0.0) -> None:
-        """Queue `work` behind what the lane already has. Whoever calls bounds how much there is."""
+    def put(self, lane: str, work: Work, expect: Expect = lambda: 0.0, is_done: IsDone = lambda: False) -> None:
+        """Queue `work` behind what the lane already has. Whoever calls bounds how much there is.
+
+        Work that was done together with what was before it takes no turn of its own: else a lane whose work is done
+        in groups would wait for all others as many times as a group has pieces.
+        """
         with self._lock:
             queue = self._queues.setdefault(lane, deque())
-            queue.append(Piece(work, expect))
+            queue.append(Piece(work, expect, is_done))
             if len(queue) == 1:
                 self._line_up(lane)
 
@@ -172,6 +180,8 @@ class Lanes:
                 self._n_long -= 1
             queue = self._queues[lane]
             queue.popleft()
+            while queue and queue[0].is_done():
+                queue.popleft()
             if queue:
                 self._line_up(lane)
             else:

@@ -1,7 +1,6 @@
 """What is read of a command and its graph as a try of it begins: one round trip for all that the try will need."""
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Any
 
 import redis
@@ -10,7 +9,7 @@ from gpu_engine.errors import EngineError
 from service.store.held import before_found, found
 from service.store.jobs.transitions import before_try, count_attempt
 from service.store.keys import Keys
-from service.store.watched import Read, watched
+from service.store.watched import watched
 from service.worker.running.task import Look, Task
 
 
@@ -36,24 +35,15 @@ class Looks:
         graph, pipe = tasks[0].command.graph, self._redis.pipeline()
         guess = self._graph_id(graph) if tasks[0].rest is None else None
         looks = [Look(pipe, found=None, is_followed=True) for _ in tasks]
-        names: list[str] = []
-        reads: list[Read] = []
         for task, look in zip(tasks, looks, strict=True):
             task.look = look
-            its_names, its_reads = before_try(self._keys, task.command.id)
-            names += its_names
-            reads += its_reads
-        answers = iter(watched(pipe, names, *reads, *(before_found(self._keys, graph, guess) if guess else ())))
-        decisions: list[tuple[bytes | None, bytes | None]] = []
+        names, reads = before_try(self._keys, [task.command.id for task in tasks])
+        about_graph = before_found(self._keys, graph, guess) if guess else ()
+        outcomes, n_followed, *answers = watched(pipe, names, *reads, *about_graph)
+        there = found(guess, answers[len(tasks) :]) if guess else None
         for look in looks:
-            outcome, status, followed = islice(answers, 3)
-            look.is_followed = bool(followed)
-            decisions.append((outcome, status))
-        if guess:
-            row = list(answers)
-            for look in looks:
-                look.found = found(guess, row)
-        return decisions
+            look.is_followed, look.found = n_followed > 0, there
+        return list(zip(outcomes, answers[: len(tasks)], strict=True))
 
     def count_delivery(self, task: Task, most: int) -> None:
         """Count the delivery of a command that was left behind. Raises `EngineError` if that was so more than `most`

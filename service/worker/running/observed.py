@@ -47,7 +47,7 @@ class Observer:
         if task.status is not None:
             self._metrics.ended(command.kind, task.status, queue_s, run_s)
         if task.status is Status.SUCCEEDED and task.rest is None:  # what is beside its lane keeps nobody waiting
-            self._costs.took(command, run_s)
+            self._costs.took(command, run_s / task.among)
         status = task.status.value if task.status else "left"
         span.note(status=status, code=task.code, queue_ms=1e3 * queue_s, redelivered=task.redelivered, **ids)
         if task.status is Status.FAILED:

@@ -64,6 +64,8 @@ class Task:
     """The code of the problem that the task has ended with."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held to start the task, to end it and to report on it."""
+    among: int = 1
+    """How many commands its run was for: those that were answered together share their time."""
     rest: Rest | None = None
     """Set once it is to leave the lane of its graph."""
     is_beside: bool = False

@@ -67,16 +67,20 @@ class Together:
         with self._lock:
             self._lines.setdefault(task.command.graph, deque()).append(task)
 
-    def next(self, task: Task) -> list[Task] | None:
-        """Answer the task, which is the next in its lane, together with some behind it; returns those that have ended.
-
-        Empty: it has to be run by itself. None: it was answered together with one before it.
-        """
+    def has_answered(self, task: Task) -> bool:
+        """Whether the task, which is the next in its lane, was answered together with one before it."""
         with self._lock:
             line = self._lines.get(task.command.graph)
-            if not line or line[0] is not task:
-                return None
+            return not line or line[0] is not task
+
+    def next(self, task: Task) -> list[Task]:
+        """Answer the task, which is the next in its lane, together with some behind it; returns those that have ended.
+
+        Empty: it has to be run by itself.
+        """
         ended: list[Task] = []
+        with self._lock:
+            line = self._lines[task.command.graph]
         try:
             with self._lock:
                 some = self._chosen(line)
@@ -108,7 +112,10 @@ class Together:
             try:
                 decisions = self._looks.look_at_all(tasks)
                 begun = takewhile(lambda each: self._begin(*each, told), zip(tasks, decisions, strict=True))
-                self._endings.succeed_together(answer(task for task, _ in begun))
+                done = answer(task for task, _ in begun)
+                for task, _ in done:
+                    task.among = len(done)
+                self._endings.succeed_together(done)
             except redis.RedisError:
                 pass  # each by itself, through any absence of Redis
             finally:
