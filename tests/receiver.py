@@ -3,10 +3,12 @@
 import http.server
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+import httpcore
 
 
 @dataclass
@@ -70,3 +72,40 @@ def receiving() -> Iterator[Receiver]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+class Network(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
+    """Connections to a receiver that answers with pieces, whatever it is sent; it says what became of them."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self._rest = b""
+        self.connected: list[str] = []
+        self.proven: list[str] = []
+        """The names that TLS was to prove."""
+        self.sent = b""
+        self.bytes_read = self.most_at_once = 0
+
+    async def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> "Network":
+        self.connected.append(f"{host}:{port}")
+        return self
+
+    async def start_tls(self, ssl_context: Any, server_hostname: str | None = None, timeout: Any = None) -> "Network":
+        self.proven.append(str(server_hostname))
+        return self
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        self._rest = self._rest or next(self._pieces, b"")
+        data, self._rest = self._rest[:max_bytes], self._rest[max_bytes:]
+        self.bytes_read += len(data)
+        self.most_at_once = max(self.most_at_once, len(data))
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self.sent += buffer
+
+    async def aclose(self) -> None:
+        return
+
+    def get_extra_info(self, info: str) -> None:
+        return None

@@ -35,6 +35,12 @@ IDLE_S: Final = 2.0
 AT_ONCE: Final = 8
 """Webhooks that are sent to at a time."""
 
+SLOW_AT_ONCE: Final = 4
+"""The same of those that were slow the last time: else eight that never answer would keep all others waiting."""
+
+SLOW_S: Final = 1.0
+"""A try that takes longer than this makes a webhook a slow one, until one takes less."""
+
 IN_A_ROW: Final = 20
 """Deliveries to one webhook before it is another one's turn."""
 
@@ -68,6 +74,8 @@ class Courier:
         self._first_retry_s = first_retry_s
         self._lease = Lease(client, keys.courier, uuid.uuid4().hex)
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._slow_places = asyncio.Semaphore(SLOW_AT_ONCE)
+        self._slow: set[str] = set()
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -109,7 +117,9 @@ class Courier:
 
     async def _look(self) -> None:
         """Begin to deliver to each webhook that nobody delivers to just now."""
-        for hook in await self._hooks.all():
+        hooks = await self._hooks.all()
+        self._slow &= {hook.id for hook in hooks}
+        for hook in hooks:
             if hook.disabled is None and hook.id not in self._busy:
                 task = asyncio.create_task(self._serve(hook))
                 self._busy[hook.id] = task
@@ -120,7 +130,7 @@ class Courier:
         try:
             await self._take(hook)
             for _ in range(IN_A_ROW):
-                async with self._places:
+                async with self._slow_places if hook.id in self._slow else self._places:
                     due = await self._hooks.next_due(hook.id, time.time())  # it may have been changed, or removed
                     if due is None or not await self._try(*due):
                         return
@@ -155,7 +165,12 @@ class Courier:
         """Send once, and write what became of it. False: the webhook wants nothing more."""
         now = time.time()
         headers = signature_headers(delivery.id, delivery.body, hook.secrets_at(now), now)
+        began = time.monotonic()
         outcome = await self._poster.post(hook.url, delivery.body, headers)
+        if time.monotonic() - began > SLOW_S:
+            self._slow.add(hook.id)
+        else:
+            self._slow.discard(hook.id)
         if outcome.arrived:
             await self._hooks.delivered(hook.id, delivery.id)
             return True

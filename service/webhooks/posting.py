@@ -6,12 +6,23 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import httpcore
 import httpx
 
+from service.webhooks.metered import Metered
 from service.webhooks.targets import Forbidden, Names, address_of, checked_url, host_of
 
 TRY_S: Final = 15.0
 """Time for one try, from the name's resolution to the head of the answer. Its body is never read."""
+
+FAILURES: Final = (
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.TimeoutException,
+    httpcore.UnsupportedProtocol,
+    OSError,
+    UnicodeError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +41,19 @@ class Poster:
     """Sends to webhooks. No proxy, no redirect, no cookie, and a connection of its own for each try."""
 
     def __init__(
-        self, trusted: Collection[str], context: ssl.SSLContext | None = None, names: Names | None = None
+        self,
+        trusted: Collection[str],
+        context: ssl.SSLContext | None = None,
+        names: Names | None = None,
+        network: httpcore.AsyncNetworkBackend | None = None,
     ) -> None:
         self._trusted = trusted
         self._names = names or Names()
         # A connection is never used again: it is open to an address, and was proven for one of its names alone.
-        self._http = httpx.AsyncClient(
-            verify=context or httpx.create_ssl_context(),
-            trust_env=False,
-            follow_redirects=False,
-            timeout=TRY_S,
-            limits=httpx.Limits(max_keepalive_connections=0),
+        self._http = httpcore.AsyncConnectionPool(
+            ssl_context=context or httpx.create_ssl_context(),
+            max_keepalive_connections=0,
+            network_backend=Metered(network or httpcore.AnyIOBackend()),
         )
 
     async def close(self) -> None:
@@ -55,24 +68,27 @@ class Poster:
             return Outcome(error=f"no answer within {TRY_S:g} s")
         except Forbidden as error:
             return Outcome(error=f"not sent: {error}")
-        except (httpx.HTTPError, OSError, UnicodeError) as error:
+        except FAILURES as error:
             return Outcome(error=f"{type(error).__name__}: {error}"[:200])
 
     async def _post(self, text: str, body: str, headers: Mapping[str, str]) -> Outcome:
         url = checked_url(text, self._trusted)
         address = await address_of(url, self._trusted, self._names)
-        own = {"Host": url.netloc.decode("ascii"), "Content-Type": "application/json", "User-Agent": "Headrace"}
-        request = self._http.build_request(
+        content = body.encode()
+        own = {
+            "Host": url.netloc.decode("ascii"),
+            "Content-Type": "application/json",
+            "Content-Length": str(len(content)),
+            "User-Agent": "Headrace",
+            "Connection": "close",
+        }
+        target = httpcore.URL(scheme=url.raw_scheme, host=address.encode(), port=url.port, target=url.raw_path)
+        async with self._http.stream(
             "POST",
-            url.copy_with(host=address),
-            content=body.encode(),
-            headers=own | dict(headers),
+            target,
+            headers=[*own.items(), *headers.items()],
+            content=content,
             extensions={"sni_hostname": host_of(url)},
-        )
-        response = await self._http.send(request, stream=True)
-        try:
-            status = response.status_code
-            return Outcome(status, None if 200 <= status < 300 else f"answered {status}")
-        finally:
-            self._http.cookies.clear()
-            await response.aclose()
+        ) as response:
+            status = response.status
+        return Outcome(status, None if 200 <= status < 300 else f"answered {status}")

@@ -127,12 +127,14 @@ def test_who_is_gone_gets_nothing_more_until_put_again(http: httpx.Client, recei
     assert (dead["answer"], dead["status"]) == (410, "dead")
     assert put(http, receiver, "gone")["disabled"] is None
     eventually(lambda: len(receiver.ids) == 2)
-    again = http.post(f"/v1/webhooks/h/deliveries/{dead['id']}:redeliver")
+    keyed = {"Idempotency-Key": "once more"}
+    again = http.post(f"/v1/webhooks/h/deliveries/{dead['id']}:redeliver", headers=keyed)
     assert again.json()["status"] == "pending"
     eventually(lambda: len(receiver.ids) == 3)
     assert receiver.ids[2] == receiver.ids[0] == dead["id"]
     path = f"/v1/webhooks/h/deliveries/{dead['id']}"
     eventually(lambda: http.post(f"{path}:redeliver").json().get("code") == "unknown_webhook")  # once that is noted
+    assert http.post(f"{path}:redeliver", headers=keyed).json() == again.json()
 
 
 def test_a_rotated_secret_signs_beside_the_one_before(http: httpx.Client, receiver: Receiver) -> None:
@@ -144,6 +146,34 @@ def test_a_rotated_secret_signs_beside_the_one_before(http: httpx.Client, receiv
     assert first != second
     assert http.post("/v1/webhooks/h:rotate", json={"keep": 1}).json()["code"] == "invalid_body"
     assert all(is_signed(receiver.received[0], secret) for secret in (first, second))
+
+
+def test_a_repeated_request_changes_nothing_more(http: httpx.Client, receiver: Receiver) -> None:
+    """Whoever has not heard the answer asks again, under the same key: a secret that nobody saw would sign."""
+    load(http, "once")
+    body = {"url": f"{receiver.url}/in", "graphs": ["once"]}
+
+    def ask(method: str, path: str = "", key: str = "k", **more: Any) -> httpx.Response:
+        return http.request(method, f"/v1/webhooks/h{path}", headers={"Idempotency-Key": key}, **more)
+
+    made, again = (ask("PUT", key="made", json=body) for _ in range(2))
+    assert (made.status_code, again.status_code) == (201, 201)
+    first = made.json()["secret"]
+    assert again.json()["secret"] == first
+    assert ask("PUT", key="changed", json=body).status_code == 200
+    second, same = (ask("POST", ":rotate", key="turned").json()["secret"] for _ in range(2))
+    assert second == same != first
+    patch(http, "once", a=1)
+    eventually(lambda: len(receiver.ids) == 1)
+    assert all(is_signed(receiver.received[0], secret) for secret in (first, second))
+    assert ask("POST", ":rotate", key="another").json()["secret"] != second
+    for method, path, more in (("POST", ":rotate", {}), ("PUT", "", {"json": body | {"types": ["version"]}})):
+        refused = ask(method, path, key="made", **more)
+        assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_conflict")
+    assert [ask("DELETE", key="gone").status_code for _ in range(2)] == [204, 204]
+    assert ask("DELETE", key="other").json()["code"] == "unknown_webhook"
+    assert ask("PUT", key="made", json=body).json()["code"] == "idempotency_conflict"
+    assert ask("DELETE", key="x" * 257).json()["code"] == "invalid_request"
 
 
 def test_what_is_refused(http: httpx.Client, receiver: Receiver) -> None:

@@ -139,7 +139,7 @@ def _check_deletes(history: History, committed: Committed, verdict: Verdict) -> 
     for graph in {op.graph for op in history.ops}:
         deletes = [op for op in history.ops if op.kind == "delete" and op.graph == graph]
         sure = sum(op.acknowledged for op in deletes)
-        maybe = sum(op.unknown for op in deletes)
+        maybe = sum(op.unknown or (not op.acknowledged and history.asked_anew(op)) for op in deletes)
         if removed[graph] > sure + maybe:
             verdict.faults.append(f"lost: {graph} was removed {removed[graph]} times, {sure} to {maybe} asked for")
         if removed[graph] < sure and not history.cuts:

@@ -163,6 +163,7 @@ class _Feed:
             value, cut = self._seen[watch]
             about = {"graph": self._graph, "generation": generation, "version": state.version, "watch": watch}
             data = about | {"old_value": value, "value": state.value}
+            data |= {"lower": "ignored"} if state.least.any() else {}
             if "cut" in on:
                 data |= _changes(state, cut if same else [])
             if "value" in on and value != state.value:

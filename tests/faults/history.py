@@ -243,6 +243,12 @@ class History:
         """Whether what was acknowledged must still be there: no cut of the log came after."""
         return all(op.invoked_at > cut.ended_at for cut in self.cuts)
 
+    def asked_anew(self, op: Op) -> bool:
+        """Whether a cut may have taken the command with its key: whoever asked again then had it done by another job,
+        whatever had become of the first one."""
+        taking = [cut for cut in self.cuts if op.invoked_at <= cut.ended_at]
+        return any(look.asked_at >= cut.began_at for cut in taking for look in op.again)
+
     def outages(self) -> Iterator[tuple[str, float]]:
         """Each fault, and seconds from its beginning to the first answer to a question asked since."""
         for name, began in zip(self.faults, self.began, strict=True):

@@ -13,7 +13,7 @@ from ortools.graph.python import max_flow
 
 from tests.faults.aof import Committed, Load
 from tests.faults.entries import Commit
-from tests.faults.history import BATCH_UNIT, LOAD_UNIT, SOURCE, Cut, Edges, History, Op
+from tests.faults.history import BATCH_UNIT, LOAD_UNIT, SOURCE, Edges, History, Op
 from tests.faults.limits import UNLIMITED
 from tests.faults.structure import (
     Flags,
@@ -274,7 +274,7 @@ class _Builder:
         before, what = self.model.states[load.graph][-1], f"batch {op.number}" if op.batch else f"restore {op.number}"
         if op.key is not None and op.key != commit.key:
             self._fault(f"wrong: {what} is logged under another key")
-        if op.jobs and commit.job not in op.jobs and not _was_asked_again_after(self._history.cuts, op):
+        if op.jobs and commit.job not in op.jobs and not self._history.asked_anew(op):
             self._fault(f"wrong: {what} was done by job {commit.job}, not by {op.jobs}")
         if op.if_match is not None and op.if_match != commit.version - 1:
             self._fault(f"wrong: {what} asked for version {op.if_match}, made {commit.version}")
@@ -286,9 +286,3 @@ class _Builder:
         state = State(before.load, commit.version, values, before.put, op, commit.order, right, n_skipped)
         self._made(op, state, what)
         return state
-
-
-def _was_asked_again_after(cuts: list[Cut], op: Op) -> bool:
-    """A cut may have taken the batch with its key: whoever asked again then has had it done by another job."""
-    taking = [cut for cut in cuts if op.invoked_at <= cut.ended_at]
-    return any(look.asked_at >= cut.began_at for cut in taking for look in op.again)

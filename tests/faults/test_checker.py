@@ -2,13 +2,14 @@
 
 import ast
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.faults.aof import Load
 from tests.faults.entries import Commit
-from tests.faults.history import BATCH_UNIT, Cut
+from tests.faults.history import BATCH_UNIT, Cut, Look
 from tests.faults.stories import Later, Story, change, job, see
 
 
@@ -43,6 +44,16 @@ def do_it_again(began_at: float, ended_at: float) -> Callable[[Story], object]:
     return harm
 
 
+def cancel_the_delete(story: Story, *, is_cut: bool) -> None:
+    """Its client was told that it is cancelled, asked once more under the same key, and was told that it is done."""
+    delete = story.delete
+    cancel = Look(200, job("job-delete", "queued", cancelling=True), delete.invoked_at)
+    again = Look(204, None, delete.answered_at)
+    change(delete, status=409, body={"code": "cancelled"}, cancels=[cancel], again=[again])
+    if is_cut:
+        story.history.cuts.append(Cut(delete.invoked_at, delete.answered_at))
+
+
 HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
     "clean": (lambda story: None, None),
     "a batch is lost": (lose_a_batch, "lost"),
@@ -51,6 +62,8 @@ HARMS: dict[str, tuple[Callable[[Story], object], str | None]] = {
     "a batch is another": (lambda story: story.load.commits[-1].own.__setitem__(1, 9), "wrong"),
     "a version is missing": (lambda story: setattr(story.load.commits[-1], "version", 4), "wrong"),
     "a graph is gone": (lose_the_graph, "lost"),
+    "a cancelled delete is done": (partial(cancel_the_delete, is_cut=False), "lost"),
+    "a cancelled delete is done for who asked again after a cut": (partial(cancel_the_delete, is_cut=True), None),
     "a graph is another": (lambda story: story.load.edges.capacity.__setitem__(3, 6), "wrong"),
     "a delete did nothing": (lambda story: story.committed.removals.clear(), "lost"),
     "a load is there twice": (

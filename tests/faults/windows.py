@@ -30,8 +30,9 @@ class Windows:
         for state in self._states:
             self._marked[state.marks].append(state)
         self._absences = model.absences[graph]
-        deletes = [op.invoked_at for op in ops if op.kind == "delete" and (op.acknowledged or op.unknown)]
-        self._deletable_from = min(deletes, default=float("inf"))
+        deletes = [op for op in ops if op.kind == "delete"]
+        done = [op.invoked_at for op in deletes if op.acknowledged or op.unknown or history.asked_anew(op)]
+        self._deletable_from = min(done, default=float("inf"))
 
     def faults(self) -> list[str]:
         """In order of asking: `floor` is the latest state anybody had been told of."""

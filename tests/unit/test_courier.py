@@ -14,7 +14,7 @@ from service.store.feed.record import reset_event, version_event
 from service.store.hooks.hooks import Hooks
 from service.store.hooks.record import OLD_SECRET_S, Delivery, Webhook, new_secret
 from service.store.keys import Keys
-from service.webhooks.courier import Courier
+from service.webhooks.courier import AT_ONCE, SLOW_AT_ONCE, Courier
 from service.webhooks.posting import Outcome, Poster
 
 ADDRESS, OTHER = "https://a.example/", "https://b.example/"
@@ -71,6 +71,24 @@ class House:
 def delivery(id: str) -> Delivery:
     event = version_event("g", "0123456789abcdef", 2)
     return Delivery.of("g", event, 0.0).model_copy(update={"id": id, "created_at": time.time() - 1})
+
+
+class Hanging(Poster):
+    """Sends nothing. A first try takes a moment and fails; further ones to other addresses than `OTHER` never end."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self.tried: list[str] = []
+        self.ever = asyncio.Event()
+
+    async def post(self, url: str, body: str, headers: Any) -> Outcome:
+        self.tried.append(url)
+        if url == OTHER:
+            return Outcome(204)
+        if self.tried.count(url) > 1:
+            await self.ever.wait()
+        await asyncio.sleep(0.02)
+        return Outcome(error="no answer")
 
 
 Run = Callable[[Callable[[House], Coroutine[Any, Any, None]]], None]
@@ -250,5 +268,36 @@ def test_a_reset_of_each_graph_is_a_delivery_of_its_own(run: Run) -> None:
         resets = [id for _, id in poster.sent if id.startswith("reset-")]
         assert len({*resets}) == 2, poster.sent
         assert not any("." in id for id in resets), "ids are signed between dots"
+
+    run(work)
+
+
+def test_webhooks_that_never_answer_keep_no_other_waiting(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.webhooks.courier.SLOW_S", 0.01)
+
+    async def work(house: House) -> None:
+        poster, most = Hanging(), AT_ONCE + 2
+
+        async def begin(id: str, url: str) -> None:
+            hook = Webhook(id=id, url=url, graphs=["g"], types=["version"], secret=new_secret(), created_at=1.0)
+            assert await house.hooks.put(hook, None, 99, {"g": "0-0"})
+            assert await house.hooks.queue(hook, "g", "0-0", "1-0", [delivery(f"{id}1"), delivery(f"{id}2")])
+
+        for i in range(most):
+            await begin(f"slow{i}", f"{ADDRESS}{i}")
+        feed = FeedReader(house.client, house.listeners, house.keys)
+        courier = Courier(house.client, house.keys, house.hooks, feed, poster, give_up_s=60)
+        await courier._look()
+        async with asyncio.timeout(10):
+            while len(poster.tried) < most + SLOW_AT_ONCE:
+                await asyncio.sleep(0.01)
+            await begin("well", OTHER)
+            await courier._look()
+            await courier._busy["well"]
+        assert poster.tried[-2:] == [OTHER, OTHER]
+        assert len(poster.tried) == most + SLOW_AT_ONCE + 2
+        poster.ever.set()
+        await asyncio.gather(*courier._busy.values())
+        await poster.close()
 
     run(work)

@@ -1,5 +1,6 @@
 """The reading side of the change feed, for API processes."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +14,9 @@ from service.store.keys import Keys
 BLOCK_MS: Final = 2000
 PAGE: Final = 100
 """Events that are read at a time."""
+
+PAGES_AT_ONCE: Final = 4
+"""Older pages that readers who come back wait for, all of them together: other requests have their turns in between."""
 
 OLDEST: Final = "0"
 """What a reader names to get all that is kept."""
@@ -50,6 +54,7 @@ class FeedReader:
         self._redis: Any = client
         self._listeners: Any = listeners
         self._keys = keys
+        self._older = asyncio.Semaphore(PAGES_AT_ONCE)
 
     async def exists(self, name: str) -> bool:
         """Whether there are events of this name, of a graph that may be gone."""
@@ -73,16 +78,21 @@ class FeedReader:
         feed = self._keys.feed(name)
         if last == OLDEST:
             return Placed(BEFORE_ALL)
-        upto, newest = "+", True
-        while page := await self._redis.xrevrange(feed, upto, "-", PAGE):
-            if newest and last is None:
-                return Placed(page[0][0].decode(), page[0][1][b"id"].decode())
-            newest = False
+        page = await self._page(feed, "+")
+        if page and last is None:
+            return Placed(page[0][0].decode(), page[0][1][b"id"].decode())
+        while page and last is not None:
             for entry, fields in page:
-                if last is not None and fields[b"id"].decode() == last:
+                if fields[b"id"].decode() == last:
                     return Placed(entry.decode(), last)
-            upto = f"({page[-1][0].decode()}"
+            async with self._older:  # whoever names an event that never was reads all that is kept
+                page = await self._page(feed, f"({page[-1][0].decode()}")
         return Placed(BEFORE_ALL, reset=last is not None)
+
+    async def _page(self, feed: str, upto: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        """Entries from this one on, the newest first."""
+        page: list[tuple[bytes, dict[bytes, bytes]]] = await self._redis.xrevrange(feed, upto, "-", PAGE)
+        return page
 
     async def after(self, name: str, entry: str, count: int = PAGE) -> list[tuple[str, Event]]:
         """The events behind an entry, as far as they are there."""

@@ -2,8 +2,9 @@
 
 The feed is a stream with one entry for each event: its `id`, its type (`event`) and its `data` as JSON. The watches are
 a hash from their names to their arguments. What they have been told is a second hash: `at` is the version that all of
-them have been told of, ``=NAME`` the value of a watch and ``#NAME`` its cut. These hang on the name and not on the
-graph's id, so that they outlive a new load of the name.
+them have been told of, ``=NAME`` the value of a watch, ``#NAME`` its cut and ``~NAME`` whether lower bounds were
+passed over for it: a field of its own, since an earlier release takes no more of the others. These hang on the name
+and not on the graph's id, so that they outlive a new load of the name.
 """
 
 import hashlib
@@ -112,11 +113,14 @@ class Seen:
     """The code of the refusal that a question for the same flow would get."""
     cut: CutSeen | None = None
     """None: the watch does not look at the cut, or there is none."""
+    ignores_lower: bool = False
+    """Edges have lower bounds, which the flow does not keep."""
 
     def fields(self, watch: str) -> dict[Any, Any]:
         """In the hash of what was told."""
         value = json.dumps({"value": self.value, "error": self.error})
-        return {f"={watch}": value, f"#{watch}": b"" if self.cut is None else self.cut.packed()}
+        cut = b"" if self.cut is None else self.cut.packed()
+        return {f"={watch}": value, f"#{watch}": cut, f"~{watch}": b"1" if self.ignores_lower else b""}
 
     @classmethod
     def of_fields(cls, watch: str, told: dict[bytes, bytes]) -> "Seen | None":
@@ -124,5 +128,5 @@ class Seen:
         row = told.get(f"={watch}".encode())
         if row is None:
             return None
-        packed = told.get(f"#{watch}".encode())
-        return cls(**json.loads(row), cut=CutSeen.unpack(packed) if packed else None)
+        packed, ignores_lower = told.get(f"#{watch}".encode()), bool(told.get(f"~{watch}".encode()))
+        return cls(**json.loads(row), cut=CutSeen.unpack(packed) if packed else None, ignores_lower=ignores_lower)

@@ -141,7 +141,7 @@ class Feeds:
 
         def write(pipe: Any) -> None:
             pipe.hdel(self._keys.watches(name), watch)
-            pipe.hdel(self._keys.told(name), f"={watch}", f"#{watch}")
+            pipe.hdel(self._keys.told(name), f"={watch}", f"#{watch}", f"~{watch}")
 
         self._commit(name, graph_id, epoch, version, told, job_id, "{}", write)
 

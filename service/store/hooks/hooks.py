@@ -7,6 +7,7 @@ from typing import Any, Final
 import redis
 import redis.asyncio
 
+from service.store.hooks.asked import KEPT_S, Asked
 from service.store.hooks.record import Delivery, Webhook
 from service.store.keys import Keys
 from service.store.watched import watched_async
@@ -39,10 +40,27 @@ class Hooks:
         row = await self._redis.hget(self._keys.webhooks, hook_id)
         return None if row is None else Webhook.model_validate_json(row)
 
-    async def put(self, hook: Webhook, before: Webhook | None, most: int, cursors: Mapping[str, str]) -> bool:
+    async def asked(self, hook_id: str, asked: Asked) -> Asked | None:
+        """What the same key stands for already."""
+        found = await self._redis.get(self._keys.asked(hook_id, asked.key))
+        return None if found is None else Asked.model_validate_json(found)
+
+    def _keep(self, pipe: Any, hook_id: str, asked: Asked | None) -> None:
+        if asked is not None:
+            pipe.set(self._keys.asked(hook_id, asked.key), asked.model_dump_json(), ex=KEPT_S)
+
+    async def put(
+        self,
+        hook: Webhook,
+        before: Webhook | None,
+        most: int,
+        cursors: Mapping[str, str],
+        asked: Asked | None = None,
+    ) -> bool:
         """Write a webhook unless it has changed since it was `before`; False then, and where there are `most` others.
 
         `cursors` say where graphs begin that it has not read yet. Deliveries it does not want any more are forgotten.
+        From then on a key stands for what was `asked`.
         """
         for _ in range(MAX_TRIES):
             async with self._redis.pipeline() as pipe:
@@ -64,6 +82,7 @@ class Hooks:
                     unwanted = [delivery.id for delivery in deliveries if not hook.wants(delivery)]
                     pipe.multi()
                     pipe.hset(self._keys.webhooks, hook.id, hook.model_dump_json())
+                    self._keep(pipe, hook.id, asked)
                     if unwanted:
                         pipe.hdel(self._keys.deliveries(hook.id), *unwanted)
                         pipe.zrem(self._keys.due(hook.id), *unwanted)
@@ -76,11 +95,12 @@ class Hooks:
                     return True
         return False
 
-    async def remove(self, hook_id: str) -> None:
+    async def remove(self, hook_id: str, asked: Asked | None = None) -> None:
         """Forget a webhook, and all that was to be sent to it."""
         async with self._redis.pipeline() as pipe:
             pipe.hdel(self._keys.webhooks, hook_id)
             pipe.unlink(*self._own(hook_id))
+            self._keep(pipe, hook_id, asked)
             await pipe.execute()
 
     async def cursors(self, hook_id: str) -> dict[str, str]:
@@ -180,7 +200,7 @@ class Hooks:
                     pipe.hdel(self._keys.deliveries(hook_id), *over)
                 await pipe.execute()
 
-    async def redeliver(self, hook_id: str, delivery: Delivery) -> bool:
+    async def redeliver(self, hook_id: str, delivery: Delivery, asked: Asked | None = None) -> bool:
         """Send what waits or is dead once more, from now on; False if it is not there any more, or its webhook."""
         own = self._keys.deliveries(hook_id)
         for _ in range(MAX_TRIES):
@@ -195,6 +215,7 @@ class Hooks:
                     if not hook or not waiting:
                         return False
                     pipe.multi()
+                    self._keep(pipe, hook_id, asked)
                     pipe.hset(own, delivery.id, delivery.model_dump_json())
                     pipe.zrem(self._keys.dead(hook_id), delivery.id)
                     pipe.zadd(self._keys.due(hook_id), {delivery.id: delivery.next_at})
