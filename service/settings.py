@@ -2,14 +2,15 @@
 
 import hashlib
 import os
+import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, Field, ValidationError
+from pydantic import AfterValidator, AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX: Final = "HEADRACE_"
@@ -31,8 +32,19 @@ REDIS_USER = "headrace"
 """The user of the embedded server that the service is: see `service.host.redis_acl`."""
 
 
+OVERRULED: Final = (
+    "HEADRACE_REDIS_URL counts, and REDIS_URL, which names another server, does not: unset one, or make them equal"
+)
+
+
 class SettingsError(ValueError):
     """The environment does not say what the settings are to be; one line."""
+
+
+def _known_engine(name: str) -> str:
+    if re.fullmatch("auto|cpu|cuda(:[a-z-]+)?", name) is None:
+        raise ValueError(f"should be auto, cpu, cuda, or cuda:NAME for a published system, not {name[:50]!r}")
+    return name
 
 
 class Settings(BaseSettings):
@@ -44,6 +56,9 @@ class Settings(BaseSettings):
         default=None, validation_alias=AliasChoices("HEADRACE_REDIS_URL", "REDIS_URL", "redis_url")
     )
     """None: the embedded server under `data_dir`."""
+    redis_wait_s: float | None = Field(default=None, ge=0)
+    """How long `headrace serve` and `headrace worker` wait for that server when they start, before they end; None: for
+    ever, and so they do once it has answered."""
     redis_prefix: str = "headrace:"
     data_dir: Path = Path(".headrace")
     fsync: Literal["everysec", "always"] = "everysec"
@@ -78,7 +93,7 @@ class Settings(BaseSettings):
     """Questions of several rows that one worker answers side by side, beside its other work."""
     row_threads: int = Field(default=2, ge=1)
     """Threads on which the rows of one question are tried side by side, no more than there are cores."""
-    engine: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:[a-z-]+)?)$")
+    engine: Annotated[str, AfterValidator(_known_engine)] = "auto"
     """`cuda:NAME` drains by a published system, for comparisons; the worker refuses unknown names."""
     memory_budget_bytes: int = Field(default=8 << 30, gt=0)
     """Host memory of one worker, for its graphs, their flow states and the solves that run."""
@@ -155,12 +170,44 @@ def read_settings(**given: Any) -> Settings:
         settings = Settings(**given)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
-        raise SettingsError("; ".join(f"{_shown(fault['loc'])}: {fault['msg']}" for fault in faults)) from None
+        said = [(_shown(fault["loc"]), fault["msg"].removeprefix("Value error, ")) for fault in faults]
+        raise SettingsError("; ".join(f"{name}: {text}" for name, text in said)) from None
+    _refuse_clipped(settings)
     if settings.tls_key is not None and settings.tls_cert is None:
         raise SettingsError("HEADRACE_TLS_KEY is set and HEADRACE_TLS_CERT is not: nothing would be encrypted")
     if settings.redis_url is not None:
         _check_redis_url(settings.redis_url)
     return settings
+
+
+def refuse_idle(settings: Settings) -> None:
+    """Raise `SettingsError` for what a command that starts processes is told, and none of them would heed."""
+    if settings.redis_url is not None and "fsync" in settings.model_fields_set:
+        raise SettingsError("HEADRACE_FSYNC is for the embedded Redis server: one of your own has its own settings")
+    if settings.redis_url is None and settings.redis_wait_s is not None:
+        raise SettingsError("HEADRACE_REDIS_WAIT_S is for a Redis of your own: the embedded one is started here")
+    if settings.engine == "cpu" and settings.device_budget_bytes:
+        raise SettingsError("HEADRACE_DEVICE_BUDGET_BYTES does nothing beside HEADRACE_ENGINE=cpu")
+
+
+def overruled_redis(settings: Settings, environment: Mapping[str, str]) -> str | None:
+    """The address in REDIS_URL, where HEADRACE_REDIS_URL has another one, which is the one that counts; else None, as
+    for what is neither of them and was given otherwise. It may have a password."""
+    said = {name.upper(): value for name, value in environment.items()}
+    ours, other = said.get(f"{PREFIX}REDIS_URL"), said.get("REDIS_URL")
+    return other if ours not in (None, other) and settings.redis_url == ours else None
+
+
+def _refuse_clipped(settings: Settings) -> None:
+    """Raise `SettingsError` for a bound that is said and lies beyond another one."""
+    said = settings.model_fields_set
+    if "default_wait_s" in said and settings.default_wait_s > settings.max_wait_s:
+        most = f"{settings.max_wait_s:g}"
+        raise SettingsError(f"HEADRACE_DEFAULT_WAIT_S is more than HEADRACE_MAX_WAIT_S, which is {most}")
+    if "max_json_bytes" in said and settings.max_json_bytes > settings.max_body_bytes:
+        raise SettingsError(
+            f"HEADRACE_MAX_JSON_BYTES is more than HEADRACE_MAX_BODY_BYTES, which is {settings.max_body_bytes}"
+        )
 
 
 def _check_redis_url(url: str) -> None:
@@ -180,7 +227,9 @@ def refuse_unknown(variables: Iterable[str]) -> None:
     known = {name.upper() for name in Settings.model_fields}
     for variable in sorted(variables):
         name = variable.upper().removeprefix(PREFIX)
-        if not variable.upper().startswith(PREFIX) or name in known or name in READ_ELSEWHERE:
+        if not variable.upper().startswith(PREFIX) or name in known:
+            continue
+        if variable.removeprefix(PREFIX) in READ_ELSEWHERE:  # by programs that heed the case
             continue
         near = get_close_matches(name, sorted(known | READ_ELSEWHERE), 1)
         hint = f"did you mean {PREFIX}{near[0]}?" if near else "service/settings.py lists the settings"

@@ -1,11 +1,25 @@
 """`headrace circulation`: is there a flow in which edges and terminals move at least so much, and if not, why."""
 
-from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from service.cli.connection import DEFAULT_URL, Json, Key, Name, Url, Vertices, connected, names, pair
+from service.cli.connection import (
+    DEFAULT_URL,
+    MISWRITTEN,
+    Demand,
+    Json,
+    Key,
+    Name,
+    Supply,
+    Url,
+    Vertices,
+    by_name,
+    caps,
+    connected,
+    fail,
+    names,
+)
 from service.cli.show import say_facts, say_json, say_table, text
 
 if TYPE_CHECKING:
@@ -13,7 +27,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-Amounts: TypeAlias = dict[int | str, Decimal | float]
 Pairs: TypeAlias = list[str] | None
 
 
@@ -23,8 +36,8 @@ def circulation(
     lower: Annotated[Pairs, typer.Option(help="EDGE=AMOUNT: it carries at least so much; repeat for several.")] = None,
     min_supply: Annotated[Pairs, typer.Option(help="VERTEX=AMOUNT: a source supplies at least so much.")] = None,
     min_demand: Annotated[Pairs, typer.Option(help="VERTEX=AMOUNT: a sink takes at least so much.")] = None,
-    supply: Annotated[Pairs, typer.Option(help="VERTEX=AMOUNT: a source supplies at most so much.")] = None,
-    demand: Annotated[Pairs, typer.Option(help="VERTEX=AMOUNT: a sink takes at most so much.")] = None,
+    supply: Supply = None,
+    demand: Demand = None,
     source: Vertices = None,
     sink: Vertices = None,
     no_terminals: Annotated[bool, typer.Option("--no-terminals", help="Without the terminals of the graph.")] = False,
@@ -35,18 +48,18 @@ def circulation(
     """A flow in which edges and terminals move at least so much, edge by edge, or why there is none."""
     options: CirculationOptions = {"fields": ["flow"]}
     if lower:
-        options["lower"] = _amounts(lower)
+        options["lower"] = by_name(lower, "--lower")
     if min_supply:
-        options["min_supply"] = _amounts(min_supply)
+        options["min_supply"] = by_name(min_supply, "--min-supply")
     if min_demand:
-        options["min_demand"] = _amounts(min_demand)
-    if supply:
-        options["supply"] = _amounts(supply)
-    if demand:
-        options["demand"] = _amounts(demand)
+        options["min_demand"] = by_name(min_demand, "--min-demand")
+    if no_terminals and source and sink:
+        fail("--no-terminals does nothing beside --source and --sink", MISWRITTEN)
     none: list[str] | None = [] if no_terminals else None
     with connected(url, key) as client:
-        found = client.graph(name).circulation(names(source) or none, names(sink) or none, **options)
+        found = client.graph(name).circulation(
+            names(source) or none, names(sink) or none, **options, **caps(supply, demand)
+        )
     if json:
         say_json(found)
         return
@@ -71,7 +84,3 @@ def _explain(proof: "Barrier") -> None:
     if len(proof.bound_edges):
         typer.echo()
         say_table({"must, along": proof.bound_edges, "lower": proof.lower})
-
-
-def _amounts(written: list[str]) -> Amounts:
-    return dict(map(pair, written))

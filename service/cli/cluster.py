@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from service.cli.connection import DEFAULT_URL, MISWRITTEN, Key, Url, connected, fail
+from service.cli.connection import DEFAULT_URL, MISWRITTEN, Key, Url, connected, fail, refuse_beside
 
 if TYPE_CHECKING:
     from service.cluster.fleet import Fleet
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 ASK_S: Final = 2.0
+QUEUE_AGE_S: Final = 2.0
+IDLE_S: Final = 600.0
 
 Address = Annotated[str, typer.Option("--ray", help="The Ray cluster, as HOST:PORT; auto: of this machine.")]
 
@@ -23,8 +25,12 @@ def up(
     workers: Annotated[int, typer.Option(min=0, help="Workers on processors.")] = 0,
     gpus: Annotated[int, typer.Option(min=0, help="Workers with a GPU of their own each.")] = 0,
     at_most: Annotated[int | None, typer.Option(min=1, help="Go on, and add workers up to so many.")] = None,
-    queue_age_s: Annotated[float, typer.Option("--queue-age", min=0, help="... when commands wait so long.")] = 2.0,
-    idle_s: Annotated[float, typer.Option("--idle", min=1, help="... and end one when none waits for so long.")] = 600,
+    queue_age_s: Annotated[
+        float | None, typer.Option("--queue-age", min=0, help="... when commands wait so long [2].")
+    ] = None,
+    idle_s: Annotated[
+        float | None, typer.Option("--idle", min=1, help="... and end one when none waits for so long [600].")
+    ] = None,
     timeout_s: Annotated[float, typer.Option("--timeout", min=0, help="Seconds until they are ready.")] = 300,
     key: Key = None,
     url: Url = DEFAULT_URL,
@@ -38,12 +44,15 @@ def up(
     least = workers or gpus
     if at_most is not None and at_most < least:
         fail(f"--at-most {at_most} is less than the {least} workers to begin with", MISWRITTEN)
+    if at_most is None:
+        refuse_beside("without --at-most", queue_age=queue_age_s, idle=idle_s)
     kind = "ray-gpu-" if gpus else "ray-"
     with joined(ray) as fleet:
         have(fleet, kind, least, timeout_s)
         if at_most is not None:
             with connected(url, key) as client:
-                scale(fleet, client, kind, (least, at_most, queue_age_s, idle_s), timeout_s)
+                pace = QUEUE_AGE_S if queue_age_s is None else queue_age_s, IDLE_S if idle_s is None else idle_s
+                scale(fleet, client, kind, (least, at_most, *pace), timeout_s)
 
 
 @app.command()

@@ -15,6 +15,7 @@ import typer
 if TYPE_CHECKING:
     from headrace import Client
 
+
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 REFUSED, MISWRITTEN, NOT_REACHED, TOO_LATE = 1, 2, 3, 4
 ATTEMPTS: Final = 4
@@ -30,12 +31,27 @@ Lines: TypeAlias = Annotated[
 ]
 Name: TypeAlias = Annotated[str, typer.Argument(help="The graph's name in the service.")]
 Vertices: TypeAlias = Annotated[list[str] | None, typer.Option(help="Vertex index or label; repeat for several.")]
+Supply: TypeAlias = Annotated[
+    list[str] | None, typer.Option(help="VERTEX=AMOUNT: a source supplies at most so much; repeat for each.")
+]
+Demand: TypeAlias = Annotated[
+    list[str] | None, typer.Option(help="VERTEX=AMOUNT: a sink takes at most so much; repeat for each.")
+]
 
 
 @contextmanager
 def connected(url: str, key: str | None) -> "Iterator[Client]":
     """The client; its errors end the command with one line and their exit status."""
-    from headrace import Client, ConnectionFailed, HeadraceError, InvalidInput, Retry, TransportError, WaitTimeout
+    from headrace import (
+        Client,
+        ConnectionFailed,
+        HeadraceError,
+        InvalidInput,
+        Retry,
+        TransportError,
+        Unauthorised,
+        WaitTimeout,
+    )
 
     _refuse_misspelt(os.environ)
     try:
@@ -50,6 +66,10 @@ def connected(url: str, key: str | None) -> "Iterator[Client]":
         fail(str(error), TOO_LATE)
     except InvalidInput as error:
         fail(str(error), MISWRITTEN)
+    except Unauthorised as error:
+        fail(str(error) if key else f"{error}; with --key or HEADRACE_API_KEY")
+    except BrokenPipeError:
+        raise  # nobody reads on, as with `| head`: the command ends without a word
     except (HeadraceError, OSError) as error:
         fail(str(error))
 
@@ -89,6 +109,29 @@ def amount(text: str) -> Decimal | float:
     except InvalidOperation:
         pass
     fail(f"{text!r} is no amount: what is meant is the new one, a number without a plus, or inf", MISWRITTEN)
+
+
+def by_name(written: list[str], option: str) -> dict[int | str, Decimal | float]:
+    """Amounts by name, each NAME=AMOUNT; a name that is there twice ends the command, since one amount would count."""
+    found: dict[int | str, Decimal | float] = {}
+    for what, value in map(pair, written):
+        if what in found:
+            fail(f"{option} names {what} twice", MISWRITTEN)
+        found[what] = value
+    return found
+
+
+def caps(supply: list[str] | None, demand: list[str] | None) -> dict[str, Any]:
+    """What `--supply` and `--demand` say, where they are given, as options of the client's questions."""
+    given = {"supply": supply, "demand": demand}
+    return {option: by_name(written, f"--{option}") for option, written in given.items() if written}
+
+
+def refuse_beside(beside: str, **options: object) -> None:
+    """End the command for the first option that was given and does nothing beside another, or without it."""
+    for option, given in options.items():
+        if given is not None and given is not False and given != []:
+            fail(f"--{option.replace('_', '-')} does nothing {beside}", MISWRITTEN)
 
 
 def pair(written: str) -> tuple[int | str, Decimal | float]:

@@ -18,6 +18,7 @@ def insert(
     edges: Annotated[list[str], typer.Argument(help=EDGES)],
     undirected: Annotated[bool, typer.Option("--undirected", help="They carry flow either way.")] = False,
     cost: Annotated[str | None, typer.Option(help="What a unit of flow costs on each, where edges have costs.")] = None,
+    lower: Annotated[str | None, typer.Option(help="What each carries at least in a circulation.")] = None,
     vertex: Annotated[list[str] | None, typer.Option(help="A vertex to insert before; repeat for each.")] = None,
     x: Annotated[list[float] | None, typer.Option(help="Of each vertex, where the graph has coordinates.")] = None,
     y: Annotated[list[float] | None, typer.Option(help="As --x.")] = None,
@@ -39,6 +40,7 @@ def insert(
         capacity=[amount(row[3]) for row in rows],
         edge_ids=None if ids[0] is None else [name(row) for row in ids if row is not None],
         cost=None if cost is None else amount(cost),
+        lower=None if lower is None else amount(lower),
         undirected=undirected,
     )
     vertices = [name(one) for one in vertex] if vertex else None

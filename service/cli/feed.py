@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, Vertices, connected, fail, names
+from service.cli.connection import (
+    DEFAULT_URL,
+    MISWRITTEN,
+    Json,
+    Key,
+    Name,
+    Url,
+    Vertices,
+    connected,
+    fail,
+    names,
+    refuse_beside,
+)
 from service.cli.show import Columns, say_facts, say_json, say_line, say_table
 
 if TYPE_CHECKING:
@@ -23,7 +35,9 @@ Hook = Annotated[str, typer.Argument(help="The webhook's name.")]
 @app.command()
 def events(
     name: Name,
-    after: Annotated[str | None, typer.Option(help="The last event seen; 0: all that are kept [from now on].")] = None,
+    after: Annotated[
+        str | None, typer.Option(help="The last event seen; 0: all that are kept; by default from now on.")
+    ] = None,
     count: Annotated[int | None, typer.Option(min=1, help="End after so many.")] = None,
     json: Json = False,
     key: Key = None,
@@ -44,7 +58,7 @@ def watch(
     watch: Annotated[str | None, typer.Argument(help="The watch to make; without it all are listed.")] = None,
     source: Vertices = None,
     sink: Vertices = None,
-    on: Annotated[list[str] | None, typer.Option(help="What is told: value, cut; repeat for both [both].")] = None,
+    on: Annotated[list[str] | None, typer.Option(help="What is told: value, cut; by default both.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="End this watch.")] = False,
     json: Json = False,
     key: Key = None,
@@ -53,6 +67,8 @@ def watch(
     """Tell when a flow or its cut changes, or list what is watched."""
     if remove and watch is None:
         fail("say which watch is to end", MISWRITTEN)
+    if remove or watch is None:
+        refuse_beside("beside --remove" if remove else "without the name of a watch", source=source, sink=sink, on=on)
     options: Any = {} if not on else {"on": on}
     with connected(url, key) as client:
         graph = client.graph(name)
@@ -89,7 +105,9 @@ def put_webhook(
     webhook: Hook,
     address: Annotated[str, typer.Argument(help="The URL that events are sent to.")],
     graph: Annotated[list[str], typer.Option(help="A graph whose events are sent; repeat for several.")],
-    type: Annotated[list[str] | None, typer.Option(help="A type of events; repeat for several [all].")] = None,
+    type: Annotated[
+        list[str] | None, typer.Option(help="A type of events; repeat for several; by default all.")
+    ] = None,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,

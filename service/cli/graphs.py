@@ -24,7 +24,8 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would do, a
 def load(
     name: Name,
     file: Annotated[
-        Path, typer.Argument(exists=True, dir_okay=False, help=".npz, .arrow, .max, .min, .mtx, .csv, .json")
+        Path,
+        typer.Argument(exists=True, dir_okay=False, help=".npz .arrow .csv .json .max .min .mtx .npy .adj"),
     ],
     decimals: Annotated[int | None, typer.Option(min=0, max=9, help="Places that amounts are kept to.")] = None,
     rounding: Annotated[
@@ -185,7 +186,9 @@ def snapshots(
 def estimate(
     vertices: Annotated[int, typer.Argument(min=0)],
     edges: Annotated[int, typer.Argument(min=0)],
-    links: Annotated[int | None, typer.Option(min=0, help="Pairs of vertices that edges join [as many].")] = None,
+    links: Annotated[
+        int | None, typer.Option(min=0, help="Pairs of vertices that edges join; by default one for each edge.")
+    ] = None,
     limited: Annotated[int, typer.Option(min=0, help="Vertices that have a capacity.")] = 0,
     twins: Annotated[int, typer.Option(min=0, help="Undirected edges at such vertices.")] = 0,
     two_way: Annotated[int | None, typer.Option(min=0, help="Pairs at them that edges join both ways.")] = None,

@@ -1,5 +1,6 @@
 """`headrace keys create | list | revoke | forget`: on the Redis of a service, whether it is running now or not."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
+
+from service.cli.connection import MISWRITTEN, REFUSED
 
 if TYPE_CHECKING:
     from service.settings import Settings
@@ -39,7 +42,7 @@ def create(
     from service.store.api_keys import Scope, TooManyKeys
 
     if scope not in list(Scope):
-        _fail(f"--scope is one of {', '.join(Scope)}, not {scope!r}")
+        _fail(f"--scope is one of {', '.join(Scope)}, not {scope!r}", MISWRITTEN)
     wanted, settings = Scope(scope), _settings(data_dir, redis_url)
     if not _has_begun(settings):
         _say(f"no service has run {_place(settings)}: this key is for one that will; --data-dir names another place")
@@ -106,7 +109,7 @@ def forget(
 ) -> None:
     """Drop all keys and open the service, to whoever reaches its port. Also after a Redis that has lost its keys."""
     if not open_:
-        _fail("without keys whoever reaches the port may do anything; say --open if that is what you want")
+        _fail("without keys whoever reaches the port may do anything; say --open if that is what you want", MISWRITTEN)
     settings = _of_a_service(data_dir, redis_url)
     with _table(settings) as keys:
         count = keys.forget()
@@ -116,16 +119,18 @@ def forget(
 
 def _settings(data_dir: Path | None, redis_url: str | None) -> "Settings":
     """What the options and the environment say; a mistake in it ends the command."""
-    from service.settings import SettingsError, read_settings
+    from service.settings import OVERRULED, SettingsError, overruled_redis, read_settings
 
     given = {"data_dir": data_dir, "redis_url": redis_url}
     try:
         settings = read_settings(**{name: value for name, value in given.items() if value is not None})
         settings.data_dir.is_dir()
     except SettingsError as error:
-        _fail(str(error))
+        _fail(str(error), MISWRITTEN)
     except OSError as error:  # another user's folder, say: nobody knows what is in it
         _fail(f"no data can be read in {error.filename}: {error.strerror}; --data-dir names another place")
+    if overruled_redis(settings, os.environ) is not None:
+        typer.echo(f"headrace: {OVERRULED}", err=True)
     return settings
 
 
@@ -208,6 +213,6 @@ def _say(message: str) -> None:
     typer.echo(f"headrace: {message}", err=True)
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(message: str, status: int = REFUSED) -> NoReturn:
     _say(message)
-    raise typer.Exit(1)
+    raise typer.Exit(status)

@@ -14,6 +14,7 @@ from service.cli.connection import (
     Url,
     Vertices,
     amount,
+    by_name,
     connected,
     fail,
     names,
@@ -76,7 +77,7 @@ def parametric(
         options["edges"] = [one_name(each) for each in edge]
     else:
         options["scale"] = "supply"
-        options["supply"] = dict(map(pair, supply or ()))
+        options["supply"] = by_name(supply or [], "--supply")
     with connected(url, key) as client:
         found = client.graph(name).parametric(names(source), names(sink), **options)
     if json:

@@ -21,7 +21,7 @@ from service.cli import (
     what_if,
 )
 from service.cli import workers as workers_commands
-from service.cli.connection import DEFAULT_URL, Json, Key, Url, connected, fail
+from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Url, connected, fail
 from service.cli.show import Columns, say_facts, say_json, say_table, size
 
 app = typer.Typer(
@@ -83,15 +83,20 @@ def serve(
     from service.host.redis_server import NoRedisServer
     from service.host.refusal import CannotServe
     from service.host.supervisor import serve as run
-    from service.settings import read_settings
+    from service.settings import SettingsError, read_settings, refuse_idle
     from service.telemetry import logs
+    from service.telemetry.doubts import warn_of_two_stores
 
     options = {"host": host, "port": port, "data_dir": data_dir, "workers": workers, "redis_url": redis_url}
     options |= {"access_log": access_log, "gpus": gpus, "api_processes": api_processes}
     logs.configure("supervisor")
     try:
         settings = read_settings(**{name: value for name, value in options.items() if value is not None})
+        refuse_idle(settings)
+        warn_of_two_stores(settings)
         run(settings, any_host=insecure_any_host, stop_on_eof=stop_on_eof, announce=_announce)
+    except SettingsError as error:
+        fail(str(error), MISWRITTEN)
     except (CannotServe, DataDirInUse, NoRedisServer, OSError, ValueError) as error:
         fail(str(error))
 
@@ -108,13 +113,18 @@ def worker(
     """Start workers alone: they join the service whose Redis this is. SIGTERM hands their graphs to the others."""
     from service.host.refusal import CannotServe
     from service.host.workers import work
-    from service.settings import read_settings
+    from service.settings import SettingsError, read_settings
     from service.telemetry import logs
+    from service.telemetry.doubts import warn_of_two_stores
 
     options = {"redis_url": redis_url, "gpus": gpus, "workers": workers}
     logs.configure("supervisor")
     try:
-        work(read_settings(**{option: value for option, value in options.items() if value is not None}), name)
+        settings = read_settings(**{option: value for option, value in options.items() if value is not None})
+        warn_of_two_stores(settings)
+        work(settings, name)
+    except SettingsError as error:
+        fail(str(error), MISWRITTEN)
     except (CannotServe, ValueError) as error:
         fail(str(error))
 
@@ -174,7 +184,9 @@ def warm_up() -> None:
 
     try:
         run(read_settings().engine)
-    except (EngineError, SettingsError) as error:
+    except SettingsError as error:
+        fail(str(error), MISWRITTEN)
+    except EngineError as error:
         fail(str(error))
 
 

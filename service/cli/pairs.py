@@ -16,6 +16,7 @@ from service.cli.connection import (
     connected,
     fail,
     names,
+    refuse_beside,
 )
 from service.cli.show import Columns, ignored, say_facts, say_json, say_line, say_table
 
@@ -39,6 +40,8 @@ def pairs(
     """The maximum flow from each source to each sink, or of all pairs among some vertices."""
     if bool(among) == bool(source and sink) or bool(source) != bool(sink):
         fail("say which pairs: --source and --sink, each repeated at will, or --among", MISWRITTEN)
+    if lines:
+        refuse_beside("beside --lines, whose rows are JSON", json=json)
     some, sources, sinks = (_listed(given) if given else None for given in (among, source, sink))
     with connected(url, key) as client:
         graph = client.graph(name)
@@ -64,7 +67,9 @@ def pairs(
 @app.command()
 def tree(
     name: Name,
-    terminal: Annotated[list[str] | None, typer.Option(help="A vertex of the tree; repeat for each [all].")] = None,
+    terminal: Annotated[
+        list[str] | None, typer.Option(help="A vertex of the tree; repeat for each; by default all.")
+    ] = None,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,

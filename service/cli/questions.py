@@ -7,25 +7,30 @@ import typer
 from service.cli.connection import (
     DEFAULT_URL,
     MISWRITTEN,
+    Demand,
     Json,
     Key,
     Name,
+    Supply,
     Url,
     Vertices,
     amount,
+    caps,
     connected,
     fail,
     names,
+    refuse_beside,
 )
 from service.cli.show import Columns, say_facts, say_json, say_table, solved, text
 
 if TYPE_CHECKING:
-    from headrace import CostField, FlowField, JobInfo, MaxFlowResult, Paths
+    from headrace import CostField, FlowField, JobInfo, MaxFlowResult, Paths, SolveOptions, TerminalAmounts
 
 app = typer.Typer()
 
 Near: TypeAlias = Annotated[
-    Literal["sources", "sinks"], typer.Option(help="Of several minimum cuts show the one nearest this end.")
+    Literal["sources", "sinks"] | None,
+    typer.Option(help="Of several minimum cuts show the one nearest this end; by default the sources."),
 ]
 
 
@@ -34,8 +39,10 @@ def solve(
     name: Name,
     source: Vertices = None,
     sink: Vertices = None,
+    supply: Supply = None,
+    demand: Demand = None,
     cut: Annotated[bool, typer.Option("--cut", help="Answer with the minimum cut too.")] = False,
-    near: Near = "sources",
+    near: Near = None,
     flow: Annotated[bool, typer.Option("--flow", help="Answer with the edges' flows too.")] = False,
     paths: Annotated[int, typer.Option(min=0, help="Answer with so many of its largest paths too.")] = 0,
     json: Json = False,
@@ -44,15 +51,22 @@ def solve(
 ) -> None:
     """The maximum flow; terminals default to the graph's own."""
     fields: list[FlowField] = ["value"]
+    options: SolveOptions = {"fields": fields}
+    if supply or demand:
+        fields.append("terminals")
     if cut:
         fields.append("cut")
+        options["near"] = near or "sources"
+    else:
+        refuse_beside("without --cut", near=near)
     if flow:
         fields.append("flow")
     if paths:
         fields.append("paths")
+        options["top"] = paths
     with connected(url, key) as client:
-        answer = client.graph(name).max_flow(names(source), names(sink), fields=fields, near=near, top=max(1, paths))
-    _say_flow(answer, json)
+        answer = client.graph(name).max_flow(names(source), names(sink), **options, **caps(supply, demand))
+    _say_flow(answer, json, terminals="terminals" in fields)
 
 
 @app.command("cut")
@@ -60,14 +74,16 @@ def min_cut(
     name: Name,
     source: Vertices = None,
     sink: Vertices = None,
-    near: Near = "sources",
+    supply: Supply = None,
+    demand: Demand = None,
+    near: Near = None,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
     """The minimum cut: the edges that bound the flow from the sources to the sinks."""
     with connected(url, key) as client:
-        answer = client.graph(name).min_cut(names(source), names(sink), near=near)
+        answer = client.graph(name).min_cut(names(source), names(sink), near=near or "sources", **caps(supply, demand))
     _say_flow(answer, json)
 
 
@@ -76,6 +92,8 @@ def min_cost(
     name: Name,
     source: Vertices = None,
     sink: Vertices = None,
+    supply: Supply = None,
+    demand: Demand = None,
     value: Annotated[str | None, typer.Option(help="What is to flow; without it as much as can.")] = None,
     flow: Annotated[bool, typer.Option("--flow", help="Answer with the edges' flows too.")] = False,
     paths: Annotated[int, typer.Option(min=0, help="Answer with so many of its largest paths too.")] = 0,
@@ -92,13 +110,17 @@ def min_cost(
         fields.append("flow")
     if paths:
         fields.append("paths")
-    options: MinCostOptions = {"fields": fields, "top": max(1, paths)}
+    options: MinCostOptions = {"fields": fields}
+    if supply or demand:
+        fields.append("terminals")
+    if paths:
+        options["top"] = paths
     if value is not None:
         options["value"] = amount(value)
     if ignore_lower:
         options["lower"] = "ignore"
     with connected(url, key) as client:
-        found = client.graph(name).min_cost_flow(names(source), names(sink), **options)
+        found = client.graph(name).min_cost_flow(names(source), names(sink), **options, **caps(supply, demand))
     if json:
         say_json(found)
         return
@@ -114,6 +136,8 @@ def min_cost(
     if found.flow is not None:
         typer.echo()
         say_table({"edge": found.flow.edges, "flow": found.flow.amount}, "no edge carries flow")
+    if found.terminals is not None and "terminals" in fields:
+        _say_terminals(found.terminals)
     if found.paths is not None:
         _say_paths(found.paths)
     if found.cycles is not None and len(found.cycles.edges):
@@ -178,7 +202,7 @@ def jobs(
         fail(f"it is too late to cancel {job_id}: it is {found[0].status}")
 
 
-def _say_flow(answer: "MaxFlowResult", json: bool) -> None:
+def _say_flow(answer: "MaxFlowResult", json: bool, *, terminals: bool = False) -> None:
     if json:
         say_json(answer)
         return
@@ -190,11 +214,27 @@ def _say_flow(answer: "MaxFlowResult", json: bool) -> None:
         say_facts({"cut": answer.cut.value, "which is": unique[answer.cut.unique], "vertices": sides})
         typer.echo()
         say_table({"edge of the cut": answer.cut.edges, "pays": answer.cut.pays}, "no edge is in the cut")
+        for end, paying, pays in (
+            ("source", answer.cut.sources, answer.cut.source_pays),
+            ("sink", answer.cut.sinks, answer.cut.sink_pays),
+        ):
+            if len(paying):
+                typer.echo()
+                say_table({f"{end} whose cap is in the cut": paying, "pays": pays})
     if answer.flow is not None:
         typer.echo()
         say_table({"edge": answer.flow.edges, "flow": answer.flow.amount}, "no edge carries flow")
+    if terminals and answer.terminals is not None:
+        _say_terminals(answer.terminals)
     if answer.paths is not None:
         _say_paths(answer.paths)
+
+
+def _say_terminals(terminals: "TerminalAmounts") -> None:
+    typer.echo()
+    say_table({"source": terminals.sources, "supplies": terminals.supplied})
+    typer.echo()
+    say_table({"sink": terminals.sinks, "gets": terminals.delivered})
 
 
 def _say_paths(paths: "Paths") -> None:

@@ -16,6 +16,7 @@ from service.cli.connection import (
     connected,
     fail,
     names,
+    refuse_beside,
 )
 from service.cli.graphs import CHANGES, update
 from service.cli.show import Columns, say_facts, say_json, say_line, say_table, solved
@@ -43,6 +44,8 @@ def what_if(
     """The maximum flow if something were otherwise; nothing is changed."""
     from headrace import Scenario
 
+    if lines:
+        refuse_beside("beside --lines, whose rows are JSON", json=json)
     closed = [f"{edge}=close" for edge in close or ()]
     written = [*(changes or ()), *closed]
     if not written:

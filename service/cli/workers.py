@@ -6,12 +6,13 @@ from typing import Annotated, Final
 import typer
 
 from gpu_engine.text.counted import counted
-from service.cli.connection import DEFAULT_URL, Json, Key, Name, Url, connected, fail
+from service.cli.connection import DEFAULT_URL, Json, Key, Name, Url, connected, fail, refuse_beside
 from service.cli.show import say_facts, say_json
 
 app = typer.Typer()
 
 LOOK_S: Final = 0.5
+WAIT_S: Final = 600.0
 
 Worker = Annotated[str, typer.Argument(help="The name of a worker, as `headrace status` has it.")]
 
@@ -50,13 +51,17 @@ def move(
 def drain(
     worker: Worker,
     undo: Annotated[bool, typer.Option("--undo", help="Let it have graphs again.")] = False,
-    wait_s: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait until no graph is left.")] = 600,
+    wait_s: Annotated[
+        float | None, typer.Option("--wait", min=0, help="Seconds to wait until no graph is left [600].")
+    ] = None,
     json: Json = False,
     key: Key = None,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Have a worker give all its graphs to the others, and get no new ones, until --undo."""
-    end = time.monotonic() + wait_s
+    if undo:
+        refuse_beside("beside --undo", wait=wait_s)
+    end = time.monotonic() + (WAIT_S if wait_s is None else wait_s)
     with connected(url, key) as client:
         drained = client.undrain(worker) if undo else client.drain(worker)
         left = drained.graphs_left

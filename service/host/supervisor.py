@@ -22,9 +22,10 @@ from service.host.children import Child, Popen, spawn_options
 from service.host.data_dir import Lock, locked
 from service.host.gpus import WorkerPlan, plan
 from service.host.listeners import is_loopback, listening, url_of
+from service.host.redis_wait import await_redis
 from service.host.refusal import CannotServe
 from service.open_files import raise_limit
-from service.settings import Settings
+from service.settings import PREFIX, Settings
 from service.store import keys_seen
 from service.store.api_keys import ApiKeys
 from service.store.connection import AWAY, connect
@@ -69,6 +70,7 @@ def serve(
     if stop_on_eof:
         threading.Thread(target=_await_eof, args=(stop,), daemon=True).start()
     settings = settings.model_copy(update={"keys_seen_file": settings.data_dir.absolute() / keys_seen.FILE})
+    await_redis(settings, stop)
     with locked(settings.data_dir) as lock:
         if not is_local:
             _require_keys(settings)
@@ -107,7 +109,7 @@ def _children(
     settings: Settings, workers: Sequence[WorkerPlan], lock: Lock, listeners: Sequence[socket.socket]
 ) -> Sequence[Child]:
     """In the order of starting; they are stopped the other way round."""
-    environment = os.environ | environment_of(settings)
+    environment = environment_of(settings)
 
     def python(
         module: str, *arguments: str, more: Mapping[str, str], descriptors: Sequence[int] = ()
@@ -129,23 +131,23 @@ def _children(
         start = python("service.worker", *worker.arguments, more=worker.environment)
         # All end together: nobody is left whom graphs could be handed to, as SIGTERM would have it.
         children.append(Child(worker.name, start, STOP_WORKER_S, stop_signal=signal.SIGINT))
-    files = _metrics_files(settings, len(listeners))
+    folder = _metrics_folder(settings) if len(listeners) > 1 else None
     for number, listener in enumerate(listeners):
-        beside = {"HEADRACE_METRICS_FILE": str(files[number])} if len(listeners) > 1 else {}
+        beside = {} if folder is None else {"HEADRACE_METRICS_FILE": str(folder / f"{number}.json")}
         arguments = "--fd", str(listener.fileno())
         api = python("service.api.http.server", *arguments, more=beside, descriptors=[listener.fileno()])
-        children.append(Child(f"api-{number}" if len(listeners) > 1 else "api", api, STOP_API_S))
+        children.append(Child("api" if folder is None else f"api-{number}", api, STOP_API_S))
     return children
 
 
-def _metrics_files(settings: Settings, n: int) -> Sequence[Path]:
-    """Where ``n`` API processes keep their figures for one another. Those of more processes than there are now are
-    removed, and nothing else: the data directory may hold what is not ours."""
+def _metrics_folder(settings: Settings) -> Path:
+    """Where API processes keep their figures for one another. Those of more processes than there are now are removed,
+    and nothing else: the data directory may hold what is not ours."""
     folder = settings.data_dir.absolute() / "api-processes"
     folder.mkdir(mode=0o700, exist_ok=True)
     for left in folder.glob("[0-9]*.json"):
         left.unlink()
-    return [folder / f"{number}.json" for number in range(n)]
+    return folder
 
 
 def api_processes(settings: Settings) -> int:
@@ -181,9 +183,10 @@ def _is_ready(url: str) -> bool:
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
-    """The settings as the children read them."""
+    """The environment of the children: our own, and the settings in it. REDIS_URL counts for nothing any more."""
+    ours = {name: value for name, value in os.environ.items() if name.upper() != "REDIS_URL"}
     values = settings.model_dump(mode="json", exclude_none=True) | {"data_dir": str(settings.data_dir.absolute())}
-    return {f"HEADRACE_{name.upper()}": str(value) for name, value in values.items()}
+    return ours | {f"{PREFIX}{name.upper()}": str(value) for name, value in values.items()}
 
 
 def _check_certificate(settings: Settings) -> None:

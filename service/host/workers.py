@@ -1,6 +1,5 @@
 """`headrace worker`: workers alone, which join a service through its Redis from whichever machine, kept alive."""
 
-import os
 import re
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from typing import Final
 
 from service.host.children import Child, Popen, spawn_options
 from service.host.gpus import WorkerPlan, plan
+from service.host.redis_wait import await_redis
 from service.host.refusal import CannotServe
 from service.host.supervisor import POLL_S, STDERR, STOP_WORKER_S, environment_of
 from service.open_files import raise_limit
@@ -41,6 +41,7 @@ def work(settings: Settings, name: str) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    await_redis(settings, stop)
     children = [Child(worker.name, _start(settings, worker), STOP_WORKER_S) for worker in workers]
     try:
         while not stop.wait(POLL_S):
@@ -55,6 +56,6 @@ def work(settings: Settings, name: str) -> None:
 
 def _start(settings: Settings, worker: WorkerPlan) -> Callable[[], Popen]:
     command = [sys.executable, "-m", "service.worker", *worker.arguments]
-    environment = os.environ | environment_of(settings) | dict(worker.environment)
+    environment = environment_of(settings) | dict(worker.environment)
     options = spawn_options() | {"env": environment, "stdin": subprocess.DEVNULL, "stdout": STDERR}
     return lambda: subprocess.Popen(command, **options)

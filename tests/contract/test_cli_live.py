@@ -157,7 +157,9 @@ def test_a_service_with_keys(tmp_path: Path) -> None:
     key = made.stdout.strip()
     with serving(data, tmp_path / "serve.log") as service:
         url, shell = service.url, Shell(service.url)
-        assert "headrace: unauthorised: send an API key" in shell("list", expect=REFUSED)
+        asked = shell("list", expect=REFUSED)
+        assert asked.startswith("headrace: unauthorised: send an API key")
+        assert asked.endswith("with --key or HEADRACE_API_KEY\n")
         assert shell("list", "--key", key) == "there are no graphs\n"
         keyed = CliRunner(env={"HEADRACE_URL": url, "HEADRACE_API_KEY": key})
         assert keyed.invoke(app, ["list"]).exit_code == 0
@@ -182,6 +184,23 @@ def test_the_cheapest_flow(shell: Shell, tmp_path: Path) -> None:
     assert "EDGE OF A CYCLE" in shell("min-cost", "round", *ends, "--paths", "1")
     assert "potentials prove 2" in shown
     assert "infeasible" in shell("min-cost", "priced", *ends, "--value", "9", expect=REFUSED)
+
+
+def test_caps_on_supply_and_demand(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "roads.csv"
+    file.write_text("tail,head,capacity,cost\nnorth,hub,6.5,2\nsouth,hub,4,1\nhub,A,3,3\nhub,B,7.5,2\n")
+    shell("load", "supplied", str(file))
+    caps = ("--supply", "north=8", "--supply", "south=2.5", "--demand", "A=1", "--demand", "B=8")
+    found = shell.json("solve", "supplied", *caps)
+    assert found["value"] == Decimal("8.5")
+    assert dict(zip(found["terminals"]["sinks"], found["terminals"]["delivered"], strict=True)) == {"A": 1, "B": 7.5}
+    assert "A        1\nB      7.5\n" in shell("solve", "supplied", *caps)
+    shown = shell("cut", "supplied", *caps)
+    assert "SINK WHOSE CAP IS IN THE CUT  PAYS\nA                                1\n" in shown
+    assert shell.json("min-cost", "supplied", *caps)["cost"] == Decimal("32.5")
+    assert "GETS" in shell("min-cost", "supplied", *caps)
+    assert shell("solve", "supplied", "--supply", "north=8", "--supply", "north=1", expect=MISWRITTEN)
+    assert shell.json("solve", "supplied", "--supply", "south=2.5", "--sink", "B")["value"] == Decimal("2.5")
 
 
 def test_closures(shell: Shell, city: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from service.cli.connection import MISWRITTEN, REFUSED
 from service.cli.main import app
 from service.settings import Settings
 from service.store.api_keys import MAX_KEYS, TOKEN, ApiKeys, KeyRing, Scope, TooManyKeys, fetch_keys, find, new_key
@@ -85,9 +86,10 @@ def test_the_command_line(where: str, settings: Settings, tmp_path: Path) -> Non
     assert token.partition(f"{key_id}_")[2] not in listed
     assert run(environment, "revoke", key_id).exit_code == 0
     assert "revoked" in run(environment, "list").stdout
-    for wrong in (["revoke", "nothing"], ["create", "x", "--scope", "root"], ["create", "x", "--prefix", "a b"]):
+    root, spaced = ["create", "x", "--scope", "root"], ["create", "x", "--prefix", "a b"]
+    for wrong, status in ((["revoke", "nothing"], REFUSED), (root, MISWRITTEN), (spaced, REFUSED)):
         failed = run(environment, *wrong)
-        assert failed.exit_code == 1
+        assert failed.exit_code == status
         assert failed.stderr.startswith("headrace: ")
 
 

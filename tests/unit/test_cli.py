@@ -2,17 +2,20 @@
 
 import json
 import socket
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from importlib.metadata import version
+from typing import Any
 
 import pytest
+import typer
 from headrace import Capacities
 from typer.testing import CliRunner
 
 from gpu_engine import kernel_directory
 from service.cli import show
-from service.cli.connection import MISWRITTEN, NOT_REACHED
+from service.cli.connection import MISWRITTEN, NOT_REACHED, connected
 from service.cli.main import app
 
 COMMANDS = (
@@ -91,6 +94,18 @@ def test_a_key_that_no_header_can_hold(key: str) -> None:
         (["estimate", "4"], "Missing argument"),
         (["estimate", "-4", "2"], "-4"),
         (["solve"], "Missing argument"),
+        (["solve", "g", "--near", "sinks"], "--near does nothing without --cut"),
+        (["what-if", "g", "e=1", "--lines", "--json"], "--json does nothing beside --lines"),
+        (["pairs", "g", "--among", "1", "--lines", "--json"], "--json does nothing beside --lines"),
+        (["watch", "g", "--source", "s"], "--source does nothing without the name of a watch"),
+        (["watch", "g", "w", "--remove", "--on", "cut"], "--on does nothing beside --remove"),
+        (["drain", "w", "--undo", "--wait", "3"], "--wait does nothing beside --undo"),
+        (["up", "--ray", "h:1", "--workers", "1", "--idle", "9"], "--idle does nothing without --at-most"),
+        (["parametric", "g", "--to", "2", "--supply", "s=3", "--supply", "s=5"], "--supply names s twice"),
+        (["circulation", "g", "--lower", "e=3", "--lower", "e=5"], "--lower names e twice"),
+        (["circulation", "g", "--source", "s", "--sink", "t", "--no-terminals"], "--no-terminals does nothing"),
+        (["keys", "create", "x", "--scope", "root"], "--scope is one of"),
+        (["keys", "forget"], "say --open"),
         (["soolve", "g"], "soolve"),
     ],
 )
@@ -116,8 +131,20 @@ def test_a_misspelt_variable(name: str, meant: str) -> None:
     assert run("list", **{f"HEADRACE_{name}": "x"}) == (MISWRITTEN, "", f"headrace: {said}\n")
 
 
-@pytest.mark.parametrize("words", [["min-cost"], ["matching"], ["serve"], ["keys", "create"]])
-def test_help_ends_its_sentences(words: list[str]) -> None:
+def test_who_reads_no_further_is_told_nothing() -> None:
+    """As `headrace list | head -1` does once it has its line."""
+    with pytest.raises(BrokenPipeError), connected("http://127.0.0.1:1", None):
+        raise BrokenPipeError
+
+
+def commands(group: Any, *before: str) -> Iterator[tuple[str, ...]]:
+    """All there are, with those of groups."""
+    for name, command in group.commands.items():
+        yield from commands(command, *before, name) if hasattr(command, "commands") else [(*before, name)]
+
+
+@pytest.mark.parametrize("words", list(commands(typer.main.get_command(app))), ids=" ".join)
+def test_help_ends_its_sentences(words: tuple[str, ...]) -> None:
     """Brackets in help are taken for marks and vanish."""
     assert " . " not in run(*words, "--help", COLUMNS="200")[1]
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from service.cli.main import app
 from service.host.data_dir import locked
 from service.host.refusal import CannotServe
-from service.host.supervisor import _metrics_files
+from service.host.supervisor import _metrics_folder
 from service.settings import Settings
 
 
@@ -41,7 +41,6 @@ def test_of_a_folder_that_was_there_only_figures_of_api_processes_go(tmp_path: P
     for name in ("api/routes.py", "api-processes/notes.json", "api-processes/0.json", "api-processes/12.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("{}")
-    files = _metrics_files(Settings(data_dir=tmp_path), 3)
-    assert [file.name for file in files] == ["0.json", "1.json", "2.json"]
+    assert _metrics_folder(Settings(data_dir=tmp_path)) == tmp_path / "api-processes"
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")}
     assert left == {"api/routes.py", "api-processes/notes.json"}

@@ -33,6 +33,7 @@ UNASKED = {"otel"}
 
 FIXED = {
     "redis_url": "compose has one store, and the API and the workers find it by its name",
+    "redis_wait_s": "`headrace serve` and `headrace worker` heed it; a container waits, or is restarted",
     "data_dir": "the embedded server is not used",
     "fsync": "compose hands HEADRACE_FSYNC to the store itself",
     "host": "the image's command listens on every address of the container; HEADRACE_PUBLISH says where on the host",

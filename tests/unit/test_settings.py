@@ -1,16 +1,20 @@
 """A variable that is only almost a setting stops the start: a door left open by a misspelt name is noticed at once."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from service.cli.main import app
-from service.settings import READ_ELSEWHERE, Settings, SettingsError, read_settings, refuse_unknown
+from service.host.redis_wait import await_redis
+from service.host.supervisor import environment_of
+from service.settings import READ_ELSEWHERE, Settings, SettingsError, overruled_redis, read_settings, refuse_unknown
 
 ROOT = Path(__file__).parents[2]
 WORD = re.compile(r"\bHEADRACE_([A-Z][A-Z0-9_]*)")
@@ -59,12 +63,53 @@ def test_every_variable_that_this_repository_names_is_known() -> None:
 def test_values_out_of_their_form_are_one_line_that_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE_PORT", "eighty")
     monkeypatch.setenv("HEADRACE_FSYNC", "never")
+    monkeypatch.setenv("HEADRACE_ENGINE", "gpu")
     with pytest.raises(SettingsError) as refused:
         read_settings()
     message = str(refused.value)
     assert "HEADRACE_PORT: " in message
     assert "HEADRACE_FSYNC: " in message
+    assert "HEADRACE_ENGINE: should be auto, cpu, cuda, or cuda:NAME for a published system, not 'gpu'" in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"default_wait_s": 60, "max_wait_s": 30}, "HEADRACE_DEFAULT_WAIT_S is more than HEADRACE_MAX_WAIT_S"),
+        ({"max_json_bytes": 2000, "max_body_bytes": 1000}, "HEADRACE_MAX_JSON_BYTES is more than HEADRACE_MAX_BODY"),
+    ],
+)
+def test_a_bound_beyond_another_one_is_not_clipped(said: dict[str, int], told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        read_settings(**said)
+    for name in said:  # a default beyond a bound that is said is nobody's wish
+        read_settings(**{name: said[name]})
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"REDIS_URL": "redis://localhost:1", "HEADRACE_FSYNC": "always"}, "HEADRACE_FSYNC is for the embedded Redis"),
+        ({"HEADRACE_REDIS_WAIT_S": "1"}, "HEADRACE_REDIS_WAIT_S is for a Redis of your own"),
+        (
+            {"HEADRACE_ENGINE": "cpu", "HEADRACE_DEVICE_BUDGET_BYTES": "1000"},
+            "HEADRACE_DEVICE_BUDGET_BYTES does",
+        ),
+    ],
+)
+def test_a_setting_that_nothing_would_heed_starts_nothing(said: dict[str, str], told: str, tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    done = CliRunner(env=said | {"HEADRACE_DATA_DIR": str(data_dir)}).invoke(app, ["serve", "--port", "0"])
+    assert (done.exit_code, done.output.count("\n")) == (2, 1)
+    assert done.output.startswith(f"headrace: {told}")
+    assert not data_dir.exists(), "nothing was started"
+
+
+@pytest.mark.parametrize("name", ["headrace_url", "Headrace_Api_Key"])
+def test_what_programs_read_by_its_case_is_not_known_in_another(name: str) -> None:
+    with pytest.raises(SettingsError, match=f"did you mean {name.upper()}"):
+        refuse_unknown([name])
 
 
 def test_a_key_without_its_certificate_encrypts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +135,7 @@ def test_a_certificate_that_cannot_be_read_starts_nothing(tmp_path: Path) -> Non
 def test_what_is_no_address_of_a_redis_server_starts_nothing(url: str, tmp_path: Path) -> None:
     """One line, in place of processes that end over and over; without the URL, which may have a password."""
     done = CliRunner(env={"REDIS_URL": url}).invoke(app, ["serve", "--data-dir", str(tmp_path / "data")])
-    assert (done.exit_code, done.output.count("\n")) == (1, 1)
+    assert (done.exit_code, done.output.count("\n")) == (2, 1)
     assert "no address of a Redis server: say redis://HOST:PORT" in done.output
     assert not url or url not in done.output
     assert not (tmp_path / "data").exists()
@@ -114,7 +159,7 @@ def test_what_is_given_goes_before_the_environment(monkeypatch: pytest.MonkeyPat
 def test_commands_end_with_that_line(words: list[str], tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
     done = CliRunner(env=MISSPELT | {"HEADRACE_DATA_DIR": str(data_dir)}).invoke(app, words)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert done.output == f"headrace: {HINT}\n"
     assert not data_dir.exists(), "nothing was started"
 
@@ -127,3 +172,84 @@ def test_processes_end_with_that_line(words: list[str], tmp_path: Path) -> None:
     command = [sys.executable, "-m", *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (1, f"headrace: {HINT}\n")
+
+
+BOTH = {"HEADRACE_REDIS_URL": "redis://a:secret@127.0.0.1:1/0", "REDIS_URL": "redis://b:hidden@127.0.0.1:2/0"}
+"""Nobody listens at either."""
+
+
+@pytest.mark.parametrize(
+    ("environment", "given", "told"),
+    [
+        (BOTH, {}, BOTH["REDIS_URL"]),
+        (BOTH | {"REDIS_URL": BOTH["HEADRACE_REDIS_URL"]}, {}, None),
+        (BOTH, {"redis_url": "redis://said"}, None),
+        ({"REDIS_URL": BOTH["REDIS_URL"]}, {}, None),
+        ({"HEADRACE_REDIS_URL": BOTH["HEADRACE_REDIS_URL"]}, {}, None),
+        ({}, {}, None),
+    ],
+    ids=["both", "equal", "an option", "one", "ours", "none"],
+)
+def test_which_address_of_redis_is_overruled(
+    environment: dict[str, str], given: dict[str, str], told: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert overruled_redis(read_settings(**given), environment) == told
+
+
+def test_two_addresses_of_redis_are_told_of_once_without_passwords(tmp_path: Path) -> None:
+    """By the first process alone: those that it starts know of one address."""
+    environment = BOTH | {"HEADRACE_DATA_DIR": str(tmp_path / "data"), "HEADRACE_HOST": "0.0.0.0"}
+    command = [sys.executable, "-m", "service.cli.main", "serve", "--port", "0"]
+    done = subprocess.run(
+        command, env=os.environ | environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 1, "it looked for keys, which are out of reach"
+    told = [json.loads(line) for line in done.stderr.splitlines() if "two_redis_urls" in line]
+    assert [line["level"] for line in told] == ["warning"]
+    assert told[0]["headrace_redis_url"] == "redis://a:***@127.0.0.1:1/0"
+    assert told[0]["redis_url"] == "redis://b:***@127.0.0.1:2/0"
+    assert "secret" not in done.stderr
+    assert "hidden" not in done.stderr
+
+
+def test_children_know_of_one_address_of_redis(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in BOTH.items():
+        monkeypatch.setenv(name, value)
+    children = environment_of(read_settings())
+    assert "REDIS_URL" not in children
+    assert children["HEADRACE_REDIS_URL"] == BOTH["HEADRACE_REDIS_URL"]
+
+
+@pytest.mark.parametrize(
+    "words", [["service.worker", "--name", "w"], ["service.cli.main", "keys", "list"]], ids=["worker", "keys"]
+)
+def test_every_process_tells_of_two_addresses(words: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", *words]
+    environment = os.environ | BOTH | {"HEADRACE_DATA_DIR": str(tmp_path / "data")}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        process.kill()
+    assert "HEADRACE_REDIS_URL counts, and REDIS_URL" in line
+
+
+@pytest.mark.parametrize("words", [["serve", "--port", "0"], ["worker", "--name", "w"]])
+def test_a_redis_that_is_away_is_waited_for_as_long_as_is_said(words: list[str], tmp_path: Path) -> None:
+    environment = {"HEADRACE_REDIS_URL": "redis://u:secret@127.0.0.1:1/0", "HEADRACE_REDIS_WAIT_S": "0.4"}
+    done = CliRunner(env=environment | {"HEADRACE_DATA_DIR": str(tmp_path / "data")}).invoke(app, words)
+    assert (done.exit_code, done.output.count("\n")) == (1, 1)
+    assert done.output.startswith("headrace: the Redis at redis://u:***@127.0.0.1:1/0 has not answered for 0.4 s")
+    assert "secret" not in done.output
+    assert not (tmp_path / "data").exists(), "nothing was started"
+
+
+def test_a_redis_that_comes_in_time(settings: Settings) -> None:
+    """It answers at once, or is not waited for; who is told to stop stops."""
+    never, stopped = threading.Event(), threading.Event()
+    stopped.set()
+    away = settings.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"})
+    await_redis(settings.model_copy(update={"redis_wait_s": 0.0}), never)
+    await_redis(away, never)
+    await_redis(away.model_copy(update={"redis_wait_s": 60.0}), stopped)
