@@ -100,7 +100,9 @@ def test_theirs(module: str, environment: dict[str, str], tmp_path: Path) -> Non
     tests = dict(outcomes(module.rpartition(".")[2], report))
     failed = {name for name, test in tests.items() if test["outcome"] == "failed"}
     expected = {name for name in NOT_APPLICABLE if name in tests}
-    assert failed == expected, run.stdout
+    assert failed <= expected, run.stdout
+    # Which of several maximum matchings an engine finds is its own affair, and may be the one that a test wants.
+    assert {name for name in expected - failed if NOT_APPLICABLE[name] != ANOTHER} == set(), run.stdout
     silent = {name for name, test in tests.items() if test["outcome"] == "passed" and not test["answered"]}
     assert {name for name in silent if "TestMinimumWeightFullMatching" not in name} <= set(NOTHING_TO_ANSWER)
     assert len(tests) >= 5

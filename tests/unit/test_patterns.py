@@ -7,13 +7,16 @@ engines without backtracking, so they need no test.
 import ast
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("service", "gpu_engine", "clients/python/src")
+N_CHARS = 12 * 1024
+TOO_LONG_S = 0.01
 CALLS = {"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"}
 
 
@@ -31,9 +34,11 @@ def patterns_of(source: str) -> Iterator[str]:
             yield pattern.value if isinstance(pattern.value, str) else pattern.value.decode()
 
 
+@cache
 def found() -> list[str]:
     paths = [path for folder in SOURCES for path in sorted((ROOT / folder).rglob("*.py"))]
-    return sorted({pattern for path in paths for pattern in patterns_of(path.read_text())})
+    sources = [source for path in paths if "import re\n" in (source := path.read_text()) or "from re " in source]
+    return sorted({pattern for source in sources for pattern in patterns_of(source)})
 
 
 def examples(pattern: str) -> set[str]:
@@ -51,11 +56,15 @@ def too_slow(pattern: str, n_chars: int, seconds: float) -> str | None:
         whole = (piece * (n_chars // len(piece) + 1))[:n_chars]
         for text in (whole, whole + "\0"):
             for look in ways:
-                began = time.process_time()
-                look(text)
-                if time.process_time() - began > seconds:
+                if takes(look, text) > seconds and takes(look, text) > seconds:  # a garbage collection comes once
                     return piece
     return None
+
+
+def takes(look: Callable[[str], object], text: str) -> float:
+    began = time.process_time()
+    look(text)
+    return time.process_time() - began
 
 
 def test_the_patterns_are_found() -> None:
@@ -69,10 +78,10 @@ def test_the_patterns_are_found() -> None:
 
 @pytest.mark.parametrize("pattern", found())
 def test_patterns_are_linear(pattern: str) -> None:
-    """Linear work takes a few milliseconds here, quadratic work a second and more."""
-    assert too_slow(pattern, 32 * 1024, 0.125) is None
+    """Linear work takes a millisecond here, quadratic work twenty and more."""
+    assert too_slow(pattern, N_CHARS, TOO_LONG_S) is None
 
 
 @pytest.mark.parametrize("pattern", [r"\w+://", r"(a|b)*\s+x", r"://[^@]*@", r"(\w+://[^\s/:@]*:)[^\s@]+(?=@)"])
 def test_a_quadratic_pattern_is_noticed(pattern: str) -> None:
-    assert too_slow(pattern, 16 * 1024, 0.05) is not None
+    assert too_slow(pattern, N_CHARS, TOO_LONG_S) is not None

@@ -2,13 +2,14 @@
 
 import asyncio
 import inspect
+import json
 import re
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
-from headrace import AsyncClient, AsyncGraph, Client, Graph, Grid, HeadraceError, Scenario, Update
+from headrace import AsyncClient, AsyncGraph, Client, Graph, Grid, HeadraceError, InvalidInput, Scenario, Update
 
 from tests.unit.test_sdk_client import GRAPH
 
@@ -120,6 +121,61 @@ def test_every_option_that_is_documented_is_known() -> None:
     assert all(word in sent[1] for word in ("left", "fields", "min_version", "time_limit_s"))
     assert all(word in sent[2] for word in ("on_missing", "rounding"))
     assert (asked[3].headers["If-Match"], asked[3].url.params["solve"]) == ('"1"', "none")
+
+
+def test_how_fields_are_shown_is_sent_by_all_that_have_them() -> None:
+    asked: list[httpx.Request] = []
+
+    def keep(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(200, json=GRAPH) if request.method == "GET" else httpx.Response(418)
+
+    with Client("http://service", transport=httpx.MockTransport(keep)) as service:
+        graph: Graph = service.graph("city")
+        calls: list[Any] = [
+            lambda: graph.what_if([], 0, 3, fields="flow", zeros=True, acyclic=False, near="sinks", top=3),
+            lambda: graph.pairs([0], [3], fields="flow", zeros=True, acyclic=False, near="sinks", top=3),
+            lambda: graph.insert_edges([0], [3], 5, lower=2),
+        ]
+        for call in calls:
+            with pytest.raises(HeadraceError):
+                call()
+    what_if, pairs, inserted = (json.loads(request.content) for request in asked[1:])
+    for sent in (what_if, pairs):
+        assert sent["fields"] == ["flow"]
+        assert (sent["flow"], sent["cut"]) == ({"zeros": True, "acyclic": False}, {"near": "sinks"})
+        assert sent["paths"] == {"top": 3}
+    assert inserted["batch"] == [{"op": "insert", "tail": [0], "head": [3], "capacity": [5], "lower": [2]}]
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "told"),
+    [
+        ("max_flow", {"wait": False, "timeout_s": 3}, "timeout_s= .* does nothing beside wait=False"),
+        ("max_flow", {"wait": False, "progress": True}, "progress= .* does nothing beside wait=False"),
+        ("partition", {"k": 2, "wait": False, "timeout_s": 3}, "timeout_s= .* does nothing beside wait=False"),
+        (
+            "what_if",
+            {"scenarios": [], "stream": True, "progress": True},
+            "progress= .* beside stream=True",
+        ),
+        ("pairs", {"among": [0], "stream": True, "progress": True}, "progress= .* beside stream=True"),
+        ("closure_study", {"stream": True, "progress": True}, "progress= .* beside stream=True"),
+        ("bottlenecks", {"fields": ["flow"]}, "fields= is for max_flow"),
+        ("bottlenecks", {"near": "sinks"}, "near= is for max_flow"),
+        ("flow_map", {"up_to": 3}, "up_to= is for max_flow"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(method: str, options: dict[str, Any], told: str) -> None:
+    with client() as service, pytest.raises(InvalidInput, match=told):
+        getattr(service.graph("city"), method)(**options)
+
+    async def ask() -> None:
+        async with AsyncClient("http://service", transport=httpx.MockTransport(refuse_requests)) as service:
+            await getattr(await service.graph("city"), method)(**options)
+
+    with pytest.raises(InvalidInput, match=told):
+        asyncio.run(ask())
 
 
 @pytest.mark.parametrize(

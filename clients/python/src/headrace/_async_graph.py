@@ -194,9 +194,10 @@ class AsyncGraph(
         A `DiGraph`, or a `Graph` if all edges are undirected, or their multigraphs if there are parallel edges. Edges
         have `id`, `capacity` and, if there are any, `cost` and `lower`, each an `int` or `Decimal`; unlimited ones have
         no `capacity`, as NetworkX means it, closed ones have 0 and ``closed=True``. Beside directed edges an undirected
-        one is two with ``undirected=True``. Where the graph has coordinates, nodes have `x` and `y`, and the graph its
-        `crs`; with ``multigraph=True``, which makes a multigraph of any, it is what OSMnx takes. Else vertices with a
-        label and without edges are left out.
+        one is two with ``undirected=True``. Nodes whose vertex has a capacity have `capacity`, `math.inf` where it does
+        not limit now; ``put_graph(..., vertex_capacities="capacity")`` reads it back. Where the graph has coordinates,
+        nodes have `x` and `y`, and the graph its `crs`; with ``multigraph=True``, which makes a multigraph of any, it
+        is what OSMnx takes. Else vertices with a label, without edges and without a capacity are left out.
 
         Raises `VersionConflict` if the graph changes meanwhile.
         """
@@ -205,7 +206,8 @@ class AsyncGraph(
     async def to_igraph(self, *, page: int = 100_000, timeout_s: float | None = None) -> Any:
         """The same for igraph, which must be installed: edges have the attributes `id`, `capacity` (unlimited ones
         `math.inf`), and `cost`, `lower`, `closed` and `undirected` if any has; vertices `name`, unless they are
-        numbered, and `x` and `y`, with the `crs` of the graph, where it has coordinates."""
+        numbered, `capacity` if any has one (None: none), and `x` and `y`, with the `crs` of the graph, where
+        it has coordinates."""
         return (await self._pages(page, timeout_s)).igraph()
 
     async def _pages(self, page: int, timeout_s: float | None) -> exported.Pages:
@@ -214,6 +216,8 @@ class AsyncGraph(
             pages.add(await self.capacities(pages.rows, page, timeout_s, if_version=pages.etag))
         while (at := pages.next_vertex) is not None:
             pages.add_vertices(await self.vertices(at, page, timeout_s, if_version=pages.etag))
+        while (at := pages.next_limit) is not None:
+            pages.add_limits(await self.vertex_capacities(at, page, timeout_s, if_version=pages.etag))
         return pages
 
     async def move(self, worker: str, timeout_s: float | None = None) -> moves.Move:

@@ -7,6 +7,7 @@ from headrace._async_caller import AsyncCaller
 from headrace._async_job import AsyncJob
 from headrace._calls import Call
 from headrace._exchange import Deadline
+from headrace._mistakes import refuse_beside
 
 T = TypeVar("T")
 
@@ -22,6 +23,10 @@ class AsyncHandle:
     @property
     def name(self) -> str:
         return self.info.name
+
+    async def _begin(self, call: Call[T], timeout_s: float | None, progress: bool) -> AsyncJob[T]:
+        refuse_beside("wait=False", timeout_s=timeout_s, progress=progress)
+        return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
 
     async def _solve(self, call: Call[T], timeout_s: float | None, progress: bool) -> T:
         if not progress:

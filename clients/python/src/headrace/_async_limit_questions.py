@@ -71,7 +71,7 @@ class AsyncLimitQuestions(AsyncHandle):
         """
         call = limits.parametric(self.name, source, sink, options)
         if not wait:
-            return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
+            return await self._begin(call, timeout_s, progress)
         return await self._solve(call, timeout_s, progress)
 
     @overload
@@ -116,5 +116,5 @@ class AsyncLimitQuestions(AsyncHandle):
         """
         call = limits.expansion(self.name, raise_by, source, sink, options)
         if not wait:
-            return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
+            return await self._begin(call, timeout_s, progress)
         return await self._solve(call, timeout_s, progress)

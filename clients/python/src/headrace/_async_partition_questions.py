@@ -46,5 +46,5 @@ class AsyncPartitionQuestions(AsyncHandle):
         """
         call = partitions.question(self.name, k, options)
         if not wait:
-            return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
+            return await self._begin(call, timeout_s, progress)
         return await self._solve(call, timeout_s, progress)

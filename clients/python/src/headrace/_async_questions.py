@@ -18,6 +18,7 @@ from headrace._calls import (
 )
 from headrace._flows import MaxFlowResult
 from headrace._matchings import MatchingResult
+from headrace._mistakes import refuse_beside
 from headrace._what_if import Scenario, WhatIfOptions, WhatIfResult, WhatIfRow
 
 
@@ -63,7 +64,7 @@ class AsyncQuestions(AsyncHandle):
         """
         call = calls.solve("max-flow", self.name, source, sink, options)
         if not wait:
-            return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
+            return await self._begin(call, timeout_s, progress)
         return await self._solve(call, timeout_s, progress)
 
     async def min_cut(
@@ -131,7 +132,7 @@ class AsyncQuestions(AsyncHandle):
         """
         call = min_cost.question(self.name, source, sink, options)
         if not wait:
-            return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
+            return await self._begin(call, timeout_s, progress)
         return await self._solve(call, timeout_s, progress)
 
     @overload
@@ -167,7 +168,7 @@ class AsyncQuestions(AsyncHandle):
         """
         call = calls.matching(self.name, left, options)
         if not wait:
-            return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
+            return await self._begin(call, timeout_s, progress)
         return await self._solve(call, timeout_s, progress)
 
     @overload
@@ -210,7 +211,7 @@ class AsyncQuestions(AsyncHandle):
         """
         call = circulations.question(self.name, source, sink, options)
         if not wait:
-            return AsyncJob(self._caller, await self._caller.submit(call), call.parse)
+            return await self._begin(call, timeout_s, progress)
         return await self._solve(call, timeout_s, progress)
 
     @overload
@@ -256,5 +257,6 @@ class AsyncQuestions(AsyncHandle):
         """
         call = what_if.question(self.name, scenarios, source, sink, options)
         if stream:
+            refuse_beside("stream=True", progress=progress)
             return await AsyncRowStream.opened(self._caller, call, WhatIfRow.from_json, timeout_s)
         return await self._solve(call, timeout_s, progress)

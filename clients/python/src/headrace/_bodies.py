@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace._amounts import dumps
-from headrace._columns import GraphColumns, as_column, columns_of
+from headrace._columns import GraphColumns, as_column, columns_of, has_attributes
 from headrace._errors import InvalidInput
 from headrace._mistakes import refuse_missing, refuse_set
 from headrace._options import check_options
@@ -79,10 +79,13 @@ def graph_body(graph: object, columns: GraphColumns) -> Body:
     check_options("put_graph()", columns, GraphColumns.__annotations__, PUT_OPTIONS)
     described = {name: value for name, value in columns.items() if name not in NOT_COLUMNS}
     limits = described.pop("vertex_capacities", None)
-    if limits is not None and (isinstance(graph, str | Path) or not isinstance(limits, Mapping)):
-        raise InvalidInput("vertex_capacities are amounts by vertex, as in {'v': 3}, of a graph that is no file")
-    if isinstance(limits, Mapping):
+    if isinstance(limits, Mapping) and not isinstance(graph, str | Path):
         described |= {"vertices": list(limits), "vertex_capacity": list(limits.values())}
+    elif isinstance(limits, str) and has_attributes(graph):
+        described["vertex_capacities"] = limits
+    elif limits is not None:
+        told = "amounts by vertex, as in {'v': 3}, or an attribute of a NetworkX or igraph graph; a file has its own"
+        raise InvalidInput(f"vertex_capacities are {told}")
     if not isinstance(graph, str | Path):
         return _columns_body(columns_of(graph, described))  # type: ignore[arg-type]  # a dict of its keys
     if described:

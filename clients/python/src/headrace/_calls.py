@@ -24,6 +24,7 @@ from headrace._mistakes import graph_name, one_or_many, refuse_others, refuse_se
 from headrace._options import check_options, suggesting
 from headrace._places import GEOJSON, as_floats
 from headrace._results import EdgeId, Vertex
+from headrace._shown import refuse_shown, shown
 from headrace._vertices import VertexCapacities
 
 T = TypeVar("T")
@@ -78,6 +79,8 @@ class SolveOptions(TypedDict, total=False):
     """What to answer beside the certificate: "value", "cut", "flow", "terminals", "paths", "bottlenecks"."""
     near: End
     """Of several minimum cuts show the one nearest the "sources" (default) or the one nearest the "sinks"."""
+    sides: bool
+    """False: cuts come without the vertices on either side, so that `source_side` and `sink_side` are empty."""
     zeros: bool
     """List edges without flow too."""
     acyclic: bool
@@ -253,15 +256,7 @@ def solve(
             body[key] = options[key]
     if "fields" in options:
         body["fields"] = one_or_many(options["fields"])
-    how = {key: options[key] for key in ("zeros", "acyclic") if key in options}
-    if how:
-        body["flow"] = how
-    if "near" in options:
-        body["cut"] = {"near": options["near"]}
-    if "top" in options:
-        body["paths"] = {"top": options["top"]}
-    if "up_to" in options:
-        body["bottlenecks"] = {"up_to": options["up_to"]}
+    body |= shown(options)
     wanted = one_or_many(options.get("fields", ("value", "cut") if kind == "min-cut" else ("value",)))
     headers = ACCEPT if set(wanted) - {"value"} else {}
     return Call("POST", f"{graph_path(name)}/{kind}", MaxFlowResult.from_json, json_body(body), headers=headers)
@@ -270,6 +265,7 @@ def solve(
 def flow_map(
     name: str, source: Terminals | None, sink: Terminals | None, options: SolveOptions
 ) -> Call[dict[str, Any]]:
+    refuse_shown("flow_map() shows the flow and the cut", options, ("top", "up_to"))
     call = solve("max-flow", name, source, sink, options)
     return Call(call.method, call.path, as_floats, call.body, headers=GEOJSON)
 
@@ -277,6 +273,7 @@ def flow_map(
 def bottlenecks(
     name: str, source: Terminals | None, sink: Terminals | None, options: SolveOptions
 ) -> Call[Bottlenecks]:
+    refuse_shown("bottlenecks() has bottlenecks alone", options, ("fields", "zeros", "acyclic", "near", "sides", "top"))
     call = solve("max-flow", name, source, sink, options | {"fields": ["bottlenecks"]})
     return Call(call.method, call.path, _bottlenecks_of, call.body, headers=call.headers)
 

@@ -13,8 +13,12 @@ from headrace._amounts import Amount
 from headrace._errors import InvalidInput
 from headrace._places import places, places_of_nodes
 from headrace._results import EdgeId, Vertex
+from headrace._tables import of_table
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any]
+
+OWN = ("tail", "head", "n_vertices", "undirected", "vertex_labels")
+"""What a graph of another library says of itself."""
 
 SHOWN = 8
 """Names in an error message."""
@@ -23,8 +27,10 @@ SHOWN = 8
 class GraphColumns(TypedDict, total=False):
     """A graph as columns, one row per edge; the keyword arguments of `put_graph`. None is as if left out.
 
-    With a table (a pandas DataFrame), `tail`, `head`, `capacity`, `edge_ids`, `undirected`, `cost` and `lower` may
-    name its columns; by default they have these names, the last four only if they are there.
+    With a table (a pandas DataFrame), `tail`, `head`, `capacity`, `edge_ids`, `undirected`, `closed`, `cost` and
+    `lower` may name its columns; by default they have these names, the last five only if they are there. Where its
+    column `unlimited` is true an edge never limits, whatever its capacity is; `decimals` of an Arrow schema, or of an
+    archive that NumPy has read, say what whole amounts count, as in the file.
     """
 
     tail: Sequence[Vertex] | NDArray[Any] | str
@@ -36,7 +42,7 @@ class GraphColumns(TypedDict, total=False):
     """One more than the largest index by default; not needed with labels."""
     undirected: bool | Sequence[bool] | NDArray[np.bool_] | str | None
     """Whether all edges, or which, carry flow either way."""
-    closed: Sequence[bool] | NDArray[np.bool_] | None
+    closed: Sequence[bool] | NDArray[np.bool_] | str | None
     """Which edges let nothing through until they are reopened."""
     edge_ids: Sequence[EdgeId] | NDArray[Any] | str | None
     """Your ids, unique; the row numbers by default."""
@@ -54,9 +60,10 @@ class GraphColumns(TypedDict, total=False):
     lower: Sequence[Amount] | NDArray[Any] | str | None
     """What each edge carries at least, for `circulation`, in the places of the capacities; of directed edges alone,
     unless 0. With a NetworkX graph: the edge attribute, by default none; an edge without it has 0."""
-    vertex_capacities: Mapping[Any, Amount] | None
+    vertex_capacities: Mapping[Any, Amount] | str | None
     """What may pass a vertex, inflow plus own supply: amounts by vertex, `math.inf` for one that is to get a limit by
-    `patch(vertices=...)` later. Other vertices never have one."""
+    `patch(vertices=...)` later. Other vertices never have one. With a NetworkX or igraph graph it may be the name of
+    the attribute that such vertices have."""
     x: Sequence[float] | NDArray[Any] | str | None
     """Where each vertex lies, with `y`: as many as there are vertices, in the order of `vertex_labels`. With a NetworkX
     graph: the attribute of its nodes; by default "x" and "y" if all nodes have them and the graph has a `crs`."""
@@ -78,21 +85,35 @@ def as_column(given: Any) -> Any:
     return given
 
 
+def has_attributes(graph: object) -> bool:
+    """Whether its vertices have attributes: a NetworkX or an igraph graph."""
+    return _is_networkx(graph) or _is_igraph(graph)
+
+
+def _is_networkx(graph: object) -> bool:
+    return hasattr(graph, "is_directed") and hasattr(graph, "nodes")
+
+
+def _is_igraph(graph: object) -> bool:
+    return hasattr(graph, "get_edgelist") and hasattr(graph, "es")
+
+
 def columns_of(graph: object, columns: GraphColumns) -> GraphColumns:
     """The columns of whatever describes a graph. Raises `InvalidInput` for what is none."""
     if graph is None:
         return columns
-    if hasattr(graph, "is_directed") and hasattr(graph, "nodes"):
+    if _is_networkx(graph):
         return _of_networkx(graph, columns)
-    if hasattr(graph, "get_edgelist") and hasattr(graph, "es"):
+    if _is_igraph(graph):
         return _of_igraph(graph, columns)
     if hasattr(graph, "tocoo"):
         return _of_matrix(graph.tocoo(), columns)
     described = getattr(graph, "columns", None)
     if isinstance(described, dict):  # a `Grid`
+        _refuse_own("a Grid", columns, described, ("tail", "head", "capacity", "n_vertices", "undirected"))
         return {**described, **columns}
     if isinstance(graph, Mapping) or (hasattr(graph, "columns") and hasattr(graph, "__getitem__")):
-        return _of_table(graph, columns)
+        return of_table(graph, columns, as_column)  # type: ignore[return-value]  # with columns in place of their names
     if isinstance(graph, np.ndarray):
         return _of_dense(graph, columns)
     what = "columns, a NetworkX or igraph graph, a SciPy matrix, a square array, a DataFrame, a Grid, or a file's path"
@@ -135,7 +156,10 @@ def _of_networkx(graph: Any, columns: GraphColumns) -> GraphColumns:
                 told = f"no edge has the attribute {named!r}: {_others(edges)}"
                 raise InvalidInput(told.replace("capacity=", f"{of}="))
             described[of] = [data.get(named, 0) for _, _, data in edges]
-    merged: GraphColumns = {**columns, **described, **places_of_nodes(graph, nodes, columns)}  # type: ignore[typeddict-item]
+    _refuse_own("a NetworkX graph", columns, described)
+    limits = _limits(columns, [(name[node], data) for node, data in graph.nodes(data=True)])
+    # mypy cannot merge dicts whose members may be absent; all names here are those of GraphColumns
+    merged: GraphColumns = {**columns, **described, **limits, **places_of_nodes(graph, nodes, columns)}  # type: ignore[typeddict-item]
     for terminal in ("source", "sink"):
         if columns.get(terminal) is not None:
             merged[terminal] = name.get(columns[terminal], columns[terminal])
@@ -167,7 +191,22 @@ def _of_igraph(graph: Any, columns: GraphColumns) -> GraphColumns:
         return list(graph.vs[name]) if name in graph.vs.attributes() else [None] * graph.vcount()
 
     crs = graph["crs"] if "crs" in graph.attributes() else None
-    return {**columns, **described, **places(range(graph.vcount()), column_of, crs, columns)}  # type: ignore[typeddict-item]
+    _refuse_own("an igraph graph", columns, described)
+    limits = _limits(columns, [(label(vertex.index), vertex.attributes()) for vertex in graph.vs])
+    # mypy cannot merge dicts whose members may be absent; all names here are those of GraphColumns
+    return {**columns, **described, **limits, **places(range(graph.vcount()), column_of, crs, columns)}  # type: ignore[typeddict-item]
+
+
+def _limits(columns: GraphColumns, vertices: Sequence[tuple[Vertex, Mapping[str, Any]]]) -> dict[str, Any]:
+    """The capacities of the vertices, by the attribute that the caller names; of those that have it, and not None."""
+    attribute = columns.get("vertex_capacities")
+    if not isinstance(attribute, str):
+        return {}
+    found = [(vertex, data[attribute]) for vertex, data in vertices if data.get(attribute) is not None]
+    if not found:
+        raise InvalidInput(f"no vertex has the attribute {attribute!r}, which vertex_capacities= names")
+    names, amounts = zip(*found, strict=True)
+    return {"vertices": list(names), "vertex_capacity": list(amounts), "vertex_capacities": None}
 
 
 def _others(edges: Sequence[tuple[Any, Any, Mapping[Any, Any]]]) -> str:
@@ -194,27 +233,20 @@ def _entries(
 ) -> GraphColumns:
     capacity = data.astype(np.int8) if data.dtype.kind == "b" else data
     described: GraphColumns = {"tail": row, "head": column, "capacity": capacity, "n_vertices": n_vertices}
+    _refuse_own("a matrix", columns, described, ("tail", "head", "capacity"))
     return described | columns
+
+
+def _refuse_own(what: str, given: GraphColumns, own: Mapping[str, Any], names: Sequence[str] = OWN) -> None:
+    """Raise `InvalidInput` for what a graph says itself, unless it says the same."""
+    for name in names:
+        told: Any = given.get(name)
+        if told is None or (isinstance(told, int) and told == own.get(name)):
+            continue
+        raise InvalidInput(f"{what} has its own {name}: leave {name}= out, or send columns")
 
 
 def _order(shape: tuple[int, ...]) -> int:
     if len(shape) != 2 or shape[0] != shape[1]:
         raise InvalidInput(f"a matrix of shape {' x '.join(map(str, shape))} is no graph; it must be square")
     return int(shape[0])
-
-
-def _of_table(table: Any, columns: GraphColumns) -> GraphColumns:
-    """The columns that are named, or have the names of ours; others of the table are left alone."""
-    names = list(table) if isinstance(table, Mapping) else list(getattr(table, "column_names", table.columns))
-    found: dict[str, Any] = dict(columns)
-    for field in ("tail", "head", "capacity", "edge_ids", "undirected", "cost", "lower"):
-        given = columns.get(field)
-        if given is not None and not isinstance(given, str):
-            continue  # beside the table
-        name = field if given is None else given
-        if name in names:
-            found[field] = table[name]
-        elif given is not None or field in ("tail", "head", "capacity"):
-            shown = ", ".join(map(str, names[:SHOWN]))
-            raise InvalidInput(f"the table has no column {name!r} for {field}=; its columns are {shown}")
-    return found  # type: ignore[return-value]  # with columns in place of their names

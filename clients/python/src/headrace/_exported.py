@@ -11,12 +11,14 @@ from headrace._vertices import VertexCapacities
 
 
 class Pages:
-    """The edges of one version of a graph, page by page, and, if it has coordinates, its vertices."""
+    """The edges of one version of a graph, page by page, the capacities of its vertices, and, if it has coordinates,
+    all of its vertices."""
 
     def __init__(self, info: GraphInfo) -> None:
         self._info = info
         self._pages: list[Capacities] = []
         self._places: list[VertexCapacities] = []
+        self._limits: list[VertexCapacities] = []
         self.rows = 0
         """Edges that are here."""
 
@@ -36,6 +38,11 @@ class Pages:
             return None
         return self._places[-1].next if self._places else 0
 
+    @property
+    def next_limit(self) -> int | None:
+        """The same of the vertices that have a capacity."""
+        return self._limits[-1].next if self._limits else 0
+
     def add(self, page: Capacities) -> None:
         """The next page. Raises `VersionConflict` if it is of another version."""
         self._refuse(page.version, is_empty=not page.edge_ids)
@@ -46,6 +53,11 @@ class Pages:
         """The next page of vertices. Raises as `add`."""
         self._refuse(page.version)
         self._places.append(page)
+
+    def add_limits(self, page: VertexCapacities) -> None:
+        """The next page of vertices that have a capacity. Raises as `add`."""
+        self._refuse(page.version)
+        self._limits.append(page)
 
     def _refuse(self, version: int, *, is_empty: bool = False) -> None:
         if version != self._info.version or is_empty:
@@ -77,6 +89,7 @@ class Pages:
         elif self._numbered:
             graph.add_nodes_from(range(self._info.n_vertices))
         graph.add_edges_from(edges)
+        graph.add_nodes_from((vertex, {"capacity": amount}) for vertex, amount in self._limited())
         return graph
 
     def igraph(self) -> Any:
@@ -92,7 +105,8 @@ class Pages:
         elif self._numbered:
             names = [*range(self._info.n_vertices)]
         else:
-            names = [*dict.fromkeys(vertex for tail, head, _ in edges for vertex in (tail, head))]
+            ends = (vertex for tail, head, _ in edges for vertex in (tail, head))
+            names = [*dict.fromkeys([*ends, *(vertex for vertex, _ in self._limited())])]
         index = {name: at for at, name in enumerate(names)}
         graph = igraph.Graph(len(names), [(index[a], index[b]) for a, b, _ in edges], directed=directed)
         graph["name"] = self._info.name
@@ -101,6 +115,8 @@ class Pages:
         if placed:
             graph["crs"] = self._info.coordinates
             graph.vs["x"], graph.vs["y"] = [x for _, x, _ in placed], [y for _, _, y in placed]
+        if limits := dict(self._limited()):
+            graph.vs["capacity"] = [limits.get(name) for name in names]
         unlimited = {"capacity": INFINITY}
         for name in dict.fromkeys(name for _, _, data in edges for name in ("id", "capacity", *data)):
             graph.es[name] = [data.get(name, unlimited.get(name)) for _, _, data in edges]
@@ -118,6 +134,10 @@ class Pages:
         for page in self._places:
             if page.x is not None and page.y is not None:
                 yield from zip(page.vertices, page.x, page.y, strict=True)
+
+    def _limited(self) -> Iterator[tuple[Vertex, Exact]]:
+        for page in self._limits:
+            yield from zip(page.vertices, page.capacity, strict=True)
 
     @property
     def _numbered(self) -> bool:

@@ -48,10 +48,13 @@ class Watch:
     error: str | None
     details: Json
     """The whole answer: terminals, caps, and what is told."""
+    lower: Literal["ignored"] | None = None
+    """Edges have lower bounds, and the flow is that of the graph without them."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        return cls(body["watch"], body["graph"], body["version"], body["value"], body.get("error"), body)
+        told = body["version"], body["value"], body.get("error")
+        return cls(body["watch"], body["graph"], *told, details=body, lower=body.get("lower"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,6 +215,8 @@ class MaxFlowResult:
 
 def _sides(body: Json) -> tuple[Side[Vertex], Side[Vertex]]:
     """Source side and sink side: of bits, or of two lists."""
+    if "source_side" not in body:
+        return Side(Names.of([]).array), Side(Names.of([]).array)
     if "n_vertices" not in body:
         return Side(Names.of(body["source_side"]).array), Side(Names.of(body["sink_side"]).array)
     mask = np.unpackbits(body["source_side"], count=body["n_vertices"], bitorder="little").view(np.bool_)

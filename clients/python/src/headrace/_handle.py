@@ -7,6 +7,7 @@ from headrace._caller import Caller
 from headrace._calls import Call
 from headrace._exchange import Deadline
 from headrace._job import Job
+from headrace._mistakes import refuse_beside
 
 T = TypeVar("T")
 
@@ -22,6 +23,10 @@ class Handle:
     @property
     def name(self) -> str:
         return self.info.name
+
+    def _begin(self, call: Call[T], timeout_s: float | None, progress: bool) -> Job[T]:
+        refuse_beside("wait=False", timeout_s=timeout_s, progress=progress)
+        return Job(self._caller, self._caller.submit(call), call.parse)
 
     def _solve(self, call: Call[T], timeout_s: float | None, progress: bool) -> T:
         if not progress:

@@ -71,7 +71,7 @@ class LimitQuestions(Handle):
         """
         call = limits.parametric(self.name, source, sink, options)
         if not wait:
-            return Job(self._caller, self._caller.submit(call), call.parse)
+            return self._begin(call, timeout_s, progress)
         return self._solve(call, timeout_s, progress)
 
     @overload
@@ -116,5 +116,5 @@ class LimitQuestions(Handle):
         """
         call = limits.expansion(self.name, raise_by, source, sink, options)
         if not wait:
-            return Job(self._caller, self._caller.submit(call), call.parse)
+            return self._begin(call, timeout_s, progress)
         return self._solve(call, timeout_s, progress)

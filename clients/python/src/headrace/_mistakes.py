@@ -34,6 +34,13 @@ def refuse_set(column: object, name: str) -> None:
         raise InvalidInput(f"{name} is a set, which has no order: send a list")
 
 
+def refuse_beside(what: str, **options: object) -> None:
+    """Raise `InvalidInput` for the first option that does nothing beside ``what``."""
+    for name, given in options.items():
+        if given is not None and given is not False:
+            raise InvalidInput(f"{name}= is for a call that waits for its whole answer, and does nothing beside {what}")
+
+
 def refuse_others(given: Iterable[object], kind: type, wanted: str) -> None:
     """Raise `InvalidInput` for the first that is not of the kind that is `wanted`."""
     for one in given:

@@ -16,6 +16,7 @@ from headrace._options import check_options
 from headrace._results import Certificate, EdgeId, Json, Vertex, timings
 from headrace._rows import Rows
 from headrace._sequences import Names
+from headrace._shown import shown
 
 PAIR_WAYS = ("source", "sink", "sources", "sinks", "among")
 
@@ -27,6 +28,12 @@ class PairsOptions(TypedDict, total=False):
     """What each row has beside its value: "cut", "flow", "terminals", "paths"."""
     near: End
     """Of several minimum cuts show the one nearest the "sources" (default) or the one nearest the "sinks"."""
+    sides: bool
+    """False: cuts come without the vertices on either side, so that `source_side` and `sink_side` are empty."""
+    zeros: bool
+    """List edges without flow too."""
+    acyclic: bool
+    """False: the flow as it was found, with its cycles and detours."""
     top: int
     """How many paths are listed at most, those that carry most first; 100 by default."""
     min_version: int
@@ -198,7 +205,7 @@ class GlobalCut:
         facts = body["graph"], body["version"], exact(body["value"]), body["certificate"]["valid"]
         told: dict[str, Any] = {"timings_ms": timings(body), "reason": body.get("reason"), "lower": body.get("lower")}
         if cut is None:
-            return cls(*facts, timings_ms=timings(body))
+            return cls(*facts, **told)
         return cls(
             *facts,
             edges=Names.of(cut["edges"]),
@@ -217,10 +224,7 @@ def pairs(name: str, ends: Mapping[str, Ids | None], options: PairsOptions) -> C
             body[key] = options[key]
     if "fields" in options:
         body["fields"] = one_or_many(options["fields"])
-    if "near" in options:
-        body["cut"] = {"near": options["near"]}
-    if "top" in options:
-        body["paths"] = {"top": options["top"]}
+    body |= shown(options)
     return Call("POST", graph_path(name) + "/pairs", PairsResult.from_json, json_body(body))
 
 

@@ -46,5 +46,5 @@ class PartitionQuestions(Handle):
         """
         call = partitions.question(self.name, k, options)
         if not wait:
-            return Job(self._caller, self._caller.submit(call), call.parse)
+            return self._begin(call, timeout_s, progress)
         return self._solve(call, timeout_s, progress)

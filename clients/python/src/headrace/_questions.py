@@ -17,6 +17,7 @@ from headrace._flows import MaxFlowResult
 from headrace._handle import Handle
 from headrace._job import Job
 from headrace._matchings import MatchingResult
+from headrace._mistakes import refuse_beside
 from headrace._row_stream import RowStream
 from headrace._what_if import Scenario, WhatIfOptions, WhatIfResult, WhatIfRow
 
@@ -63,7 +64,7 @@ class Questions(Handle):
         """
         call = calls.solve("max-flow", self.name, source, sink, options)
         if not wait:
-            return Job(self._caller, self._caller.submit(call), call.parse)
+            return self._begin(call, timeout_s, progress)
         return self._solve(call, timeout_s, progress)
 
     def min_cut(
@@ -131,7 +132,7 @@ class Questions(Handle):
         """
         call = min_cost.question(self.name, source, sink, options)
         if not wait:
-            return Job(self._caller, self._caller.submit(call), call.parse)
+            return self._begin(call, timeout_s, progress)
         return self._solve(call, timeout_s, progress)
 
     @overload
@@ -167,7 +168,7 @@ class Questions(Handle):
         """
         call = calls.matching(self.name, left, options)
         if not wait:
-            return Job(self._caller, self._caller.submit(call), call.parse)
+            return self._begin(call, timeout_s, progress)
         return self._solve(call, timeout_s, progress)
 
     @overload
@@ -210,7 +211,7 @@ class Questions(Handle):
         """
         call = circulations.question(self.name, source, sink, options)
         if not wait:
-            return Job(self._caller, self._caller.submit(call), call.parse)
+            return self._begin(call, timeout_s, progress)
         return self._solve(call, timeout_s, progress)
 
     @overload
@@ -256,5 +257,6 @@ class Questions(Handle):
         """
         call = what_if.question(self.name, scenarios, source, sink, options)
         if stream:
+            refuse_beside("stream=True", progress=progress)
             return RowStream(self._caller, call, WhatIfRow.from_json, timeout_s)
         return self._solve(call, timeout_s, progress)

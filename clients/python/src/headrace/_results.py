@@ -184,12 +184,15 @@ class PatchResult:
     """What rounding has changed of the results; None: nothing."""
     generation: str | None = None
     """Names the load of the graph that `version` counts from; None from a service of an earlier release."""
+    lower: str | None = None
+    """"ignored" where edges have lower bounds, which the flows do not keep."""
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
         return cls(
             version=body["version"],
             generation=body.get("generation"),
+            lower=body.get("lower"),
             applied=body["applied"],
             skipped=body["skipped"],
             unchanged=body["unchanged"],

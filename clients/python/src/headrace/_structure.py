@@ -23,13 +23,23 @@ class Structure(Handle):
         *,
         edge_ids: Ids | None = None,
         cost: Amounts | None = None,
+        lower: Amounts | None = None,
         undirected: bool | Sequence[bool] | NDArray[np.bool_] = False,
         timeout_s: float | None = None,
         **options: Unpack[StructureOptions],
     ) -> StructureResult:
         """Insert edges between vertices that are there. A graph whose edges have ids wants new ones in `edge_ids`;
-        else they get the next numbers, `edges` of the result. Raises `AlreadyExists`, `UnknownVertex`."""
-        edges = NewEdges(tail=tail, head=head, capacity=capacity, edge_ids=edge_ids, cost=cost, undirected=undirected)
+        else they get the next numbers, `edges` of the result. `lower` is what they carry at least in a circulation.
+        Raises `AlreadyExists`, `UnknownVertex`."""
+        edges = NewEdges(
+            tail=tail,
+            head=head,
+            capacity=capacity,
+            edge_ids=edge_ids,
+            cost=cost,
+            lower=lower,
+            undirected=undirected,
+        )
         return self.restructure(edges=edges, timeout_s=timeout_s, **options)
 
     def insert_vertices(

@@ -18,7 +18,7 @@ from headrace._places import place_column
 from headrace._results import PatchResult
 
 OWN = (
-    *("tail", "head", "capacity", "edge_ids", "cost", "undirected", "edges", "vertices", "vertex_capacity"),
+    *("tail", "head", "capacity", "edge_ids", "cost", "lower", "undirected", "edges", "vertices", "vertex_capacity"),
     *("delete", "delete_vertices", "x", "y", "timeout_s"),
 )
 

@@ -5,6 +5,7 @@ from typing import Literal, Unpack, overload
 from headrace import _closures as closures
 from headrace._calls import Terminals
 from headrace._handle import Handle
+from headrace._mistakes import refuse_beside
 from headrace._row_stream import RowStream
 
 
@@ -56,5 +57,6 @@ class Studies(Handle):
         """
         call = closures.question(self.name, candidates, source, sink, options)
         if stream:
+            refuse_beside("stream=True", progress=progress)
             return RowStream(self._caller, call, closures.Closure.from_json, timeout_s)
         return self._solve(call, timeout_s, progress)

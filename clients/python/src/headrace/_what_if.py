@@ -7,13 +7,27 @@ from typing import Literal, Self, TypedDict
 from headrace._amounts import Exact, exact
 from headrace._bodies import json_body
 from headrace._bottlenecks import Bottlenecks
-from headrace._calls import WAITING, Call, Caps, End, FlowField, Ids, Rounding, Terminals, Update, ends, graph_path
+from headrace._calls import (
+    WAITING,
+    Call,
+    Caps,
+    End,
+    FlowField,
+    Ids,
+    Rounding,
+    Terminals,
+    Update,
+    ends,
+    graph_path,
+)
 from headrace._codes import api_error
 from headrace._errors import ApiError
 from headrace._flows import Cut, Flow, Paths, TerminalAmounts
+from headrace._mistakes import one_or_many
 from headrace._options import check_options, suggesting
 from headrace._results import Certificate, Json
 from headrace._rows import Rows
+from headrace._shown import shown
 
 
 class WhatIfOptions(TypedDict, total=False):
@@ -27,10 +41,16 @@ class WhatIfOptions(TypedDict, total=False):
     """What becomes of amounts with more decimals than the graph's: refused by default."""
     on_missing: Literal["error", "skip"]
     """"skip": an unknown edge is left out of its scenario, else ("error") that has no answer."""
-    fields: Sequence[FlowField]
+    fields: FlowField | Sequence[FlowField]
     """What each row has beside its value: "cut", "flow", "terminals", "paths", "bottlenecks"."""
     near: End
     """Of several minimum cuts show the one nearest the "sources" (default) or the one nearest the "sinks"."""
+    sides: bool
+    """False: cuts come without the vertices on either side, so that `source_side` and `sink_side` are empty."""
+    zeros: bool
+    """List edges without flow too."""
+    acyclic: bool
+    """False: the flow as it was found, with its cycles and detours."""
     top: int
     """How many paths are listed at most, those that carry most first; 100 by default."""
     min_version: int
@@ -156,11 +176,10 @@ def question(
     check_options("what_if()", options, WhatIfOptions.__annotations__, ("scenarios", *WAITING))
     body = ends(source, sink, options.get("supply"), options.get("demand"))
     body["scenarios"] = [scenario.as_json(source, sink) for scenario in scenarios]
-    for key in ("rounding", "on_missing", "fields", "min_version", "time_limit_s"):
+    for key in ("rounding", "on_missing", "min_version", "time_limit_s"):
         if options.get(key) is not None:
             body[key] = options[key]
-    if "near" in options:
-        body["cut"] = {"near": options["near"]}
-    if "top" in options:
-        body["paths"] = {"top": options["top"]}
+    if options.get("fields") is not None:
+        body["fields"] = one_or_many(options["fields"])
+    body |= shown(options)
     return Call("POST", graph_path(name) + "/what-if", WhatIfResult.from_json, json_body(body))

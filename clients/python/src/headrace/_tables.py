@@ -1,0 +1,137 @@
+"""Tables of edges as columns: data frames, Arrow tables, and mappings of columns such as `numpy.load` gives.
+
+What a file or a page of the service says beside its columns counts here as it does in the file.
+"""
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace._amounts import loads
+from headrace._errors import InvalidInput
+from headrace._mistakes import counted
+
+REQUIRED: Final = ("tail", "head", "capacity")
+OPTIONAL: Final = ("edge_ids", "undirected", "closed", "cost", "lower")
+SCALARS: Final = ("n_vertices", "source", "sink")
+"""What a table may say of the graph, if it is one value."""
+KEYWORDS: Final = ("decimals", "cost_decimals", "rounding")
+NAMES_SHOWN: Final = 8
+
+AsColumn = Callable[[Any], Any]
+
+
+def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn) -> dict[str, Any]:
+    """What is ``given``, with the columns that it names, and those that have the names of ours; others of the table are
+    left alone. Raises `InvalidInput`."""
+    names = list(table) if isinstance(table, Mapping) else list(getattr(table, "column_names", table.columns))
+    said = _said(table, names)
+    found = {**_beside(table, names, said), **{name: value for name, value in given.items() if value is not None}}
+    for field in (*REQUIRED, *OPTIONAL):
+        named = given.get(field)
+        if named is not None and not isinstance(named, str):
+            continue  # beside the table
+        name = field if named is None else named
+        if name in names:
+            found[field] = _column(table[name], field, name, said, as_column)
+        elif named is not None or field in REQUIRED:
+            shown = ", ".join(map(str, names[:NAMES_SHOWN]))
+            raise InvalidInput(f"the table has no column {name!r} for {field}=; its columns are {shown}")
+    if "unlimited" in names and (given.get("capacity") is None or isinstance(given["capacity"], str)):
+        found["capacity"] = as_column(found["capacity"])
+        found["capacity"] = _without_limits(found["capacity"], _flags(as_column(table["unlimited"]), "unlimited"))
+    return found
+
+
+def _said(table: Any, names: list[Any]) -> dict[str, Any]:
+    """What an Arrow schema, or an archive of NumPy, says beside the columns."""
+    metadata = getattr(getattr(table, "schema", None), "metadata", None) or {}
+    said: dict[str, Any] = {
+        key.decode(): value.decode() for key, value in metadata.items() if key in (b"labelled", b"undirected")
+    }
+    counts = (b"decimals", b"cost_decimals", b"n_vertices", b"source", b"sink")
+    said |= {key.decode(): _count(key.decode(), value) for key, value in metadata.items() if key in counts}
+    if not isinstance(table, Mapping):
+        return said
+    if "answer" in names:  # a page
+        page = loads(np.asarray(table["answer"]).tobytes())
+        said |= {name: page[name] for name in ("decimals", "cost_decimals") if page.get(name) is not None}
+    for name in KEYWORDS:
+        if name not in names:
+            continue
+        if not isinstance(table[name], np.ndarray | np.generic):
+            raise InvalidInput(f"{name}= is no column: give it to put_graph() beside the table")
+        said[name] = _scalar(table[name])
+    return said
+
+
+def _beside(table: Any, names: list[Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """What is told of the graph and is no column of its edges."""
+    if said.get("labelled") == "true":
+        raise InvalidInput("the names of the vertices are in a second table of the file: send the file, by its path")
+    found: dict[str, Any] = {name: said[name] for name in SCALARS if name in said}
+    if "undirected" in said:
+        found["undirected"] = said["undirected"] == "true"
+    if not isinstance(table, Mapping):
+        return found
+    found |= {name: _scalar(table[name]) for name in SCALARS if name in names and np.ndim(table[name]) == 0}
+    if "vertex_labels" in names:
+        found["vertex_labels"] = table["vertex_labels"]
+    if "crs" in names and np.ndim(table["crs"]) == 0:
+        found |= {name: table[name] for name in ("x", "y") if name in names} | {"crs": _scalar(table["crs"])}
+    if "vertex_capacity" in names and "vertices" in names:
+        capacity = _amounts(np.asarray(table["vertex_capacity"]), said.get("decimals", 0))
+        if "vertex_unlimited" in names:
+            capacity = _without_limits(capacity, _flags(np.asarray(table["vertex_unlimited"]), "vertex_unlimited"))
+        found |= {"vertices": table["vertices"], "vertex_capacity": capacity}
+    return found
+
+
+def _column(column: Any, field: str, name: str, said: Mapping[str, Any], as_column: AsColumn) -> Any:
+    if field == "closed":
+        return _flags(as_column(column), name)
+    if field in ("capacity", "lower"):
+        return _amounts(column, said.get("decimals", 0), as_column)
+    return _amounts(column, said.get("cost_decimals", 0), as_column) if field == "cost" else column
+
+
+def _amounts(column: Any, decimals: int, as_column: AsColumn = lambda column: column) -> Any:
+    """Whole numbers beside ``decimals`` count units, as they do in a file."""
+    if not decimals:
+        return column
+    units = as_column(column)
+    if not isinstance(units, np.ndarray) or units.dtype.kind not in "iu":
+        return column
+    return [Decimal(f"{each}e-{decimals}") for each in units.tolist()]
+
+
+def _without_limits(capacity: Any, unlimited: NDArray[np.bool_]) -> Any:
+    """The capacities, with infinity in place of whatever stands where there is no limit."""
+    if not unlimited.any():
+        return capacity
+    if len(capacity) != len(unlimited):
+        raise InvalidInput(f"unlimited has {counted(len(unlimited), 'row')}, and capacity has {len(capacity)}")
+    if isinstance(capacity, np.ndarray) and capacity.dtype.kind == "f":
+        return np.where(unlimited, np.inf, capacity)
+    values: list[Any] = capacity.tolist() if hasattr(capacity, "tolist") else list(capacity)
+    return [np.inf if never else value for value, never in zip(values, unlimited.tolist(), strict=True)]
+
+
+def _flags(column: Any, name: str) -> NDArray[np.bool_]:
+    flags = np.asarray(column)
+    if flags.ndim != 1 or not (flags.dtype.kind == "b" or all(isinstance(each, bool) for each in flags.tolist())):
+        raise InvalidInput(f"the column {name!r} of the table has other values than true and false")
+    return flags.astype(np.bool_)
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if isinstance(value, np.ndarray | np.generic) and np.ndim(value) == 0 else value
+
+
+def _count(name: str, text: bytes) -> int:
+    if not text.isdigit():
+        raise InvalidInput(f"{name} of the table's schema is no whole number: {text[:20]!r}")
+    return int(text)

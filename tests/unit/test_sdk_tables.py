@@ -1,0 +1,144 @@
+"""Tables as graphs: what they say beside the columns of `put_graph` counts, or is refused."""
+
+import io
+import json
+import math
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from headrace import InvalidInput
+from headrace._bodies import Body, graph_body
+
+from gpu_engine.formats.arrow import read_tables, write_arrow
+from gpu_engine.formats.limits import DEFAULT_LIMITS
+from gpu_engine.formats.npz import read_npz, write_npz
+from gpu_engine.networks.edgelist import EdgeList
+
+TABLE: dict[str, Any] = {"tail": [0, 0], "head": [1, 2], "capacity": [3, 0]}
+
+
+def as_json(body: Body) -> dict[str, Any]:
+    assert isinstance(body.data, bytes)
+    fields: dict[str, Any] = json.loads(body.data)
+    return fields
+
+
+def as_npz(body: Body) -> dict[str, Any]:
+    assert isinstance(body.data, bytes)
+    with np.load(io.BytesIO(body.data), allow_pickle=False) as archive:
+        return {name: archive[name].tolist() for name in archive.files}
+
+
+@pytest.mark.parametrize("of", [dict, pa.table, lambda data: {name: np.array(each) for name, each in data.items()}])
+def test_an_unlimited_edge_has_no_capacity_of_zero(of: Any) -> None:
+    sent = as_npz(graph_body(of(TABLE | {"unlimited": [False, True], "closed": [True, False]}), {}))
+    assert (sent["capacity"], sent["closed"]) == ([3, math.inf], [True, False])
+    whole = as_npz(graph_body(of(TABLE | {"unlimited": [False, False]}), {}))
+    assert whole["capacity"] == [3, 0]
+    named = as_npz(graph_body(of(TABLE | {"km": [1, 2], "unlimited": [True, False]}), {"capacity": "km"}))
+    assert named["capacity"] == [math.inf, 2]
+    beside = as_npz(graph_body(of(TABLE | {"unlimited": [True, False]}), {"capacity": [7, 8]}))
+    assert beside["capacity"] == [7, 8]
+
+
+def test_a_large_amount_beside_an_unlimited_one_stays_exact() -> None:
+    sent = as_json(graph_body(pa.table(TABLE | {"capacity": [2**60 + 1, 0], "unlimited": [False, True]}), {}))
+    assert sent["capacity"] == [2**60 + 1, "inf"]
+
+
+@pytest.mark.parametrize("flag", ["unlimited", "closed"])
+@pytest.mark.parametrize("wrong", [["yes", "no"], [1, 0], [True, None]])
+def test_a_flag_is_true_or_false(flag: str, wrong: list[Any]) -> None:
+    with pytest.raises(InvalidInput, match=f"the column '{flag}' .* other values than true and false"):
+        graph_body(TABLE | {flag: wrong}, {})
+
+
+def exported() -> EdgeList:
+    """Undirected edges of 2.5 and without limit, the second one closed; the last vertex has none."""
+    return read_npz(
+        npz(
+            tail=[0, 1],
+            head=[1, 2],
+            capacity=[25, 0],
+            unlimited=[False, True],
+            closed=[False, True],
+            decimals=1,
+            lower=None,
+            n_vertices=4,
+            undirected=True,
+            source=0,
+            sink=2,
+        )
+    )
+
+
+def npz(**columns: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **{name: np.asarray(column) for name, column in columns.items() if column is not None})
+    return buffer.getvalue()
+
+
+def tables() -> list[Any]:
+    archive = np.load(io.BytesIO(write_npz(exported())), allow_pickle=False)
+    return [archive, read_tables(write_arrow(exported()), DEFAULT_LIMITS, (100, 100))[0]]
+
+
+@pytest.mark.parametrize("table", tables(), ids=["npz", "arrow"])
+def test_what_a_file_of_the_service_says_beside_its_columns_counts(table: Any) -> None:
+    sent = as_json(graph_body(table, {}))
+    assert sent["capacity"] == [2.5, "inf"]
+    assert sent["closed"] == [False, True]
+    assert (np.all(sent["undirected"]), sent["n_vertices"], sent["source"], sent["sink"]) == (True, 4, 0, 2)
+    assert as_json(graph_body(table, {"source": 1}))["source"] == 1
+
+
+def test_a_page_says_how_many_decimals_its_amounts_have() -> None:
+    """As `GET capacities` answers in npz and in Arrow."""
+    said = {"version": 1, "decimals": 1, "cost_decimals": 2}
+    columns = {"tail": [0], "head": [1], "capacity": [25], "unlimited": [False], "cost": [375], "lower": [5]}
+    answer = np.frombuffer(json.dumps(said).encode(), np.uint8)
+    page = np.load(io.BytesIO(npz(**columns, answer=answer)), allow_pickle=False)
+    metadata = {"decimals": "1", "cost_decimals": "2", "answer": json.dumps(said)}
+    for table in (page, pa.table(columns).replace_schema_metadata(metadata)):
+        sent = as_json(graph_body(table, {}))
+        assert (sent["capacity"], sent["cost"], sent["lower"]) == ([2.5], [3.75], [0.5])
+
+
+def test_what_a_mapping_says_of_the_graph_counts() -> None:
+    table = {"tail": ["a"], "head": ["b"], "capacity": [3], "vertex_labels": ["a", "b", "c"], "source": "a"}
+    sent = as_json(graph_body(table, {}))
+    assert (sent["vertex_labels"], sent["source"]) == (["a", "b", "c"], "a")
+    limited = {"vertices": np.array([0, 1]), "vertex_capacity": np.array([2, 0]), "vertex_unlimited": [False, True]}
+    assert as_npz(graph_body(TABLE | limited, {}))["vertex_capacity"] == [2, math.inf]
+    with pytest.raises(InvalidInput, match="decimals= is no column"):
+        graph_body(TABLE | {"decimals": 2}, {})
+
+
+def test_names_in_a_second_table_are_not_lost() -> None:
+    table = pa.table(TABLE).replace_schema_metadata({"labelled": "true"})
+    with pytest.raises(InvalidInput, match="send the file, by its path"):
+        graph_body(table, {})
+
+
+@pytest.mark.parametrize(
+    ("graph", "columns", "told"),
+    [
+        (nx.DiGraph([(0, 1, {"capacity": 1})]), {"undirected": True}, "its own undirected"),
+        (nx.DiGraph([(0, 1, {"capacity": 1})]), {"n_vertices": 9}, "its own n_vertices"),
+        (nx.DiGraph([(0, 1, {"capacity": 1})]), {"vertex_labels": ["a", "b"]}, "its own vertex_labels"),
+        (sp.csr_array(np.array([[0, 1], [0, 0]])), {"tail": [0]}, "its own tail"),
+        (np.array([[0, 1], [0, 0]]), {"capacity": [4]}, "its own capacity"),
+    ],
+)
+def test_what_a_graph_says_itself_is_not_said_twice(graph: Any, columns: Any, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        graph_body(graph, columns)
+
+
+def test_what_agrees_with_the_graph_may_be_said() -> None:
+    graph = nx.DiGraph([(0, 1, {"capacity": 1})])
+    assert as_npz(graph_body(graph, {"undirected": False, "n_vertices": 2}))["n_vertices"] == 2
