@@ -47,7 +47,7 @@ rm -f "$work"/run/lib/python*/site-packages/headrace*.dist-info/direct_url.json 
     --pyproject pyproject.toml --output-file "$out/headrace-$version.cdx.json" "$work/run/bin/python"
 
 if command -v npm >/dev/null; then
-    (cd "$work/source/clients/typescript" && npm ci --silent --no-audit --no-fund && npm run --silent build >/dev/null &&
+    (cd "$work/source/clients/typescript" && npm ci --silent --no-audit --no-fund &&
         npm pack --silent --pack-destination "$work" >/dev/null)
     cp "$work/headrace-$version.tgz" "$out"
 fi

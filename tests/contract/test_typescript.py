@@ -35,3 +35,14 @@ def test_it_is_built_and_speaks_to_the_service(service_url: str, tmp_path: Path)
     said = npm(folder, "test", HEADRACE_URL=service_url)
     assert "# fail 0" in said
     assert "# pass 7" in said
+    shutil.rmtree(folder / "dist")  # what is packed is built for it
+    npm(folder, "pack")
+    (packed,) = folder.glob("*.tgz")
+    program = tmp_path / "program"
+    program.mkdir()
+    npm(program, "install", "--offline", str(packed))
+    asked = "import { connect, Refused } from 'headrace'; console.log(typeof connect, typeof Refused)"
+    done = subprocess.run(
+        ["node", "--input-type=module", "--eval", asked], cwd=program, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "function function\n"
