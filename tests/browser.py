@@ -23,7 +23,15 @@ OPTIONS: Final = (
     *("--disable-dev-shm-usage", "--hide-scrollbars", "--no-proxy-server", "--lang=en-GB", "--in-process-gpu"),
 )
 PATIENCE_S: Final = 60.0
-KEYS: Final[Mapping[str, int]] = {"Enter": 13, "Tab": 9, "ArrowRight": 39, "ArrowLeft": 37, "Escape": 27}
+KEYS: Final[Mapping[str, int]] = {
+    "Enter": 13,
+    "Tab": 9,
+    "ArrowRight": 39,
+    "ArrowLeft": 37,
+    "Home": 36,
+    "End": 35,
+    "Escape": 27,
+}
 
 
 def find() -> str | None:

@@ -18,6 +18,26 @@ from tests.serving import serving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HOSTILE = "<img src=x onerror=alert(1)>"
+UNREADABLE = """(() => {
+  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const linear = (v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  const behind = (e) => {
+    for (; e; e = e.parentElement) {
+      const colour = parts(getComputedStyle(e).backgroundColor);
+      if (colour.length < 4 || colour[3] === 1) return colour;
+    }
+    return matchMedia('(prefers-color-scheme: dark)').matches ? [18, 18, 18] : [255, 255, 255];
+  };
+  const hasText = (e) => [...e.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+  return [...document.querySelectorAll('body *')].filter((e) => {
+    if (!e.getClientRects().length || e.disabled || !(e.placeholder || hasText(e))) return false;
+    const ink = light(parts(getComputedStyle(e, e.placeholder && !e.value ? '::placeholder' : null).color));
+    const paper = light(behind(e));
+    return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05) < 4.5;
+  }).map((e) => e.outerHTML.slice(0, 120));
+})()"""
+"""Texts with less contrast than 4.5 to what lies behind them (WCAG 2.2, 1.4.3)."""
 
 PROGRAM = find()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=NONE)
@@ -84,12 +104,15 @@ def test_a_day_of_an_operator(walk: Walk) -> None:
     a_job_is_cancelled(walk)
     what_strangers_have_named_is_text_and_exact(walk)
     it_fits_a_phone(walk)
+    its_texts_are_readable(walk)
     a_reader_cannot_change_anything(walk)
     assert walk.page.complaints == []
 
 
 def a_wrong_key_is_refused_and_a_right_one_leads_to_the_console(walk: Walk) -> None:
     walk.open("/")
+    seen = "[...document.querySelectorAll('input')].filter((e) => e.getClientRects().length).map((e) => e.name)"
+    assert walk.page.js(seen) == ["key"]
     walk.log_in(walk.admin[:-1] + ("A" if walk.admin[-1] != "A" else "B"))
     walk.page.shows("This key is unknown or revoked.")
     walk.log_in(walk.admin)
@@ -171,10 +194,20 @@ def the_vertices_are_shown_in_parts(walk: Walk) -> None:
     assert walk.page.js(legend) == ["part 1", "part 2", "part 3", "part 4", "between parts", "closed"]
     walk.page.press_button("Show the flow again")
     assert walk.page.js(legend) == of_flow
+    walk.page.press_button("Divide")
+    walk.page.until(f"{legend}.includes('part 4')")
+    walk.page.press_button("Show the cut")
+    assert walk.page.js(legend) == of_flow
 
 
 def the_table_is_reached_from_the_keyboard(walk: Walk) -> None:
-    walk.page.press_button("Edges")
+    tab = "document.activeElement.innerText"
+    walk.page.press_button("Parts")
+    walk.page.js("document.getElementById('tab-parts').focus()")
+    for key, name in (("End", "Events"), ("ArrowRight", "Edges"), ("ArrowLeft", "Events"), ("Home", "Edges")):
+        walk.page.press(key)
+        assert walk.page.js(tab) == name
+    assert walk.page.js("document.querySelectorAll('[role=tabpanel]:not([hidden])').length") == 1
     walk.page.js("document.getElementById('search').focus()")
     for _ in range(4):  # the table itself can be scrolled with keys, so it is on the way
         walk.page.press("Tab")
@@ -240,11 +273,23 @@ def what_strangers_have_named_is_text_and_exact(walk: Walk) -> None:
 
 def it_fits_a_phone(walk: Walk) -> None:
     walk.page.size(360, 740, mobile=True, dark=True)
-    for path in ("/console", "/console/graphs/sample-town"):
+    for path in ("/docs", "/status", "/console", "/console/graphs/sample-town"):
         walk.open(path)
         walk.page.until("document.querySelector('h1')?.innerText")
         walk.page.until("document.querySelectorAll('tbody tr').length")
         assert walk.page.js("document.documentElement.scrollWidth") <= 360, path
+    walk.page.press_button("History")
+    walk.page.until("document.querySelector('.chart text')?.getBoundingClientRect().height > 10")
+    walk.page.size(1280, 900)
+
+
+def its_texts_are_readable(walk: Walk) -> None:
+    for dark in (False, True):
+        walk.page.size(1280, 900, dark=dark)
+        for path in ("/docs", "/status", "/console", "/console/graphs/sample-town"):
+            walk.open(path)
+            walk.page.until("document.querySelectorAll('tbody tr').length")
+            assert walk.page.js(UNREADABLE) == [], path
     walk.page.size(1280, 900)
 
 

@@ -12,7 +12,7 @@ import { Picture } from "./picture.js";
 import { Question } from "./question.js";
 import { Study } from "./study.js";
 
-const REFRESH_MS = 400;
+const REFRESH_MS = 400, AGE_MS = 5000;
 
 class Page {
   constructor(name) {
@@ -23,6 +23,7 @@ class Page {
     this.answer = null;
     this.ending = new AbortController();
     this.head = h("div");
+    this.age = h("dd");
     this.trouble = h("div");
     this.question = new Question(this);
     this.picture = new Picture(this);
@@ -46,6 +47,7 @@ class Page {
     await this.picture.read();
     if (this.question.isFilled()) await this.question.solve();
     this.history.read();
+    setInterval(() => this.showAge(), AGE_MS);
     feed(this.name, {
       signal: this.ending.signal,
       onEvent: (type, data) => this.changed(type, data),
@@ -71,9 +73,14 @@ class Page {
     const { info } = this;
     const facts = [["version", number(info.version)], ["vertices", number(info.n_vertices)], ["edges", number(info.n_edges)],
       ["memory", bytes(info.bytes) + (info.device_bytes ? ` + ${bytes(info.device_bytes)} on the device` : "")],
-      ["worker", `${info.worker} (${info.engine})`], ["changed", ago(info.updated_at)]];
+      ["worker", `${info.worker} (${info.engine})`]];
+    this.showAge();
     fill(this.head, h("h1", {}, this.name),
-      h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))), h("p"));
+      h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))), h("div", {}, h("dt", {}, "changed"), this.age)), h("p"));
+  }
+
+  showAge() {
+    this.age.textContent = ago(this.info.updated_at);
   }
 
   // Something was committed, by whoever: read and solve once for all that comes together.
@@ -94,6 +101,18 @@ class Page {
       return;
     }
     this.isBusy = true;
+    try {
+      await this.readAgain(data);
+    } finally {
+      this.isBusy = false;
+    }
+    if (this.isLate) {
+      this.isLate = false;
+      await this.refresh(data);
+    }
+  }
+
+  async readAgain(data) {
     const before = this.answer;
     await this.readInfo();
     await this.picture.read();
@@ -101,11 +120,6 @@ class Page {
     if (before && this.answer && data?.version) {
       const same = before.value === this.answer.value;
       say(`Version ${this.answer.version}: the flow ${same ? `stays ${number(this.answer.value)}` : `was ${number(before.value)} and is ${number(this.answer.value)}`}.`);
-    }
-    this.isBusy = false;
-    if (this.isLate) {
-      this.isLate = false;
-      await this.refresh(data);
     }
   }
 
@@ -145,9 +159,11 @@ function tabs(parts) {
   };
   const list = h("div", { class: "tabs", role: "tablist", "aria-label": "What is listed" }, buttons);
   list.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    const at = (buttons.indexOf(document.activeElement) + step + buttons.length) % buttons.length;
+    const now = buttons.indexOf(document.activeElement), last = buttons.length - 1;
+    const to = { ArrowRight: now < last ? now + 1 : 0, ArrowLeft: now > 0 ? now - 1 : last, Home: 0, End: last };
+    if (!(event.key in to)) return;
+    event.preventDefault();
+    const at = to[event.key];
     open(at);
     buttons[at].focus();
   });

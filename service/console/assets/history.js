@@ -15,6 +15,10 @@ export class History {
     this.title = "History";
     this.points = new Map();
     this.element = h("div", {}, h("p", { class: "empty" }, "Solve, and the values are listed here."));
+    this.width = 0; // of the chart, whose texts keep their size on a phone
+    new ResizeObserver(() => {
+      if (this.element.clientWidth && this.element.clientWidth !== this.width) this.show();
+    }).observe(this.element);
   }
 
   // Results of long answers are left where they are: a value is short.
@@ -67,7 +71,8 @@ export class History {
     const rows = [...points].reverse().map((point) => [number(point.version), point.at.toLocaleString(), number(point.value), point.mode, point.ms === undefined ? "–" : `${point.ms.toFixed(1)} ms`]);
     const table = dataTable("Values by version", columns, rows, "");
     table.classList.add("tall");
-    fill(this.element, chart(points), table);
+    this.width = this.element.clientWidth;
+    fill(this.element, chart(points, this.width || 720), h("p", { class: "dim small" }, "■ cold   ● warm   ○ unchanged"), table);
   }
 }
 
@@ -79,8 +84,8 @@ function draw(tag, attributes, text) {
 }
 
 // A value holds until the next version, so the line goes in steps.
-function chart(points) {
-  const width = 720, height = 200, left = 78, right = 16, top = 16, bottom = 28;
+function chart(points, width) {
+  const height = 200, left = 78, right = 16, top = 16, bottom = 28;
   const values = points.map((point) => Number(point.value));
   const low = Math.min(0, ...values), high = Math.max(...values, low + 1);
   const first = points[0].version, last = Math.max(points[points.length - 1].version, first + 1);
@@ -100,6 +105,6 @@ function chart(points) {
     svg.append(mark);
   }
   svg.append(draw("text", { x: left, y: height - 8 }, `version ${first}`));
-  svg.append(draw("text", { x: width - right, y: height - 8, "text-anchor": "end" }, `■ cold   ● warm   ○ unchanged · version ${points[points.length - 1].version}`));
+  if (points.length > 1) svg.append(draw("text", { x: width - right, y: height - 8, "text-anchor": "end" }, `version ${last}`));
   return svg;
 }

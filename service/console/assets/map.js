@@ -81,7 +81,7 @@ export class NetworkMap {
       const more = Math.max(0.12 * Math.max(east - west, north - south), most);
       [west, east, south, north] = [west - more, east + more, south - more, north + more];
     }
-    const scale = Math.min((this.width - 50) / (east - west || 1), (this.height - 60) / (north - south || 1));
+    const scale = Math.min((this.width - 50) / (east - west || 1), (this.height - 80) / (north - south || 1));
     this.view = { x: (west + east) / 2, y: (south + north) / 2, scale };
     this.least = Math.min(this.least ?? Infinity, scale / 4);
     this.repaint();

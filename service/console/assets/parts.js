@@ -19,7 +19,6 @@ export class Parts {
     this.element = h("div", {}, h("form", { class: "row", onsubmit: (event) => { event.preventDefault(); this.divide(); } },
       field("Parts", this.k), field("Heavier by at most", this.epsilon), field("Edges weigh", this.weights), this.button), this.result);
     this.forget();
-    this.forget();
   }
 
   // The picture shows the flow again.

@@ -32,7 +32,7 @@ export class Picture {
     this.map = new NetworkMap(this.canvas, { onPick: (found) => this.picked(found) });
     listen(this.map);
     const button = (label, text, act) => h("button", { class: "quiet", type: "button", "aria-label": label, title: label, onclick: act }, text);
-    this.toCut = h("button", { class: "quiet", type: "button", disabled: true, onclick: () => this.map.fit(this.page.network.cutRows) }, "Show the cut");
+    this.toCut = h("button", { class: "quiet", type: "button", disabled: true, onclick: () => this.showCut() }, "Show the cut");
     this.element = h("section", { class: "card stage", "aria-label": "Picture of the network" },
       h("div", { class: "bar" }, this.legend,
         h("div", { class: "zoom" }, this.toCut, button("Zoom in", "+", () => this.map.zoom(1.5)),
@@ -90,6 +90,14 @@ export class Picture {
     this.parts = parts && { parts, of: this.page.network };
     const shown = parts ? [...Array.from({ length: k }, (_, part) => [`p${part}`, `part ${part + 1}`, 5]), ...BETWEEN] : LEGEND;
     fill(this.legend, shown.map(([kind, text, width]) => h("li", {}, swatch(kind, width), text)));
+  }
+
+  showCut() {
+    if (this.parts) {
+      this.page.parts.forget();
+      this.paint();
+    }
+    this.map.fit(this.page.network.cutRows);
   }
 
   paint() {
