@@ -132,6 +132,18 @@ def http(rows: list[Row]) -> str:
     )
 
 
+def rates(rows: list[Row]) -> str:
+    """One line a service and number of clients: requests a second and, in brackets, the 99th percentile in ms."""
+    names = list(dict.fromkeys((row["request"], row["graphs"] == 1 and row["clients"] > 1) for row in rows))
+    lines: dict[tuple[int, int, int], dict[tuple[str, bool], str]] = {}
+    for row in rows:
+        line = lines.setdefault((row["clients"], row["api_processes"], row["workers"]), {})
+        name = row["request"], row["graphs"] == 1 and row["clients"] > 1
+        line[name] = f"{row['per_s']:,.0f} ({three(row['p99_ms'])})"
+    header = ["clients", "API processes", "workers", *(f"{name}, one graph" if one else name for name, one in names)]
+    return markdown(header, [[*map(str, key), *(lines[key].get(name, "") for name in names)] for key in sorted(lines)])
+
+
 def limits(rows: list[Row]) -> str:
     """One line a network and kind of work, ours beside the peer's."""
     header = ["network", "edges", "work", "found", "headrace ms", "peer", "peer ms"]
@@ -222,6 +234,7 @@ TABLES: dict[str, Callable[[list[Row]], str]] = {
     "drift": drift,
     "http": http,
     "fleet": http,
+    "rates": rates,
     "limits": limits,
     "memory": memory,
     "closures": closures,

@@ -6,7 +6,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import batches, cold, instances, limits, memory, pairs, partition, richer, tables, warm
+from benchmarks import (
+    batches,
+    cold,
+    instances,
+    limits,
+    memory,
+    modifiers,
+    pairs,
+    partition,
+    partition_graphs,
+    richer,
+    tables,
+    warm,
+)
 from benchmarks.__main__ import main
 from benchmarks.answers import WrongAnswer
 from benchmarks.batches import Change, Drawn
@@ -25,7 +38,7 @@ TINY = (
     Instance("rlg-long", "rlg-long", {"rows": 4}),
 )
 CITY = [(0, 1, 4), (0, 2, 3), (1, 2, 2), (1, 3, 2), (2, 3, 4)]
-EFFORT = cold.Effort(repeats=2, limit_s=1)
+EFFORT = cold.Effort(repeats=2, limit_s=60)
 DESCRIPTION = {"instance", "family", "parameters", "seed", "n", "m"}
 
 
@@ -87,11 +100,25 @@ def test_pairs_are_the_same_for_every_solver_and_have_their_fields() -> None:
 
 
 def test_partitions_are_followed_and_compared() -> None:
-    rows = list(partition.follow(24, 2, 8, 2, 2))
+    rows = list(partition.follow(partition.grid(24, 0.3), 2, 8, 2, 2))
     assert [row["way"] for row in rows] == ["full", "incremental", "incremental"]
     told = partition.summary(rows)
     assert told["incremental"] == told["of"] == 2
     assert min(told["times_full"], told["times_metis"], *told["cut_to_full"], *told["cut_to_metis"]) > 0
+
+
+@pytest.mark.parametrize("kind", modifiers.KINDS)
+def test_every_kind_of_change_is_followed(kind: str) -> None:
+    rows = list(partition.follow(partition.drawn_for(kind, 24), 2, 40, 3, 3, kind))
+    assert partition.summary(rows)["of"] == 3
+
+
+def test_a_line_of_the_table_has_ours_and_theirs() -> None:
+    graph = replace(partition_graphs.GRAPHS[0], load=lambda: partition_graphs.circuit(30_000, 39_000))
+    told = partition.one_of_table(graph, 2, 2, 2)
+    assert told is not None
+    assert (told["n"], told["published"]["name"]) == (30_000, "usb")
+    assert {"cut", "full_cut", "metis_cut", "mean_times_full", "mean_times_metis", "modified_s"} <= told.keys()
 
 
 def test_a_peer_with_another_value_is_an_error() -> None:
@@ -220,6 +247,7 @@ def test_every_kind_has_a_table(tmp_path: Path) -> None:
         "adapters": [{"call": "a", "value": 6, "first_ms": 3.0, "again_ms": 1.0, "peer_ms": 2.0}],
         "http": [latency],
         "fleet": [latency],
+        "rates": [latency | {"api_processes": 1, "workers": 2, "graphs": 1}],
     }
     assert DESCRIPTION | {"arcs", "engine_bytes", "resident_bytes_per_arc", "peak_bytes_per_arc"} <= memory_row.keys()
     assert memory_row["engine_bytes_per_arc"] == memory_row["engine_bytes"] / memory_row["arcs"]
