@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -20,11 +19,9 @@ import redis
 import structlog
 
 from gpu_engine.devices import bind
-from gpu_engine.errors import EngineError
 from gpu_engine.footprint import Footprint
 from gpu_engine.select import device_bytes, device_label, missing_device, open_engine
 from service.collector import leave_alone_what_is_here
-from service.errors import ServiceError
 from service.left_out import leave_out_pandas
 from service.open_files import raise_limit
 from service.queue.models import WorkerReport
@@ -40,13 +37,13 @@ from service.worker.graph import OpenEngine
 from service.worker.graphs import Graphs
 from service.worker.membership.draining import Draining
 from service.worker.membership.handback import HandBack
+from service.worker.membership.intake import Intake
 from service.worker.membership.lease import Lease
 from service.worker.membership.takeover import Takeover
 from service.worker.metrics import TTL_S, WorkerMetrics
 from service.worker.running.consumer import Consumer
-from service.worker.running.costs import RESTORE_S_PER_BYTE, Costs
+from service.worker.running.costs import Costs
 from service.worker.running.lanes import Lanes
-from service.worker.running.task import Forward
 from service.worker.starting import Start
 
 NAME_TAKEN: Final = 3
@@ -101,6 +98,7 @@ class Worker:
             self._lanes.is_crowded,
             lambda: self._consumer.tasks(),
         )
+        self._intake = Intake(self.graphs, Handover(self._redis, keys, name), self._defer, self._are_all_there)
         self._consumer = Consumer(
             self._redis,
             keys,
@@ -112,16 +110,17 @@ class Worker:
             self._tracing,
             Costs(self.graphs.arcs),
             self._lanes,
-            self._on_handed_over,
+            self._intake.handed_over,
             self.graphs.expect,
             self.graphs.graph_id,
-            self._on_prepare,
+            self._intake.prepare,
         )
         self._lease = Lease(self._redis, keys, name, settings.lease_s, settings.redis_location)
-        self._takeover = Takeover(self._redis, keys, name, settings.lease_s, self._on_taken_over)
-        self._hand_back = HandBack(self._redis, keys, name, settings.lease_s, self._lanes.is_idle, self._give_back)
+        self._takeover = Takeover(self._redis, keys, name, settings.lease_s, self._intake.take_over)
+        self._hand_back = HandBack(
+            self._redis, keys, name, settings.lease_s, self._lanes.is_idle, self._intake.give_back
+        )
         self._draining = Draining(self._redis, keys, self.graphs.mover, self.graphs.displaced)
-        self._handover = Handover(self._redis, keys, name)
         self._settling = Settling(self._redis, keys, name)
         self._reported: list[str] = []
         """Graphs that the last report has counted."""
@@ -131,7 +130,7 @@ class Worker:
         self._engine_name = "unknown"
         self._ready = self._lost = self._is_leaving = False
         self._ready_since = 0.0
-        self._to_restore, self._begins_empty = 0, False
+        self._begins_empty = False
         self._lock = threading.Lock()
 
     @property
@@ -209,73 +208,14 @@ class Worker:
 
     def _restore_all(self) -> None:
         """In the graphs' own lanes, before their commands; ready when all are there."""
-        sizes = self._ask_redis(self.graphs.sizes) or {}
-        self._to_restore = len(sizes) + 1
-        for name, n_bytes in sizes.items():
-            self._defer(name, partial(self._restore, name), RESTORE_S_PER_BYTE * n_bytes)
-        self._one_restored()
+        self._intake.begin(self._ask_redis(self.graphs.sizes) or {})
 
-    def _on_taken_over(self, names: list[str]) -> None:
-        """Restore the graphs of a worker that is away, in their own lanes, where they displace no others."""
-        for name, n_bytes in self.graphs.sizes(names).items():
-            self._defer(name, partial(self._try_restore, name, displaces=False), RESTORE_S_PER_BYTE * n_bytes)
+    def _are_all_there(self) -> None:
+        self._ready, self._ready_since = True, time.time()
+        self._lease.beat_now()
 
     def _defer(self, graph: str, work: Callable[[], None], expected_s: float) -> None:
         self._lanes.put(graph, work, lambda: expected_s)
-
-    def _restore(self, name: str) -> None:
-        self._try_restore(name)
-        self._one_restored()
-
-    def _try_restore(self, name: str, *, displaces: bool = True) -> None:
-        try:
-            self.graphs.restore(name, displaces=displaces)
-        except (redis.RedisError, EngineError, ServiceError, Forward) as error:
-            log.warning("not_restored", graph=name, error=str(error))  # tried again when it is used
-        except Exception:
-            log.exception("not_restored", graph=name)
-
-    def _on_handed_over(self, name: str, reply: str) -> None:
-        """Restore a graph that another worker has handed over, before anybody asks for it, and tell that worker."""
-        self.graphs.expect(name)  # what is still solved ahead of it gives way
-
-        def restore() -> None:
-            self._try_restore(name)
-            self._answer(reply, self.graphs.states_of(name))
-
-        with suppress(RuntimeError):  # no thread can be started: it is restored when it is used
-            self._lanes.put(name, restore)
-
-    def _on_prepare(self, name: str, reply: str) -> None:
-        """Read a graph that another worker is about to hand over, and tell it when it is there."""
-
-        def read_ahead() -> None:
-            states = 0
-            try:
-                states = self.graphs.read_ahead(name)
-            except (redis.RedisError, EngineError, ServiceError) as error:
-                log.warning("not_read_ahead", graph=name, error=str(error))
-            self._answer(reply, states)
-
-        with suppress(RuntimeError):
-            self._lanes.put(name, read_ahead, lambda: float("inf"))
-
-    def _answer(self, reply: str, states: int) -> None:
-        if reply:
-            with suppress(redis.RedisError):  # it waits for a while, and goes on without
-                self._handover.answer(reply, str(states))
-
-    def _give_back(self, name: str, home: str) -> None:
-        """In the graph's own lane, behind what it has."""
-        self._lanes.put(name, partial(self.graphs.hand_back, name, home))
-
-    def _one_restored(self) -> None:
-        with self._lock:
-            self._to_restore -= 1
-            self._ready = self._to_restore == 0
-            self._ready_since = time.time()
-        if self._ready:
-            self._lease.beat_now()
 
     def _report(self) -> WorkerReport:
         residents = self.graphs.residents

@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic_core import to_json
 
+from service.api.http.timer import Timer
 from service.errors import STATUS, TITLES
 
 CODE: Final = "invalid_request"
@@ -36,7 +37,7 @@ def reset(transport: asyncio.Transport) -> None:
     transport.abort()
 
 
-def hang_up(transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> asyncio.TimerHandle:
+def hang_up(transport: asyncio.Transport, timer: Timer) -> None:
     """Say that nothing more comes, and close when the caller does, or after `LINGER_S`.
 
     To close at once would reset a connection whose caller is still sending, and the answer would be lost with what it
@@ -44,4 +45,4 @@ def hang_up(transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> as
     """
     if transport.can_write_eof():  # not with TLS: there the caller closes, having read the answer's length
         transport.write_eof()
-    return loop.call_later(LINGER_S, transport.close)
+    timer.start(LINGER_S, transport.close)

@@ -23,6 +23,7 @@ from service.api.http.connections import Place, ServerConfig
 from service.api.http.cookies import ours
 from service.api.http.corked import Corked
 from service.api.http.heads import end_of_head, is_in_chunks
+from service.api.http.timer import Timer
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Request line and headers together."""
@@ -111,8 +112,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """What has come and is not parsed yet."""
         self._has_turn_to_come = False
         self._unread_bytes = 0
-        self._head_timer: asyncio.TimerHandle | None = None
-        self._write_timer: asyncio.TimerHandle | None = None
+        self._head_timer, self._write_timer = Timer(self.loop), Timer(self.loop)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -131,7 +131,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_head_timer()
+        self._head_timer.stop()
         self.resume_writing()
         if self.place is not None:
             self.place.leave()
@@ -158,14 +158,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        if self._write_timer is None:
-            self._write_timer = self.loop.call_later(WRITE_TIMEOUT_S, self._give_up_reader)
+        if not self._write_timer.is_running:
+            self._write_timer.start(WRITE_TIMEOUT_S, self._give_up_reader)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self._write_timer is not None:
-            self._write_timer.cancel()
-            self._write_timer = None
+        self._write_timer.stop()
 
     def on_message_begin(self) -> None:
         if self._part is not Part.HEAD:
@@ -196,7 +194,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         self._corked = Corked(self.transport, self.loop)
         self.cycle.transport = self._corked  # type: ignore[assignment]  # all that a cycle uses
-        self._stop_head_timer()
+        self._head_timer.stop()
         self._part = Part.CHUNKS if in_chunks else Part.BODY
         self._past_parser = changes and self._body_left > 0
         self._chunks = Chunks()
@@ -231,9 +229,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what cannot be read as a request, and hang up."""
         self._part, self._unread_bytes = Part.OVER, 0
-        self._stop_head_timer()
+        self._head_timer.stop()
         self.transport.write(refusal(msg))
-        self._head_timer = hang_up(self.transport, self.loop)
+        hang_up(self.transport, self._head_timer)
 
     def _read(self) -> None:
         """Give the parser what has come, up to the end of one request. The rest waits until that one is answered."""
@@ -325,11 +323,11 @@ class BoundedProtocol(HttpToolsProtocol):
     def _await_head(self) -> None:
         self._unset_keepalive_if_required()
         if not self._head_bytes:
-            self._stop_head_timer()
+            self._head_timer.stop()
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
-        elif self._head_timer is None:
+        elif not self._head_timer.is_running:
             self._start_head_timer()
 
     def _give_up_reader(self) -> None:
@@ -337,9 +335,4 @@ class BoundedProtocol(HttpToolsProtocol):
         reset(self.transport)
 
     def _start_head_timer(self) -> None:
-        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.close)
-
-    def _stop_head_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        self._head_timer.start(HEAD_TIMEOUT_S, self.transport.close)

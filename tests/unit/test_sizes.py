@@ -1,0 +1,43 @@
+"""Files that can be held in the head: how long modules and classes are, and how many modules lie loose in a wing."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WINGS = {"service": 8, "gpu_engine": 14}
+"""How many modules may lie at the root of each."""
+
+LINES_OF_A_MODULE = 350
+LINES_OF_A_CLASS = 250
+
+WHOLE = {"gpu_engine/cpu/pseudoflow.py"}
+"""One algorithm, which is read as a whole."""
+
+
+def modules() -> Iterator[tuple[str, str]]:
+    for wing in WINGS:
+        for path in sorted((ROOT / wing).rglob("*.py")):
+            yield path.relative_to(ROOT).as_posix(), path.read_text()
+
+
+def test_modules_are_short() -> None:
+    lengths = {name: len(text.splitlines()) for name, text in modules() if name not in WHOLE}
+    assert {name: lines for name, lines in lengths.items() if lines > LINES_OF_A_MODULE} == {}
+
+
+def test_classes_are_short() -> None:
+    lengths = {
+        f"{name}: {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for name, text in modules()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {name: lines for name, lines in lengths.items() if lines > LINES_OF_A_CLASS} == {}
+
+
+@pytest.mark.parametrize(("wing", "most"), WINGS.items())
+def test_few_modules_lie_loose(wing: str, most: int) -> None:
+    assert len([*(ROOT / wing).glob("*.py")]) <= most
