@@ -52,29 +52,51 @@ def by_arc(
 ) -> tuple[int, int]:
     """Conditions 1 and 4; net flow and capacity over the cut. ``capacity`` int64[arcs].
 
+    The residuals of a link add up to its capacities if and only if the flows of its two arcs cancel out. So the
+    reverse of an arc, which lies far away in memory, is looked at only from arcs to a greater vertex that have flow.
+    Each of these pays for one arc to a lesser vertex that has flow: if there are more of those, one is not cancelled.
     ``balance`` int64[n] holds the supply of each vertex at first, and then what is left of it when the flow has gone
     out and come in.
     """
     across = 0
     cut_capacity = 0
+    unseen = 0
     for v in range(len(row_offsets) - 1):
+        out = 0
         for i in range(row_offsets[v], row_offsets[v + 1]):
             a = np.uint64(i)  # unsigned, as an index below 0 would count from the end
-            w = np.uint64(head[a])
             if residual[a] < 0:
                 first[0] = i if first[0] < 0 else first[0]
-            if v < head[a]:  # each link once
-                r = np.uint64(reverse_arc[a])
-                if residual[a] + residual[r] != capacity[a] + capacity[r]:
-                    first[0] = i if first[0] < 0 else first[0]
             flow = capacity[a] - residual[a]
-            balance[v] -= flow
-            if source_side[v] and not source_side[w]:
+            out += flow
+            if flow == 0:
+                pass
+            elif v > head[a]:
+                unseen += 1
+            else:
+                r = np.uint64(reverse_arc[a])
+                if residual[r] - capacity[r] != flow:
+                    first[0] = i if first[0] < 0 else first[0]
+                unseen -= 1
+            if source_side[v] and not source_side[np.uint64(head[a])]:
                 across += flow
                 cut_capacity += capacity[a]
                 if residual[a] != 0:
                     first[3] = i if first[3] < 0 else first[3]
+        balance[v] -= out
+    if unseen != 0 and first[0] < 0:
+        first[0] = _uncancelled(reverse_arc, capacity, residual)
     return across, cut_capacity
+
+
+@njit(cache=True, nogil=True)
+def _uncancelled(reverse_arc: ArcArray, capacity: UnitArray, residual: UnitArray) -> int:
+    """An arc whose flow is not cancelled by that of its reverse."""
+    for i in range(len(reverse_arc)):
+        a, r = np.uint64(i), np.uint64(reverse_arc[i])
+        if capacity[a] - residual[a] != residual[r] - capacity[r]:
+            return i
+    return 0
 
 
 @njit(cache=True, nogil=True)

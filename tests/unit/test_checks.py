@@ -96,6 +96,12 @@ def no_sum(claim: Claim) -> None:
     claim.balance()
 
 
+def nothing_against(claim: Claim) -> None:
+    """What flows back along a link is cancelled by nothing."""
+    claim.residual[claim.network.edge_arc[0]] += 2
+    claim.balance()
+
+
 def out_of_nothing(claim: Claim) -> None:
     claim.excess[1] += 1
 
@@ -122,6 +128,7 @@ def nothing(claim: Claim) -> None:
     [
         ((2, 2, 2), (0, 1), too_much, "a residual is negative or"),
         ((2, 2, 2), (0, 1), no_sum, "a residual is negative or"),
+        ((2, 2, 2), (0, 1), nothing_against, "a residual is negative or"),
         ((2, 2, 2), (0, 1), out_of_nothing, "the excess does not match the flow: vertex 1"),
         ((2, 2, 2), (0, 1), into_nothing, "the excess does not match the flow: vertex 2"),
         ((2, 2, 2), (0, 1), source_of_too_little, "the excess does not match the flow: vertex 0"),
