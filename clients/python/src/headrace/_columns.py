@@ -30,7 +30,8 @@ class GraphColumns(TypedDict, total=False):
     With a table (a pandas DataFrame), `tail`, `head`, `capacity`, `edge_ids`, `undirected`, `closed`, `cost` and
     `lower` may name its columns; by default they have these names, the last five only if they are there. Where its
     column `unlimited` is true an edge never limits, whatever its capacity is; `decimals` of an Arrow schema, or of an
-    archive that NumPy has read, say what whole amounts count, as in the file.
+    archive that NumPy has read, say what whole amounts count, as in the file; where such an archive has
+    `vertex_labels`, what names vertices are indices of these.
     """
 
     tail: Sequence[Vertex] | NDArray[Any] | str
