@@ -21,7 +21,8 @@ CONDITIONS: Final = ("if-match", "if-none-match", "if-unmodified-since")
 CHANGES: Final = frozenset({"PUT", "PATCH", "POST", "DELETE"})
 """Methods whose conditions are no cache's, but for questions."""
 LOOKED_AT: Final = frozenset(
-    name.encode() for name in (*CONDITIONS, "prefer", "content-length", "transfer-encoding", *OVERRIDES)
+    name.encode()
+    for name in (*CONDITIONS, "prefer", "content-length", "content-range", "transfer-encoding", *OVERRIDES)
 )
 BODILESS: Final = frozenset({"GET", "HEAD", "DELETE"})
 NO_LENGTH: Final = ("", "0")
@@ -35,6 +36,9 @@ async def refuse_unread(request: Request) -> None:
         return
     headers, method = request.headers, request.method
     _refuse_override(headers, method)
+    if "content-range" in headers:  # the first part of an upload may well be a graph of its own
+        detail = f"Content-Range is not read, and the body would be taken for the whole: send all of it by one {method}"
+        raise ServiceError("invalid_request", detail, header="Content-Range")
     if any(name in headers for name in (*CONDITIONS, "prefer")):
         _refuse_headers(request, path)
     has_body = headers.get("content-length", "") not in NO_LENGTH or "transfer-encoding" in headers
