@@ -158,6 +158,8 @@ def test_igraph() -> None:
     body = as_npz(graph_body(ring, {"capacity": "width"}))
     assert (body["tail"], body["head"], body["n_vertices"]) == ([0, 1, 0], [1, 2, 2], 3)
     assert (body["capacity"], body["undirected"]) == ([1.5, 2, 3], True)
+    empty = as_npz(graph_body(igraph.Graph(3), {}))  # which has no attributes either
+    assert (empty["tail"], empty["capacity"], empty["n_vertices"]) == ([], [], 3)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -108,6 +108,14 @@ def test_a_page_says_how_many_decimals_its_amounts_have() -> None:
         assert (sent["capacity"], sent["cost"], sent["lower"]) == ([2.5], [3.75], [0.5])
 
 
+def test_a_page_in_npz_keeps_its_texts() -> None:
+    """Each column of them is two arrays: ids that were not seen would be numbers."""
+    told = np.frombuffer(b'{"version": 1, "decimals": 0}', np.uint8)
+    ids = {"edge_ids.utf8": np.frombuffer("aé".encode(), np.uint8), "edge_ids.offsets": [0, 1, 3]}
+    page = np.load(io.BytesIO(npz(**TABLE, **ids, answer=told)), allow_pickle=False)
+    assert as_json(graph_body(page, {}))["edge_ids"] == ["a", "é"]
+
+
 def test_what_a_mapping_says_of_the_graph_counts() -> None:
     table = {"tail": ["a"], "head": ["b"], "capacity": [3], "vertex_labels": ["a", "b", "c"], "source": "a"}
     sent = as_json(graph_body(table, {}))

@@ -181,12 +181,12 @@ def _of_igraph(graph: Any, columns: GraphColumns) -> GraphColumns:
     for name, attribute in wanted.items():
         if not isinstance(attribute, str):
             continue
-        if attribute not in graph.es.attributes():
+        if ends and attribute not in graph.es.attributes():
             known = [(0, 0, dict.fromkeys(graph.es.attributes()))]
             raise InvalidInput(
                 f"no edge has the attribute {attribute!r}: {_others(known)}".replace("capacity=", f"{name}=")
             )
-        described[name] = graph.es[attribute]  # type: ignore[literal-required]  # one of its columns of amounts
+        described[name] = graph.es[attribute] if ends else []  # type: ignore[literal-required]  # a column of amounts
 
     def column_of(name: str) -> list[Any]:
         return list(graph.vs[name]) if name in graph.vs.attributes() else [None] * graph.vcount()

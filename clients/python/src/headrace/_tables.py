@@ -5,6 +5,7 @@ What a file or a page of the service says beside its columns counts here as it d
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +23,8 @@ VERTICES: Final = ("tail", "head", "vertices", "source", "sink")
 """What names vertices."""
 KEYWORDS: Final = ("decimals", "cost_decimals", "rounding")
 NAMES_SHOWN: Final = 8
+TEXT: Final = ".utf8"
+ENDS: Final = ".offsets"
 
 AsColumn = Callable[[Any], Any]
 
@@ -29,6 +32,8 @@ AsColumn = Callable[[Any], Any]
 def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn) -> dict[str, Any]:
     """What is ``given``, with the columns that it names, and those that have the names of ours; others of the table are
     left alone. Raises `InvalidInput`."""
+    if isinstance(table, Mapping) and "answer" in table:  # a page
+        table = _with_texts(table)
     names = list(table) if isinstance(table, Mapping) else list(getattr(table, "column_names", table.columns))
     said = _said(table, names)
     labels = None if given.get("vertex_labels") is not None else _labels(table, names)
@@ -47,6 +52,17 @@ def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn) -> dict[
     if "unlimited" in names and (given.get("capacity") is None or isinstance(given["capacity"], str)):
         found["capacity"] = as_column(found["capacity"])
         found["capacity"] = _without_limits(found["capacity"], _flags(as_column(table["unlimited"]), "unlimited"))
+    return found
+
+
+def _with_texts(page: Mapping[Any, Any]) -> dict[Any, Any]:
+    """With each column of text as one list, which is two arrays in the npz of a page."""
+    texts = [name.removesuffix(TEXT) for name in page if name.endswith(TEXT)]
+    apart = {f"{name}{ending}" for name in texts for ending in (TEXT, ENDS)}
+    found = {name: page[name] for name in page if name not in apart}
+    for name in texts:
+        utf8, ends = np.asarray(page[f"{name}{TEXT}"]).tobytes(), np.asarray(page[f"{name}{ENDS}"]).tolist()
+        found[name] = [utf8[begin:end].decode() for begin, end in pairwise(ends)]
     return found
 
 
