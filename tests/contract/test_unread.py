@@ -61,6 +61,8 @@ PASSED: list[tuple[str, str, dict[str, Any]]] = [
     ("GET", "/v1/graphs", {"headers": {"Prefer": "wait=5s"}}),
     ("DELETE", "", {"content": b""}),
     ("PATCH", "capacities", CHANGE | {"headers": {"X-HTTP-Method-Override": "patch", "If-Match": '"7"'}}),
+    ("QUERY", "max-flow", {"json": {}, "headers": {"X-HTTP-Method-Override": "QUERY"}}),
+    ("POST", "max-flow", {"json": {}, "headers": {"X-HTTP-Method-Override": "query", "X-HTTP-Method": ""}}),
     ("POST", "max-flow", {"json": {}, "headers": {"If-None-Match": '"7"', "Prefer": "respond-async=1"}}),
     ("POST", "max-flow", {"json": {}, "headers": {"If-Unmodified-Since": LONG_AGO}}),
     ("GET", "", {"headers": {"If-Unmodified-Since": LONG_AGO}}),
