@@ -212,8 +212,8 @@ class AsyncGraph(
 
     async def _pages(self, page: int, timeout_s: float | None) -> exported.Pages:
         pages = exported.Pages(await self._caller.ask(calls.graph(self.name)))
-        while pages.missing:
-            pages.add(await self.capacities(pages.rows, page, timeout_s, if_version=pages.etag))
+        while (at := pages.next_edge) is not None:
+            pages.add(await self.capacities(at, page, timeout_s, if_version=pages.etag))
         while (at := pages.next_vertex) is not None:
             pages.add_vertices(await self.vertices(at, page, timeout_s, if_version=pages.etag))
         while (at := pages.next_limit) is not None:

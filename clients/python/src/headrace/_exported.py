@@ -19,8 +19,6 @@ class Pages:
         self._pages: list[Capacities] = []
         self._places: list[VertexCapacities] = []
         self._limits: list[VertexCapacities] = []
-        self.rows = 0
-        """Edges that are here."""
 
     @property
     def etag(self) -> str:
@@ -28,12 +26,15 @@ class Pages:
         return self._info.etag
 
     @property
-    def missing(self) -> bool:
-        return self.rows < self._info.n_edges
+    def next_edge(self) -> int | None:
+        """The offset of the page of edges that is missing; None: there is none. Deleted edges count in offsets."""
+        if not self._info.n_edges:
+            return None
+        return self._pages[-1].next if self._pages else 0
 
     @property
     def next_vertex(self) -> int | None:
-        """The offset of the page of vertices that is missing; None: there is none."""
+        """The same of vertices."""
         if self._info.coordinates is None:
             return None
         return self._places[-1].next if self._places else 0
@@ -45,9 +46,8 @@ class Pages:
 
     def add(self, page: Capacities) -> None:
         """The next page. Raises `VersionConflict` if it is of another version."""
-        self._refuse(page.version, is_empty=not page.edge_ids)
+        self._refuse(page.version)
         self._pages.append(page)
-        self.rows += len(page.edge_ids)
 
     def add_vertices(self, page: VertexCapacities) -> None:
         """The next page of vertices. Raises as `add`."""
@@ -59,8 +59,8 @@ class Pages:
         self._refuse(page.version)
         self._limits.append(page)
 
-    def _refuse(self, version: int, *, is_empty: bool = False) -> None:
-        if version != self._info.version or is_empty:
+    def _refuse(self, version: int) -> None:
+        if version != self._info.version:
             raise VersionConflict(
                 f"the graph was at version {self._info.version}, and is at {version} now; read it again",
                 code="version_conflict",

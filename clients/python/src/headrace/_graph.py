@@ -202,8 +202,8 @@ class Graph(Questions, Studies, PairQuestions, LimitQuestions, PartitionQuestion
 
     def _pages(self, page: int, timeout_s: float | None) -> exported.Pages:
         pages = exported.Pages(self._caller.ask(calls.graph(self.name)))
-        while pages.missing:
-            pages.add(self.capacities(pages.rows, page, timeout_s, if_version=pages.etag))
+        while (at := pages.next_edge) is not None:
+            pages.add(self.capacities(at, page, timeout_s, if_version=pages.etag))
         while (at := pages.next_vertex) is not None:
             pages.add_vertices(self.vertices(at, page, timeout_s, if_version=pages.etag))
         while (at := pages.next_limit) is not None:
