@@ -78,7 +78,12 @@ class GraphColumns(TypedDict, total=False):
 
 def as_column(given: Any) -> Any:
     """A pandas or Polars Series, or an Arrow array, as NumPy; what else is iterated over (a column of an answer, say)
-    as a list of its values; anything else as it is."""
+    as a list of its values; anything else as it is. Raises `InvalidInput` for a row that is masked."""
+    if isinstance(given, np.ma.MaskedArray):
+        masked = np.flatnonzero(np.ma.getmaskarray(given))
+        if len(masked):
+            raise InvalidInput(f"row {masked[0]} of a masked array has no value")
+        return given.data
     if hasattr(given, "to_numpy"):
         return np.asarray(given.to_numpy())
     if isinstance(given, Iterable) and not isinstance(given, str | bytes | list | tuple | np.ndarray | Mapping):
