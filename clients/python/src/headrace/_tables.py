@@ -5,7 +5,6 @@ What a file or a page of the service says beside its columns counts here as it d
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +12,9 @@ from numpy.typing import NDArray
 
 from headrace._amounts import loads
 from headrace._errors import InvalidInput
+from headrace._files_of_columns import OFFSETS, UTF8
 from headrace._mistakes import counted
+from headrace._sequences import Texts
 
 REQUIRED: Final = ("tail", "head", "capacity")
 OPTIONAL: Final = ("edge_ids", "undirected", "closed", "cost", "lower")
@@ -23,8 +24,6 @@ VERTICES: Final = ("tail", "head", "vertices", "source", "sink")
 """What names vertices."""
 KEYWORDS: Final = ("decimals", "cost_decimals", "rounding")
 NAMES_SHOWN: Final = 8
-TEXT: Final = ".utf8"
-ENDS: Final = ".offsets"
 
 AsColumn = Callable[[Any], Any]
 
@@ -56,14 +55,11 @@ def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn) -> dict[
 
 
 def _with_texts(page: Mapping[Any, Any]) -> dict[Any, Any]:
-    """With each column of text as one list, which is two arrays in the npz of a page."""
-    texts = [name.removesuffix(TEXT) for name in page if name.endswith(TEXT)]
-    apart = {f"{name}{ending}" for name in texts for ending in (TEXT, ENDS)}
+    """With each column of text as one, which is two arrays in the npz of a page."""
+    texts = [name.removesuffix(UTF8) for name in page if name.endswith(UTF8)]
+    apart = {f"{name}{ending}" for name in texts for ending in (UTF8, OFFSETS)}
     found = {name: page[name] for name in page if name not in apart}
-    for name in texts:
-        utf8, ends = np.asarray(page[f"{name}{TEXT}"]).tobytes(), np.asarray(page[f"{name}{ENDS}"]).tolist()
-        found[name] = [utf8[begin:end].decode() for begin, end in pairwise(ends)]
-    return found
+    return found | {name: Texts(page[f"{name}{UTF8}"], page[f"{name}{OFFSETS}"]).decoded() for name in texts}
 
 
 def _said(table: Any, names: list[Any]) -> dict[str, Any]:
