@@ -15,7 +15,9 @@ MAX_METADATA_DIGITS: Final = 18
 KNOWN: Final = ("n_vertices", "decimals", "cost_decimals", "source", "sink", "crs", "undirected", "labelled")
 MEANT: Final[Mapping[str, str]] = {
     **dict.fromkeys(("vertex", "n_vertex", "num_vertices", "nodes", "n_nodes", "num_nodes"), "n_vertices"),
-    **dict.fromkeys(("target", "dst"), "sink"),
+    **dict.fromkeys(("capacity_decimals", "lower_decimals", "vertex_decimals"), "decimals"),
+    **dict.fromkeys(("target", "dst", "destination"), "sink"),
+    "src": "source",
 }
 """Names of others."""
 NEAR: Final = 0.85

@@ -335,9 +335,15 @@ def _cost(column: pa.Array | None, own_decimals: int | None, precision: Precisio
 
 
 def _undirected(column: pa.Array | None, metadata: Metadata) -> bool | BoolArray:
+    of_all = metadata.flag("undirected")
     if column is None:
-        return metadata.flag("undirected")
-    return _flags(column, "undirected")
+        return of_all
+    flags = _flags(column, "undirected")
+    if of_all and not flags.all():
+        directed = np.flatnonzero(~flags)[:ROWS_SHOWN].tolist()
+        detail = "schema metadata undirected is true, and the column undirected has other rows"
+        raise InvalidNetwork(detail, directed, field="/undirected")
+    return flags
 
 
 def _flags(column: pa.Array, name: str) -> BoolArray:

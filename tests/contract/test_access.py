@@ -197,6 +197,16 @@ def test_the_secret_counts_not_the_id(api: Api) -> None:
     assert api.http.get("/v1/graphs", headers={"X-API-Key": token}).status_code == 200
 
 
+@pytest.mark.parametrize("passed_on", ["Basic aHI6aHI=", "Bearer eyJhbGciOiJIUzI.e30.x", "Negotiate abc", "Bearer"])
+def test_credentials_of_a_proxy_stand_in_nobodys_way(api: Api, passed_on: str) -> None:
+    """As nginx passes on what `auth_basic` has asked for; or another gateway its own `X-API-Key`."""
+    token = make_key(api)["Authorization"].removeprefix("Bearer ")
+    assert api.http.get("/v1/graphs", headers={"Authorization": passed_on, "X-API-Key": token}).status_code == 200
+    other = {"Authorization": f"Bearer {token}", "X-API-Key": "of-another-gateway"}
+    assert api.http.get("/v1/graphs", headers=other).status_code == 200
+    check_problem(api.http.get("/v1/graphs", headers={"Authorization": passed_on, "X-API-Key": "x"}), "unauthorised")
+
+
 def test_probes_need_no_key(api: Api) -> None:
     make_key(api)
     assert {api.http.get(path).status_code for path in OPEN} <= {200, 307}

@@ -197,6 +197,14 @@ def test_a_key_counts_for_more_than_a_cookie(api: Api) -> None:
     check_problem(api.http.get("/v1/graphs/city", headers=SENT | town), "forbidden")
 
 
+def test_what_a_browser_shows_to_a_proxy_is_no_key(api: Api) -> None:
+    """A browser that a proxy has asked for a password sends it with each request, and the proxy passes it on."""
+    key, asked = make_key(api), SENT | {"Authorization": "Basic YWRtaW46YWRtaW4="}
+    check_problem(api.http.get("/v1/graphs", headers=asked), "unauthorised")
+    log_in(api, key)
+    assert api.http.get("/v1/graphs", headers=asked).status_code == 200
+
+
 def test_while_redis_is_away_no_session_counts(api: Api) -> None:
     log_in(api, make_key(api))
     api.fakes.sessions.away = True

@@ -8,6 +8,7 @@ from tests.contract.fakes import Api
 
 CHANGE: dict[str, Any] = {"json": {"edges": [0], "set": [4]}}
 LONG_AGO = "Wed, 21 Oct 2015 07:28:00 GMT"
+CSV = {"Content-Type": "text/csv"}
 HOOK = {"url": "https://a.example/x", "graphs": ["city"]}
 REFUSED: list[tuple[str, str, dict[str, Any], str, str]] = [
     ("POST", "max-flow", {"json": {}, "headers": {"If-Match": '"7"'}}, "invalid_request", "If-Match is not held"),
@@ -34,6 +35,13 @@ REFUSED: list[tuple[str, str, dict[str, Any], str, str]] = [
         ("POST", "max-flow", {"json": {}, "headers": {name: "PATCH"}}, "invalid_request", "'PATCH' itself")
         for name in ("X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override")
     ),
+    (
+        "PUT",
+        "",
+        {"content": b"tail,head,capacity\n0,1,2\n", "headers": CSV | {"Content-Range": "bytes 0-24/9000"}},
+        "invalid_request",
+        "Content-Range is not read",
+    ),
     ("GET", "", {"json": {"version": 3}}, "invalid_body", "takes no body"),
     ("GET", "capacities", {"content": iter([b'{"edges": [0]}'])}, "invalid_body", "takes no body"),
     ("DELETE", "", {"json": {"edges": [0]}}, "invalid_body", "takes no body"),
@@ -53,6 +61,8 @@ PASSED: list[tuple[str, str, dict[str, Any]]] = [
     ("GET", "/v1/graphs", {"headers": {"Prefer": "wait=5s"}}),
     ("DELETE", "", {"content": b""}),
     ("PATCH", "capacities", CHANGE | {"headers": {"X-HTTP-Method-Override": "patch", "If-Match": '"7"'}}),
+    ("QUERY", "max-flow", {"json": {}, "headers": {"X-HTTP-Method-Override": "QUERY"}}),
+    ("POST", "max-flow", {"json": {}, "headers": {"X-HTTP-Method-Override": "query", "X-HTTP-Method": ""}}),
     ("POST", "max-flow", {"json": {}, "headers": {"If-None-Match": '"7"', "Prefer": "respond-async=1"}}),
     ("POST", "max-flow", {"json": {}, "headers": {"If-Unmodified-Since": LONG_AGO}}),
     ("GET", "", {"headers": {"If-Unmodified-Since": LONG_AGO}}),

@@ -173,6 +173,11 @@ def test_a_repeated_request_changes_nothing_more(http: httpx.Client, receiver: R
     assert [ask("DELETE", key="gone").status_code for _ in range(2)] == [204, 204]
     assert ask("DELETE", key="other").json()["code"] == "unknown_webhook"
     assert ask("PUT", key="made", json=body).json()["code"] == "idempotency_conflict"
+    third = http.put("/v1/webhooks/h", json=body).json()["secret"]  # another one, of somebody else maybe
+    for method, path, key, more in (("PUT", "", "made", {"json": body}), ("POST", ":rotate", "turned", {})):
+        refused = ask(method, path, key=key, **more)
+        assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_conflict")
+        assert third not in refused.text
     assert ask("DELETE", key="x" * 257).json()["code"] == "invalid_request"
 
 

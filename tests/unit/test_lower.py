@@ -154,6 +154,22 @@ def test_refused_batches(operation: Operation, error: type[EngineError], told: s
         lowers.resolve(edges, [operation])
 
 
+def test_deletions_one_after_the_other_are_seen() -> None:
+    """Rows 1 and 3 have lower bounds, and row 0 has none: what is deleted, what is back, and whether some are left."""
+    lowers, _ = table()
+    none: list[int] = []
+    for deleted, revived, some in [
+        (none, none, True),
+        ([0], none, True),
+        ([1, 3], none, False),
+        (none, [3], True),
+        ([3], [0], False),
+        ([0], [1], True),
+    ]:
+        lowers.network.mark(np.array(deleted, np.int64), np.array(revived, np.int64))
+        assert lowers.some == some
+
+
 def test_an_undirected_edge_has_none() -> None:
     lowers, edges = table(replace(NAMED, undirected=True))
     assert not len(lowers.resolve(edges, [op("set", ["a"], "0")]).rows)

@@ -35,6 +35,8 @@ LOADS: list[tuple[Any, dict[str, Any], str]] = [
     (None, GIVEN | {"tail": {0}}, "tail is a set, which has no order"),
     (None, GIVEN | {"capacity": frozenset([3])}, "capacity is a set, which has no order"),
     (None, GIVEN | {"capacity": [Fraction(1, 3)]}, "cannot send Fraction Fraction(1, 3): an amount is an int, a float"),
+    (None, GIVEN | {"capacity": np.ma.array([3], mask=[True])}, "row 0 of a masked array has no value"),
+    (None, GIVEN | {"head": np.ma.array([1], mask=[True])}, "row 0 of a masked array has no value"),
     ([(0, 1, 3)], {}, "tail, head, capacity = zip(*edges)"),
     (igraph.Graph.Ring(3), {}, "edges have no attributes at all"),
     (igraph.Graph.Ring(3), {"cost": "km"}, "no edge has the attribute"),
@@ -50,6 +52,8 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("patch", (), {"edges": [0, 1], "add": {1, 2}}, "add is a set, which has no order"),
     ("patch", (), {"vertices": [0, 1], "set": [1]}, "set has 1 amount for 2 vertices"),
     ("patch_endpoints", (), {"tail": [0], "head": [1], "set": [1, 2]}, "set has 2 amounts for 1 edge"),
+    ("patch", (), {"edges": [0, 1], "set": np.ma.array([1, 2], mask=[False, True])}, "row 1 of a masked array"),
+    ("patch", (), {"edges": [0, 1], "scale": Fraction(1, 3)}, "cannot send Fraction Fraction(1, 3): an amount is an"),
     ("apply", ([{"edges": [0], "set": [1]}],), {}, "as in Update(edges=[3], set=[5]), not {'edges'"),
     ("copy", ("my city",), {}, "'my city' is no graph name: that is 1 to 128 of"),
 ]
@@ -158,6 +162,10 @@ def test_igraph() -> None:
     body = as_npz(graph_body(ring, {"capacity": "width"}))
     assert (body["tail"], body["head"], body["n_vertices"]) == ([0, 1, 0], [1, 2, 2], 3)
     assert (body["capacity"], body["undirected"]) == ([1.5, 2, 3], True)
+    whole = as_npz(graph_body(None, {"tail": [0], "head": np.ma.array([1]), "capacity": np.ma.array([2.5])}))
+    assert (whole["head"], whole["capacity"]) == ([1], [2.5])
+    empty = as_npz(graph_body(igraph.Graph(3), {}))  # which has no attributes either
+    assert (empty["tail"], empty["capacity"], empty["n_vertices"]) == ([], [], 3)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

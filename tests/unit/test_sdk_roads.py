@@ -18,6 +18,7 @@ from headrace import _exchange as exchange
 from headrace._connecting import trusted
 from headrace._exported import Pages
 from headrace._results import Capacities, GraphInfo
+from headrace._vertices import VertexCapacities
 
 from tests.unit.test_sdk_client import GRAPH, PATCH, Script, ok, problem
 
@@ -199,15 +200,22 @@ def info(n_vertices: int, n_edges: int) -> GraphInfo:
     return GraphInfo.from_json(known)
 
 
-def page(rows: list[tuple[Any, Any, Any, Any, bool, bool]], version: int = 3) -> Capacities:
-    tail, head, ids, capacity, closed, undirected = zip(*rows, strict=True)
-    return Capacities(version, ids, tail, head, capacity, closed, undirected)
+def page(
+    rows: list[tuple[Any, Any, Any, Any, bool, bool]], version: int = 3, next_offset: int | None = None
+) -> Capacities:
+    tail, head, ids, capacity, closed, undirected = zip(*rows, strict=True) if rows else ((),) * 6
+    return Capacities(version, ids, tail, head, capacity, closed, undirected, next=next_offset)
 
 
-def drawn(rows: list[Any], n_vertices: int, size: int = 2) -> Any:
-    pages = Pages(info(n_vertices, len(rows)))
-    while pages.missing:
-        pages.add(page(rows[pages.rows : pages.rows + size]))
+def drawn(rows: list[Any], n_vertices: int, size: int = 2, vertices: Any = None) -> Any:
+    """`rows` may have None for deleted edges, which count in offsets and are in no page."""
+    pages = Pages(info(n_vertices, sum(row is not None for row in rows)))
+    while (at := pages.next_edge) is not None:
+        end = at + size
+        there = [row for row in rows[at:end] if row is not None]
+        pages.add(page(there, next_offset=end if end < len(rows) else None))
+    while pages.next_vertex is not None:
+        pages.add_vertices(VertexCapacities(3, vertices or range(n_vertices), [INF] * n_vertices))
     return pages.networkx()
 
 
@@ -234,6 +242,21 @@ def test_networkx_kinds() -> None:
     assert mixed.edges["y", "z"] == mixed.edges["z", "y"] == {"id": 1, "capacity": 2, "undirected": True}
     assert nx.maximum_flow_value(mixed, "x", "z") == 2
     assert list(drawn([], 2).nodes) == [0, 1]
+    assert list(drawn([], 2, vertices=["a", "b"]).nodes) == ["a", "b"]
+
+
+def test_networkx_gets_the_vertices_that_are_there() -> None:
+    """Of the numbers 0 to 5, 0 was deleted and 5 has no edges; labels may be numbers as well."""
+    edges = [(1, 2, 0, 1, False, False), (3, 4, 1, 1, False, False)]
+    assert list(drawn(edges, 5, vertices=[1, 2, 3, 4, 5]).nodes) == [1, 2, 3, 4, 5]
+    assert list(drawn([(2, 0, 0, 1, False, False)], 3, vertices=[0, 2, 7]).nodes) == [0, 2, 7]
+
+
+def test_no_edge_is_lost_or_doubled_where_others_were_deleted() -> None:
+    edges = [(at, at + 1, at, at, False, False) for at in range(6)]
+    for gone in ({0}, {0, 1}, {2, 3}, {1, 4, 5}, {0, 1, 2, 3, 4}):
+        graph = drawn([None if at in gone else edge for at, edge in enumerate(edges)], 7)
+        assert sorted(data["id"] for _, _, data in graph.edges(data=True)) == [at for at in range(6) if at not in gone]
 
 
 def test_a_graph_that_changes_between_pages_is_refused() -> None:

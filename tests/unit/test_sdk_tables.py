@@ -108,6 +108,14 @@ def test_a_page_says_how_many_decimals_its_amounts_have() -> None:
         assert (sent["capacity"], sent["cost"], sent["lower"]) == ([2.5], [3.75], [0.5])
 
 
+def test_a_page_in_npz_keeps_its_texts() -> None:
+    """Each column of them is two arrays: ids that were not seen would be numbers."""
+    told = np.frombuffer(b'{"version": 1, "decimals": 0}', np.uint8)
+    ids = {"edge_ids.utf8": np.frombuffer("aé".encode(), np.uint8), "edge_ids.offsets": [0, 1, 3]}
+    page = np.load(io.BytesIO(npz(**TABLE, **ids, answer=told)), allow_pickle=False)
+    assert as_json(graph_body(page, {}))["edge_ids"] == ["a", "é"]
+
+
 def test_what_a_mapping_says_of_the_graph_counts() -> None:
     table = {"tail": ["a"], "head": ["b"], "capacity": [3], "vertex_labels": ["a", "b", "c"], "source": "a"}
     sent = as_json(graph_body(table, {}))
@@ -116,6 +124,23 @@ def test_what_a_mapping_says_of_the_graph_counts() -> None:
     assert as_npz(graph_body(TABLE | limited, {}))["vertex_capacity"] == [2, math.inf]
     with pytest.raises(InvalidInput, match="decimals= is no column"):
         graph_body(TABLE | {"decimals": 2}, {})
+
+
+@pytest.mark.parametrize("labels", [["s", "a", "t"], [2, 0, 1]])
+@pytest.mark.parametrize("read", [lambda archive: archive, dict], ids=["archive", "dict"])
+def test_an_archive_has_indices_of_its_names(labels: list[Any], read: Any) -> None:
+    """As every export of a graph with named vertices; integers would be taken for other vertices."""
+    columns = {"tail": [0, 1], "head": [1, 2], "capacity": [3, 4], "decimals": 0, "source": 0, "sink": 2}
+    limited = {"vertices": [1], "vertex_capacity": [2], "vertex_unlimited": [False]}
+    archive = np.load(io.BytesIO(npz(**columns, **limited, vertex_labels=labels)), allow_pickle=False)
+    sent = as_json(graph_body(read(archive), {}))
+    assert sent["vertex_labels"] == labels
+    assert (sent["tail"], sent["head"]) == (labels[:2], labels[1:])
+    assert (sent["source"], sent["sink"], sent["vertices"]) == (labels[0], labels[2], [labels[1]])
+    assert as_json(graph_body(read(archive), {"source": labels[1]}))["source"] == labels[1]
+    wrong = np.load(io.BytesIO(npz(**columns | {"tail": [0, 3]}, vertex_labels=labels)), allow_pickle=False)
+    with pytest.raises(InvalidInput, match="tail of the archive has other values than indices of its 3 names"):
+        graph_body(read(wrong), {})
 
 
 def test_names_in_a_second_table_are_not_lost() -> None:

@@ -284,12 +284,14 @@ CallerOf: TypeAlias = Annotated[Caller, Depends(authorise)]
 
 
 def token_of(headers: Headers) -> str | None:
-    """The token of `Authorization: Bearer` or `X-API-Key`; "" for credentials of another kind."""
-    authorization = headers.get("authorization")
-    if authorization is None:
-        return headers.get("x-api-key")
-    scheme, _, token = authorization.partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
+    """The token of `Authorization: Bearer` or `X-API-Key`; of both, the first that has the form of ours.
+
+    A proxy that asks for credentials of its own may pass these on.
+    """
+    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    shown = [bearer.strip()] if scheme.lower() == "bearer" else []
+    shown += headers.getlist("x-api-key")
+    return next((token for token in shown if TOKEN.fullmatch(token)), shown[0] if shown else None)
 
 
 def claimed_key(scope: RequestScope, headers: Headers) -> str:

@@ -6,6 +6,7 @@ preferences that we do not know.
 """
 
 import re
+from collections.abc import Collection
 from typing import Final
 
 from fastapi import Request
@@ -21,7 +22,8 @@ CONDITIONS: Final = ("if-match", "if-none-match", "if-unmodified-since")
 CHANGES: Final = frozenset({"PUT", "PATCH", "POST", "DELETE"})
 """Methods whose conditions are no cache's, but for questions."""
 LOOKED_AT: Final = frozenset(
-    name.encode() for name in (*CONDITIONS, "prefer", "content-length", "transfer-encoding", *OVERRIDES)
+    name.encode()
+    for name in (*CONDITIONS, "prefer", "content-length", "content-range", "transfer-encoding", *OVERRIDES)
 )
 BODILESS: Final = frozenset({"GET", "HEAD", "DELETE"})
 NO_LENGTH: Final = ("", "0")
@@ -34,7 +36,10 @@ async def refuse_unread(request: Request) -> None:
     if not path.startswith("/v1/") or LOOKED_AT.isdisjoint(name for name, _ in request.scope["headers"]):
         return
     headers, method = request.headers, request.method
-    _refuse_override(headers, method)
+    _refuse_override(headers, {method, "QUERY"} if QUESTION.fullmatch(path) else {method})
+    if "content-range" in headers:  # the first part of an upload may well be a graph of its own
+        detail = f"Content-Range is not read, and the body would be taken for the whole: send all of it by one {method}"
+        raise ServiceError("invalid_request", detail, header="Content-Range")
     if any(name in headers for name in (*CONDITIONS, "prefer")):
         _refuse_headers(request, path)
     has_body = headers.get("content-length", "") not in NO_LENGTH or "transfer-encoding" in headers
@@ -42,9 +47,10 @@ async def refuse_unread(request: Request) -> None:
         await refuse_body(request)
 
 
-def _refuse_override(headers: Headers, method: str) -> None:
+def _refuse_override(headers: Headers, methods: Collection[str]) -> None:
+    """Raises invalid_request for another method than these, which are the same here; an empty header is none."""
     for name in OVERRIDES:
-        if (meant := headers.get(name, method)).upper() != method:
+        if (meant := headers.get(name, "")) and meant.upper() not in methods:
             detail = f"{name} is not looked at: send the method {meant[:20]!r} itself"
             raise ServiceError("invalid_request", detail, header=name)
 

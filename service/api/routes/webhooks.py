@@ -75,7 +75,7 @@ async def put_webhook(webhook: HookId, request: Request, backend: Context, calle
     if before is not None and not _sees(caller, before):
         raise ServiceError("already_exists", f"there is a webhook {webhook!r}: choose another name")
     if repeated is not None:
-        return await _put_answer(backend, before, made=repeated.made)
+        return await _put_answer(backend, _same(repeated, before), made=repeated.made)
     await _check_target(backend, body.url)
     types: list[str] = [kind for kind in TYPES if body.types is None or kind in body.types]
     hook = Webhook(
@@ -86,7 +86,7 @@ async def put_webhook(webhook: HookId, request: Request, backend: Context, calle
         hook = hook.model_copy(update=before.model_dump(include=kept))
     cursors = {graph: (await backend.feed.place(graph, None)).after for graph in body.graphs}
     most = backend.settings.max_webhooks
-    asked = asked and asked.model_copy(update={"made": before is None})
+    asked = asked and asked.model_copy(update={"made": before is None, "created_at": hook.created_at})
     if not await backend.hooks.put(hook, before, most, cursors, asked):
         if before is None and await backend.hooks.count() >= most:
             raise ServiceError("too_large", f"there are {most} webhooks, the most there may be (max_webhooks)")
@@ -95,10 +95,15 @@ async def put_webhook(webhook: HookId, request: Request, backend: Context, calle
     return await _put_answer(backend, hook, made=before is None)
 
 
-async def _put_answer(backend: Backend, hook: Webhook | None, *, made: bool) -> Response:
-    """Raises idempotency_conflict for a webhook that a key has put, and that is gone."""
-    if hook is None:
-        raise ServiceError("idempotency_conflict", "the webhook that was put under this Idempotency-Key is gone")
+def _same(repeated: Asked, hook: Webhook | None) -> Webhook:
+    """The webhook that a request under a key was about. Raises idempotency_conflict if it is gone, and if another one
+    has its id: whoever made that has its secret."""
+    if hook is None or not repeated.is_about(hook):
+        raise ServiceError("idempotency_conflict", "the webhook that this Idempotency-Key was used for is gone")
+    return hook
+
+
+async def _put_answer(backend: Backend, hook: Webhook, *, made: bool) -> Response:
     shown = await _shown(backend, hook)
     if made:
         return json_response(shown.model_copy(update={"secret": hook.secret}), 201)
@@ -152,8 +157,10 @@ async def rotate_webhook(hook: Known, request: Request, backend: Context, caller
     await refuse_body(request)
     asked, repeated = await _asked(request, backend, caller, hook.id, b"rotate")
     if repeated is not None:  # which `hook` may have been read before
-        return json_response(SecretInfo(secret=(await _known(hook.id, backend, caller)).secret))
+        known = _same(repeated, await _known(hook.id, backend, caller))
+        return json_response(SecretInfo(secret=known.secret))
     rotated = hook.rotated(time.time())
+    asked = asked and asked.model_copy(update={"created_at": hook.created_at})
     if not await backend.hooks.put(rotated, hook, backend.settings.max_webhooks, {}, asked):
         raise ServiceError("worker_unavailable", "others changed the webhook just now", retry_after_s=1)
     await _until_written(backend, hook.id, rotated)

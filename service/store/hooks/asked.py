@@ -5,6 +5,8 @@ from typing import Final, Self
 
 from pydantic import BaseModel
 
+from service.store.hooks.record import Webhook
+
 KEPT_S: Final = 3600
 """How long a key stands for its request."""
 
@@ -18,6 +20,8 @@ class Asked(BaseModel):
     """SHA-256 of what was asked."""
     made: bool = False
     """Whether it made the webhook, whose secret its answer has."""
+    created_at: float | None = None
+    """When the webhook was made that it was about: another one may have its id since, and a secret of its own."""
     answer: str | None = None
     """The JSON that was answered, where it cannot be read from the webhook."""
 
@@ -25,3 +29,7 @@ class Asked(BaseModel):
     def of(cls, key: str, key_id: str | None, what: bytes) -> Self:
         said = f"{key_id or ''} {key}".encode()
         return cls(key=hashlib.sha256(said).hexdigest(), digest=hashlib.sha256(what).hexdigest())
+
+    def is_about(self, hook: Webhook) -> bool:
+        """Whether this webhook is the one that it was about; an earlier release did not say which that was."""
+        return self.created_at in (None, hook.created_at)

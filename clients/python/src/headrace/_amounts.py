@@ -86,7 +86,7 @@ def amount_column(
     amounts: Amounts, n_rows: int, name: str, of: tuple[str, ...] = ("edge",)
 ) -> Sequence[Amount] | NDArray[Any]:
     """One amount per row. Raises `InvalidInput` when the column has another length than there are rows."""
-    if isinstance(amounts, int | float | Decimal | np.generic):
+    if isinstance(amounts, int | float | Decimal | Number | np.generic):  # one that is no amount is refused by `dumps`
         return [amounts] * n_rows
     if isinstance(amounts, Mapping):
         raise InvalidInput(f"{name} is one amount or a column of them, not a mapping")

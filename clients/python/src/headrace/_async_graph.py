@@ -197,7 +197,7 @@ class AsyncGraph(
         one is two with ``undirected=True``. Nodes whose vertex has a capacity have `capacity`, `math.inf` where it does
         not limit now; ``put_graph(..., vertex_capacities="capacity")`` reads it back. Where the graph has coordinates,
         nodes have `x` and `y`, and the graph its `crs`; with ``multigraph=True``, which makes a multigraph of any, it
-        is what OSMnx takes. Else vertices with a label, without edges and without a capacity are left out.
+        is what OSMnx takes. Else vertices with a label of text, without edges and capacity, are left out.
 
         Raises `VersionConflict` if the graph changes meanwhile.
         """
@@ -212,8 +212,8 @@ class AsyncGraph(
 
     async def _pages(self, page: int, timeout_s: float | None) -> exported.Pages:
         pages = exported.Pages(await self._caller.ask(calls.graph(self.name)))
-        while pages.missing:
-            pages.add(await self.capacities(pages.rows, page, timeout_s, if_version=pages.etag))
+        while (at := pages.next_edge) is not None:
+            pages.add(await self.capacities(at, page, timeout_s, if_version=pages.etag))
         while (at := pages.next_vertex) is not None:
             pages.add_vertices(await self.vertices(at, page, timeout_s, if_version=pages.etag))
         while (at := pages.next_limit) is not None:

@@ -30,7 +30,8 @@ class GraphColumns(TypedDict, total=False):
     With a table (a pandas DataFrame), `tail`, `head`, `capacity`, `edge_ids`, `undirected`, `closed`, `cost` and
     `lower` may name its columns; by default they have these names, the last five only if they are there. Where its
     column `unlimited` is true an edge never limits, whatever its capacity is; `decimals` of an Arrow schema, or of an
-    archive that NumPy has read, say what whole amounts count, as in the file.
+    archive that NumPy has read, say what whole amounts count, as in the file; where such an archive has
+    `vertex_labels`, what names vertices are indices of these.
     """
 
     tail: Sequence[Vertex] | NDArray[Any] | str
@@ -77,7 +78,12 @@ class GraphColumns(TypedDict, total=False):
 
 def as_column(given: Any) -> Any:
     """A pandas or Polars Series, or an Arrow array, as NumPy; what else is iterated over (a column of an answer, say)
-    as a list of its values; anything else as it is."""
+    as a list of its values; anything else as it is. Raises `InvalidInput` for a row that is masked."""
+    if isinstance(given, np.ma.MaskedArray):
+        masked = np.flatnonzero(np.ma.getmaskarray(given))
+        if len(masked):
+            raise InvalidInput(f"row {masked[0]} of a masked array has no value")
+        return given.data
     if hasattr(given, "to_numpy"):
         return np.asarray(given.to_numpy())
     if isinstance(given, Iterable) and not isinstance(given, str | bytes | list | tuple | np.ndarray | Mapping):
@@ -180,12 +186,12 @@ def _of_igraph(graph: Any, columns: GraphColumns) -> GraphColumns:
     for name, attribute in wanted.items():
         if not isinstance(attribute, str):
             continue
-        if attribute not in graph.es.attributes():
+        if ends and attribute not in graph.es.attributes():
             known = [(0, 0, dict.fromkeys(graph.es.attributes()))]
             raise InvalidInput(
                 f"no edge has the attribute {attribute!r}: {_others(known)}".replace("capacity=", f"{name}=")
             )
-        described[name] = graph.es[attribute]  # type: ignore[literal-required]  # one of its columns of amounts
+        described[name] = graph.es[attribute] if ends else []  # type: ignore[literal-required]  # a column of amounts
 
     def column_of(name: str) -> list[Any]:
         return list(graph.vs[name]) if name in graph.vs.attributes() else [None] * graph.vcount()

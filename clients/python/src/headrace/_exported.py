@@ -1,6 +1,7 @@
 """A graph from the pages of its edges and vertices, for other libraries."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import repeat
 from typing import Any
 
@@ -11,16 +12,14 @@ from headrace._vertices import VertexCapacities
 
 
 class Pages:
-    """The edges of one version of a graph, page by page, the capacities of its vertices, and, if it has coordinates,
-    all of its vertices."""
+    """The edges of one version of a graph, page by page, the capacities of its vertices, and, if it has coordinates or
+    the edges do not say which of its numbers are there, all of its vertices."""
 
     def __init__(self, info: GraphInfo) -> None:
         self._info = info
         self._pages: list[Capacities] = []
         self._places: list[VertexCapacities] = []
         self._limits: list[VertexCapacities] = []
-        self.rows = 0
-        """Edges that are here."""
 
     @property
     def etag(self) -> str:
@@ -28,13 +27,16 @@ class Pages:
         return self._info.etag
 
     @property
-    def missing(self) -> bool:
-        return self.rows < self._info.n_edges
+    def next_edge(self) -> int | None:
+        """The offset of the page of edges that is missing; None: there is none. Deleted edges count in offsets."""
+        if not self._info.n_edges:
+            return None
+        return self._pages[-1].next if self._pages else 0
 
     @property
     def next_vertex(self) -> int | None:
-        """The offset of the page of vertices that is missing; None: there is none."""
-        if self._info.coordinates is None:
+        """The same of vertices, once all edges are here."""
+        if self._info.coordinates is None and not self._has_others:
             return None
         return self._places[-1].next if self._places else 0
 
@@ -45,9 +47,8 @@ class Pages:
 
     def add(self, page: Capacities) -> None:
         """The next page. Raises `VersionConflict` if it is of another version."""
-        self._refuse(page.version, is_empty=not page.edge_ids)
+        self._refuse(page.version)
         self._pages.append(page)
-        self.rows += len(page.edge_ids)
 
     def add_vertices(self, page: VertexCapacities) -> None:
         """The next page of vertices. Raises as `add`."""
@@ -59,8 +60,8 @@ class Pages:
         self._refuse(page.version)
         self._limits.append(page)
 
-    def _refuse(self, version: int, *, is_empty: bool = False) -> None:
-        if version != self._info.version or is_empty:
+    def _refuse(self, version: int) -> None:
+        if version != self._info.version:
             raise VersionConflict(
                 f"the graph was at version {self._info.version}, and is at {version} now; read it again",
                 code="version_conflict",
@@ -83,11 +84,11 @@ class Pages:
             (False, True): nx.MultiGraph,
         }[directed, parallel]
         graph = kind(name=self._info.name)
-        if self._places:
+        if self._info.coordinates is not None:
             graph.graph["crs"] = self._info.coordinates
             graph.add_nodes_from((vertex, {"x": x, "y": y}) for vertex, x, y in self._placed())
-        elif self._numbered:
-            graph.add_nodes_from(range(self._info.n_vertices))
+        elif self._are_integers:
+            graph.add_nodes_from(self._listed() if self._places else sorted(self._ends))
         graph.add_edges_from(edges)
         graph.add_nodes_from((vertex, {"capacity": amount}) for vertex, amount in self._limited())
         return graph
@@ -102,8 +103,8 @@ class Pages:
         placed = [*self._placed()]
         if placed:
             names: list[Any] = [vertex for vertex, _, _ in placed]
-        elif self._numbered:
-            names = [*range(self._info.n_vertices)]
+        elif self._are_integers:
+            names = [*self._listed()] if self._places else sorted(self._ends)
         else:
             ends = (vertex for tail, head, _ in edges for vertex in (tail, head))
             names = [*dict.fromkeys([*ends, *(vertex for vertex, _ in self._limited())])]
@@ -139,11 +140,24 @@ class Pages:
         for page in self._limits:
             yield from zip(page.vertices, page.capacity, strict=True)
 
+    def _listed(self) -> Iterator[Vertex]:
+        return (vertex for page in self._places for vertex in page.vertices)
+
+    @cached_property
+    def _ends(self) -> set[Any]:
+        """The vertices that have edges."""
+        return {vertex for page in self._pages for vertex in (*page.tail, *page.head)}
+
     @property
-    def _numbered(self) -> bool:
-        """Whether all vertices that have edges are called by their numbers."""
-        named = (vertex for page in self._pages for vertex in (*page.tail, *page.head))
-        return all(isinstance(vertex, int) and vertex < self._info.n_vertices for vertex in named)
+    def _are_integers(self) -> bool:
+        """Whether all vertices that have edges are called by integers: their numbers, or labels."""
+        return all(isinstance(vertex, int) for vertex in self._ends)
+
+    @property
+    def _has_others(self) -> bool:
+        """Whether there are vertices beside these that belong to what is drawn: numbers, of which some may have been
+        deleted, or integer labels."""
+        return self._are_integers and len(self._ends) < self._info.n_vertices
 
 
 def _rows(

@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 
 from headrace._amounts import loads
 from headrace._errors import InvalidInput
+from headrace._files_of_columns import OFFSETS, UTF8
 from headrace._mistakes import counted
+from headrace._sequences import Texts
 
 REQUIRED: Final = ("tail", "head", "capacity")
 OPTIONAL: Final = ("edge_ids", "undirected", "closed", "cost", "lower")
 SCALARS: Final = ("n_vertices", "source", "sink")
 """What a table may say of the graph, if it is one value."""
+VERTICES: Final = ("tail", "head", "vertices", "source", "sink")
+"""What names vertices."""
 KEYWORDS: Final = ("decimals", "cost_decimals", "rounding")
 NAMES_SHOWN: Final = 8
 
@@ -27,16 +31,20 @@ AsColumn = Callable[[Any], Any]
 def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn) -> dict[str, Any]:
     """What is ``given``, with the columns that it names, and those that have the names of ours; others of the table are
     left alone. Raises `InvalidInput`."""
+    if isinstance(table, Mapping) and "answer" in table:  # a page
+        table = _with_texts(table)
     names = list(table) if isinstance(table, Mapping) else list(getattr(table, "column_names", table.columns))
     said = _said(table, names)
-    found = {**_beside(table, names, said), **{name: value for name, value in given.items() if value is not None}}
+    labels = None if given.get("vertex_labels") is not None else _labels(table, names)
+    beside = _beside(table, names, said, labels)
+    found = {**beside, **{name: value for name, value in given.items() if value is not None}}
     for field in (*REQUIRED, *OPTIONAL):
         named = given.get(field)
         if named is not None and not isinstance(named, str):
             continue  # beside the table
         name = field if named is None else named
         if name in names:
-            found[field] = _column(table[name], field, name, said, as_column)
+            found[field] = _named(_column(table[name], field, name, said, as_column), field, labels)
         elif named is not None or field in REQUIRED:
             shown = ", ".join(map(str, names[:NAMES_SHOWN]))
             raise InvalidInput(f"the table has no column {name!r} for {field}=; its columns are {shown}")
@@ -44,6 +52,14 @@ def of_table(table: Any, given: Mapping[str, Any], as_column: AsColumn) -> dict[
         found["capacity"] = as_column(found["capacity"])
         found["capacity"] = _without_limits(found["capacity"], _flags(as_column(table["unlimited"]), "unlimited"))
     return found
+
+
+def _with_texts(page: Mapping[Any, Any]) -> dict[Any, Any]:
+    """With each column of text as one, which is two arrays in the npz of a page."""
+    texts = [name.removesuffix(UTF8) for name in page if name.endswith(UTF8)]
+    apart = {f"{name}{ending}" for name in texts for ending in (UTF8, OFFSETS)}
+    found = {name: page[name] for name in page if name not in apart}
+    return found | {name: Texts(page[f"{name}{UTF8}"], page[f"{name}{OFFSETS}"]).decoded() for name in texts}
 
 
 def _said(table: Any, names: list[Any]) -> dict[str, Any]:
@@ -68,16 +84,35 @@ def _said(table: Any, names: list[Any]) -> dict[str, Any]:
     return said
 
 
-def _beside(table: Any, names: list[Any], said: Mapping[str, Any]) -> dict[str, Any]:
+def _labels(table: Any, names: list[Any]) -> NDArray[Any] | None:
+    """The names of the vertices in an archive, of which its other columns have the indices."""
+    if "vertex_labels" not in names or not (isinstance(table, np.lib.npyio.NpzFile) or "decimals" in names):
+        return None
+    return np.asarray(table["vertex_labels"])
+
+
+def _named(column: Any, field: str, labels: NDArray[Any] | None) -> Any:
+    """Vertices by their names, where the column has indices."""
+    if labels is None or field not in VERTICES:
+        return column
+    rows = np.asarray(column)
+    if rows.dtype.kind not in "iu" or rows.min(initial=0) < 0 or rows.max(initial=-1) >= len(labels):
+        indices = f"indices of its {counted(len(labels), 'name')} in vertex_labels"
+        raise InvalidInput(f"{field} of the archive has other values than {indices}")
+    return labels[rows]
+
+
+def _beside(table: Any, names: list[Any], said: Mapping[str, Any], labels: NDArray[Any] | None) -> dict[str, Any]:
     """What is told of the graph and is no column of its edges."""
     if said.get("labelled") == "true":
-        raise InvalidInput("the names of the vertices are in a second table of the file: send the file, by its path")
+        raise InvalidInput("what the file says of its vertices is in a second table: send the file, by its path")
     found: dict[str, Any] = {name: said[name] for name in SCALARS if name in said}
     if "undirected" in said:
         found["undirected"] = said["undirected"] == "true"
     if not isinstance(table, Mapping):
         return found
-    found |= {name: _scalar(table[name]) for name in SCALARS if name in names and np.ndim(table[name]) == 0}
+    scalars = {name: table[name] for name in SCALARS if name in names and np.ndim(table[name]) == 0}
+    found |= {name: _scalar(_named(value, name, labels)) for name, value in scalars.items()}
     if "vertex_labels" in names:
         found["vertex_labels"] = table["vertex_labels"]
     if "crs" in names and np.ndim(table["crs"]) == 0:
@@ -86,7 +121,7 @@ def _beside(table: Any, names: list[Any], said: Mapping[str, Any]) -> dict[str, 
         capacity = _amounts(np.asarray(table["vertex_capacity"]), said.get("decimals", 0))
         if "vertex_unlimited" in names:
             capacity = _without_limits(capacity, _flags(np.asarray(table["vertex_unlimited"]), "vertex_unlimited"))
-        found |= {"vertices": table["vertices"], "vertex_capacity": capacity}
+        found |= {"vertices": _named(table["vertices"], "vertices", labels), "vertex_capacity": capacity}
     return found
 
 
