@@ -293,6 +293,10 @@ def names_are_found_by_a_part_and_drawn_whole(walk: Walk) -> None:
     drawn = walk.page.until("window.drawn['New York'] !== undefined && window.drawn")
     assert {"Seattle", "Sunnyvale", "New York"} <= drawn.keys()
     assert all(drawn.values())
+    walk.page.press_button("Pick the source in the picture")
+    walk.page.shows("Click a vertex to be the source, or press Escape.")
+    walk.page.press("Escape")
+    walk.page.shows("Drag, scroll or use the arrow keys")
     shown = "import('/console/assets/dom.js').then((dom) => [0.004, 4.26].map(dom.milliseconds))"
     assert walk.page.js(shown) == ["under 0.1 ms", "4.3 ms"]
 
