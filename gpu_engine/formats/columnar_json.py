@@ -73,7 +73,7 @@ def read_json(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precis
     except ValueError as error:
         raise InvalidNetwork(json_fault(error) + (seems_to_be(data, "JSON") if len(data) else "")) from None
     if not isinstance(body, dict):
-        raise InvalidNetwork(f"the body is a JSON object; {AS_COLUMNS}")
+        raise InvalidNetwork(f"the body has to be a JSON object; {AS_COLUMNS}")
     return from_columns(body, limits, precision)
 
 

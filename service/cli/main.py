@@ -68,11 +68,15 @@ def serve(
     ] = None,
     redis_url: Annotated[str | None, typer.Option(help="Use this Redis, start none.")] = None,
     access_log: Annotated[
-        bool | None, typer.Option("--access-log/--no-access-log", help="Log each request; without either, so it is.")
+        bool | None, typer.Option("--access-log/--no-access-log", help="Log each request, or none; by default each.")
     ] = None,
     insecure_any_host: Annotated[
         bool,
-        typer.Option(envvar="HEADRACE_INSECURE_ANY_HOST", help="Allow a host that other machines can reach."),
+        typer.Option(
+            "--insecure-any-host",
+            envvar="HEADRACE_INSECURE_ANY_HOST",
+            help="Allow a host that other machines can reach.",
+        ),
     ] = False,
     stop_on_eof: Annotated[
         bool, typer.Option("--stop-on-eof", help="Stop when standard input ends, as when its writer is gone.")

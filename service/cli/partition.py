@@ -19,7 +19,7 @@ def partition(
     k: Annotated[int, typer.Argument(help="How many parts.")],
     epsilon: Annotated[float, typer.Option(help="By how much a part may be heavier than the k-th part of all.")] = 0.03,
     ones: Annotated[bool, typer.Option("--ones", help="Each edge weighs 1, not its capacity.")] = False,
-    seed: Annotated[int, typer.Option(help="Another one has another partition from nothing.")] = 0,
+    seed: Annotated[int, typer.Option(help="Another seed gives another partition, where one is made anew.")] = 0,
     vertices: Annotated[bool, typer.Option("--vertices", help="List the part of each vertex.")] = False,
     json: Json = False,
     key: Key = None,

@@ -36,7 +36,7 @@ def parse_body(
     if not isinstance(members, dict):
         given = "an array" if isinstance(members, list) else "a single value"
         example = ", as in {'edges': ['a'], 'set': [4]}".replace("'", '"') if "edges" in model.model_fields else ""
-        raise ServiceError("invalid_body", f"the body is a JSON object{example}, not {given}")
+        raise ServiceError("invalid_body", f"the body has to be a JSON object{example}, not {given}")
     if look is not None:
         look(members)
     try:

@@ -192,6 +192,8 @@ NOT_JSON = [
     put(b"[" * 10_000, "invalid_body", "nested too deep"),
     put(b"\xff\xfe{", "invalid_body", "no UTF-8"),
     put(b'{"tail": [0], "tail": [1]}', "invalid_body", "'tail' is there twice"),
+    put(b'[["s", "t", 3]]', "invalid_body", "the body has to be a JSON object"),
+    patch(b'["s-a", 3]', "invalid_body", "the body has to be a JSON object"),
     patch(b"edges=s-a", "invalid_body", "not JSON"),
     patch(b'{"edges": ["s-a"], "set": [NaN]}', "invalid_body", "NaN is no JSON number"),
     patch(b'{"edges": ["s-a"], "edges": ["s-b"]}', "invalid_body", "'edges' is there twice", "/edges"),

@@ -103,6 +103,8 @@ def test_a_day_of_an_operator(walk: Walk) -> None:
     a_file_is_loaded_and_drawn_around_its_cut(walk)
     a_job_is_cancelled(walk)
     what_strangers_have_named_is_text_and_exact(walk)
+    names_are_found_by_a_part_and_drawn_whole(walk)
+    no_page_is_a_dead_end(walk)
     it_fits_a_phone(walk)
     its_texts_are_readable(walk)
     a_reader_cannot_change_anything(walk)
@@ -268,7 +270,42 @@ def what_strangers_have_named_is_text_and_exact(walk: Walk) -> None:
         walk.page.shows(told)
     assert walk.page.js("document.querySelectorAll('main img').length") == 0
     walk.open("/console/graphs/none")
-    walk.page.shows("there is no graph 'none'")
+    walk.page.shows("No such graph: there is no graph 'none'")
+
+
+def names_are_found_by_a_part_and_drawn_whole(walk: Walk) -> None:
+    """Seattle and New York lie at the border of the map; no name of a vertex is cut off there."""
+    with Client(walk.url, api_key=walk.admin) as client:
+        client.put_graph("backbone", EXAMPLES / "backbone-abilene.json")
+    walk.open("/console/graphs/backbone")
+    walk.value()
+    walk.page.type("#search", "york")
+    ends = zip(walk.column("edges", 1), walk.column("edges", 2), strict=True)
+    assert all("NewYork" in pair for pair in ends)
+    walk.page.type("#search", "Timbuktu")
+    walk.page.shows("No edge and no vertex has this in its name.")
+    walk.page.js(
+        "(() => { window.drawn = {}; CanvasRenderingContext2D.prototype.fillText = function (text, x) {"
+        " const half = this.measureText(text).width / 2;"
+        " window.drawn[text] = x - half >= 0 && x + half <= this.canvas.clientWidth; }; })()"
+    )
+    walk.page.press_button("Show all")
+    drawn = walk.page.until("window.drawn['New York'] !== undefined && window.drawn")
+    assert {"Seattle", "Sunnyvale", "New York"} <= drawn.keys()
+    assert all(drawn.values())
+    walk.page.press_button("Pick the source in the picture")
+    walk.page.shows("Click a vertex to be the source, or press Escape.")
+    walk.page.press("Escape")
+    walk.page.shows("Drag, scroll or use the arrow keys")
+    shown = "import('/console/assets/dom.js').then((dom) => [0.004, 4.26].map(dom.milliseconds))"
+    assert walk.page.js(shown) == ["under 0.1 ms", "4.3 ms"]
+
+
+def no_page_is_a_dead_end(walk: Walk) -> None:
+    for path in ("/docs", "/status"):
+        walk.open(path)
+        walk.page.click("a[href='/console']")
+        walk.page.until("location.pathname === '/console' && document.getElementById('graphs')")
 
 
 def it_fits_a_phone(walk: Walk) -> None:

@@ -131,6 +131,13 @@ def test_a_misspelt_variable(name: str, meant: str) -> None:
     assert run("list", **{f"HEADRACE_{name}": "x"}) == (MISWRITTEN, "", f"headrace: {said}\n")
 
 
+def test_a_flag_that_is_off_has_no_option_to_say_so() -> None:
+    """It would do nothing, and its name cuts off that of the flag in the help of a narrow terminal."""
+    _, output, _ = run("serve", "--help", COLUMNS="100")
+    assert "--insecure-any-host" in output
+    assert "--no-insecure" not in output
+
+
 def test_who_reads_no_further_is_told_nothing() -> None:
     """As `headrace list | head -1` does once it has its line."""
     with pytest.raises(BrokenPipeError), connected("http://127.0.0.1:1", None):

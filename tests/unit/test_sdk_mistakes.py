@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from headrace import AsyncClient, Client, InvalidInput, Retry, Update
 from headrace._bodies import graph_body
+from headrace._files import whole_file
 
 from tests.unit.test_sdk_bodies import as_json, as_npz
 from tests.unit.test_sdk_client import GRAPH
@@ -173,3 +174,10 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with client() as service, pytest.raises(FileNotFoundError) as refused:
         service.graph("city").export(tmp_path / "missing" / "city.npz")
     assert refused.value.filename == str(tmp_path / "missing")
+
+
+def test_a_file_that_cannot_be_written_is_named_as_it_was_given() -> None:
+    """/proc takes no files, of root either. The file beside it, which is written first, has a name that nobody gave."""
+    with pytest.raises(OSError, match="town") as refusal, whole_file(Path("/proc/town.npz")):
+        pass
+    assert refusal.value.filename == "/proc/town.npz"

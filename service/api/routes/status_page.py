@@ -61,7 +61,7 @@ def status_page(content: Mapping[str, Any], key_id: str | None = None) -> Respon
         f"<h1>Headrace {escape(content['version'])}</h1>",
         _headline(workers),
         f'<p class="dim">This API process has been up for {_span(started)}. As of {now:%Y-%m-%d %H:%M:%S} UTC; '
-        f"reloads every {REFRESH_S} s.</p>",
+        f'reloads every {REFRESH_S} s. The graphs themselves: <a href="/console">the console</a>.</p>',
         "<h2>Workers</h2>",
         _table(
             (

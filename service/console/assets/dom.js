@@ -44,11 +44,14 @@ const WHAT_TO_DO = {
 export function problemBox(error, again) {
   const hint = WHAT_TO_DO[error.code];
   return h("div", { class: "notice bad", role: "alert" },
-    h("strong", {}, (error.told && error.told.title) || "That did not work"), " ",
+    h("strong", {}, sentence((error.told && error.told.title) || "That did not work")), " ",
     h("span", {}, error.message), hint ? h("p", {}, hint) : null,
     error.told?.request_id ? h("p", { class: "dim small" }, `${error.code}, request ${error.told.request_id}`) : null,
     again ? h("button", { onclick: again }, "Try again") : null);
 }
+
+// A title before what it is about.
+const sentence = (title) => (/[.:]$/.test(title) ? title : `${title}:`);
 
 export function dataTable(caption, columns, rows, ifEmpty) {
   if (!rows.length) return h("p", { class: "empty" }, ifEmpty);
@@ -85,6 +88,10 @@ export function bytes(count) {
 
 export function share(used, budget) {
   return budget ? `${bytes(used)} of ${bytes(budget)}` : "–";
+}
+
+export function milliseconds(value) {
+  return value < 0.05 ? "under 0.1 ms" : `${value.toFixed(1)} ms`;
 }
 
 export function span(seconds) {

@@ -28,12 +28,20 @@ export class EdgeTable {
       for (let row = 0; row < net.m; row += 1) if (keep(row)) found.push(row);
       return found;
     };
-    if (wanted) return all((row) => [net.ids[row], ...net.ends(row)].some((name) => String(name) === wanted));
+    if (wanted) return this.named(wanted, net, all);
     const kind = this.which.value;
     if (kind === "cut") return net.cutRows;
     if (kind === "closed") return all((row) => net.closed[row]);
     if (kind === "flow") return all((row) => net.flow[row]).sort((a, b) => net.load(b) - net.load(a) || Math.abs(net.flow[b]) - Math.abs(net.flow[a]));
     return all(() => true);
+  }
+
+  // Whole names first; where nothing has this name, it is a part of one.
+  named(wanted, net, all) {
+    const names = (row) => [net.ids[row], ...net.ends(row)].map(String);
+    const found = all((row) => names(row).includes(wanted));
+    const part = wanted.toLowerCase();
+    return found.length ? found : all((row) => names(row).some((name) => name.toLowerCase().includes(part)));
   }
 
   show() {
@@ -58,7 +66,7 @@ export class EdgeTable {
   }
 
   ifEmpty() {
-    if (this.search.value.trim()) return "No edge has this id, and none has this vertex as an end.";
+    if (this.search.value.trim()) return "No edge and no vertex has this in its name.";
     return { cut: this.page.answer ? "The cut pays for no edge." : "Solve, and the edges of the minimum cut are listed here.",
       flow: this.page.answer ? "No edge carries flow." : "Solve, and the edges that carry flow are listed here.",
       closed: "No edge is closed.", all: "The graph has no edges." }[this.which.value];

@@ -1,7 +1,7 @@
 // The values of this flow over time: from the updates whose jobs are kept, and from what is solved here.
 
 import { get, parse, request, write } from "./api.js";
-import { dataTable, fill, h, number } from "./dom.js";
+import { dataTable, fill, h, milliseconds, number } from "./dom.js";
 
 const LISTED = 400, READ = 40, KEPT = 300;
 const LONGEST_BYTES = 100000;
@@ -68,7 +68,7 @@ export class History {
     const points = [...this.points.values()].sort((a, b) => a.version - b.version);
     if (!points.length) return;
     const columns = [{ name: "Version", figure: true }, { name: "Time" }, { name: "Value", figure: true }, { name: "Mode" }, { name: "Solved in", figure: true }];
-    const rows = [...points].reverse().map((point) => [number(point.version), point.at.toLocaleString(), number(point.value), point.mode, point.ms === undefined ? "–" : `${point.ms.toFixed(1)} ms`]);
+    const rows = [...points].reverse().map((point) => [number(point.version), point.at.toLocaleString(), number(point.value), point.mode, point.ms === undefined ? "–" : milliseconds(point.ms)]);
     const table = dataTable("Values by version", columns, rows, "");
     table.classList.add("tall");
     this.width = this.element.clientWidth;

@@ -272,7 +272,8 @@ export class NetworkMap {
       shown.add(this.head[row]);
     });
     const hasRoom = this.width * this.height > PIXELS_A_LABEL * shown.size;
-    const taken = new Set();
+    const taken = new Set(), marked = new Set(this.marks.map(({ vertex }) => vertex));
+    [context.lineWidth, context.lineJoin, context.strokeStyle] = [4, "round", style.getPropertyValue("--map")];
     for (const v of shown) {
       const [px, py] = this.screen(v);
       context.fillStyle = style.getPropertyValue("--dim");
@@ -283,7 +284,10 @@ export class NetworkMap {
       if (!hasRoom || cells.some((cell) => taken.has(cell))) continue; // a name over another is read by nobody
       cells.forEach((cell) => taken.add(cell));
       context.fillStyle = style.getPropertyValue("--ink");
-      context.fillText(this.label(v), px, py - 12);
+      const name = this.label(v), half = context.measureText(name).width / 2 + 3, isHere = px >= 0 && px <= this.width;
+      const at = [isHere ? Math.max(half, Math.min(this.width - half, px)) : px, py - (marked.has(v) ? 18 : 12)];
+      context.strokeText(name, ...at); // edges do not run through it
+      context.fillText(name, ...at);
     }
   }
 

@@ -31,6 +31,7 @@ export class Picture {
     this.note = h("p", { class: "over", id: "map-help" }, "Loading the network…");
     this.map = new NetworkMap(this.canvas, { onPick: (found) => this.picked(found) });
     listen(this.map);
+    addEventListener("keydown", ({ key }) => key === "Escape" && this.picking && this.pick(null, null));
     const button = (label, text, act) => h("button", { class: "quiet", type: "button", "aria-label": label, title: label, onclick: act }, text);
     this.toCut = h("button", { class: "quiet", type: "button", disabled: true, onclick: () => this.showCut() }, "Show the cut");
     this.element = h("section", { class: "card stage", "aria-label": "Picture of the network" },
@@ -120,7 +121,7 @@ export class Picture {
   }
 
   say() {
-    const picking = this.picking && `Click a vertex to be the ${this.picking.role}.`;
+    const picking = this.picking && `Click a vertex to be the ${this.picking.role}, or press Escape.`;
     this.note.textContent = picking || `${this.kind} Drag, scroll or use the arrow keys, + and −; click an edge.`;
   }
 

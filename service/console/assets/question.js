@@ -1,7 +1,7 @@
 // Which flow is asked for, and what came of it.
 
 import { ask, graphPath, text } from "./api.js";
-import { bar, fill, h, number, problemBox } from "./dom.js";
+import { bar, fill, h, milliseconds, number, problemBox } from "./dom.js";
 import { readNpz } from "./npz.js";
 
 const TRIES = 3;
@@ -92,7 +92,7 @@ export class Question {
       h("p", {}, h("span", { class: proven ? "tag good" : "tag bad" }, proven ? "proven" : "not proven"), " ",
         h("span", { class: "tag", title: answer.reason }, answer.mode)),
       h("dl", { class: "facts small" }, fact("version", number(answer.version)), fact("engine", answer.engine),
-        fact("solved in", `${answer.timings_ms.solve.toFixed(1)} ms`),
+        fact("solved in", milliseconds(answer.timings_ms.solve)),
         edges === null ? null : fact("cut", `${number(edges)} ${edges === 1 ? "edge" : "edges"}${cut?.unique ? ", the only one" : ""}`)));
   }
 }

@@ -34,12 +34,20 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         raise FileNotFoundError(ENOENT, "there is no such folder", str(path.parent))
     part = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        with part.open("xb") as file:
+        with _begun(part, path) as file:
             yield file
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _begun(part: Path, path: Path) -> BinaryIO:
+    """The new file `part`. An error names the `path` that was asked for."""
+    try:
+        return part.open("xb")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def rewind(file: BinaryIO) -> None:
