@@ -208,9 +208,6 @@ class ResidentPartition:
         assert self._buckets is not None
         return self._buckets
 
-    def _new(self, network: Network) -> int:
-        return network.n_vertices - len(self.part)
-
     def _make(
         self,
         network: Network,
@@ -250,7 +247,7 @@ class ResidentPartition:
         """Enter what edges weigh now, and new vertices, which are in the pseudo-partition."""
         n, m = network.n_vertices, network.n_edges
         self._edge_weight = lengthened(self._edge_weight, m)
-        self._buckets = with_vertices(self._graph, self._new(network))
+        self._buckets = with_vertices(self._graph, n - len(self._graph.start))  # some may have come and gone unseen
         self._books = _extended(self._books, n)
         delta = weight[rows].astype(np.int64) - self._edge_weight[rows]
         done = 0

@@ -124,6 +124,26 @@ def test_vertices_with_weights() -> None:
                 assert found.part_weight.max() <= found.limit, f"seed {seed}, step {step}"
 
 
+def test_vertices_that_have_come_and_gone_between_two_answers() -> None:
+    """Nothing has changed for whoever looks afterwards, but that the next vertices have higher numbers."""
+    rng = np.random.default_rng(5)
+    for seed in range(6):
+        network = random_network(rng)
+        found = ResidentPartition(Question(3, Fraction(1, 10), seed=seed))
+        for way in (Way.FULL, *2 * (Way.UNCHANGED, Way.INCREMENTAL)):
+            weight = np.ones(network.n_vertices, np.int64)
+            assert found.bring(network, weight, Control(), unlimited).way is way, f"seed {seed}"
+            check(network, found, weight)
+            n, m, nothing = network.n_vertices, network.n_edges, np.empty(0, np.int32)
+            if way is Way.UNCHANGED:  # two come, and are linked
+                ends = np.array([0, n], np.int32), np.array([n, n + 1], np.int32)
+                network = grow(network, Structure(2, None, *ends, np.zeros(2, np.bool_))).network.fork()
+                network.set_capacity(m + np.arange(2), np.array([1, 2]))
+            else:  # some come, and are gone again
+                network = grow(network, Structure(30, None, nothing, nothing, np.zeros(0, np.bool_))).network.fork()
+                network.mark_vertices(np.arange(n, n + 30, dtype=np.int32), nothing)
+
+
 def test_the_same_question_has_the_same_answer() -> None:
     network = random_network(np.random.default_rng(7))
     weight = np.ones(network.n_vertices, np.int64)
