@@ -22,7 +22,7 @@ from gpu_engine.networks.rounding import Rounding
 from gpu_engine.networks.tally import Tally
 from gpu_engine.networks.updates import CapacityTable, chosen
 from gpu_engine.networks.validate import exact_total
-from gpu_engine.types import INFINITE, MAX_TOTAL, EdgeArray, UnitArray
+from gpu_engine.types import INFINITE, MAX_TOTAL, BoolArray, EdgeArray, UnitArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class LowerTable:
     def __init__(self, network: Network, lower: UnitArray) -> None:
         self.network = network
         self.lower = lower
-        self._some: tuple[int, bool] | None = None
-        """How many edges were deleted when it was last looked whether another has a lower bound, and whether."""
+        self._some: tuple[BoolArray, bool] | None = None
+        """Which edges were deleted when it was last looked whether another has a lower bound, and whether."""
 
     @classmethod
     def of(cls, network: Network, edges: EdgeList) -> "Self | None":
@@ -65,9 +65,9 @@ class LowerTable:
     def some(self) -> bool:
         """Whether an edge that is there has a lower bound. O(m) once they have changed, or edges were deleted."""
         gone = self.network.deleted
-        if self._some is None or self._some[0] != len(gone):
+        if self._some is None or self._some[0] is not gone:  # marks are never changed in place
             of_deleted = np.count_nonzero(self.lower[gone]) if len(gone) else 0
-            self._some = len(gone), bool(np.count_nonzero(self.lower) > of_deleted)
+            self._some = gone, bool(np.count_nonzero(self.lower) > of_deleted)
         return self._some[1]
 
     def grown(self, network: Network, more: UnitArray | None) -> Self:

@@ -161,6 +161,17 @@ def test_an_undirected_edge_has_none() -> None:
         lowers.resolve(edges, [op("set", ["a"], "1")])
 
 
+def test_there_are_some_while_an_edge_that_is_there_has_one() -> None:
+    network = Network(BOUNDED)
+    table, none = LowerTable.of(network, BOUNDED), np.empty(0, np.int64)
+    assert table is not None
+    seen = [table.some]
+    for deleted, revived in (([0], none), ([1], none), ([3], none), (none, [1]), ([1], none)):
+        network.mark(np.array(deleted), np.array(revived))
+        seen.append(table.some)
+    assert seen == [True, True, True, False, True, False]
+
+
 def test_an_earlier_release_reads_no_half_of_it() -> None:
     """Each of its names for the rest is missing, in an entry, in a snapshot, and in what a batch has inserted."""
     lowers, edges = table()
