@@ -196,7 +196,8 @@ class ResidentPartition:
         thousandths = int(1000 * self.question.epsilon)
         if not self._partitioner.holds(self._graph, kept, thousandths, self.question.seed, control):
             report = make("its cut has grown, and one from nothing promised to cut less")
-            if self.cut >= kept.cut[0] and kept.part_weight.max() <= kept.limit[0]:
+            kept_fits, fits = (books.part_weight.max() <= books.limit[0] for books in (kept, self._books))
+            if kept_fits and (self.cut >= kept.cut[0] or not fits):
                 self._books, report = kept, None
         else:
             self._may_grow = min(2 * self._may_grow, MOST_WORSE)
