@@ -22,7 +22,7 @@ from gpu_engine.partition.flow_refine import flow_refine
 from gpu_engine.partition.moves import NOWHERE, Books, count_up
 from gpu_engine.partition.problem import Question, edge_weights, limit_of
 from gpu_engine.partition.resident import ResidentPartition, Way
-from gpu_engine.types import UnitArray
+from gpu_engine.types import MAX_TOTAL, UnitArray
 
 SEEDS = 24
 STEPS = 12
@@ -214,6 +214,22 @@ def test_a_border_is_a_minimum_cut_of_its_corridor() -> None:
     assert prove_partition(
         network, network.capacity, books.vertex_weight, books.part, 2, (int(books.cut[0]), books.part_weight[:2])
     ).valid
+
+
+def test_capacities_may_add_up_to_the_limit() -> None:
+    """Where corridors of links, each as wide both ways, would add up to more."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        n, m = 100, 300
+        tail, head = rng.integers(0, n, (2, m)).astype(np.int32)
+        capacity = rng.integers(MAX_TOTAL // m * 9 // 10, MAX_TOTAL // m, m)
+        network = Network(EdgeList(n, tail, head, capacity))
+        found = ResidentPartition(Question(2, Fraction(1, 2), seed=seed))
+        found.bring(network, np.ones(n, np.int64), Control(), unlimited)
+        check(network, found, np.ones(n, np.int64))
+        rough = ResidentPartition(found.question)
+        rough.bring(Network(EdgeList(n, tail, head, capacity >> 3)), np.ones(n, np.int64), Control(), unlimited)
+        assert found.cut <= 1.2 * (rough.cut << 3), f"seed {seed}"
 
 
 def test_a_part_without_a_border_gives_vertices_away() -> None:
