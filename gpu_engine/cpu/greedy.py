@@ -33,6 +33,9 @@ EVEN: Final = 0.9
 PLENTY: Final = 1.5
 """The rule is not needed where one side has so many times what the other one has."""
 
+POLL_EACH: Final = 255
+"""Vertices whose whole rows are looked through between two looks at the cancel flag, less one."""
+
 SAMPLED_VERTICES: Final = 64
 SAMPLED_ARCS: Final = 64
 
@@ -76,9 +79,11 @@ def branching(flow: Pseudoflow, vertices: Index, count: int, sign: int) -> tuple
 
 
 @njit(nogil=True, cache=True)
-def first_fit(flow: Pseudoflow, excesses: Index, count: int) -> None:
+def first_fit(flow: Pseudoflow, excesses: Index, count: int, slots: NDArray[np.int64]) -> None:
     """Each excess takes the deficits beside it as its row has them."""
     for i in range(count):
+        if i & POLL_EACH == 0 and slots[CANCEL] != 0:
+            return
         v = excesses[i]
         for a in range(flow.row_offsets[v], flow.row_offsets[v + 1]):
             w = flow.head[a]
@@ -136,14 +141,16 @@ def serve(flow: Pseudoflow, partners: Partners, v: int, stack: Index, top: int) 
 
 
 @njit(nogil=True, cache=True)
-def count_partners(flow: Pseudoflow, partners: Partners, stack: Index) -> int:
-    """Fill ``partners``, and the stack with vertices that have one; returns its top."""
+def count_partners(flow: Pseudoflow, partners: Partners, stack: Index, slots: NDArray[np.int64]) -> int:
+    """Fill ``partners``, and the stack with vertices that have one; returns its top. Cancelled, they are of no use."""
     n = len(flow.role)
     for v in range(n):
         partners[v] = 0
         if flow.role[v] == ORDINARY and flow.excess[v] != 0:
             partners[v] = 1 if flow.excess[v] > 0 else -1
     for v in range(n):
+        if v & POLL_EACH == 0 and slots[CANCEL] != 0:
+            return 0
         if partners[v] <= 0:
             continue
         for a in range(flow.row_offsets[v], flow.row_offsets[v + 1]):
@@ -162,7 +169,7 @@ def count_partners(flow: Pseudoflow, partners: Partners, stack: Index) -> int:
 @njit(nogil=True, cache=True)
 def match(flow: Pseudoflow, partners: Partners, stack: Index, slots: NDArray[np.int64]) -> None:
     """Push from excesses to deficits beside them. ``partners`` int32[n] and ``stack`` uint32[n] are working memory."""
-    top = count_partners(flow, partners, stack)
+    top = count_partners(flow, partners, stack, slots)
     for x in range(len(flow.role) + 1):
         served = 0
         while top > 0:
@@ -188,4 +195,4 @@ def first_flow(flow: Pseudoflow, ends: Ends, reach: Reach, partners: Partners, s
     if is_scarce and even > EVEN and not CHAIN < ahead * behind < BUSH:
         match(flow, partners, reach.trail, slots)
     else:
-        first_fit(flow, reach.excesses, ends.n_excesses)
+        first_fit(flow, reach.excesses, ends.n_excesses, slots)

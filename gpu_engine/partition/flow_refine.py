@@ -19,7 +19,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.partition.buckets import Buckets
 from gpu_engine.partition.moves import Books, boundary, move
-from gpu_engine.types import UnitArray, VertexArray
+from gpu_engine.types import MAX_TOTAL, UnitArray, VertexArray
 
 MOST_VERTICES: Final = 1 << 15
 """Of a corridor in each of its parts."""
@@ -74,17 +74,20 @@ def _divide(
     if n:
         tail, head, weight, to_p, to_q, now = _corridor(buckets, books.part, corridor, p, q, mark)
         from_p, from_q = np.flatnonzero(to_p).astype(np.int32), np.flatnonzero(to_q).astype(np.int32)
-        side = np.zeros(n, np.bool_)
+        before = side = np.arange(n) < len(first)
         if len(from_p) and len(from_q):
             tails = np.concatenate([tail, np.full(len(from_p), n, np.int32), from_q])
             heads = np.concatenate([head, from_p, np.full(len(from_q), n + 1, np.int32)])
             capacity = np.concatenate([weight, to_p[from_p], to_q[from_q]])
             undirected = np.arange(len(capacity)) < len(tail)
-            engine = CpuEngine(Network(EdgeList(n + 2, tails, heads, capacity, undirected)))
+            half = int(weight.sum() + capacity.sum() > MAX_TOTAL)  # links count twice there, directed edges do not
+            engine = CpuEngine(Network(EdgeList(n + 2, tails, heads, capacity >> half, undirected)))
             state = engine.open(Terminals.of([n], [n + 1]))
-            value = engine.solve(state, control).value
-            side = engine.cut(state).source_side[:n] if value < now else np.arange(n) < len(first)
-            found = corridor[side != (np.arange(n) < len(first))]
+            if engine.solve(state, control).value << half < now:
+                side = engine.cut(state).source_side[:n]
+            if half and weight[side[tail] != side[head]].sum() + to_p[~side].sum() + to_q[side].sum() >= now:
+                side = before
+            found = corridor[side != before]
     mark[corridor] = 0
     _swap(buckets, books, found, p, q)
     return found

@@ -8,6 +8,7 @@ takes for a small graph.
 """
 
 import json
+import os
 import sys
 from array import array
 from typing import Final
@@ -19,6 +20,8 @@ NO_MEMORY: Final = "NO_MEMORY"
 
 def main() -> None:
     child.begin("pymetis")
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # METIS prints there what it finds odd about a graph
     status, parts = NO_MEMORY, b""
     try:
         status, parts = "OK", partitioned(sys.stdin.buffer.read())
@@ -26,9 +29,9 @@ def main() -> None:
         pass
     except RuntimeError as error:
         status = NO_MEMORY if "memory" in str(error).lower() else str(error)[:200].replace("\n", " ")
-    sys.stdout.buffer.write(status.encode() + b"\n")
-    sys.stdout.buffer.write(parts)
-    sys.stdout.buffer.flush()
+    answer.write(status.encode() + b"\n")
+    answer.write(parts)
+    answer.flush()
 
 
 def partitioned(data: bytes) -> bytes:

@@ -196,7 +196,8 @@ class ResidentPartition:
         thousandths = int(1000 * self.question.epsilon)
         if not self._partitioner.holds(self._graph, kept, thousandths, self.question.seed, control):
             report = make("its cut has grown, and one from nothing promised to cut less")
-            if self.cut >= kept.cut[0] and kept.part_weight.max() <= kept.limit[0]:
+            kept_fits, fits = (books.part_weight.max() <= books.limit[0] for books in (kept, self._books))
+            if kept_fits and (self.cut >= kept.cut[0] or not fits):
                 self._books, report = kept, None
         else:
             self._may_grow = min(2 * self._may_grow, MOST_WORSE)
@@ -207,9 +208,6 @@ class ResidentPartition:
     def _graph(self) -> Buckets:
         assert self._buckets is not None
         return self._buckets
-
-    def _new(self, network: Network) -> int:
-        return network.n_vertices - len(self.part)
 
     def _make(
         self,
@@ -250,7 +248,7 @@ class ResidentPartition:
         """Enter what edges weigh now, and new vertices, which are in the pseudo-partition."""
         n, m = network.n_vertices, network.n_edges
         self._edge_weight = lengthened(self._edge_weight, m)
-        self._buckets = with_vertices(self._graph, self._new(network))
+        self._buckets = with_vertices(self._graph, n - len(self._graph.start))  # some may have come and gone unseen
         self._books = _extended(self._books, n)
         delta = weight[rows].astype(np.int64) - self._edge_weight[rows]
         done = 0

@@ -9,6 +9,7 @@ from gpu_engine.cpu.reach import list_ends
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.engine import Control
 from gpu_engine.generators import generate
+from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.types import BoolArray
 from tests.property.test_drain import Instance, check_drained, check_pseudoflow, random_instance
@@ -25,7 +26,7 @@ def searched(instance: Instance, limit: float, scratch: Scratch, *, first: bool)
     pushed = saturate_unlimited(flow, None)
     if first:
         reach = scratch.reach(n)
-        greedy.first_fit(flow, reach.excesses, list_ends(flow, reach).n_excesses)
+        greedy.first_fit(flow, reach.excesses, list_ends(flow, reach).n_excesses, Control().slots)
     ended = ibfs.search(flow, scratch.forests(n), side, limit, Control().slots)
     undo_saturation(flow, pushed, None)
     return given, ended, side
@@ -91,3 +92,21 @@ def test_a_cancelled_search_says_so_and_leaves_a_pseudoflow() -> None:
     assert not side.any()
     undo_saturation(flow, pushed, None)
     check_pseudoflow(before, given, "cancelled")
+
+
+@pytest.mark.parametrize("scale", [1, 40])
+def test_a_cancel_is_heard_while_neighbours_are_served(scale: int) -> None:
+    """By first fit, and (chains of partners with equal amounts) by the rule of Karp and Sipser."""
+    n = 4000
+    left, rng = np.arange(n, dtype=np.int32), np.random.default_rng(scale)
+    tail, head = np.concatenate([left, left[1:]]), np.concatenate([left + n, left[1:] + n - 1])
+    network = Network(EdgeList(2 * n, tail, head, np.full(2 * n - 1, 100)))
+    excess = rng.integers(1, scale + 1, 2 * n) * np.repeat([1, -1], n)
+    given = Instance(network, network.arc_capacity(), excess.copy(), np.zeros(2 * n, np.int8))
+    flow, reach, partners, control = kernel_view(given), Scratch().reach(2 * n), np.zeros(2 * n, np.int32), Control()
+    ends = list_ends(flow, reach)
+    control.cancel()
+    greedy.first_flow(flow, ends, reach, partners, control.slots)
+    assert given.excess.tolist() == excess.tolist()
+    greedy.first_flow(flow, ends, reach, partners, Control().slots)
+    assert np.abs(given.excess).sum() < np.abs(excess).sum() / 2

@@ -110,16 +110,18 @@ def test_a_square_that_becomes_a_cylinder_gets_other_borders() -> None:
 
 
 class Worse(HostPartitioner):
-    """Says that no partition holds, and makes none from nothing that is better than the first."""
+    """Says that no partition holds, and makes none from nothing that is better than the first: it cuts more, or nothing
+    because one part has all vertices."""
 
-    def __init__(self) -> None:
+    def __init__(self, among: int) -> None:
         self.asked = self.made = 0
+        self._among = among
 
     def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> None:
         self.made += 1
         super().full(buckets, books, thousandths, seed, control)
         if self.made > 1:
-            books.part[:] = np.arange(len(books.part)) % 2
+            books.part[:] = np.arange(len(books.part)) % self._among
             count_up(buckets, books)
 
     def holds(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> bool:
@@ -127,9 +129,9 @@ class Worse(HostPartitioner):
         return False
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_one_from_nothing_that_is_no_better_does_not_replace_the_one_at_hand(seed: int) -> None:
-    network, weight, partitioner = square(), np.ones(SIDE * SIDE, np.int64), Worse()
+@pytest.mark.parametrize(("seed", "among"), [(0, 2), (1, 2), (2, 1)])
+def test_one_from_nothing_that_is_no_better_does_not_replace_the_one_at_hand(seed: int, among: int) -> None:
+    network, weight, partitioner = square(), np.ones(SIDE * SIDE, np.int64), Worse(among)
     found = ResidentPartition(Question(2, Fraction(3, 100), seed=seed), partitioner)
     found.bring(network, weight, Control(), unlimited)
     rng = np.random.default_rng(seed)

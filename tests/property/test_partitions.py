@@ -22,7 +22,7 @@ from gpu_engine.partition.flow_refine import flow_refine
 from gpu_engine.partition.moves import NOWHERE, Books, count_up
 from gpu_engine.partition.problem import Question, edge_weights, limit_of
 from gpu_engine.partition.resident import ResidentPartition, Way
-from gpu_engine.types import UnitArray
+from gpu_engine.types import MAX_TOTAL, UnitArray
 
 SEEDS = 24
 STEPS = 12
@@ -124,6 +124,26 @@ def test_vertices_with_weights() -> None:
                 assert found.part_weight.max() <= found.limit, f"seed {seed}, step {step}"
 
 
+def test_vertices_that_have_come_and_gone_between_two_answers() -> None:
+    """Nothing has changed for whoever looks afterwards, but that the next vertices have higher numbers."""
+    rng = np.random.default_rng(5)
+    for seed in range(6):
+        network = random_network(rng)
+        found = ResidentPartition(Question(3, Fraction(1, 10), seed=seed))
+        for way in (Way.FULL, *2 * (Way.UNCHANGED, Way.INCREMENTAL)):
+            weight = np.ones(network.n_vertices, np.int64)
+            assert found.bring(network, weight, Control(), unlimited).way is way, f"seed {seed}"
+            check(network, found, weight)
+            n, m, nothing = network.n_vertices, network.n_edges, np.empty(0, np.int32)
+            if way is Way.UNCHANGED:  # two come, and are linked
+                ends = np.array([0, n], np.int32), np.array([n, n + 1], np.int32)
+                network = grow(network, Structure(2, None, *ends, np.zeros(2, np.bool_))).network.fork()
+                network.set_capacity(m + np.arange(2), np.array([1, 2]))
+            else:  # some come, and are gone again
+                network = grow(network, Structure(30, None, nothing, nothing, np.zeros(0, np.bool_))).network.fork()
+                network.mark_vertices(np.arange(n, n + 30, dtype=np.int32), nothing)
+
+
 def test_the_same_question_has_the_same_answer() -> None:
     network = random_network(np.random.default_rng(7))
     weight = np.ones(network.n_vertices, np.int64)
@@ -194,6 +214,22 @@ def test_a_border_is_a_minimum_cut_of_its_corridor() -> None:
     assert prove_partition(
         network, network.capacity, books.vertex_weight, books.part, 2, (int(books.cut[0]), books.part_weight[:2])
     ).valid
+
+
+def test_capacities_may_add_up_to_the_limit() -> None:
+    """Where corridors of links, each as wide both ways, would add up to more."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        n, m = 100, 300
+        tail, head = rng.integers(0, n, (2, m)).astype(np.int32)
+        capacity = rng.integers(MAX_TOTAL // m * 9 // 10, MAX_TOTAL // m, m)
+        network = Network(EdgeList(n, tail, head, capacity))
+        found = ResidentPartition(Question(2, Fraction(1, 2), seed=seed))
+        found.bring(network, np.ones(n, np.int64), Control(), unlimited)
+        check(network, found, np.ones(n, np.int64))
+        rough = ResidentPartition(found.question)
+        rough.bring(Network(EdgeList(n, tail, head, capacity >> 3)), np.ones(n, np.int64), Control(), unlimited)
+        assert found.cut <= 1.2 * (rough.cut << 3), f"seed {seed}"
 
 
 def test_a_part_without_a_border_gives_vertices_away() -> None:

@@ -136,6 +136,15 @@ def test_a_cancel_kills_the_process_and_bad_ends_are_refused(monkeypatch: pytest
             ResidentPartition(Question(2, exact("0.03"))).bring(network, np.ones(20, np.int64), Control(), unlimited)
 
 
+def test_what_metis_prints_is_no_part_of_its_answer() -> None:
+    """It does where hardly a vertex weighs anything: "You are trying to partition a graph into too many parts"."""
+    weight = (np.arange(20) == 0).astype(np.int64)
+    found = ResidentPartition(Question(5, exact("0.03")))
+    found.bring(Network(two_rings()), weight, Control(), unlimited)
+    assert sorted(found.part_weight.tolist()) == [0, 0, 0, 0, 1]
+    assert set(found.part.tolist()) <= set(range(5))
+
+
 def test_memory_is_asked_for_before_it_is_taken() -> None:
     asked: list[int] = []
 
