@@ -61,7 +61,7 @@ def run(say: Say = print) -> int:
         log = Path(folder) / "serve.log"
         try:
             start = time.perf_counter()
-            say("Starting Redis, a worker and the API. The first start compiles the solver: about a minute.")
+            say("Starting Redis, a worker and the API. The first start compiles the solver: a minute or two.")
             with _served(Path(folder)) as client:
                 say(f"Headrace (API, worker, Redis) is ready on {client.url} after {time.perf_counter() - start:.1f} s")
                 _show(client, say)

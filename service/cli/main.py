@@ -181,7 +181,7 @@ def demo() -> None:
 
 @app.command("warm-up")
 def warm_up() -> None:
-    """Compile the solver's kernels ahead: once for each release and kind of processor, about a minute."""
+    """Compile the solver's kernels ahead: once for each release and kind of processor, a minute or two."""
     from gpu_engine.errors import EngineError
     from service.cli.warm_up import run
     from service.settings import SettingsError, read_settings

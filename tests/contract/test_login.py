@@ -277,8 +277,8 @@ def test_what_is_no_form(api: Api, content: bytes, kind: str, code: str) -> None
     ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:x", "", "/a\r\nX: y", "/" + 2000 * "a"],
 )
 def test_it_leads_nowhere_else(api: Api, wanted: str) -> None:
-    assert local_path(wanted) == "/status"
-    assert log_in(api, make_key(api), next=wanted).headers["location"] == "/status"
+    assert local_path(wanted) == "/console"
+    assert log_in(api, make_key(api), next=wanted).headers["location"] == "/console"
     assert "evil" not in api.http.get("/login", params={"next": wanted}, headers=HTML).text
 
 

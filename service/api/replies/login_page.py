@@ -29,7 +29,7 @@ FORM_HEADERS: Final = {
     "Vary": "Accept, Cookie",
 }
 
-HOME: Final = "/status"
+HOME: Final = "/console"
 LOCAL: Final = re.compile(r"/(?![/\\])[!-~]{0,1023}")
 """A path of this service: no other host can be meant by it, and no header can be forged with it."""
 
@@ -37,7 +37,7 @@ LOG_OUT: Final = '<form method="post" action="/logout"><button>Log out</button><
 
 
 def local_path(text: str) -> str:
-    """Where to go after a log-in: the path, if it is one of this service, or else the status page."""
+    """Where to go after a log-in: the path, if it is one of this service, or else the console."""
     return text if LOCAL.fullmatch(text) else HOME
 
 
@@ -74,7 +74,7 @@ def asked_to_log_in(request: Request, said: str = "") -> Response:
 def session_page(key_id: str, scope: str) -> Response:
     """What somebody sees who is logged in."""
     who = f"<p>You are logged in with the key <code>{escape(key_id)}</code>, scope {escape(scope)}.</p>"
-    return _page([who, LOG_OUT, f'<p><a href="{HOME}">The state of the service</a></p>'])
+    return _page([who, LOG_OUT, f'<p><a href="{HOME}">The console</a></p>'])
 
 
 def open_page() -> Response:

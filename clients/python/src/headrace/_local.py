@@ -74,7 +74,7 @@ def local(
         data_dir: where its graphs are kept for the next time; without it in a temporary folder, and for this once.
         settings: of the service, as `{"HEADRACE_ENGINE": "cpu"}`. Those in the environment are not for it.
         on_compiling: told now and then how many kernels are compiled; the first start on a machine compiles all of
-            them, for about a minute. Without it that is said on stderr.
+            them, for a minute or two. Without it that is said on stderr.
         timeout_s: how long the start may take.
 
     Needs the package `headrace-server[embedded]` in the same Python. Raises `CannotStart`. Cost: 2 to 4 s.
@@ -144,7 +144,7 @@ class _Said:
     def __call__(self, done: int, of: int, seconds: float) -> None:
         if not self._is_said:
             self._is_said = True
-            print("headrace: compiling kernels, once on this machine: about a minute", file=sys.stderr)
+            print("headrace: compiling kernels, once on this machine: a minute or two", file=sys.stderr)
 
 
 def _stop(process: "subprocess.Popen[bytes]", temporary: "tempfile.TemporaryDirectory[str] | None", owner: int) -> None:
