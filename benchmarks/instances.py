@@ -143,6 +143,8 @@ HARD = (
         dispatch_8=("dispatch", {"within_reach": 8.0}),
         dispatch_5_wide=("dispatch", {"within_reach": 5.0, "most": 10}),
         dispatch_depots=("dispatch", {"vehicles": 1000, "within_reach": 5.0, "most": 100}),
+        unrolled_20x5000=("rlg", {"rows": 20, "columns": 5000}),
+        strip_10x20000=("grid", {"rows": 10, "columns": 20_000}),
         unit_grid=("grid", {"rows": 300, "columns": 300, "max_capacity": 1}),
         ac=("ac", {"n_vertices": 1450}),
         rmat_hub=("rmat", {"scale": 16}),
@@ -150,8 +152,8 @@ HARD = (
     Instance("zigzag-matching-200k", "zigzag", {"pairs": 100_000}, capped=True),
     Instance("bipartite-4-matching", "bipartite", {"degree": 4}, capped=True),
 )
-"""Shapes on which a solver that floods from one side is slow: small cuts, unit capacities, long chains, assignments, a
-hub; and acyclic dense, where rows are so long that a single pass over them tells."""
+"""Shapes on which a solver that floods from one side is slow: small cuts, unit capacities, long chains, strips,
+assignments, a hub; and acyclic dense, where rows are so long that a single pass over them tells."""
 SIZES: Mapping[str, tuple[Instance, ...]] = {
     "small": SMALL,
     "medium": MEDIUM,

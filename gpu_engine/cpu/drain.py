@@ -3,7 +3,8 @@
 Where excesses lie beside deficits, as in an assignment: a greedy first flow (`gpu_engine.cpu.greedy`), then an
 incremental search between what is left of both (`gpu_engine.cpu.ibfs`). Elsewhere: an attempt from both sides at once
 (`gpu_engine.cpu.smallcut`). If either gives up, the pseudoflow algorithm does the rest, from the side that has the
-tighter bound: there the minimum cut is expected, and what cannot pass it is found to be stuck with little work.
+tighter bound: there the minimum cut is expected, and what cannot pass it is found to be stuck with little work. In long
+and narrow networks push-relabel goes first (`gpu_engine.cpu.push_relabel`).
 """
 
 from typing import Final
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from gpu_engine.cpu import greedy, ibfs
 from gpu_engine.cpu.ibfs import Forests
 from gpu_engine.cpu.pseudoflow import CANCEL, ORDINARY, Forest, Pseudoflow, saturate_unlimited, solve, undo_saturation
+from gpu_engine.cpu.push_relabel import push_excess
 from gpu_engine.cpu.reach import Reach, list_ends
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.cpu.smallcut import GAVE_UP, SOURCE_CUT, attempt, budget_for, narrow_capacity
@@ -35,6 +37,9 @@ STANDING_CLOSE: Final = 8
 MATCHED_SIZES: Final = 8.0
 """The incremental search that follows it may scan so many sizes of the network (n + arcs)."""
 
+PUSHED_SIZES: Final = 8.0
+"""What push-relabel may scan of a network that is long and narrow."""
+
 
 @njit(nogil=True, cache=True)
 def negate(excess: UnitArray) -> None:
@@ -44,15 +49,18 @@ def negate(excess: UnitArray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def run_pseudoflow(flow: Pseudoflow, forest: Forest, side: BoolArray, behind: bool, slots: NDArray[np.int64]) -> bool:
-    """Run the pseudoflow algorithm from the excesses, or (``behind``) from the deficits; returns as `move_excess`."""
+def run(
+    flow: Pseudoflow, forest: Forest, side: BoolArray, behind: bool, pushing: float, slots: NDArray[np.int64]
+) -> bool:
+    """Move all excess from the excesses, or (``behind``) from the deficits; returns as `move_excess`. Push-relabel may
+    scan ``pushing`` arcs, and the pseudoflow algorithm does the rest."""
     n = len(flow.role)
     if behind:
         negate(flow.excess)
-        done = solve(flow, forest, slots, 0)
+        done = (pushing > 0 and push_excess(flow, forest, pushing, slots, 0)) or solve(flow, forest, slots, 0)
         negate(flow.excess)
     else:
-        done = solve(flow, forest, slots, None)
+        done = (pushing > 0 and push_excess(flow, forest, pushing, slots, None)) or solve(flow, forest, slots, None)
     if done:
         for v in range(n):
             side[v] = forest.label[v] <= n if behind else forest.label[v] == n + 1
@@ -84,13 +92,14 @@ def move_excess(
         greedy.first_flow(flow, ends, reach, forest.label, slots)
         if ibfs.search(flow, forests, side, MATCHED_SIZES * (len(flow.role) + len(flow.head)), slots):
             return True
-        return slots[CANCEL] == 0 and run_pseudoflow(flow, forest, side, begin == BEHIND, slots)
+        return slots[CANCEL] == 0 and run(flow, forest, side, begin == BEHIND, 0.0, slots)
     attempted = attempt(flow, reach, ends, budget_for(flow, ends, narrow_capacity(flow), repair), slots)
     if slots[CANCEL] != 0:
         return False
     if attempted.kind == GAVE_UP:
         behind = begin == BEHIND or (begin == EITHER and attempted.most_out > TIGHTER * attempted.most_in)
-        return run_pseudoflow(flow, forest, side, behind, slots)
+        pushing = PUSHED_SIZES * (len(flow.role) + len(flow.head)) if attempted.narrow and not repair else 0.0
+        return run(flow, forest, side, behind, pushing, slots)
     exhausted = attempted.kind == SOURCE_CUT
     for v in range(len(flow.role)):
         side[v] = not exhausted and flow.role[v] == ORDINARY

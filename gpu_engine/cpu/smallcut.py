@@ -73,6 +73,14 @@ STRETCH: Final = 2
 """With so many excesses and deficits a phase goes on to twice the depth of the first meeting, while layers do not grow:
 paths of unlike lengths are then found in one phase."""
 
+LONG: Final = 64
+NARROW: Final = 128
+"""A network is long and narrow if the first phase has so many layers, with fewer vertices each in the mean. Streets,
+with two to three arcs a vertex, never are: their layers widen, and excess is turned back at many a crossing."""
+
+NARROW_SHARE: Final = 2.5
+"""There an attempt may scan so many sizes: each phase is long, and push-relabel needs no phases."""
+
 SAMPLE: Final = 256
 
 
@@ -97,6 +105,8 @@ class AttemptResult(NamedTuple):
     """An upper bound of the flow from the layers around the excesses."""
     most_in: float
     """An upper bound of the flow from the layers around the deficits."""
+    narrow: bool
+    """Whether the layers of the first phase were many, with few vertices each."""
 
 
 @njit(nogil=True, cache=True)
@@ -140,11 +150,12 @@ def meet(
     bounds: NDArray[np.float64],
     bounding: bool,
     slots: NDArray[np.int64],
-) -> tuple[int, Layer, Layer, int, int, int]:
+) -> tuple[int, Layer, Layer, int, int, int, int]:
     """Grow both sides, the one that has scanned less first, until they meet, one is exhausted or it costs too much.
 
     Returns MET, a cut or GAVE_UP, the outermost layers, how many meeting arcs there are, the depth at which the first
-    was found, and the work done. If ``bounding``, ``bounds`` float64[2] falls to the least one of either side's layers.
+    was found, that of the last layer, and the work done. If ``bounding``, ``bounds`` float64[2] falls to the least one
+    of either side's layers.
     """
     from_excesses, from_deficits = Side(reach.ahead, epoch, epoch + 1), Side(reach.behind, epoch + 1, epoch)
     met, met_depth, depth, last_step = 0, 0, 0, 0
@@ -159,9 +170,9 @@ def meet(
             if not many or exhausted or wider or depth >= STRETCH * met_depth:
                 break
         elif ahead.first == ahead.end:
-            return SOURCE_CUT, ahead, behind, met, met_depth, work
+            return SOURCE_CUT, ahead, behind, met, met_depth, depth, work
         elif behind.first == behind.end:
-            return SINK_CUT, ahead, behind, met, met_depth, work
+            return SINK_CUT, ahead, behind, met, met_depth, depth, work
         forward = scanned_ahead + ahead.arcs <= scanned_behind + behind.arcs
         step = ahead.arcs if forward else behind.arcs
         if work + step > allowed or slots[CANCEL] != 0:
@@ -179,7 +190,7 @@ def meet(
             scanned_behind += step
             behind, met, most = grow(flow, reach, from_deficits, behind, met, bounding, slots, 0)
             bounds[1] = min(bounds[1], most) if bounding else bounds[1]
-    return MET if met > 0 else GAVE_UP, ahead, behind, met, met_depth, work
+    return MET if met > 0 else GAVE_UP, ahead, behind, met, met_depth, depth, work
 
 
 @njit(nogil=True, cache=True)
@@ -247,11 +258,12 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: N
     bounds = np.array([ends.up, ends.down])
     left = min(ends.up, ends.down)
     if left > 0 and budget.limit == 0:
-        return AttemptResult(GAVE_UP, 0, ends.up, ends.down)
+        return AttemptResult(GAVE_UP, 0, ends.up, ends.down, False)
     clear_marks(flow, reach.node)
     size = float(len(flow.role) + len(flow.head))
     n_excesses, n_deficits = ends.n_excesses, ends.n_deficits
-    work, epoch = 0, 0
+    work, epoch, narrow = 0, 0, False
+    streets = 2 * len(flow.role) <= len(flow.head) < 3 * len(flow.role)
     while True:
         begun = work
         epoch += 2
@@ -261,12 +273,14 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: N
         n_excesses, n_deficits = ahead.end, behind.end
         allowed = min(budget.limit - begun, budget.phase)
         first = begun == 0
-        result, ahead, behind, met, depth, steps = meet(
+        result, ahead, behind, met, met_depth, depth, steps = meet(
             flow, reach, ahead, behind, epoch, allowed, bounds, first, slots
         )
         work += steps
+        if first and not streets and depth >= LONG and ahead.end + behind.end < NARROW * depth:
+            narrow, budget = True, Budget(min(budget.limit, NARROW_SHARE * size), budget.phase, False)
         if result == MET:
-            if first and budget.may_grow and depth <= np.log2(size) / 2:
+            if first and budget.may_grow and met_depth <= np.log2(size) / 2:
                 budget = Budget(max(budget.limit, SHALLOW_SHARE * size), max(budget.phase, PHASE_SHARE * size), False)
             work += join(flow, reach, met, epoch, budget.limit - work, slots)
             if work <= budget.limit:
@@ -274,4 +288,4 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: N
             result = GAVE_UP
         slots[ARCS_SCANNED] += work
         reached = ahead.end if result == SOURCE_CUT else behind.end
-        return AttemptResult(GAVE_UP if slots[CANCEL] != 0 else result, reached, bounds[0], bounds[1])
+        return AttemptResult(GAVE_UP if slots[CANCEL] != 0 else result, reached, bounds[0], bounds[1], narrow)

@@ -29,6 +29,7 @@ from gpu_engine.errors import ROWS_SHOWN, InvalidNetwork, pointer
 from gpu_engine.formats import _capacity, _costs, _lower
 from gpu_engine.formats._arrow_check import StreamSize, is_text, is_text_dictionary, measure
 from gpu_engine.formats._assemble import assemble
+from gpu_engine.formats._flags import flags, undirected_of
 from gpu_engine.formats._metadata import Metadata
 from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_appearance
 from gpu_engine.formats._place import ROWS, refusing, shown
@@ -97,7 +98,7 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
     if rest and vertices.labels is None and is_text(columns["tail"].type):
         raise InvalidNetwork("with a stream of vertices, tail and head must be indices")
     tail, head, labels = _ends(columns, vertices.labels)
-    unlimited = _flags(columns["unlimited"], "unlimited") if "unlimited" in columns else None
+    unlimited = flags(columns["unlimited"], "unlimited") if "unlimited" in columns else None
     of_edges = _capacities(columns["capacity"], own, precision, unlimited, packed)
     lower = _lower.from_arrow(columns.get("lower"), own, precision.of_body(own), packed)
     amounts, limited, lower_units = _lower.in_same_units(of_edges, vertices.limited, lower)
@@ -107,13 +108,13 @@ def _read(source: Source, limits: Limits, precision: Precision, *, packed: bool)
         head,
         amounts.units,
         n_vertices=len(labels) if n_vertices is None and labels is not None else n_vertices,
-        undirected=_undirected(columns.get("undirected"), metadata),
+        undirected=undirected_of(columns.get("undirected"), metadata),
         decimals=amounts.decimals,
         edge_ids=_edge_ids(columns["edge_ids"]) if "edge_ids" in columns else None,
         vertex_labels=labels,
         source=metadata.count("source"),
         sink=metadata.count("sink"),
-        closed=_flags(columns["closed"], "closed") if "closed" in columns else None,
+        closed=flags(columns["closed"], "closed") if "closed" in columns else None,
         costs=_cost(columns.get("cost"), metadata.count("cost_decimals"), precision),
         lower=lower_units,
         rounded=amounts.rounded,
@@ -332,22 +333,3 @@ def _cost(column: pa.Array | None, own_decimals: int | None, precision: Precisio
         precision.refuse_costs(own_decimals)
         return None
     return _costs.from_arrow(column, ROWS, own_decimals, precision.of_costs(own_decimals))
-
-
-def _undirected(column: pa.Array | None, metadata: Metadata) -> bool | BoolArray:
-    of_all = metadata.flag("undirected")
-    if column is None:
-        return of_all
-    flags = _flags(column, "undirected")
-    if of_all and not flags.all():
-        directed = np.flatnonzero(~flags)[:ROWS_SHOWN].tolist()
-        detail = "schema metadata undirected is true, and the column undirected has other rows"
-        raise InvalidNetwork(detail, directed, field="/undirected")
-    return flags
-
-
-def _flags(column: pa.Array, name: str) -> BoolArray:
-    if not pa.types.is_boolean(column.type):
-        raise InvalidNetwork(f"{name} must be boolean, not {column.type}", field=pointer(name))
-    flags: BoolArray = column.to_numpy(zero_copy_only=False)
-    return flags

@@ -63,7 +63,8 @@ def search_pair(
         if ahead.end == 0:
             kind = UNLIMITED
             break
-        kind, ahead, behind, met, _, steps = meet(flow, reach, ahead, behind, epoch, limit - work, bounds, False, slots)
+        found = meet(flow, reach, ahead, behind, epoch, limit - work, bounds, False, slots)
+        kind, ahead, behind, met, _, _, steps = found
         work += steps
         if kind == MET:
             noted, steps = join_noted(flow, reach, log, noted, met, epoch, limit - work, slots)

@@ -1,0 +1,116 @@
+"""Push-relabel for long and narrow networks: right at every limit, from either side, and chosen where it is faster."""
+
+import numpy as np
+import pytest
+
+from gpu_engine.cpu.drain import negate
+from gpu_engine.cpu.engine import CpuEngine
+from gpu_engine.cpu.pseudoflow import saturate_unlimited, undo_saturation
+from gpu_engine.cpu.push_relabel import push_excess
+from gpu_engine.cpu.scratch import Scratch
+from gpu_engine.engine import Control
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.networks.terminals import Terminals
+from gpu_engine.types import BoolArray
+from tests.oracle import maximum_flow
+from tests.property.test_drain import Instance, check_drained, check_pseudoflow
+from tests.property.test_smallcut import kernel_view
+
+SEEDS_A_CASE = 100
+
+
+def long_instance(seed: int) -> Instance:
+    """Layers of a few vertices, with arcs that lead on, back, and along; terminals at the ends or anywhere."""
+    rng = np.random.default_rng(seed)
+    width, layers = int(rng.integers(1, 5)), int(rng.integers(20, 60))
+    n = width * layers
+    m = int(rng.integers(1, 5)) * n
+    tail = rng.integers(0, n, m)
+    head = np.clip(tail + rng.integers(-width, 2 * width + 1, m), 0, n - 1)
+    network = Network(EdgeList(n, tail.astype(np.int32), head.astype(np.int32), np.ones(m, np.int64), True))
+    top = int(rng.choice([2, 20, 1 << 50]))
+    residual = rng.integers(0, top, network.n_arcs)
+    excess = np.zeros(n, np.int64)
+    some = rng.permutation(n)[: int(rng.integers(1, n // 3))]
+    excess[some] = rng.integers(-top, top, len(some))
+    if rng.random() < 0.5:  # all of it lies at the ends
+        excess[width:-width] = 0
+        excess[:width], excess[-width:] = np.abs(excess[:width]) + 1, -np.abs(excess[-width:]) - 1
+    role = (rng.random(n) < rng.choice([0, 0.1])).astype(np.int8)
+    return Instance(network, residual, excess, role)
+
+
+def pushed(before: Instance, limit: float, scratch: Scratch, *, behind: bool) -> tuple[Instance, bool, BoolArray]:
+    """The instance after it, whether it has ended, and the source side then."""
+    given = before.copy()
+    n = given.network.n_vertices
+    flow, forest = kernel_view(given), scratch.forest(n)
+    saturated = saturate_unlimited(flow, None)
+    if behind:
+        negate(flow.excess)
+        ended = push_excess(flow, forest, limit, Control().slots, 0)
+        negate(flow.excess)
+        side = forest.label[:n] <= n
+    else:
+        ended = push_excess(flow, forest, limit, Control().slots, None)
+        side = forest.label[:n] == n + 1
+    undo_saturation(flow, saturated, None)
+    return given, ended, side
+
+
+@pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.parametrize("start", range(0, 600, SEEDS_A_CASE))
+def test_any_limit_leaves_a_pseudoflow_and_an_end_is_a_minimum_cut(start: int, behind: bool) -> None:
+    ended, scratch = 0, Scratch()
+    for seed in range(start, start + SEEDS_A_CASE):
+        before, rng = long_instance(seed), np.random.default_rng(seed)
+        limit = float(rng.choice([0.0, 2000.0, 1e9, 1e9]))
+        after, is_whole, side = pushed(before, limit, scratch, behind=behind)
+        at = f"seed {seed}"
+        check_pseudoflow(before, after, at)
+        if is_whole:
+            ended += 1
+            check_drained(before, after, side, at, exact=not behind)
+    assert SEEDS_A_CASE / 10 < ended < SEEDS_A_CASE
+
+
+def test_a_cancelled_one_says_so_and_leaves_a_pseudoflow() -> None:
+    before, control = long_instance(1), Control()
+    given = before.copy()
+    control.cancel()
+    flow = kernel_view(given)
+    saturated = saturate_unlimited(flow, None)
+    assert not push_excess(flow, Scratch().forest(given.network.n_vertices), 1e9, control.slots, None)
+    undo_saturation(flow, saturated, None)
+    check_pseudoflow(before, given, "cancelled")
+
+
+def unrolled(seed: int, *, tight: bool) -> tuple[EdgeList, Terminals]:
+    """A network of 20 places over 800 steps, with a few sources at the beginning and sinks at the end; ``tight``: they
+    supply more than the steps between let pass."""
+    rng, places, steps = np.random.default_rng(seed), 20, 800
+    n = places * steps
+    tail = np.repeat(np.arange(n - places), 3)
+    head = (tail // places + 1) * places + rng.integers(0, places, len(tail))
+    capacity = rng.integers(1, 100, len(tail))
+    edges = EdgeList(n, tail.astype(np.int32), head.astype(np.int32), capacity)
+    first, last = rng.permutation(places)[:3], n - 1 - rng.permutation(places)[:3]
+    if tight:
+        first, last = np.arange(places), np.arange(n - places, n)
+    return edges, Terminals.of(first.tolist(), last.tolist())
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("tight", [False, True])
+def test_unrolled_networks(seed: int, tight: bool) -> None:
+    """Where little is turned back it takes a few passes; else it says so, and the pseudoflow algorithm solves."""
+    edges, terminals = unrolled(seed, tight=tight)
+    engine = CpuEngine(Network(edges))
+    state = engine.open(terminals)
+    report = engine.solve(state)
+    assert engine.certificate(state).valid
+    assert report.value == maximum_flow(edges, edges.capacity, terminals)
+    if not tight:
+        assert report.counters["global_relabels"] >= 1
+        assert report.counters["arcs_scanned"] < 8 * (edges.n_vertices + engine.network.n_arcs)
