@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpu_engine.checks.scans import by_arc, by_vertex, fits_edges
+from gpu_engine.checks.scans import by_arc, by_vertex, fits_edges, is_sparse
 from gpu_engine.networks.free import free_vertices
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -59,7 +59,8 @@ def certify(
     first = np.full(5, -1, np.int64)
     capacity = _arc_capacity(network, claimed)
     links = network.row_offsets, network.head, network.reverse_arc
-    across, cut_capacity = by_arc(*links, capacity, residual, source_side, balance, first)
+    sparse = 0 if is_sparse(capacity, residual) else None
+    across, cut_capacity = by_arc(*links, capacity, residual, source_side, balance, first, sparse)
     by_vertex(role, balance, excess, source_side, first)
     sides = source_side[terminals.sources], source_side[terminals.sinks]
     return verdict(terminals, *sides, int(across), int(cut_capacity), first.tolist())

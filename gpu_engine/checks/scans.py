@@ -3,12 +3,16 @@
 The first offender of each condition goes to ``first`` int64[5], where -1 stands for none.
 """
 
+from typing import Final
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from gpu_engine.networks.free import ORDINARY, SOURCE
 from gpu_engine.types import INFINITE, INFINITE_RESIDUAL, ArcArray, BoolArray, UnitArray, VertexArray
+
+SAMPLED: Final = 2048
 
 
 @njit(cache=True, nogil=True)
@@ -49,54 +53,61 @@ def by_arc(
     source_side: BoolArray,
     balance: UnitArray,
     first: UnitArray,
+    sparse: int | None,
 ) -> tuple[int, int]:
     """Conditions 1 and 4; net flow and capacity over the cut. ``capacity`` int64[arcs].
 
-    The residuals of a link add up to its capacities if and only if the flows of its two arcs cancel out. So the
-    reverse of an arc, which lies far away in memory, is looked at only from arcs to a greater vertex that have flow.
-    Each of these pays for one arc to a lesser vertex that has flow: if there are more of those, one is not cancelled.
+    The residuals of a link add up to its capacities if and only if the flows of its two arcs cancel out. The second arc
+    lies far away in memory. So with ``sparse``, which is None or an integer and faster where most arcs have no flow, it
+    is looked at only from arcs to a greater vertex that have flow. Each of these pays for one arc to a lesser vertex
+    that has flow: if there are more of those, one is not cancelled.
     ``balance`` int64[n] holds the supply of each vertex at first, and then what is left of it when the flow has gone
     out and come in.
     """
     across = 0
     cut_capacity = 0
-    unseen = 0
+    unpaid = 0
+    broken = False
     for v in range(len(row_offsets) - 1):
         out = 0
         for i in range(row_offsets[v], row_offsets[v + 1]):
             a = np.uint64(i)  # unsigned, as an index below 0 would count from the end
-            if residual[a] < 0:
-                first[0] = i if first[0] < 0 else first[0]
             flow = capacity[a] - residual[a]
+            if residual[a] < 0:
+                broken = True
             out += flow
-            if flow == 0:
-                pass
-            elif v > head[a]:
-                unseen += 1
-            else:
-                r = np.uint64(reverse_arc[a])
-                if residual[r] - capacity[r] != flow:
-                    first[0] = i if first[0] < 0 else first[0]
-                unseen -= 1
+            if sparse is None:
+                if v < head[a]:  # each link once
+                    r = np.uint64(reverse_arc[a])
+                    if residual[r] - capacity[r] != flow:
+                        broken = True
+            elif flow != 0:
+                if v < head[a]:
+                    r = np.uint64(reverse_arc[a])
+                    if residual[r] - capacity[r] != flow:
+                        broken = True
+                    unpaid -= 1
+                else:
+                    unpaid += 1
             if source_side[v] and not source_side[np.uint64(head[a])]:
                 across += flow
                 cut_capacity += capacity[a]
                 if residual[a] != 0:
                     first[3] = i if first[3] < 0 else first[3]
         balance[v] -= out
-    if unseen != 0 and first[0] < 0:
-        first[0] = _uncancelled(reverse_arc, capacity, residual)
+    if broken or unpaid != 0:
+        first[0] = _first_broken(reverse_arc, capacity, residual)
     return across, cut_capacity
 
 
 @njit(cache=True, nogil=True)
-def _uncancelled(reverse_arc: ArcArray, capacity: UnitArray, residual: UnitArray) -> int:
-    """An arc whose flow is not cancelled by that of its reverse."""
+def _first_broken(reverse_arc: ArcArray, capacity: UnitArray, residual: UnitArray) -> int:
+    """The first arc against condition 1."""
     for i in range(len(reverse_arc)):
         a, r = np.uint64(i), np.uint64(reverse_arc[i])
-        if capacity[a] - residual[a] != residual[r] - capacity[r]:
+        if residual[a] < 0 or capacity[a] - residual[a] != residual[r] - capacity[r]:
             return i
-    return 0
+    return len(reverse_arc)
 
 
 @njit(cache=True, nogil=True)
@@ -112,3 +123,9 @@ def by_vertex(
                 first[2] = v if first[2] < 0 else first[2]
         elif (source_side[v] and excess[v] < 0) or (not source_side[v] and excess[v] > 0):
             first[4] = v if first[4] < 0 else first[4]
+
+
+def is_sparse(capacity: UnitArray, residual: UnitArray) -> bool:
+    """Whether most arcs seem to have no flow, by a sample of some thousand."""
+    step = max(1, len(capacity) // SAMPLED)
+    return bool(np.count_nonzero(capacity[::step] != residual[::step]) < len(capacity[::step]) // 2)

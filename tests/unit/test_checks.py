@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from gpu_engine.checks import certificate as certificates
 from gpu_engine.checks.certificate import Certificate, certify, own_supply, verdict
 from gpu_engine.checks.flows import prove_flow
+from gpu_engine.checks.scans import is_sparse
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -122,6 +124,7 @@ def nothing(claim: Claim) -> None:
     """The flow itself is at fault."""
 
 
+@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(
     ("flow", "source_side", "spoil", "failure"),
@@ -141,8 +144,15 @@ def nothing(claim: Claim) -> None:
     ],
 )
 def test_each_condition_alone(
-    flow: Sequence[int], source_side: Sequence[int], spoil: Callable[[Claim], None], failure: str, shared: bool
+    flow: Sequence[int],
+    source_side: Sequence[int],
+    spoil: Callable[[Claim], None],
+    failure: str,
+    shared: bool,
+    sparse: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(certificates, "is_sparse", lambda *_: sparse)
     claim = Claim.of(flow, source_side, shared=shared)
     spoil(claim)
     certificate = claim.certificate()
@@ -258,3 +268,11 @@ def test_flow_that_leads_round_is_told_where_it_is_to_be_acyclic(opposite: int) 
     wrong = ("flow leads round in a cycle",) if opposite else ()
     assert prove_flow(network, ENDS, flow, acyclic=True).failures == wrong
     assert prove_flow(network, ENDS, flow).failures == ()
+
+
+def test_few_arcs_with_flow_are_told() -> None:
+    capacity = np.full(100_000, 5)
+    for share, sparse in ((0.0, True), (0.2, True), (0.8, False), (1.0, False)):
+        residual = np.where(np.random.default_rng(1).random(len(capacity)) < share, 3, 5)
+        assert is_sparse(capacity, residual) == sparse
+    assert not is_sparse(capacity[:0], capacity[:0])
