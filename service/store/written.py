@@ -14,7 +14,7 @@ nothing is acknowledged before that is done.
 
 import asyncio
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -23,6 +23,7 @@ import redis.asyncio
 import structlog
 
 from service.store.keys import Keys
+from service.store.watched import Read, watched
 
 
 class File(Enum):
@@ -40,7 +41,12 @@ KNOWN_TTL_S: Final = 24 * 3600
 TIMEOUT_S: Final = 10.0
 
 Question: TypeAlias = tuple[Any, ...]
-"""Name of a client's method and its arguments; or "sleep" and seconds; or "refusals" and a key, see `_refusals`."""
+"""Name of a client's method and its arguments; or "sleep" and seconds; or "ask" and commands that only read, which are
+asked in one round trip."""
+
+TOLD: Final[Read] = ("INFO", "persistence", "server", "errorstats")
+TOLD_BEFORE_7: Final[Read] = ("INFO",)
+"""Redis before 7 names one section at a time."""
 
 Questions: TypeAlias = Generator[Question, Any, Any]
 
@@ -71,10 +77,13 @@ class Written:
     def wait(self, run: str) -> None:
         """Return once all that this run of the server has acknowledged has left its process.
 
-        Raises Restarted if another run answers, and TimeoutError. Cost: one round trip, two if the file was rewritten
-        since the server started.
+        Raises Restarted if another run answers, and TimeoutError. Cost: one round trip.
         """
         self._carry(self._server.wait(run))
+
+    def _ask(self, *reads: Read) -> list[Any]:
+        with self._client.pipeline() as pipe:
+            return watched(pipe, (), *reads)
 
     def _carry(self, questions: Questions) -> Any:
         question = _next(questions, None)
@@ -84,9 +93,8 @@ class Written:
             try:
                 if name == "sleep":
                     time.sleep(*arguments)
-                elif name == "refusals":
-                    with self._client.pipeline(transaction=False) as pipe:
-                        answer = _refusals(pipe, *arguments).execute()
+                elif name == "ask":
+                    answer = self._ask(*arguments)
                 else:
                     answer = getattr(self._client, name)(*arguments)
             except redis.ResponseError as error:
@@ -108,6 +116,12 @@ class AsyncWritten:
     async def wait(self, run: str) -> None:
         await self._carry(self._server.wait(run))
 
+    async def _ask(self, *reads: Read) -> list[Any]:
+        async with self._client.pipeline(transaction=False) as pipe:
+            for read in reads:
+                pipe.execute_command(*read)
+            return list(await pipe.execute())
+
     async def _carry(self, questions: Questions) -> Any:
         question = _next(questions, None)
         while not isinstance(question, _End):
@@ -116,20 +130,14 @@ class AsyncWritten:
             try:
                 if name == "sleep":
                     await asyncio.sleep(*arguments)
-                elif name == "refusals":
-                    async with self._client.pipeline(transaction=False) as pipe:
-                        answer = await _refusals(pipe, *arguments).execute()
+                elif name == "ask":
+                    answer = await self._ask(*arguments)
                 else:
                     answer = await getattr(self._client, name)(*arguments)
             except redis.ResponseError as error:
                 answer = error
             question = _next(questions, answer)
         return question.value
-
-
-def _refusals(pipe: Any, key: str) -> Any:
-    """Which run of the server this is, how many writes it has refused, and what is known of that."""
-    return pipe.info("errorstats", "server").get(key)
 
 
 class _End(NamedTuple):
@@ -146,6 +154,13 @@ def _next(questions: Questions, answer: Any) -> Question | _End:
         return _End(end.value)
 
 
+class _Told(NamedTuple):
+    """What the server says of itself, and what processes know of its file."""
+
+    info: Mapping[str, Any] | None
+    known: bytes | None
+
+
 class _Server:
     """What is asked of Redis one after the other, whoever carries it there and back."""
 
@@ -156,13 +171,14 @@ class _Server:
         """The run of the server that answered last; "-" for one that hides INFO."""
 
     def ask_run(self) -> Questions:
-        info = yield from self._info()
-        return self._heard(info)
+        told = yield from self._ask()
+        return self._heard(told.info)
 
     def wait(self, run: str) -> Questions:
         deadline, has_failed = time.monotonic() + self._timeout_s, False
         while time.monotonic() < deadline:
-            info = yield from self._info()
+            told = yield from self._ask()
+            info = told.info
             if self._heard(info) != run:
                 raise Restarted("Redis was started again, and may have come back without what it acknowledged before")
             if info is None:
@@ -173,44 +189,46 @@ class _Server:
                 continue
             if not info.get("aof_rewrites"):
                 return  # the file was opened when the server started, for appending
-            file = yield from _look_at_file(self._keys, info, has_failed)
+            file = yield from _look_at_file(self._keys, info, told.known, has_failed)
             if file is File.SOUND:
                 return
             has_failed &= file is not File.BEGUN
             yield "sleep", REWRITE_PAUSE_S
         raise redis.TimeoutError(f"Redis has not written its append-only file for {self._timeout_s} s")
 
-    def _info(self) -> Questions:
-        """What the server says of itself; None if it does not."""
+    def _ask(self) -> Generator[Question, Any, _Told]:
+        """What the server says of itself, if it does, and what is known of its file."""
+        known = "GET", self._keys.rewritten
         try:
-            return (yield "info", "persistence", "server")
+            return _Told(*(yield "ask", TOLD, known))
         except redis.exceptions.NoPermissionError:
-            return None
+            return _Told(None, None)
         except redis.ResponseError:
-            return (yield ("info",))  # Redis before 7 names one section at a time
+            return _Told(*(yield "ask", TOLD_BEFORE_7, known))
 
-    def _heard(self, info: dict[str, Any] | None) -> str:
+    def _heard(self, info: Mapping[str, Any] | None) -> str:
         self.run = "-" if info is None else str(info.get("run_id", "-"))
         return self.run
 
 
-def _look_at_file(keys: Keys, persistence: dict[str, Any], has_failed: bool) -> Generator[Question, Any, File]:
+def _look_at_file(
+    keys: Keys, info: Mapping[str, Any], found: bytes | None, has_failed: bool
+) -> Generator[Question, Any, File]:
     """Begin another file if writes were refused, unless one was begun since.
 
     What all processes know of it stands under one key: how many writes had been refused, by which run of the server,
     and the number of the rewrite that was begun then, or that it has ended well.
     """
     try:
-        server, known = yield "refusals", keys.rewritten
-        refused = f"{server.get('run_id')} {server.get('errorstat_MISCONF', {}).get('count', 0)}"
-        known = (known or b"").decode()
+        refused = f"{info.get('run_id')} {info.get('errorstat_MISCONF', {}).get('count', 0)}"
+        known = (found or b"").decode()
         is_first = refused.endswith(" 0") and not known.startswith(refused)  # nobody has seen it fail
         if not has_failed and (is_first or known == f"{refused} ended"):
             return File.SOUND
-        if persistence["aof_rewrite_in_progress"] or persistence["aof_rewrite_scheduled"]:
+        if info["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"]:
             return File.SUSPECT
-        n_rewrites = persistence["aof_rewrites"]
-        if not has_failed and known == f"{refused} {n_rewrites}" and persistence["aof_last_bgrewrite_status"] == "ok":
+        n_rewrites = info["aof_rewrites"]
+        if not has_failed and known == f"{refused} {n_rewrites}" and info["aof_last_bgrewrite_status"] == "ok":
             yield "set", keys.rewritten, f"{refused} ended", KNOWN_TTL_S
             return File.SOUND
         try:

@@ -4,7 +4,8 @@ import asyncio
 import json
 import threading
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
 
 import pytest
 import redis
@@ -15,7 +16,8 @@ from service.protocol import Command, EmptyArgs, Kind, LoadArgs, Operation, Patc
 from service.settings import Settings
 from service.store.connection import connect
 from service.store.keys import Keys
-from service.store.written import AsyncWritten, Restarted, Written
+from service.store.watched import Read
+from service.store.written import TOLD, TOLD_BEFORE_7, AsyncWritten, Restarted, Written
 from service.worker.running.endings import Endings
 from service.worker.running.task import Task
 from tests.graphs import diamond
@@ -26,6 +28,21 @@ PATIENCE_S = 60.0
 KEYS = Keys("test-written:")
 
 
+Info: TypeAlias = Callable[[], dict[str, Any]]
+
+
+class Told(Written):
+    """Is told what `info` says."""
+
+    def __init__(self, info: Info, timeout_s: float = PATIENCE_S) -> None:
+        super().__init__(cast(redis.Redis, None), KEYS, timeout_s)
+        self._info = info
+
+    def _ask(self, *reads: Read) -> list[Any]:
+        assert reads[0] in (TOLD, TOLD_BEFORE_7)
+        return [self._info(), None]
+
+
 class Busy:
     """Plays a server whose append-only file waits for an fsync: INFO says so, `left` times more."""
 
@@ -33,31 +50,30 @@ class Busy:
         self.left = left
         self.asked = 0
 
-    def info(self, *sections: str) -> dict[str, Any]:
-        assert sections == ("persistence", "server")
+    def info(self) -> dict[str, Any]:
         self.asked += 1
         return {"aof_buffer_length": 4096 if self.asked <= self.left else 0, "run_id": "1"}
 
 
 def test_it_waits_until_the_buffer_is_written() -> None:
-    server: Any = Busy(3)
-    Written(server, KEYS).wait("1")
+    server = Busy(3)
+    Told(server.info).wait("1")
     assert server.asked == 4
 
 
 def test_an_event_loop_waits_as_well() -> None:
     server = Busy(3)
 
-    class AsyncBusy:
-        async def info(self, *sections: str) -> dict[str, Any]:
-            return server.info(*sections)
+    class AsyncTold(AsyncWritten):
+        async def _ask(self, *reads: Read) -> list[Any]:
+            return [server.info(), None]
 
-    client: Any = AsyncBusy()
-    asyncio.run(AsyncWritten(client, KEYS).wait("1"))
+    client: Any = None
+    asyncio.run(AsyncTold(client, KEYS).wait("1"))
     assert server.asked == 4
     server.left = float("inf")
     with pytest.raises(redis.TimeoutError, match="append-only file"):
-        asyncio.run(AsyncWritten(client, KEYS, timeout_s=0.01).wait("1"))
+        asyncio.run(AsyncTold(client, KEYS, timeout_s=0.01).wait("1"))
 
 
 @pytest.mark.parametrize("what", ["a job", "a cancel"])
@@ -65,13 +81,13 @@ def test_what_was_accepted_is_written_first(caller: Caller, monkeypatch: pytest.
     """Found by seed 3267 of the fault bench: a job that was answered with 202 was gone with Redis' buffer."""
     written = threading.Event()
 
-    async def info(*sections: str) -> dict[str, Any]:
-        return {"aof_buffer_length": int("persistence" in sections and not written.is_set()), "run_id": "1"}
+    async def told(*_: Any) -> list[Any]:
+        return [{"aof_buffer_length": int(not written.is_set()), "run_id": "1"}, None]
 
     caller.run(caller.dispatcher.client.hset(caller.dispatcher.keys.owners, "g", "w0"))
     caller.run(caller.dispatcher.client.set(caller.dispatcher.keys.lease("w0"), "x"))
     job_id = caller.submit(Kind.PATCH, "g", ADD_1)
-    monkeypatch.setattr(caller.dispatcher.client, "info", info)
+    monkeypatch.setattr(AsyncWritten, "_ask", told)
     ask = caller.dispatcher.until_job_written(job_id) if what == "a job" else caller.dispatcher.cancel(job_id)
 
     async def both() -> list[bool]:
@@ -85,18 +101,15 @@ def test_what_was_accepted_is_written_first(caller: Caller, monkeypatch: pytest.
 
 
 def test_it_does_not_wait_for_ever() -> None:
-    server: Any = Busy(float("inf"))
     with pytest.raises(redis.TimeoutError, match="append-only file"):
-        Written(server, KEYS, timeout_s=0.01).wait("1")
+        Told(Busy(float("inf")).info, timeout_s=0.01).wait("1")
 
 
 def test_servers_that_do_not_tell_are_taken_as_they_are(settings: Settings) -> None:
-    class Silent:
-        def info(self, *sections: str) -> dict[str, Any]:
-            raise redis.exceptions.NoPermissionError
+    def refuse() -> dict[str, Any]:
+        raise redis.exceptions.NoPermissionError
 
-    server: Any = Silent()
-    silent = Written(server, KEYS)
+    silent = Told(refuse)
     silent.wait(silent.run())
     client = connect(settings)
     written = Written(client, KEYS)
@@ -105,22 +118,20 @@ def test_servers_that_do_not_tell_are_taken_as_they_are(settings: Settings) -> N
 
 
 def test_a_server_that_names_one_section_at_a_time_is_asked_for_all() -> None:
-    class Old:
-        def info(self, *sections: str) -> dict[str, Any]:
-            if sections:
+    class Old(Told):
+        def _ask(self, *reads: Read) -> list[Any]:
+            if reads[0] == TOLD:
                 raise redis.ResponseError("syntax error")
-            return {"run_id": "1"}
+            return super()._ask(*reads)
 
-    server: Any = Old()
-    written = Written(server, KEYS)
+    written = Old(lambda: {"run_id": "1"})
     assert written.run() == "1"
     written.wait("1")
 
 
 def test_the_empty_buffer_of_a_server_that_was_started_since_says_nothing() -> None:
     """Found by a history on a busy disk: a job was answered with 202, whose record was gone with the server before."""
-    server: Any = Busy(0)
-    written = Written(server, KEYS)
+    written = Told(Busy(0).info)
     with pytest.raises(Restarted, match="started again"):
         written.wait("0")
     assert written.run() == "1"
@@ -138,13 +149,13 @@ def test_a_job_is_looked_for_in_a_server_that_was_started_since(
     job_id = caller.submit(Kind.PATCH, "g", ADD_1)
     runs: list[str] = ["first"]
 
-    async def info(*sections: str) -> dict[str, Any]:
+    async def told(*_: Any) -> list[Any]:
         if len(runs) == 2 and is_lost:
             await client.unlink(keys.job(job_id))
         runs.append("then")
-        return {"run_id": runs[-2]}
+        return [{"run_id": runs[-2]}, None]
 
-    monkeypatch.setattr(client, "info", info)
+    monkeypatch.setattr(AsyncWritten, "_ask", told)
     if is_lost:
         with pytest.raises(ServiceError) as caught:
             caller.run(caller.dispatcher.until_job_written(job_id))
@@ -164,14 +175,14 @@ def test_a_cancel_is_repeated_in_a_server_that_was_started_since(
     job_id = caller.submit(Kind.PATCH, "g", ADD_1)
     runs = iter(["first", "then"])
 
-    async def info(*sections: str) -> dict[str, Any]:
+    async def told(*_: Any) -> list[Any]:
         run = next(runs, "then")
         if run == "then":
             monkeypatch.undo()
             await client.unlink(keys.outcome(job_id))
-        return {"run_id": run}
+        return [{"run_id": run}, None]
 
-    monkeypatch.setattr(client, "info", info)
+    monkeypatch.setattr(AsyncWritten, "_ask", told)
     job = caller.run(caller.dispatcher.cancel(job_id))
     assert job is not None
     assert job.cancelling
@@ -182,15 +193,16 @@ def test_an_update_whose_server_was_started_again_is_looked_for(
     caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Redis is another one when the commit is waited for: the commit is there, and is answered once."""
-    worker = start_worker()
+    start_worker()
     caller.wait_ready()
     caller.load("g", diamond().edges)
-    ask, runs = worker._redis.info, iter(["one", "two"])
+    ask, runs = Written._ask, iter(["one", "two"])
 
-    def info(*sections: str) -> dict[str, Any]:
-        return dict(ask(*sections)) | {"run_id": next(runs, "two")}
+    def told(self: Written, *reads: Read) -> list[Any]:
+        info, known = ask(self, *reads)
+        return [dict(info) | {"run_id": next(runs, "two")}, known]
 
-    monkeypatch.setattr(worker._redis, "info", info)
+    monkeypatch.setattr(Written, "_ask", told)
     reply = caller.run(caller.dispatcher.wait(caller.submit(Kind.PATCH, "g", ADD_1), PATIENCE_S))
     assert reply is not None
     assert json.loads(reply.result_json or "")["version"] == 2
@@ -199,20 +211,16 @@ def test_an_update_whose_server_was_started_again_is_looked_for(
 
 def test_every_commit_waits_for_it(caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker is told that Redis has not written yet: the commit is there, and nobody has an answer."""
-    worker = start_worker()
+    start_worker()
     caller.wait_ready()
     caller.load("g", diamond().edges)
     written, asked = threading.Event(), threading.Event()
 
-    ask = worker._redis.info
-
-    def info(*sections: str) -> dict[str, Any]:
-        if "persistence" not in sections:
-            return dict(ask(*sections))
+    def told(*_: Any) -> list[Any]:
         asked.set()
-        return {"aof_buffer_length": int(not written.is_set()), "run_id": "1"}
+        return [{"aof_buffer_length": int(not written.is_set()), "run_id": "1"}, None]
 
-    monkeypatch.setattr(worker._redis, "info", info)
+    monkeypatch.setattr(Written, "_ask", told)
     blob = caller.run(caller.dispatcher.blobs.put(pack(diamond().edges)))
     for kind, args in (
         (Kind.PATCH, ADD_1),
@@ -241,15 +249,11 @@ def test_an_answer_given_again_waits_as_well(
     caller.load("g", diamond().edges)
     asked_at: list[float] = []
 
-    ask = worker._redis.info
-
-    def info(*sections: str) -> dict[str, Any]:
-        if "persistence" not in sections:
-            return dict(ask(*sections))
+    def told(*_: Any) -> list[Any]:
         asked_at.append(time.monotonic())
-        return {"aof_buffer_length": int(len(asked_at) < 3), "run_id": "1"}
+        return [{"aof_buffer_length": int(len(asked_at) < 3), "run_id": "1"}, None]
 
-    monkeypatch.setattr(worker._redis, "info", info)
+    monkeypatch.setattr(Written, "_ask", told)
     client, keys = connect(settings), Keys(settings.redis_prefix)
     monkeypatch.setattr(worker._consumer._tries, "_handler", None)  # it must not be run
     client.set(keys.lease("w1"), "somebody")
@@ -265,24 +269,25 @@ def test_an_answer_given_again_waits_as_well(
     assert len(asked_at) == 3
 
 
-def test_an_answer_given_in_place_of_a_refusal_waits_as_well(settings: Settings) -> None:
+def test_an_answer_given_in_place_of_a_refusal_waits_as_well(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A command that failed here has been committed by another worker meanwhile, just now."""
     client, keys = connect(settings), Keys(settings.redis_prefix)
     command = Command(id="job", kind=Kind.PATCH, graph="g", args={}, reply_to="api", created_at=time.time())
     client.hset(keys.job("job"), "status", "running")
     client.set(keys.outcome("job"), '{"version":2}')
-    ask, told = client.info, []
+    asked = []
 
-    def info(*sections: str) -> dict[str, Any]:
-        assert "persistence" in sections
+    def told(*_: Any) -> list[Any]:
         assert not client.exists(keys.replies("api"))
-        told.append(ask(*sections))
-        return {"aof_buffer_length": int(len(told) < 4), "run_id": "1"}
+        asked.append(True)
+        return [{"aof_buffer_length": int(len(asked) < 4), "run_id": "1"}, None]
 
-    client.info = info  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(Written, "_ask", told)
     task = Task(b"1-0", command, redelivered=False)
     Endings(client, keys, "w0", settings).refuse(task, Problem(code="engine_error", detail="it failed here"))
-    assert len(told) == 4  # the first is which run it is
+    assert len(asked) == 4  # the first is which run it is
     ((_, reply),) = client.xrange(keys.replies("api"))  # type: ignore[misc,union-attr]
     assert reply[b"result"] == b'{"version":2}'
     client.close()
