@@ -52,16 +52,20 @@ class Waiting:
 
 
 def waiting(headers: Headers, settings: Settings, default_s: float | None = None) -> Waiting:
-    """`Prefer: wait=SECONDS` or `respond-async`; preferences we do not know are ignored, as RFC 7240 says.
+    """`Prefer: wait=SECONDS`, `respond-async`, or both, which is to wait so long first (RFC 7240, section 4.3).
 
-    Without one it is `default_s`, or the settings' `default_wait_s`. A time to wait that is none is refused before.
+    Preferences we do not know are ignored, as it says, and of those that are said twice the first counts. Without one
+    it is `default_s`, or the settings' `default_wait_s`. A time to wait that is none is refused before.
     """
+    is_async, wait_s = False, None
     for name, value in preferences(headers):
         if name == "respond-async":
-            return Waiting(0, name)
-        if name == "wait" and value.isascii() and value.isdecimal():
+            is_async = True
+        elif name == "wait" and wait_s is None and value.isascii() and value.isdecimal():
             wait_s = min(int(value) if len(value) <= MAX_SECONDS_DIGITS else math.inf, settings.max_wait_s)
-            return Waiting(wait_s, f"wait={wait_s:g}")
+    applied = [*(["respond-async"] if is_async else []), *([] if wait_s is None else [f"wait={wait_s:g}"])]
+    if applied:
+        return Waiting(wait_s or 0.0, ", ".join(applied))
     return Waiting(min(settings.default_wait_s, settings.max_wait_s) if default_s is None else default_s)
 
 

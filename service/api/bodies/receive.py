@@ -13,6 +13,7 @@ from fastapi import Request
 
 from gpu_engine.formats import FREE_BYTES
 from service.api.bodies.budget import ByteBudget, Hold
+from service.api.bodies.digests import Digests
 from service.api.bodies.encodings import DECODERS, MAX_EXPANSION, decoded
 from service.api.bodies.spool import Spool
 from service.errors import ServiceError
@@ -117,7 +118,8 @@ async def read_body(
     """The decoded body, at most `limit_bytes`, closed when the block ends. It is decoded in one of `threads`.
     `advice` ends the sentence about one that is longer.
 
-    Raises too_large, rate_limited, unsupported_media_type (unknown Content-Encoding), invalid_body (broken encoding).
+    Raises too_large, rate_limited, unsupported_media_type (unknown Content-Encoding), invalid_body (broken encoding, or
+    another digest than is said), invalid_request.
     """
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit_bytes:
@@ -129,12 +131,15 @@ async def read_body(
             f"Content-Encoding {encoding[:40]!r}; we read gzip and zstd",
             header="Content-Encoding",
         )
+    digests = Digests(request.headers)
     body = Body(Hold(budget))
     try:
         async for chunk in _chunks(request):
             if body.n_bytes + len(chunk) > limit_bytes:
                 raise _too_large(limit_bytes, advice)
+            digests.update(chunk)
             body.write(chunk)
+        digests.check()
         if encoding != "identity":
             await anyio.to_thread.run_sync(partial(_decode, body, encoding, limit_bytes, advice), limiter=threads)
         yield body
