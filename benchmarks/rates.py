@@ -1,20 +1,26 @@
 """How many requests a second a service answers, by API processes and workers, driven by wrk.
 
     python -m benchmarks.rates --wrk /usr/bin/wrk --processes 1x1,1x4,4x4
+    python -m benchmarks.rates --wrk /usr/bin/wrk --gpus 1,2,4 --out benchmarks/results/rates-gpus.json
 
 A service is started for each pair of API processes and workers, with small road networks, so that the engine's own work
-is little. wrk (https://github.com/wg/wrk) keeps its connections busy for some seconds with each kind of request; its
-threads, the service's processes and Redis share the machine. An answer other than 200 counts as refused. At the end the
-value of each graph is compared with a cold solve in this process at the capacities that the service then has.
+is little; with ``--gpus``, for each number of GPUs, with R-MAT networks of two million edges, one of which is moved to
+and fro in the end while all of them change. wrk (https://github.com/wg/wrk) keeps its connections busy for some seconds
+with each kind of request; its threads, the service's processes and Redis share the machine. An answer other than 200
+counts as refused. At the end the value of each graph is compared with a cold solve in this process at the capacities
+that the service then has.
 """
 
 import argparse
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Final
 
@@ -73,6 +79,7 @@ KINDS: Final = (
     Kind("PATCH 100 edges", CLIENTS, GRAPHS, 100),
     Kind("PATCH 1 edge", CLIENTS, 1, 1),
 )
+MOVING: Final = Kind("PATCH 1 edge, a graph is moved", CLIENTS, GRAPHS, 1)
 
 
 def measured(wrk: Path, url: str, kind: Kind, n_edges: int, seconds: float) -> Row:
@@ -102,6 +109,36 @@ def run(wrk: Path, apis: int, workers: int, seconds: float, engine: str) -> Iter
             yield {"api_processes": apis, "workers": workers, "engine": engine} | row
         for graph, edges in zip(graphs, networks, strict=True):
             compare(graph, edges)
+
+
+def run_on_gpus(wrk: Path, gpus: int, seconds: float, scale: int) -> Iterator[Row]:
+    """The rows of a service with so many GPUs."""
+    networks = [generate("rmat", seed=seed, scale=scale) for seed in range(GRAPHS)]
+    n_edges = min(edges.n_edges for edges in networks)
+    where: Row = {"gpus": gpus, "engine": "cuda", "n_edges": n_edges}
+    with headrace.local(settings={"HEADRACE_GPUS": str(gpus)}) as service:
+        graphs = [put(service, f"g{number}", edges) for number, edges in enumerate(networks)]
+        for kind in (kind for kind in KINDS if kind.size and kind.graphs == GRAPHS):
+            measured(wrk, service.url, kind, n_edges, min(1.0, seconds))
+            yield where | measured(wrk, service.url, kind, n_edges, seconds)
+        if gpus > 1:
+            workers = [worker["name"] for worker in service.workers()]
+            yield where | moved(partial(measured, wrk, service.url, MOVING, n_edges, seconds), graphs[0], workers)
+        for graph, edges in zip(graphs, networks, strict=True):
+            compare(graph, edges)
+
+
+def moved(load: Callable[[], Row], graph: headrace.Graph, workers: Sequence[str]) -> Row:
+    """How long a graph answers nobody while it is moved from worker to worker, and what the load says of that."""
+    pauses: list[float] = []
+    with ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(load)
+        while not loading.done():
+            for worker in workers:
+                pause_ms = graph.move(worker).pause_ms
+                pauses += [] if pause_ms is None else [pause_ms]
+        row = loading.result()
+    return row | {"moves": len(pauses), "pause_ms_median": median(pauses), "pause_ms_longest": max(pauses)}
 
 
 def put(service: headrace.Client, name: str, edges: EdgeList) -> headrace.Graph:
@@ -136,16 +173,27 @@ def main() -> int:
     parser.add_argument("--processes", default="1x1,4x4", help="pairs of API processes and workers")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each window")
     parser.add_argument("--engine", default="cpu")
+    parser.add_argument("--gpus", default="", help="numbers of GPUs, instead of --processes")
+    parser.add_argument("--scale", type=int, default=17, help="of the R-MAT networks")
     parser.add_argument("--out", type=Path, help="the JSON file; benchmarks/results/rates.json if absent")
     options = parser.parse_args()
     out = options.out or Path(__file__).parent / "results" / "rates.json"
     results = Results("rates", {"seconds": options.seconds, "cores": len(os.sched_getaffinity(0))}, out)
+    for row in rows(options):
+        results.extend([row])
+        print(json.dumps(row), flush=True)
+    return 0
+
+
+def rows(options: argparse.Namespace) -> Iterator[Row]:
+    """What was asked for, service after service."""
+    if options.gpus:
+        for gpus in map(int, options.gpus.split(",")):
+            yield from run_on_gpus(options.wrk, gpus, options.seconds, options.scale)
+        return
     for pair in options.processes.split(","):
         apis, workers = map(int, pair.split("x"))
-        for row in run(options.wrk, apis, workers, options.seconds, options.engine):
-            results.extend([row])
-            print(json.dumps(row), flush=True)
-    return 0
+        yield from run(options.wrk, apis, workers, options.seconds, options.engine)
 
 
 if __name__ == "__main__":

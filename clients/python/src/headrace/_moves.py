@@ -28,7 +28,8 @@ class Move:
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
-        figures = body["moved"], body["pause_ms"], body["waiting"], body["flow_states"]
+        pause_ms = None if body["pause_ms"] is None else float(body["pause_ms"])
+        figures = body["moved"], pause_ms, body["waiting"], body["flow_states"]
         return cls(body["name"], body["from"], body["to"], *figures)
 
 
