@@ -37,6 +37,7 @@ from gpu_engine.types import INFINITE
 GRAPHS: Final = 16
 CLIENTS: Final = 64
 WRK_THREADS: Final = 4
+PAGE: Final = 100_000
 
 SCRIPT: Final = """
 local graphs, edges, size, seed = %(graphs)d, %(edges)d, %(size)d, 0
@@ -159,7 +160,8 @@ def put(service: headrace.Client, name: str, edges: EdgeList) -> headrace.Graph:
 
 def compare(graph: headrace.Graph, edges: EdgeList) -> None:
     """The value against a cold solve here, at the capacities that the service has."""
-    capacity = np.asarray(graph.capacities(limit=edges.n_edges).capacity, dtype=np.float64)
+    pages = [graph.capacities(offset=at, limit=PAGE).capacity for at in range(0, edges.n_edges, PAGE)]
+    capacity = np.concatenate([np.asarray(page, dtype=np.float64) for page in pages])
     shown = np.where(np.isinf(capacity), INFINITE, np.nan_to_num(capacity, posinf=0).astype(np.int64))
     engine, state = open_engine(edges)
     engine.update(np.arange(edges.n_edges), shown)

@@ -134,13 +134,14 @@ def http(rows: list[Row]) -> str:
 
 def rates(rows: list[Row]) -> str:
     """One line a service and number of clients: requests a second and, in brackets, the 99th percentile in ms."""
+    size = {"gpus": "GPUs"} if "gpus" in rows[0] else {"api_processes": "API processes", "workers": "workers"}
     names = list(dict.fromkeys((row["request"], row["graphs"] == 1 and row["clients"] > 1) for row in rows))
-    lines: dict[tuple[int, int, int], dict[tuple[str, bool], str]] = {}
+    lines: dict[tuple[int, ...], dict[tuple[str, bool], str]] = {}
     for row in rows:
-        line = lines.setdefault((row["clients"], row["api_processes"], row["workers"]), {})
+        line = lines.setdefault((row["clients"], *(row[name] for name in size)), {})
         name = row["request"], row["graphs"] == 1 and row["clients"] > 1
         line[name] = f"{row['per_s']:,.0f} ({three(row['p99_ms'])})"
-    header = ["clients", "API processes", "workers", *(f"{name}, one graph" if one else name for name, one in names)]
+    header = ["clients", *size.values(), *(f"{name}, one graph" if one else name for name, one in names)]
     return markdown(header, [[*map(str, key), *(lines[key].get(name, "") for name in names)] for key in sorted(lines)])
 
 
