@@ -58,8 +58,8 @@ SECTIONS = (
     Section(
         "Requests a second on several GPUs",
         "16 R-MAT networks of two million edges, 64 clients, one worker a GPU, otherwise as above. In the last column "
-        "one of the graphs goes from worker to worker all the time: it answered nobody for 79 ms in the median of 8 moves, "
-        "162 ms the longest, and no request was refused.",
+        "one of the graphs goes from worker to worker all the time: it answered nobody for 79 ms in the median of 8 "
+        "moves, 162 ms the longest, and no request was refused.",
         ("rates-gpus.json",),
     ),
     Section(
