@@ -7,6 +7,7 @@ import zlib
 import pytest
 from starlette.datastructures import Headers
 
+from service.api.bodies.digests import Digests
 from service.api.headers import Waiting, waiting
 from service.settings import Settings
 from tests.contract.fakes import Api
@@ -41,6 +42,14 @@ def test_all_digests_that_are_said_count(api: Api) -> None:
     assert patch(api, BODY, {"Content-Digest": f"md5=:AAAA:, {digest(BODY)}"})[0] == 200
     wrong = {"Content-Digest": digest(BODY), "Repr-Digest": digest(OTHER)}
     assert patch(api, BODY, wrong) == (422, "invalid_body", "Repr-Digest")
+
+
+def test_a_body_is_read_once_for_each_algorithm(api: Api) -> None:
+    """However many digests are named: a header has room for three hundred."""
+    many = ", ".join([digest(OTHER)] * 200 + [digest(BODY)])
+    assert patch(api, BODY, {"Content-Digest": many})[0] == 200
+    digests = Digests(Headers({"Content-Digest": many, "Repr-Digest": f"{many}, {digest(BODY, 'sha-512')}"}))
+    assert len(digests._hashers) == 2
 
 
 def test_it_is_of_the_bytes_that_are_sent(api: Api) -> None:

@@ -7,8 +7,7 @@ which a request here always has as a whole: these are the same bytes.
 import base64
 import hashlib
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from starlette.datastructures import Headers
 
@@ -24,18 +23,8 @@ ALGORITHMS: Final = {"sha-256": "sha256", "sha-512": "sha512"}
 MEMBER: Final = re.compile(r"\s*([a-z0-9*_.-]+)\s*=\s*:([A-Za-z0-9+/=]*):\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Digest:
-    """One digest that a body is to have."""
-
-    header: str
-    algorithm: str
-    wanted: bytes
-    hasher: Any
-
-
 class Digests:
-    """The digests of one body, which is given to `update` piece by piece. Cost: one pass over it for each digest."""
+    """The digests of one body, which is given to `update` piece by piece. Cost: one pass over it for each algorithm."""
 
     def __init__(self, headers: Headers) -> None:
         """Raises invalid_request for a header that cannot be read, or that has no digest which is checked here."""
@@ -43,25 +32,29 @@ class Digests:
             if name in headers:
                 detail = f"{name} is not looked at: send Content-Digest: sha-256=:BASE64:"
                 raise ServiceError("invalid_request", detail, header=name)
-        self._digests = [digest for name in DIGESTS if name in headers for digest in _read(name, headers)]
+        self._wanted = {name: _read(name, headers) for name in DIGESTS if name in headers}
+        """The digests of each header, by algorithm."""
+        algorithms = {algorithm for wanted in self._wanted.values() for algorithm in wanted}
+        self._hashers = {algorithm: hashlib.new(ALGORITHMS[algorithm]) for algorithm in algorithms}
 
     def update(self, piece: bytes) -> None:
-        for digest in self._digests:
-            digest.hasher.update(piece)
+        for hasher in self._hashers.values():
+            hasher.update(piece)
 
     def check(self) -> None:
         """Raises invalid_body if the whole body has another digest."""
-        for digest in self._digests:
-            found = digest.hasher.digest()
-            if found != digest.wanted:
-                has = base64.b64encode(found).decode()
-                detail = f"the body was changed on the way, or is another one: its {digest.algorithm} is :{has}:"
-                raise ServiceError("invalid_body", detail, header=digest.header)
+        for name, wanted in self._wanted.items():
+            for algorithm, digest in wanted.items():
+                found = self._hashers[algorithm].digest()
+                if found != digest:
+                    has = base64.b64encode(found).decode()
+                    detail = f"the body was changed on the way, or is another one: its {algorithm} is :{has}:"
+                    raise ServiceError("invalid_body", detail, header=name)
 
 
-def _read(name: str, headers: Headers) -> list[Digest]:
-    """The digests of one header that are checked here."""
-    found: list[Digest] = []
+def _read(name: str, headers: Headers) -> dict[str, bytes]:
+    """The digests of one header that are checked here, by algorithm; of one that is named twice the last counts."""
+    found: dict[str, bytes] = {}
     for member in ",".join(headers.getlist(name)).split(","):
         match = MEMBER.fullmatch(member)
         if match is None:
@@ -69,15 +62,15 @@ def _read(name: str, headers: Headers) -> list[Digest]:
             raise ServiceError("invalid_request", f"{form}, not {member.strip()[:100]!r}", header=name)
         if match[1] not in ALGORITHMS:
             continue
-        hasher = hashlib.new(ALGORITHMS[match[1]])
+        size = hashlib.new(ALGORITHMS[match[1]]).digest_size
         try:
-            wanted = base64.b64decode(match[2], validate=True)
+            digest = base64.b64decode(match[2], validate=True)
         except ValueError:
-            wanted = b""
-        if len(wanted) != hasher.digest_size:
-            detail = f"{name}: {match[1]} has {hasher.digest_size} bytes in Base64, not {match[2][:100]!r}"
+            digest = b""
+        if len(digest) != size:
+            detail = f"{name}: {match[1]} has {size} bytes in Base64, not {match[2][:100]!r}"
             raise ServiceError("invalid_request", detail, header=name)
-        found.append(Digest(name, match[1], wanted, hasher))
+        found[match[1]] = digest
     if not found:
         detail = f"{name} has no digest that is checked here: {' and '.join(ALGORITHMS)} are"
         raise ServiceError("invalid_request", detail, header=name)
