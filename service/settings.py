@@ -50,7 +50,7 @@ def _known_engine(name: str) -> str:
 class Settings(BaseSettings):
     """One immutable object per process; no module keeps one of its own."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", allow_inf_nan=False)
 
     redis_url: str | None = Field(
         default=None, validation_alias=AliasChoices("HEADRACE_REDIS_URL", "REDIS_URL", "redis_url")
@@ -100,7 +100,7 @@ class Settings(BaseSettings):
     device_budget_bytes: int = Field(default=0, ge=0)
     """Device memory of one worker. 0: an equal part of `service.worker.process.DEVICE_SHARE` of the device, or all of
     that for a worker which is bound to it."""
-    lease_s: float = Field(default=5, gt=0)
+    lease_s: float = Field(default=5, ge=0.1, le=86_400)
     """A worker silent for longer may lose its graphs to another."""
     queue_limit: int = Field(default=1000, gt=0)
     """Commands that may wait for one worker."""

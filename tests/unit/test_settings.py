@@ -45,6 +45,22 @@ def test_a_name_that_nothing_reads(variable: str, near: str, monkeypatch: pytest
     assert "\n" not in message
 
 
+@pytest.mark.parametrize("said", ["inf", "nan", "1e300", "0.0001"])
+def test_a_lease_is_a_time_that_redis_can_keep(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_LEASE_S", said)
+    with pytest.raises(SettingsError, match=r"^HEADRACE_LEASE_S: [^\n]*$"):
+        read_settings()
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, field in Settings.model_fields.items() if "float" in str(field.annotation)]
+)
+def test_no_time_goes_on_for_ever(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"HEADRACE_{name.upper()}", "inf")
+    with pytest.raises(SettingsError, match="finite"):
+        read_settings()
+
+
 def test_every_setting_is_known_in_either_case_and_so_is_what_others_read() -> None:
     names = [f"HEADRACE_{name.upper()}" for name in Settings.model_fields]
     refuse_unknown([*names, *map(str.lower, names), *(f"HEADRACE_{name}" for name in READ_ELSEWHERE)])
