@@ -20,6 +20,7 @@ import structlog
 from service.host import redis_server
 from service.host.children import Child, Popen, spawn_options
 from service.host.data_dir import Lock, locked
+from service.host.ending import end_by_signals
 from service.host.gpus import WorkerPlan, plan
 from service.host.listeners import is_loopback, listening, url_of
 from service.host.redis_wait import await_redis
@@ -54,7 +55,7 @@ def serve(
     stop_on_eof: bool = False,
     announce: Callable[[str], None] = print,
 ) -> None:
-    """Run until SIGTERM or SIGINT, or the end of standard input. `announce` gets the URL once /readyz is 200.
+    """Run until one of `ending.ENDING`, or the end of standard input. `announce` gets the URL once /readyz is 200.
 
     Raises `gpus.NoSuchGpu`, `data_dir.DataDirInUse` or `redis_server.NoRedisServer` before anything is started,
     `CannotServe` also when a child cannot be brought up.
@@ -65,8 +66,7 @@ def serve(
     is_local = any_host or is_loopback(settings.host)
     raise_limit()  # for Redis as well, which takes as many connections as it may open files
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    end_by_signals(stop)
     if stop_on_eof:
         threading.Thread(target=_await_eof, args=(stop,), daemon=True).start()
     settings = settings.model_copy(update={"keys_seen_file": settings.data_dir.absolute() / keys_seen.FILE})

@@ -1,7 +1,6 @@
 """`headrace worker`: workers alone, which join a service through its Redis from whichever machine, kept alive."""
 
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -9,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from service.host.children import Child, Popen, spawn_options
+from service.host.ending import end_by_signals
 from service.host.gpus import WorkerPlan, plan
 from service.host.redis_wait import await_redis
 from service.host.refusal import CannotServe
@@ -35,12 +35,11 @@ def named(settings: Settings, name: str) -> list[WorkerPlan]:
 
 
 def work(settings: Settings, name: str) -> None:
-    """Run them until SIGTERM or SIGINT. Raises `CannotServe` or `gpus.NoSuchGpu` before anything is started."""
+    """Run them until one of `ending.ENDING`. Raises `CannotServe` or `gpus.NoSuchGpu` before anything is started."""
     workers = named(settings, name)
     raise_limit()
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    end_by_signals(stop)
     await_redis(settings, stop)
     children = [Child(worker.name, _start(settings, worker), STOP_WORKER_S) for worker in workers]
     try:

@@ -60,16 +60,29 @@ def test_a_child_killed_comes_back_with_all_it_had(tmp_path: Path) -> None:
             assert value(service) == (2, 3.5), role
 
 
-def test_sigterm_ends_all_and_keeps_all(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_ends_all_and_keeps_all(tmp_path: Path, number: signal.Signals) -> None:
     with serving(tmp_path) as service:
         load(service)
         children = service.children()
         assert set(children) == {"worker", "api", "redis"}
-        service.process.terminate()
+        service.process.send_signal(number)
         assert service.process.wait(PATIENCE_S) == 0
         assert all(is_gone(pid) for pid in children.values())
     with serving(tmp_path) as again:
         assert value(again) == (2, 3.5)
+
+
+def test_who_was_told_to_outlive_the_terminal_does(tmp_path: Path) -> None:
+    ours = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does; a child inherits it
+    try:
+        with serving(tmp_path) as service:
+            service.process.send_signal(signal.SIGHUP)
+            load(service)
+            service.wait_ready()
+            assert service.process.poll() is None
+    finally:
+        signal.signal(signal.SIGHUP, ours)
 
 
 def test_nothing_outlives_a_killed_supervisor(tmp_path: Path) -> None:
