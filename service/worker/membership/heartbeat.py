@@ -97,14 +97,14 @@ def _stat(path: str) -> list[bytes]:
 def renew(client: Any, task: Task) -> bool:
     """Renew the lease; False if another process holds it. Who takes it between the look and the renewal keeps it."""
     token = task.token.encode()
-    with client.pipeline() as pipe:
+    # The next beat sees whose it is; the library says WatchError of a lost connection as well.
+    with client.pipeline() as pipe, suppress(redis.WatchError):
         pipe.watch(task.key)
         if pipe.get(task.key) not in (None, token):
             return False
         pipe.multi()
         pipe.set(task.key, token, px=round(1000 * task.lease_s))
-        with suppress(redis.WatchError):  # the next beat sees whose it is
-            pipe.execute()
+        pipe.execute()
     return True
 
 
