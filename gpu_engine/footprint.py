@@ -161,12 +161,12 @@ def on_cuda(counts: Counts) -> Needs:
 
 @lru_cache(64)
 def on_shards(counts: Counts, shards: int) -> Needs:
-    """Of `gpu_engine.cuda.sharded`, whose residuals are taken to be wide; device memory is that of all devices together.
+    """Of `gpu_engine.cuda.sharded`, whose residuals are taken to be wide; device memory is that of all devices.
 
-    Network: per arc its capacity 8, per vertex an offset 4. State: per arc a record of 24, per vertex excess 8, role and
-    side 2, and its role 1 on the host. Scratch: per vertex a label 4 in each shard, a list 8, what is left 8, the lowest
-    label seen 4; per piece of a row 8. Flow and cut: on the host as the CPU engine has them, and a copy of the state. Forks
-    are on the host.
+    Network: per arc its capacity 8, per vertex an offset 4. State: per arc a record of 24, per vertex excess 8, role
+    and side 2, and its role 1 on the host. Scratch: per vertex a label 4 in each shard, a list 8, what is left 8, the
+    lowest label seen 4; per piece of a row 8. Flow and cut: on the host as the CPU engine has them, and a copy of the
+    state. Forks are on the host.
     """
     n, arcs = counts.n_vertices, counts.n_arcs
     host = on_cpu(counts)

@@ -108,10 +108,7 @@ PAIR_ARGUMENTS: Final = np.dtype(
 """The one argument of a kernel that solves pairs, passed by value: see `PairArguments` in pair_memory.cuh."""
 
 SHARD: Final = np.dtype(
-    [
-        (name, "u8", (MOST_SHARDS,))
-        for name in ("arcs", "capacity", "excess", "role", "source_side", "label")
-    ]
+    [(name, "u8", (MOST_SHARDS,)) for name in ("arcs", "capacity", "excess", "role", "source_side", "label")]
     + [(name, "u8") for name in ("row_offsets", "items", "left", "lowest", "tally")]
     + [("first", "i4", (MOST_SHARDS + 1,)), ("own", "i4"), ("count", "i4"), ("pad", "i4")]
 )

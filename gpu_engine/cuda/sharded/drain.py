@@ -1,15 +1,15 @@
 """A drain over shards: push-relabel in steps, all shards at once, with a barrier between two steps.
 
-A global relabel is a breadth-first search from the targets: levels that are small grow by their own rows, and large ones
-are met by the rows of what is still unseen (Beamer, Asanovic and Patterson, "Direction-optimizing breadth-first search",
-SC 2012). A round is two steps. In `push` labels stand still: each active vertex pushes along admissible arcs, the residual
-of a reverse arc and the excess of a head are written wherever they lie. In `collect` each shard relabels its own vertices,
-tells all shards, and lists what is active next. (Goldberg and Tarjan, JACM 1988, section 5: the synchronous parallel
-algorithm.) No step reads what another shard writes in the same step, but for labels in a search, where a stale one only
-leads to a second equal write.
+A global relabel is a breadth-first search from the targets: levels that are small grow by their own rows, and large
+ones are met by the rows of what is still unseen (Beamer, Asanovic and Patterson, "Direction-optimizing breadth-first
+search", SC 2012). A round is two steps. In `push` labels stand still: each active vertex pushes along admissible arcs,
+and the residual of a reverse arc and the excess of a head are written wherever they lie. In `collect` each shard
+relabels its own vertices, tells all shards, and lists what is active next (Goldberg and Tarjan, JACM 1988, section 5:
+the synchronous parallel algorithm). No step reads what another shard writes in the same step, but for labels in a
+search, where a stale one only leads to a second equal write.
 
-The host queues steps and looks now and then how many vertices are left: single networks with many small steps are faster
-in `gpu_engine.cuda.engine`, which makes a whole drain in one kernel.
+The host queues steps and looks now and then how many vertices are left. Networks with many small steps are faster in
+`gpu_engine.cuda.engine`, which makes a whole drain in one kernel.
 """
 
 from time import perf_counter

@@ -1,7 +1,7 @@
-"""The engine for one network over several devices: the state machine of `gpu_engine.cuda.engine`, with arrays in shards.
+"""The engine for one network over several devices: the state machine of `gpu_engine.cuda.engine`, in shards.
 
-It is for networks that are large or do not fit one device: the host queues each step, so that what has many small steps
-is faster on one device. Forks are on the host.
+It is for networks that are large or do not fit one device: the host queues each step, so that what has many small
+steps is faster on one device. Forks are on the host.
 """
 
 import math
@@ -13,18 +13,19 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from gpu_engine.checks.certificate import Certificate, certify, own_supply
+from gpu_engine.checks.certificate import Certificate, certify
 from gpu_engine.cpu import derive
 from gpu_engine.cpu.derive import HostCopy
 from gpu_engine.cpu.engine import fork_on_host
 from gpu_engine.cuda.launch.arrays import residuals
 from gpu_engine.cuda.memory import device_call
-from gpu_engine.cuda.sharded.drain import Drain, Stopped
+from gpu_engine.cuda.sharded.drain import Stopped
 from gpu_engine.cuda.sharded.launch import ChangedEdges, Shards
 from gpu_engine.cuda.sharded.places import Places
+from gpu_engine.cuda.sharded.solving import settle, start_from_zero
 from gpu_engine.cuda.sharded.state import Columns, ShardedFlowState
 from gpu_engine.cuda.sharded.topology import Topology, arcs_of, topology_of
-from gpu_engine.engine import WORK_DONE, Bottlenecks, Control, Cut, FlowState, Fork
+from gpu_engine.engine import Bottlenecks, Control, Cut, FlowState, Fork
 from gpu_engine.errors import Cancelled
 from gpu_engine.footprint import Needs, Room, on_shards, unlimited
 from gpu_engine.incremental import IncrementalEngine, TooSlow
@@ -118,15 +119,16 @@ class ShardedEngine(IncrementalEngine[ShardedFlowState]):
         if not kept.any():
             self._note(None, self._states)
             return
-        arcs, rows = arcs[kept].astype(np.int64), rows[kept]
+        rows = rows[kept]
         change = (capacity - before)[kept]
         laid_out = [state for state in self._states if state.columns is not None]
         if self._topology is None or not laid_out:
             self._forget()
             return
-        reverse = self.network.reverse_arc[arcs].astype(np.int64)
+        reverse = self.network.reverse_arc[arcs[kept]].astype(np.int64)
         both = np.ascontiguousarray(self.network.is_undirected(rows))
-        self._change(ChangedEdges(self._topology, arcs, reverse, change, both), laid_out)
+        edges = ChangedEdges(self._topology, arcs[kept].astype(np.int64), reverse, change, both)
+        self._change(edges, laid_out)
 
     @device_call
     def _change(self, edges: ChangedEdges, states: list[ShardedFlowState]) -> None:
@@ -155,16 +157,8 @@ class ShardedEngine(IncrementalEngine[ShardedFlowState]):
     def _solve_cold(self, state: ShardedFlowState, control: Control) -> Mapping[str, int]:
         state.solved = False
         self._room(self.needs.scratch)
-        shards, topology = Shards(self._laid_out(), self._columns(state)), self._laid_out()
-        shards.zero_flow(sum_pairs=False)
-        own = own_supply(topology.n, state.terminals)
-        self._put(shards.columns.excess, [own[topology.rows(shard)] for shard in range(len(self._places))])
-        shards.over_vertices("mark_sources")
-        self._places.barrier()
-        slot = shards.next_slot()
-        shards.over_vertices("gather", 0, slot)
-        shards.over_items("saturate", slot)
-        self._places.barrier()
+        shards = Shards(self._laid_out(), self._columns(state))
+        start_from_zero(shards, state.terminals)
         return self._settle(shards, state, control, [False], math.inf)
 
     def _put(self, into: Sequence[Any], columns: Sequence[NDArray[Any]]) -> None:
@@ -183,25 +177,15 @@ class ShardedEngine(IncrementalEngine[ShardedFlowState]):
         self, shards: Shards, state: ShardedFlowState, control: Control, sides: list[bool], until_s: float
     ) -> dict[str, int]:
         """Drain S (True: its deficits) or T. Raises `Cancelled` or `TooSlow`; a pseudoflow is left."""
-        done, total = control.slots.copy(), dict.fromkeys((*WORK_DONE, "rounds", "levels"), 0)
-        for mirrored in sides:
-            drain = Drain(shards, control, mirrored=mirrored, until_s=until_s)
-            try:
-                drain.run()
-            except Stopped:
-                self._places.wait()
-                state.lacking, state.holding = max(state.lacking, 1), max(state.holding, 1)
-                if control.cancelled:
-                    raise Cancelled("the solve was cancelled") from None
-                raise TooSlow from None
-            work = drain.work()
-            shards.clear_tally()
-            total = {name: total[name] + work[name] for name in total}
-            for at, name in enumerate(WORK_DONE, Control.PUSHES):
-                control.slots[at] = done[at] + total[name]
-        self._places.wait()
+        try:
+            work = settle(shards, control, sides, until_s)
+        except Stopped:
+            state.lacking, state.holding = max(state.lacking, 1), max(state.holding, 1)
+            if control.cancelled:
+                raise Cancelled("the solve was cancelled") from None
+            raise TooSlow from None
         state.value = state.reached(shards.topology)
-        return total
+        return work
 
     def _count_broken(self, state: ShardedFlowState) -> int:
         return state.lacking + state.holding

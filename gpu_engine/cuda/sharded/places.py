@@ -28,7 +28,10 @@ class Place:
 
 
 class Places:
-    """A place for each shard; a device may have several. Raises `EngineError` if two devices do not reach each other."""
+    """A place for each shard; a device may have several.
+
+    Raises `EngineError` if two devices do not reach each other's memory.
+    """
 
     def __init__(self, devices: Sequence[int]) -> None:
         if not 1 <= len(devices) <= MOST_SHARDS:

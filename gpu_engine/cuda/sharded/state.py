@@ -14,8 +14,8 @@ from gpu_engine.types import INFINITE, BoolArray, UnitArray
 
 @dataclass(slots=True)
 class Columns:
-    """The arrays of a state on the devices, for each shard: arcs (16 bytes each, 24 if wide), excess int64, role int8 and
-    source_side bool of its vertices."""
+    """The arrays of a state on the devices, for each shard: arcs (16 bytes each, 24 if wide), and of its vertices
+    excess int64, role int8 and source_side bool."""
 
     arcs: list[Array]
     excess: list[Array]
@@ -39,11 +39,11 @@ class Columns:
 
     def excess_on_host(self, topology: Topology) -> UnitArray:
         """int64[n]."""
-        return _joined(topology, self.excess)
+        return _joined(topology, self.excess).astype(np.int64)
 
     def sides_on_host(self, topology: Topology) -> BoolArray:
         """bool[n]: which vertices lie in S."""
-        return _joined(topology, self.source_side)
+        return _joined(topology, self.source_side).astype(np.bool_)
 
     def residuals_on_host(self, topology: Topology) -> UnitArray:
         """int64[arcs], in the order of the network."""

@@ -18,8 +18,10 @@ from gpu_engine.types import ArcArray, UnitArray
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What all flow states of a network share. ``first_vertex``, ``first_arc`` int64[shards + 1]: where each shard begins.
-    On the devices, for each shard: ``row_offsets`` int32[vertices + 1] from 0, ``capacity`` int32[arcs], int64 if wide."""
+    """What all flow states of a network share. ``first_vertex``, ``first_arc`` int64[shards + 1]: where each begins.
+
+    On the devices, for each shard: ``row_offsets`` int32[vertices + 1] from 0, ``capacity`` int32[arcs], int64 if wide.
+    """
 
     places: Places
     first_vertex: NDArray[np.int64]
