@@ -131,6 +131,7 @@ RECORDS: Final[Mapping[str, np.dtype[np.void]]] = {
     "PairArguments": PAIR_ARGUMENTS,
     "Shard": SHARD,
     "ShardUpdate": SHARD_UPDATE,
+    "ShardFindings": FINDINGS,
 }
 
 

@@ -10,8 +10,11 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
 from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
+from gpu_engine.cuda.sharded.build import build  # noqa: E402
 from gpu_engine.cuda.sharded.drain import Drain  # noqa: E402
 from gpu_engine.cuda.sharded.engine import ShardedEngine  # noqa: E402
+from gpu_engine.cuda.sharded.places import Places  # noqa: E402
+from gpu_engine.cuda.sharded.topology import rows_of  # noqa: E402
 from gpu_engine.devices import devices  # noqa: E402
 from gpu_engine.engine import Control, Mode  # noqa: E402
 from gpu_engine.errors import Cancelled, EngineError, Unbounded  # noqa: E402
@@ -180,3 +183,44 @@ def test_device_memory_is_what_is_foreseen() -> None:
     engine.solve(state)
     foreseen = engine.needs.network.device + engine.needs.state.device
     assert foreseen // 2 < engine.device_nbytes <= foreseen
+
+
+@pytest.mark.parametrize("shards", SHARDS)
+def test_what_is_wrong_is_found_on_the_devices(shards: int) -> None:
+    edges = generate("rmat", seed=3, scale=10)
+    engine = sharded(shards)(Network(edges))
+    state = engine.open(Terminals.of([edges.source], [edges.sink]))
+    value = engine.solve(state).value
+    proof = engine.certificate(state, complete=False)
+    assert (proof.valid, proof.value, proof.complete) == (True, value, False)
+    assert state.columns is not None
+    for column, text in (("excess", "excess does not match"), ("arcs", "do not add up")):
+        array = getattr(state.columns, column)[-1]
+        array = array[:, 2] if column == "arcs" else array
+        with array.device:
+            array[-1] += 1
+            proof = engine.certificate(state, complete=False)
+            assert not proof.valid
+            assert any(text in failure for failure in proof.failures), proof.failures
+            array[-1] -= 1
+    assert engine.certificate(state, complete=False).valid
+
+
+@pytest.mark.parametrize("shards", SHARDS)
+def test_rows_from_edges_are_those_of_the_network(shards: int) -> None:
+    rng = np.random.default_rng(shards)
+    n, m = 97, 900
+    tail, head = rng.integers(0, n, (2, m)).astype(np.int32)
+    capacity = rng.integers(0, 50, m)
+    network = Network(EdgeList(n, tail, head, capacity, False))
+    parts = [(tail[i : i + 250], head[i : i + 250], capacity[i : i + 250]) for i in range(0, m, 250)]
+    topology, arcs = build(n, parts, Places([shard % len(devices()) for shard in range(shards)]))
+    assert topology.first_arc[-1] == network.n_arcs
+    assert np.array_equal(topology.first_arc, network.row_offsets[topology.first_vertex])
+    for shard, own in enumerate(arcs):
+        records = own.get().view(np.int32)
+        expected = rows_of(network, topology, shard)
+        assert np.array_equal(records[:, 0], expected[0])
+        assert np.array_equal(records[:, 1], expected[1])
+        begin, end = topology.first_arc[shard : shard + 2]
+        assert np.array_equal(topology.capacity[shard].get(), network.arc_capacity()[begin:end])

@@ -6,6 +6,7 @@ steps is faster on one device. Forks are on the host.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from gpu_engine.cpu.derive import HostCopy
 from gpu_engine.cpu.engine import fork_on_host
 from gpu_engine.cuda.launch.arrays import residuals
 from gpu_engine.cuda.memory import device_call
+from gpu_engine.cuda.sharded.certify import certify as certify_shards
 from gpu_engine.cuda.sharded.drain import Stopped
 from gpu_engine.cuda.sharded.launch import ChangedEdges, Shards
 from gpu_engine.cuda.sharded.places import Places
@@ -224,9 +226,20 @@ class ShardedEngine(IncrementalEngine[ShardedFlowState]):
         return derive.flow(self.network, self._on_host(state), self.network.arc_capacity(), control, acyclic=acyclic)
 
     def certificate(self, state: FlowState, *, complete: bool = True) -> Certificate:
-        """On the host, by the scan that proves the answers of every engine there."""
+        """On the host, by the scan that proves the answers of every engine there.
+
+        Unless ``complete``, on the devices: then it is taken for granted that the arcs' capacities there are those of
+        the edges.
+        """
+        if not complete:
+            return self._proven_on_devices(self._own(state))
         copy = self._on_host(state)
         return certify(self.network, copy.terminals, copy.residual, copy.excess, copy.source_side)
+
+    @device_call
+    def _proven_on_devices(self, state: ShardedFlowState) -> Certificate:
+        found = certify_shards(Shards(self._laid_out(), self._columns(state)), state.terminals)
+        return replace(found, complete=False)
 
     def fork(self, state: FlowState, room: Room = unlimited, *, on_host: bool = False) -> Fork:
         return fork_on_host(self, self._own(state).terminals, state, room)

@@ -1,5 +1,6 @@
 """kernels/sharded: the kernels over shards, and the memory they work in."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import cupy
@@ -75,6 +76,12 @@ class Shards:
         """Queue a kernel with a tile for each item there may be."""
         self._launch(name, [self.items * TILE_OF_ROW] * len(self.places), arguments)
 
+    def with_own(self, name: str, arguments: Sequence[tuple[Any, ...]], *, items: bool) -> None:
+        """Queue a kernel that gets arguments of its own in each shard, by ``items`` or by vertices."""
+        for shard, place in enumerate(self.places.all):
+            size = self.items * TILE_OF_ROW if items else self.topology.vertices(shard)
+            self._launch_one(shard, place, name, size, arguments[shard])
+
     def zero_flow(self, *, sum_pairs: bool) -> None:
         """Residuals as at zero flow, and pair sums too unless they are there."""
         for shard, place in enumerate(self.places.all):
@@ -92,8 +99,7 @@ class Shards:
             self._kernel(name, place)((blocks,), (BLOCK,), (self._records[shard], *arguments))
 
     def _kernel(self, name: str, place: Place) -> Any:
-        file = "sharded/state.cu" if name in OF_STATES else "sharded/drain.cu"
-        return kernel(file, name, wide=self.topology.wide, device=place.device)
+        return kernel(f"sharded/{FILES.get(name, 'drain.cu')}", name, wide=self.topology.wide, device=place.device)
 
     def tally(self) -> UnitArray:
         """int64[1 + slots, 4]: what all shards have counted. Waits."""
@@ -130,8 +136,11 @@ class Shards:
         self._kernel(name, self.places.all[0])((-(-size // BLOCK),), (BLOCK,), (self._records[0], *arguments))
 
 
-OF_STATES: Final = ("zero_flow", "mark_sources", "saturate", "change", "repair", "count_broken_ends")
-"""The kernels of sharded/state.cu."""
+FILES: Final = {
+    **dict.fromkeys(("zero_flow", "mark_sources", "saturate", "change", "repair", "count_broken_ends"), "state.cu"),
+    **dict.fromkeys(("certify_rows", "certify_vertices"), "certify.cu"),
+}
+"""The file of each kernel that is not in drain.cu."""
 
 
 class ChangedEdges:

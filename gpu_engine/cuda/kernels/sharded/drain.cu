@@ -22,9 +22,10 @@ template <bool MIRROR> __device__ void reset(const Shard& g, int first, int slot
     add_up(slot_of(g, slot) + ARCS, arcs);
 }
 
+// The rows of a level; all rows if it is negative.
 extern "C" __global__ void gather(const __grid_constant__ Shard g, int level, int slot) {
     clear_next(g, slot);
-    list_rows(g, slot, [&](int v) { return g.labels()[v] == level; });
+    list_rows(g, slot, [&](int v) { return level < 0 || g.labels()[v] == level; });
 }
 
 // Top-down: the rows of a level label what they are reached from.
