@@ -20,7 +20,6 @@ from benchmarks.answers import check_certificate
 from benchmarks.results import Results, Row
 from benchmarks.scale import QUADRANTS
 from benchmarks.timing import timed
-from gpu_engine.cuda.launch.arrays import heads_and_reverses
 from gpu_engine.cuda.sharded.build import build
 from gpu_engine.cuda.sharded.certify import certify
 from gpu_engine.cuda.sharded.launch import ChangedEdges, Shards
@@ -68,22 +67,18 @@ def two_hubs(topology: Topology) -> Terminals:
     return Terminals.of([source], [sink])
 
 
-def some_edges(topology: Topology, columns: Columns, k: int, rng: np.random.Generator) -> ChangedEdges:
+def some_edges(topology: Topology, k: int, rng: np.random.Generator) -> ChangedEdges:
     """About k arcs with capacity, with new ones from 0 to 200."""
-    arcs, reverse, change = [], [], []
+    arcs, change = [], []
     for shard, place in enumerate(topology.places.all):
         at = np.unique(rng.integers(0, topology.arcs(shard), k // len(topology.places)))
         with place.on():
             capacity = topology.capacity[shard][cupy.asarray(at)].get()
-            at, capacity = at[capacity > 0], capacity[capacity > 0]
-            head, back = (array[cupy.asarray(at)].get() for array in heads_and_reverses(columns.arcs[shard]))
-        owner = np.searchsorted(topology.first_vertex, head, side="right") - 1
+        at, capacity = at[capacity > 0], capacity[capacity > 0]
         arcs.append(topology.first_arc[shard] + at)
-        reverse.append(topology.first_arc[owner] + back)
         change.append(rng.integers(0, 201, len(at)) - capacity)
-    one_way = np.zeros(sum(len(part) for part in arcs), np.bool_)
-    all_arcs, all_reverse, all_change = (np.concatenate(x).astype(np.int64) for x in (arcs, reverse, change))
-    return ChangedEdges(topology, all_arcs, all_reverse, all_change, one_way)
+    all_arcs, all_change = (np.concatenate(x).astype(np.int64) for x in (arcs, change))
+    return ChangedEdges(topology, all_arcs, all_change, np.zeros(len(all_arcs), np.bool_))
 
 
 def measure(scale: int, n_edges: int, shards: int, runs: int) -> Row:
@@ -128,7 +123,7 @@ def measure(scale: int, n_edges: int, shards: int, runs: int) -> Row:
     for k in (1000, 1_000_000):
         warm_ms = []
         for _ in range(3):
-            edges = some_edges(topology, state.columns, k, rng)
+            edges = some_edges(topology, k, rng)
             began = perf_counter()
             result = flow.update(edges, first=True, repaired=True)
             sides = [True, False] if result["lacking"] else [False]

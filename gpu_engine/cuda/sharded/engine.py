@@ -127,9 +127,8 @@ class ShardedEngine(IncrementalEngine[ShardedFlowState]):
         if self._topology is None or not laid_out:
             self._forget()
             return
-        reverse = self.network.reverse_arc[arcs[kept]].astype(np.int64)
         both = np.ascontiguousarray(self.network.is_undirected(rows))
-        edges = ChangedEdges(self._topology, arcs[kept].astype(np.int64), reverse, change, both)
+        edges = ChangedEdges(self._topology, arcs[kept].astype(np.int64), change, both)
         self._change(edges, laid_out)
 
     @device_call

@@ -122,13 +122,12 @@ class Shards:
         place = self.places.all[0]
         with place.on():
             result = cupy.zeros(SHARD_UPDATE.itemsize, np.uint8)
-            edge = tuple(cupy.asarray(column) for column in edges.by_edge)
-            link = tuple(cupy.asarray(column) for column in edges.by_link)
-            k, links = np.int32(len(edge[0])), np.int32(len(link[0]))
-            self._each("change", int(k), (k, *edge, np.bool_(first), result))
+            columns = tuple(cupy.asarray(column) for column in edges.columns)
+            k = np.int32(len(columns[0]))
+            self._each("change", int(k), (k, *columns, np.bool_(first), np.bool_(repaired), result))
             if repaired:
-                self._each("repair", int(links), (links, *link, result))
-                self._each("count_broken_ends", int(links), (links, *link, result))
+                self._each("repair", int(k), (k, *columns[:2], result))
+                self._each("count_broken_ends", int(k), (k, *columns[:2], result))
             found: NDArray[np.void] = result.get().view(SHARD_UPDATE)[0]
         return found
 
@@ -144,11 +143,8 @@ FILES: Final = {
 
 
 class ChangedEdges:
-    """An update by the places of arcs. ``arcs`` int64[k], one for each edge; ``reverse`` those of their reverses,
-    ``change`` int64[k] the new capacity less the old one, ``both`` bool[k] whether it is for both directions."""
+    """An update by the places of arcs. ``arcs`` int64[k], one for each edge, ``change`` int64[k] the new capacity less
+    the old one, ``both`` bool[k] whether it is for both directions."""
 
-    def __init__(
-        self, topology: Topology, arcs: UnitArray, reverse: UnitArray, change: UnitArray, both: NDArray[np.bool_]
-    ) -> None:
-        self.by_edge = (*topology.places_of(arcs), change, both)
-        self.by_link = topology.places_of(np.unique(np.minimum(arcs, reverse)))
+    def __init__(self, topology: Topology, arcs: UnitArray, change: UnitArray, both: NDArray[np.bool_]) -> None:
+        self.columns = (*topology.places_of(arcs), change, both)

@@ -85,17 +85,14 @@ def arcs_of(network: Network, topology: Topology) -> list[Array]:
     """Records of each shard's arcs, without residuals."""
     found = []
     for shard, place in enumerate(topology.places.all):
-        head, reverse = rows_of(network, topology, shard)
+        begin, end = topology.first_arc[shard : shard + 2]
         with place.on():
-            found.append(new_arcs(cupy.asarray(head), cupy.asarray(reverse), topology.wide))
+            head, reverse = (cupy.asarray(column[begin:end]) for column in (network.head, network.reverse_arc))
+            start = cupy.zeros_like(reverse)
+            for first in topology.first_arc[1:-1]:
+                start = cupy.where(reverse >= first, np.int32(first), start)
+            found.append(new_arcs(head, reverse - start, topology.wide))
     return found
-
-
-def rows_of(network: Network, topology: Topology, shard: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """int32 each: the heads of a shard's arcs, and the places of their reverses in the shards of their heads."""
-    begin, end = topology.first_arc[shard : shard + 2]
-    head, reverse = network.head[begin:end], network.reverse_arc[begin:end]
-    return head, topology.places_of(reverse)[1]
 
 
 def _needs_wide(network: Network, capacity: UnitArray) -> bool:

@@ -1,6 +1,7 @@
 // Flow states over shards: zero flow, the saturated cut that a cold solve starts from, new capacities, and the scan behind a
 // certificate. The words and invariants are those of gpu_engine/cpu/repair.py.
 
+#include "pending.cuh"
 #include "sharded/shard.cuh"
 
 // ---- a state at zero flow -----------------------------------------------------------------------------------------------
@@ -53,47 +54,61 @@ SAME_PLACE(ShardUpdate, lacking);
 SAME_PLACE(ShardUpdate, holding);
 SAME_PLACE(ShardUpdate, overflow);
 
-// Each edge adds x to its arc, which has a place in the shard `owner`, and to the reverse one if it goes both ways. The
-// first state's update also changes the capacities.
-extern "C" __global__ void change(const __grid_constant__ Shard g, int k, const int* owner, const int* place, const Units* x,
-                                  const bool* both, bool first, ShardUpdate* result) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= k) return;
-    int s = owner[i], a = place[i];
-    Arc* arc = g.arcs[s] + a;
-    int t = g.owner(arc->head), r = arc->reverse;
-    Arc* back = g.arcs[t] + r;
-    Units other = both[i] ? x[i] : 0;
-#ifndef WIDE
-    if (atomicAdd(&arc->pair_sum, (Capacity)(x[i] + other)) + x[i] + other > NARROW_LIMIT) result->overflow = 1;
-#else
-    add(&arc->pair_sum, (Capacity)(x[i] + other));
-#endif
-    add(&back->pair_sum, (Capacity)(x[i] + other));
-    add(&arc->residual, (Capacity)x[i]);
-    if (other != 0) add(&back->residual, (Capacity)other);
-    if (!first) return;
-    add(g.capacity[s] + a, (Capacity)x[i]);
-    if (other != 0) add(g.capacity[t] + r, (Capacity)other);
+// A link by one of its arcs: both arcs and the shards that own them.
+struct Link {
+    int owner, place, back_owner, back_place;
+    Arc *arc, *back;
+};
+__device__ __forceinline__ Link link_of(const Shard& g, int owner, int place) {
+    Arc* arc = g.arcs[owner] + place;
+    int back_owner = g.owner(arc->head), back_place = arc->reverse;
+    return {owner, place, back_owner, back_place, arc, g.arcs[back_owner] + back_place};
+}
+// The mark of a link is on its first arc.
+__device__ __forceinline__ Capacity* mark_of(const Link& link) {
+    bool first = link.owner < link.back_owner || (link.owner == link.back_owner && link.place < link.back_place);
+    return first ? &link.arc->pair_sum : &link.back->pair_sum;
 }
 
-// Distinct links, each by one of its arcs: cancel flow above a capacity, and saturate the cut again.
+// Each edge adds x to its arc, which has a place in the shard `owner`, and to the reverse one if it goes both ways. The
+// first state's update also changes the capacities. What is not `marked` is not repaired: the state is solved anew.
+extern "C" __global__ void change(const __grid_constant__ Shard g, int k, const int* owner, const int* place, const Units* x,
+                                  const bool* both, bool first, bool marked, ShardUpdate* result) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= k) return;
+    Link link = link_of(g, owner[i], place[i]);
+    Units other = both[i] ? x[i] : 0;
+#ifndef WIDE
+    Units old = atomicAdd(&link.arc->pair_sum, (Capacity)(x[i] + other)) & 0x7fffffff;
+    if (old + x[i] + other > NARROW_LIMIT) result->overflow = 1;
+#else
+    add(&link.arc->pair_sum, (Capacity)(x[i] + other));
+#endif
+    add(&link.back->pair_sum, (Capacity)(x[i] + other));
+    add(&link.arc->residual, (Capacity)x[i]);
+    if (other != 0) add(&link.back->residual, (Capacity)other);
+    if (marked) set_pending(mark_of(link));
+    if (!first) return;
+    add(g.capacity[link.owner] + link.place, (Capacity)x[i]);
+    if (other != 0) add(g.capacity[link.back_owner] + link.back_place, (Capacity)other);
+}
+
+// Cancel flow above a capacity, and saturate the cut again: once for each link.
 extern "C" __global__ void repair(const __grid_constant__ Shard g, int k, const int* owner, const int* place,
                                   ShardUpdate* result) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= k) return;
-    Arc* arc = g.arcs[owner[i]] + place[i];
-    int v = arc->head, t = g.owner(v);
-    Arc* back = g.arcs[t] + arc->reverse;
-    int u = back->head, s = g.owner(u);
+    Link link = link_of(g, owner[i], place[i]);
+    if (!clear_pending(mark_of(link))) return;
+    int u = link.back->head, v = link.arc->head, s = link.owner, t = link.back_owner;
     bool u_in_s = g.source_side[s][u - g.first[s]], v_in_s = g.source_side[t][v - g.first[t]];
-    Capacity ahead = arc->residual, behind = back->residual;
+    Capacity ahead = link.arc->residual, behind = link.back->residual;
     Capacity pushed = min(ahead, (Capacity)0) - min(behind, (Capacity)0);
     if (u_in_s && !v_in_s) pushed = ahead;
     else if (v_in_s && !u_in_s) pushed = -behind;
     if (pushed == 0) return;
-    arc->residual = ahead - pushed;
-    back->residual = behind + pushed;
+    link.arc->residual = ahead - pushed;
+    link.back->residual = behind + pushed;
     g.add_excess<false>(u, -(Units)pushed);
     g.add_excess<false>(v, (Units)pushed);
     add(&result->gained, (v_in_s ? 0 : (Units)pushed) - (u_in_s ? 0 : (Units)pushed));
@@ -111,7 +126,7 @@ extern "C" __global__ void count_broken_ends(const __grid_constant__ Shard g, in
                                              ShardUpdate* result) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= k) return;
-    Arc arc = g.arcs[owner[i]][place[i]];
-    count_if_broken(g, arc.head, result);
-    count_if_broken(g, g.arcs[g.owner(arc.head)][arc.reverse].head, result);
+    Link link = link_of(g, owner[i], place[i]);
+    count_if_broken(g, link.arc->head, result);
+    count_if_broken(g, link.back->head, result);
 }
