@@ -16,7 +16,7 @@ from typing import Any, Final
 import cupy
 import numpy as np
 
-from benchmarks.answers import check_certificate
+from benchmarks.answers import check, check_certificate
 from benchmarks.results import Results, Row
 from benchmarks.scale import QUADRANTS
 from benchmarks.timing import timed
@@ -140,13 +140,21 @@ def main() -> int:
     options = argparse.ArgumentParser(prog="python -m benchmarks.large", description=__doc__)
     options.add_argument("--scale", type=int, default=26)
     options.add_argument("--edges", type=int, default=1_150_000_000)
-    options.add_argument("--shards", type=int, default=2)
+    options.add_argument(
+        "--shards", type=int, nargs="+", default=[2], help="solved with so many shards, one after the other"
+    )
     options.add_argument("--runs", type=int, default=5)
     options.add_argument("--out", type=Path)
     given = options.parse_args()
     results = Results("large", {"devices": devices(), "seed": 1}, given.out)
-    results.extend([measure(given.scale, given.edges, given.shards, given.runs)])
-    print(results.rows[-1], file=sys.stderr)
+    for shards in given.shards:
+        results.extend([measure(given.scale, given.edges, shards, given.runs)])
+        print(results.rows[-1], file=sys.stderr)
+        for device in range(len(devices())):
+            with cupy.cuda.Device(device):
+                cupy.get_default_memory_pool().free_all_blocks()
+    values = [row["values"] for row in results.rows]
+    check(all(value == values[0] for value in values), values)
     return 0
 
 

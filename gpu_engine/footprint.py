@@ -160,7 +160,7 @@ def on_cuda(counts: Counts) -> Needs:
 
 
 @lru_cache(64)
-def on_shards(counts: Counts, shards: int) -> Needs:
+def on_shards(counts: Counts, shards: int = 8) -> Needs:
     """Of `gpu_engine.cuda.sharded`, whose residuals are taken to be wide; device memory is that of all devices.
 
     Network: per arc its capacity 8, per vertex an offset 4. State: per arc a record of 24, per vertex excess 8, role
@@ -181,6 +181,13 @@ def on_shards(counts: Counts, shards: int) -> Needs:
         fork_on_host=host.fork_on_host + host.state,
         trial=host.trial,
     )
+
+
+def needs_of(engine: str) -> Callable[[Counts], Needs]:
+    """What an engine of this name (`gpu_engine.select`) cannot do without: "auto" does without a device."""
+    if engine.startswith("cuda-peers"):
+        return on_shards
+    return on_cuda if engine.startswith("cuda") else on_cpu
 
 
 def on_split(

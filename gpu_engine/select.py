@@ -23,7 +23,9 @@ from gpu_engine.types import UnitArray
 Choice: TypeAlias = str
 """auto, cpu, cuda, cuda:PRESET for a name of `gpu_engine.cuda.presets`, or cuda-peers: all devices at once."""
 
-KINDS: Final = ("auto", "cpu", "cuda", "cuda-peers")
+PEERS: Final = "cuda-peers"
+
+KINDS: Final = ("auto", "cpu", "cuda", PEERS)
 
 TRIAL_FROM_ARCS: Final = 50_000
 """Below this a solve is over on the CPU before a device has been told of it."""
@@ -60,13 +62,13 @@ def open_engine(network: Network, choice: Choice = "auto", room: Room = unlimite
     if kind == "cpu" or (kind == "auto" and network.n_arcs < TRIAL_FROM_ARCS):
         return CpuEngine(network, room)
     missing = missing_device()
-    if missing and kind in ("cuda", "cuda-peers"):
+    if missing and kind in ("cuda", PEERS):
         raise EngineError(f"the CUDA engine cannot run here: {missing}")
     if missing:
         return CpuEngine(network, room)
     if kind == "cuda":
         return _cuda(network, room, preset)
-    if kind == "cuda-peers":
+    if kind == PEERS:
         return _on_peers(network, room)
     return TrialEngine(CpuEngine(network, room), partial(_cuda, room=room), room)
 
@@ -94,9 +96,15 @@ def prepare(choice: Choice = "auto") -> str:
     if choice == "cpu" or missing_device():
         return "cpu"
     from gpu_engine.cuda.module import device_name
-    from gpu_engine.cuda.warm_up import warm_up
 
-    warm_up()
+    if choice == PEERS:
+        from gpu_engine.cuda.sharded.warm_up import warm_up
+
+        warm_up(range(len(devices())))
+        return f"{choice} ({', '.join(devices())})"
+    from gpu_engine.cuda.warm_up import warm_up as warm_up_one
+
+    warm_up_one()
     return f"{choice} ({device_name()})"
 
 
@@ -106,6 +114,8 @@ def device_label(choice: Choice = "auto", number: int | None = None) -> str:
         return ""
     from gpu_engine.cuda.module import device_name
 
+    if choice == PEERS and number is None:
+        return ", ".join(devices())
     return device_name() if number is None else f"GPU {number}: {device_name()}"
 
 
@@ -140,11 +150,13 @@ def device_seat_nbytes(network: Network) -> int:
 
 
 def device_bytes(choice: Choice = "auto") -> int:
-    """Memory of the device that `open_engine` would use; 0 if there is none."""
+    """Memory of the device that `open_engine` would use, or of all of them; 0 if there is none."""
     if choice == "cpu" or missing_device():
         return 0
     from gpu_engine.cuda.memory import total_bytes
 
+    if choice == PEERS:
+        return sum(total_bytes(number) for number in range(len(devices())))
     return total_bytes()
 
 
