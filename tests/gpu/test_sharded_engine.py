@@ -19,7 +19,9 @@ from gpu_engine.engine import Control, Mode  # noqa: E402
 from gpu_engine.errors import Cancelled, EngineError, Unbounded  # noqa: E402
 from gpu_engine.generators import generate  # noqa: E402
 from gpu_engine.networks.edgelist import EdgeList  # noqa: E402
+from gpu_engine.networks.growing import grow  # noqa: E402
 from gpu_engine.networks.network import Network  # noqa: E402
+from gpu_engine.networks.structure import Structure  # noqa: E402
 from gpu_engine.networks.terminals import Terminals  # noqa: E402
 from tests.random_networks import random_edges, random_terminals, random_update  # noqa: E402
 
@@ -182,6 +184,31 @@ def test_device_memory_is_what_is_foreseen() -> None:
     engine.solve(state)
     foreseen = engine.needs.network.device + engine.needs.state.device
     assert foreseen // 2 < engine.device_nbytes <= foreseen
+
+
+@pytest.mark.parametrize("shards", [2, 3])
+def test_overlays_on_forks_agree_with_the_judge(shards: int) -> None:
+    congruence = pytest.importorskip("tests.congruence", exc_type=ImportError)
+    for seed in range(10):
+        congruence.check_forks(sharded(shards), seed, overlays=3)
+
+
+@pytest.mark.parametrize("shards", SHARDS)
+def test_a_network_that_has_grown_is_solved_anew(shards: int) -> None:
+    edges = generate("rmat", seed=3, scale=9)
+    engines = [CpuEngine(Network(edges)), sharded(shards)(Network(edges))]
+    states = [engine.open(Terminals.of([edges.source], [edges.sink])) for engine in engines]
+    n, m = edges.n_vertices, edges.n_edges
+    ends = np.array([edges.source, n], np.int32), np.array([n, edges.sink], np.int32)
+    values = []
+    for engine, state in zip(engines, states, strict=True):
+        before = engine.solve(state).value
+        engine.grow(grow(engine.network, Structure(1, None, *ends, np.zeros(2, np.bool_))))
+        engine.update(np.array([m, m + 1]), np.array([50, 40]))
+        values.append((before, engine.solve(state).value))
+        assert engine.certificate(state).valid
+    assert values[0] == values[1]
+    assert values[0][1] == values[0][0] + 40
 
 
 @pytest.mark.parametrize("shards", SHARDS)

@@ -12,7 +12,7 @@ import cupy
 import numpy as np
 
 from gpu_engine.cuda.launch.arrays import Array, new_arcs
-from gpu_engine.cuda.sharded.places import Place, Places
+from gpu_engine.cuda.sharded.places import Places
 from gpu_engine.cuda.sharded.topology import Topology
 
 AT_ONCE: Final = 1 << 26
@@ -48,7 +48,8 @@ def build(
             capacity.append(total)
             rows = cupy.arange(int(first_vertex[shard + 1] - first_vertex[shard]) + 1, dtype=np.int64) << 32
             row_offsets.append(cupy.searchsorted(key, rows).astype(np.int32))
-            _trim(place)
+        places.wait()
+        places.trim()
     first_arc = np.concatenate([[0], np.cumsum([len(key) for key in keys])]).astype(np.int64)
     topology = Topology(places, first_vertex, first_arc, row_offsets, capacity, wide)
     arcs = []
@@ -57,8 +58,8 @@ def build(
         with place.on():
             arcs.append(new_arcs((keys[shard] & HEAD).astype(np.int32), reverse, wide))
     del keys
-    for place in places.all:
-        _trim(place)
+    places.wait()
+    places.trim()
     return topology, arcs
 
 
@@ -114,10 +115,3 @@ def _reverses(topology: Topology, keys: list[Array], shard: int) -> Array:
                 reverse[at + which] = cupy.array(found)
             places.wait()
     return reverse
-
-
-def _trim(place: Place) -> None:
-    """Give back what the sorting took: the shards of other places need it."""
-    with place.on():
-        place.stream.synchronize()
-        cupy.get_default_memory_pool().free_all_blocks()

@@ -92,6 +92,7 @@ class ShardedEngine(IncrementalEngine[ShardedFlowState]):
     @device_call
     def _laid_out(self) -> Topology:
         if self._topology is None:
+            self._places.trim()
             self._topology = topology_of(self.network, self._places)
         return self._topology
 
@@ -100,6 +101,7 @@ class ShardedEngine(IncrementalEngine[ShardedFlowState]):
         """The state's arrays; new ones are at zero flow."""
         if state.columns is None:
             topology = self._laid_out()
+            self._places.trim()
             columns = Columns.of(topology, arcs_of(self.network, topology), state.role)
             Shards(topology, columns).zero_flow(sum_pairs=True)
             self._places.wait()

@@ -61,6 +61,12 @@ class Places:
                     if other is not place:
                         place.stream.wait_event(other.reached)
 
+    def trim(self) -> None:
+        """Give free memory back to the devices: what one stream has freed is of no use to another."""
+        for device in self.devices:
+            with cupy.cuda.Device(device):
+                cupy.get_default_memory_pool().free_all_blocks()
+
     def wait(self) -> None:
         """Return when all that is queued has ended."""
         for place in self.all:

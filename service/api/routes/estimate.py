@@ -21,9 +21,13 @@ def estimate(body: EstimateBody, workers: Sequence[WorkerInfo]) -> EstimateInfo:
     split = body.n_limited, body.n_twins, body.n_twins if body.n_two_way is None else body.n_two_way
     cpu, cuda = (on_split(needs, counts, *split) for needs in (on_cpu, on_cuda))
     ready = [(worker, _free(worker)) for worker in workers if worker.alive and worker.ready]
-    needed = [(own + on_split(needs_of(worker.engine), counts, *split).of_one_state, free) for worker, free in ready]
-    fits = any(needs.within(free) for needs, free in needed)
-    on_device = any((own + cuda.of_one_state).within(free) for worker, free in ready if worker.device_budget_bytes)
+
+    def needed(engine: str) -> Footprint:
+        return own + on_split(needs_of(engine), counts, *split).of_one_state
+
+    fits = any(needed(worker.engine).within(free) for worker, free in ready)
+    with_device = [(worker.engine, free) for worker, free in ready if worker.device_budget_bytes]
+    on_device = any(needed(_on_device(engine)).within(free) for engine, free in with_device)
     return EstimateInfo(
         host=MemoryInfo(
             bytes=(own + cpu.network).host,
@@ -40,6 +44,11 @@ def estimate(body: EstimateBody, workers: Sequence[WorkerInfo]) -> EstimateInfo:
             free_bytes=_most(free.device for _, free in ready),
         ),
     )
+
+
+def _on_device(engine: str) -> str:
+    """The engine that a worker has on its device: "auto" has the one for a single device."""
+    return engine if engine.startswith("cuda") else "cuda"
 
 
 def _free(worker: WorkerInfo) -> Footprint:
