@@ -5,7 +5,7 @@ before it is asked, and opens no device.
 """
 
 import os
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Final
 
 VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
@@ -29,6 +29,13 @@ def bind(number: int, environment: MutableMapping[str, str] = os.environ) -> Non
 
     To be called before anything of CUDA is: it looks at its environment once.
     """
-    shown = [device.strip() for device in environment.get(VISIBLE, "").split(",") if device.strip()]
+    environment[VISIBLE] = only([number], environment)
+
+
+def only(numbers: Sequence[int], environment: Mapping[str, str] = os.environ) -> str:
+    """What `VISIBLE` must be for these devices to be seen alone, in this order."""
+    if VISIBLE not in environment:
+        return ",".join(str(number) for number in numbers)
+    shown = [device.strip() for device in environment[VISIBLE].split(",") if device.strip()]
     # One that is hidden stays so: then there is no device, which whoever opens an engine is told.
-    environment[VISIBLE] = str(number) if VISIBLE not in environment else (shown[number : number + 1] or ["-1"])[0]
+    return ",".join((shown[number : number + 1] or ["-1"])[0] for number in numbers)

@@ -159,6 +159,37 @@ def on_cuda(counts: Counts) -> Needs:
     )
 
 
+@lru_cache(64)
+def on_shards(counts: Counts, shards: int = 8) -> Needs:
+    """Of `gpu_engine.cuda.sharded`, whose residuals are taken to be wide; device memory is that of all devices.
+
+    Network: per arc its capacity 8, per vertex an offset 4. State: per arc a record of 24, per vertex excess 8, role
+    and side 2, and its role 1 on the host. Scratch: per vertex a label 4 in each shard, a list 8, what is left 8, the
+    lowest label seen 4; per piece of a row 8. Flow and cut: on the host as the CPU engine has them, and a copy of the
+    state. Forks are on the host.
+    """
+    n, arcs = counts.n_vertices, counts.n_arcs
+    host = on_cpu(counts)
+    copy = host.state + Footprint(8 * arcs)
+    return Needs(
+        network=Footprint(network_bytes(counts), 8 * arcs + 4 * (n + shards)),
+        state=Footprint(n, 24 * arcs + 10 * n),
+        scratch=Footprint(host.scratch.host, (20 + 4 * shards) * n + arcs // 16 + 4096 * shards),
+        flow=host.flow + copy,
+        cut=host.cut + copy,
+        fork=host.fork_on_host + host.state,
+        fork_on_host=host.fork_on_host + host.state,
+        trial=host.trial,
+    )
+
+
+def needs_of(engine: str) -> Callable[[Counts], Needs]:
+    """What an engine of this name (`gpu_engine.select`) cannot do without: "auto" does without a device."""
+    if engine.startswith("cuda-peers"):
+        return on_shards
+    return on_cuda if engine.startswith("cuda") else on_cpu
+
+
 def on_split(
     needs_of: Callable[[Counts], Needs], counts: Counts, n_limited: int, n_twins: int = 0, n_two_way: int = 0
 ) -> Needs:

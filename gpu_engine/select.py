@@ -9,6 +9,7 @@ from gpu_engine.cpu.decompose import distribute
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cpu.routes import straighten
 from gpu_engine.cuda.presets.schedules import DEFAULT, find
+from gpu_engine.devices import devices
 from gpu_engine.engine import Control, Engine
 from gpu_engine.errors import EngineError, UnknownEngine
 from gpu_engine.footprint import Room, unlimited
@@ -20,7 +21,11 @@ from gpu_engine.trial import TrialEngine
 from gpu_engine.types import UnitArray
 
 Choice: TypeAlias = str
-"""auto, cpu, cuda, or cuda:PRESET for a name of `gpu_engine.cuda.presets`."""
+"""auto, cpu, cuda, cuda:PRESET for a name of `gpu_engine.cuda.presets`, or cuda-peers: all devices at once."""
+
+PEERS: Final = "cuda-peers"
+
+KINDS: Final = ("auto", "cpu", "cuda", PEERS)
 
 TRIAL_FROM_ARCS: Final = 50_000
 """Below this a solve is over on the CPU before a device has been told of it."""
@@ -45,9 +50,11 @@ def load_network(edges: EdgeList, choice: Choice = "auto") -> Network:
 
 
 def open_engine(network: Network, choice: Choice = "auto", room: Room = unlimited) -> Engine:
-    """An engine for the network: "cpu", "cuda", "cuda:PRESET" (`gpu_engine.cuda.presets`) or "auto".
+    """An engine for the network: "cpu", "cuda", "cuda:PRESET" (`gpu_engine.cuda.presets`), "cuda-peers" or "auto".
 
     "auto" lets CPU and device try the first solve, unless the network is small or the device has no room for it.
+
+    "cuda-peers" gives all devices that the process sees a shard of the network each.
 
     Raises `UnknownEngine`, `EngineError` if "cuda" is asked for and cannot be had, and what ``room`` raises.
     """
@@ -55,20 +62,22 @@ def open_engine(network: Network, choice: Choice = "auto", room: Room = unlimite
     if kind == "cpu" or (kind == "auto" and network.n_arcs < TRIAL_FROM_ARCS):
         return CpuEngine(network, room)
     missing = missing_device()
-    if missing and kind == "cuda":
+    if missing and kind in ("cuda", PEERS):
         raise EngineError(f"the CUDA engine cannot run here: {missing}")
     if missing:
         return CpuEngine(network, room)
     if kind == "cuda":
         return _cuda(network, room, preset)
+    if kind == PEERS:
+        return _on_peers(network, room)
     return TrialEngine(CpuEngine(network, room), partial(_cuda, room=room), room)
 
 
 def _parse(choice: Choice) -> tuple[str, str]:
     """Engine and preset. Raises `UnknownEngine`."""
     kind, _, preset = choice.partition(":")
-    if kind not in ("auto", "cpu", "cuda") or (preset and kind != "cuda"):
-        raise UnknownEngine(f"no engine {choice!r}; there are auto, cpu, cuda and cuda:PRESET")
+    if kind not in KINDS or (preset and kind != "cuda"):
+        raise UnknownEngine(f"no engine {choice!r}; there are {', '.join(KINDS)} and cuda:PRESET")
     find(preset or DEFAULT)
     return kind, preset or DEFAULT
 
@@ -87,9 +96,15 @@ def prepare(choice: Choice = "auto") -> str:
     if choice == "cpu" or missing_device():
         return "cpu"
     from gpu_engine.cuda.module import device_name
-    from gpu_engine.cuda.warm_up import warm_up
 
-    warm_up()
+    if choice == PEERS:
+        from gpu_engine.cuda.sharded.warm_up import warm_up
+
+        warm_up(range(len(devices())))
+        return f"{choice} ({', '.join(devices())})"
+    from gpu_engine.cuda.warm_up import warm_up as warm_up_one
+
+    warm_up_one()
     return f"{choice} ({device_name()})"
 
 
@@ -99,6 +114,8 @@ def device_label(choice: Choice = "auto", number: int | None = None) -> str:
         return ""
     from gpu_engine.cuda.module import device_name
 
+    if choice == PEERS and number is None:
+        return ", ".join(devices())
     return device_name() if number is None else f"GPU {number}: {device_name()}"
 
 
@@ -133,11 +150,13 @@ def device_seat_nbytes(network: Network) -> int:
 
 
 def device_bytes(choice: Choice = "auto") -> int:
-    """Memory of the device that `open_engine` would use; 0 if there is none."""
+    """Memory of the device that `open_engine` would use, or of all of them; 0 if there is none."""
     if choice == "cpu" or missing_device():
         return 0
     from gpu_engine.cuda.memory import total_bytes
 
+    if choice == PEERS:
+        return sum(total_bytes(number) for number in range(len(devices())))
     return total_bytes()
 
 
@@ -146,3 +165,9 @@ def _cuda(network: Network, room: Room, preset: str = DEFAULT) -> Engine:
     from gpu_engine.cuda.presets.engine import PresetEngine
 
     return CudaEngine(network, room) if preset == DEFAULT else PresetEngine(network, preset, room)
+
+
+def _on_peers(network: Network, room: Room) -> Engine:
+    from gpu_engine.cuda.sharded.engine import ShardedEngine
+
+    return ShardedEngine(network, range(len(devices())), room)

@@ -42,8 +42,10 @@ class SettingsError(ValueError):
 
 
 def _known_engine(name: str) -> str:
-    if re.fullmatch("auto|cpu|cuda(:[a-z-]+)?", name) is None:
-        raise ValueError(f"should be auto, cpu, cuda, or cuda:NAME for a published system, not {name[:50]!r}")
+    if re.fullmatch("auto|cpu|cuda-peers|cuda(:[a-z-]+)?", name) is None:
+        raise ValueError(
+            f"should be auto, cpu, cuda, cuda-peers, or cuda:NAME for a published system, not {name[:50]!r}"
+        )
     return name
 
 

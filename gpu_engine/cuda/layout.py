@@ -32,7 +32,27 @@ PAIR_THREADS: Final = 128
 OPEN_PAIR, UNLIMITED_PAIR = -1, -2
 """In place of a pair's value: not solved there, or without a finite cut."""
 
+MOST_SHARDS: Final = 16
+"""Shards of one network: a kernel gets the addresses of all of them as an argument."""
+
+PIECE_OF_ROW: Final = 128
+"""The arcs of a row that are one item of a kernel over shards; `TILE_OF_ROW` neighbouring lanes visit it."""
+
+TILE_OF_ROW: Final = 8
+
+TALLY_SLOTS: Final = 64
+"""A kernel over shards counts into the slot of its step; they are used again in turn."""
+
+COUNTED: Final = ("items", "stuck", "arcs", "pad")
+"""The int64 of each slot of a tally; the first of them all are of the whole drain: pushes, relabels, arcs scanned."""
+
 CONSTANTS: Final[Mapping[str, int]] = {
+    "WARP": 32,
+    "MOST_SHARDS": MOST_SHARDS,
+    "PIECE_OF_ROW": PIECE_OF_ROW,
+    "TILE_OF_ROW": TILE_OF_ROW,
+    "TALLY_SLOTS": TALLY_SLOTS,
+    "TALLY_WIDTH": len(COUNTED),
     "THREADS": THREADS,
     "LONG_ROW": LONG_ROW,
     "HUB_ROW": HUB_ROW,
@@ -87,6 +107,16 @@ PAIR_ARGUMENTS: Final = np.dtype(
 )
 """The one argument of a kernel that solves pairs, passed by value: see `PairArguments` in pair_memory.cuh."""
 
+SHARD: Final = np.dtype(
+    [(name, "u8", (MOST_SHARDS,)) for name in ("arcs", "capacity", "excess", "role", "source_side", "label")]
+    + [(name, "u8") for name in ("row_offsets", "items", "left", "lowest", "tally")]
+    + [("first", "i4", (MOST_SHARDS + 1,)), ("own", "i4"), ("count", "i4"), ("pad", "i4")]
+)
+"""The first argument of a kernel over shards, passed by value: see `Shard` in sharded/shard.cuh."""
+
+SHARD_UPDATE: Final = UPDATE_RESULT
+"""The answer to an update of shards: see `ShardUpdate` in sharded/state.cu."""
+
 GRID_MEMORY_BYTES: Final = 256
 PROGRESS_BYTES: Final = 256
 """The host gives a drain so much for its `GridMemory` and its `DrainProgress`, each in cache lines of its own."""
@@ -99,6 +129,9 @@ RECORDS: Final[Mapping[str, np.dtype[np.void]]] = {
     "DrainCounters": DRAIN_COUNTERS,
     "PairArc": PAIR_ARC,
     "PairArguments": PAIR_ARGUMENTS,
+    "Shard": SHARD,
+    "ShardUpdate": SHARD_UPDATE,
+    "ShardFindings": FINDINGS,
 }
 
 

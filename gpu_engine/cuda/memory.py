@@ -42,9 +42,9 @@ def _stream(number: int) -> Any:
     return cupy.cuda.Stream(non_blocking=True)
 
 
-def total_bytes() -> int:
-    """The memory of the current device."""
-    return int(cupy.cuda.Device().mem_info[1])
+def total_bytes(number: int | None = None) -> int:
+    """The memory of a device, the current one unless its number is given."""
+    return int(cupy.cuda.Device(number).mem_info[1])
 
 
 def device_call(call: Callable[Concatenate[Caller, Given], Result]) -> Callable[Concatenate[Caller, Given], Result]:

@@ -32,10 +32,13 @@ def device_name() -> str:
 
 
 @cache
-def kernel(file: str, name: str, *, wide: bool, cooperative: bool = False) -> Any:
-    """The function ``name`` of ``file``, for int64 residuals if ``wide``. Compiled on first use: seconds, once."""
+def kernel(file: str, name: str, *, wide: bool, cooperative: bool = False, device: int | None = None) -> Any:
+    """The function ``name`` of ``file``, for int64 residuals if ``wide``. Compiled on first use: seconds, once.
+
+    Who works on several devices says which ``device`` is current: a function belongs to one.
+    """
     given = ("--std=c++17", f"-I{KERNELS}", f"-DHEADERS=0x{_headers()}", *options(cluster_size(), wide=wide))
-    return _module(file, given, cooperative).get_function(name)
+    return _module(file, given, cooperative, device).get_function(name)
 
 
 @cache
@@ -49,6 +52,6 @@ def _headers() -> str:
 
 
 @cache
-def _module(file: str, options: tuple[str, ...], cooperative: bool) -> Any:
+def _module(file: str, options: tuple[str, ...], cooperative: bool, device: int | None) -> Any:
     source = (KERNELS / file).read_text()
     return cupy.RawModule(code=source, options=options, enable_cooperative_groups=cooperative)

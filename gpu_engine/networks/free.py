@@ -31,12 +31,18 @@ class FreeVertices:
     order: VertexArray
 
 
+def uncapped_roles(n_vertices: int, terminals: Terminals) -> NDArray[np.int8]:
+    """int8[n]: the roles of vertices where no edge is infinite."""
+    role = np.zeros(n_vertices, np.int8)
+    role[terminals.sources[terminals.supply == INFINITE]] = SOURCE
+    role[terminals.sinks[terminals.demand == INFINITE]] = SINK
+    return role
+
+
 def free_vertices(network: Network, terminals: Terminals) -> FreeVertices:
     """Raises `Unbounded` with the path. O(terminals), plus O(n + m) if any edge is infinite."""
     n = network.n_vertices
-    role = np.zeros(n, np.int8)
-    role[terminals.sources[terminals.supply == INFINITE]] = SOURCE
-    role[terminals.sinks[terminals.demand == INFINITE]] = SINK
+    role = uncapped_roles(n, terminals)
     order = np.flatnonzero(role != ORDINARY).astype(np.int32)  # faster of booleans
     tree_arc = np.full(n, NO_ARC, np.int32)
     if network.n_infinite:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from gpu_engine.devices import devices
+from gpu_engine.devices import VISIBLE, devices, only
+from gpu_engine.select import PEERS
 from service.settings import Settings
 
 NO_GPU: Final = "no CUDA device can be used here: is the driver there, and CuPy (extra gpu12 or gpu13)?"
@@ -38,13 +39,18 @@ def plan(settings: Settings, prefix: str = "", list_devices: ListDevices = devic
     """The workers of these settings, `gpu-N` with a device and `cpu-N` without one, behind ``prefix``.
 
     Without `gpus` they are `cpu-0` and on, and what their engine is to be is the engine's setting. With it, `workers`
-    counts those without a device, and there are none unless it is set. Raises `NoSuchGpu`.
+    counts those without a device, and there are none unless it is set. If the engine is for several devices, one worker
+    has them all. Raises `NoSuchGpu`.
     """
     if not settings.gpus:
         return [WorkerPlan(f"{prefix}cpu-{number}") for number in range(settings.workers)]
     if settings.engine == "cpu":
         raise NoSuchGpu(f"HEADRACE_GPUS is {settings.gpus}, and HEADRACE_ENGINE is cpu: leave one of them out")
-    chosen = [WorkerPlan(f"{prefix}gpu-{number}", number) for number in choose(settings.gpus, list_devices())]
+    numbers = choose(settings.gpus, list_devices())
+    if settings.engine == PEERS:
+        chosen = [WorkerPlan(f"{prefix}gpu-{numbers[0]}", environment={VISIBLE: only(numbers)})]
+    else:
+        chosen = [WorkerPlan(f"{prefix}gpu-{number}", number) for number in numbers]
     beside = settings.workers if "workers" in settings.model_fields_set else 0
     on_host = {"HEADRACE_ENGINE": "cpu"}
     return chosen + [WorkerPlan(f"{prefix}cpu-{number}", environment=on_host) for number in range(beside)]

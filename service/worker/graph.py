@@ -11,7 +11,7 @@ import numpy as np
 from gpu_engine.checks.certificate import Certificate
 from gpu_engine.engine import Control, Engine, FlowState, Mode, SolveReport
 from gpu_engine.errors import EngineError, OutOfMemory, Unbounded
-from gpu_engine.footprint import Counts, Footprint, Room, on_cpu, on_cuda, on_split
+from gpu_engine.footprint import Counts, Footprint, Room, needs_of, on_split
 from gpu_engine.networks.costs import CostTable
 from gpu_engine.networks.growing import grow, growing_bytes
 from gpu_engine.networks.lowers import LowerTable, lowers_of
@@ -55,7 +55,7 @@ def least_footprint(engine: str, n_vertices: int, n_edges: int, n_limited: int =
     """What a graph needs to be of use, known before any of it is built: if all of its edges shared one link, and none
     were undirected at the ``n_limited`` vertices with a capacity. Host memory is what "auto" cannot do without."""
     counts = Counts(n_vertices, n_edges, 2 if n_edges else 0)
-    needs = on_split(on_cuda if engine.startswith("cuda") else on_cpu, counts, n_limited)
+    needs = on_split(needs_of(engine), counts, n_limited)
     return needs.of_one_state + Footprint(n_edges)
 
 

@@ -215,6 +215,9 @@ def worker(**changes: Any) -> WorkerInfo:
         ({"engine": "cuda (X)", "budget_bytes": 10**9, "device_budget_bytes": 10**9}, True, True),
         ({"engine": "cuda (X)", "budget_bytes": 10**9, "device_budget_bytes": 1000}, False, False),
         ({"engine": "auto (X)", "budget_bytes": 10**9, "device_budget_bytes": 1000}, True, False),
+        ({"engine": "cuda (X)", "budget_bytes": 10**9, "device_budget_bytes": 4_000_000}, True, True),
+        ({"engine": "cuda-peers (X, X)", "budget_bytes": 10**9, "device_budget_bytes": 4_000_000}, False, False),
+        ({"engine": "cuda-peers (X, X)", "budget_bytes": 10**9, "device_budget_bytes": 5_000_000}, True, True),
         ({"engine": "cuda (X)", "budget_bytes": 1000, "device_budget_bytes": 10**9}, False, False),
     ],
 )

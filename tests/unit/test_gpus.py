@@ -61,6 +61,16 @@ def test_workers_are_named_by_their_gpus_and_those_without_one_stay_on_the_host(
         plan(Settings(gpus="all", engine="cpu"), list_devices=four)
 
 
+def test_one_worker_has_all_gpus_of_an_engine_for_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(devices.VISIBLE, raising=False)
+    peers = Settings(gpus="3,1", engine="cuda-peers")
+    assert plan(peers, list_devices=four) == [WorkerPlan("gpu-3", environment={devices.VISIBLE: "3,1"})]
+    monkeypatch.setenv(devices.VISIBLE, "7,5,2,0")
+    assert plan(peers, list_devices=four) == [WorkerPlan("gpu-3", environment={devices.VISIBLE: "0,5"})]
+    *_, beside = plan(Settings(gpus="all", engine="cuda-peers", workers=1), list_devices=four)
+    assert (beside.name, beside.environment["HEADRACE_ENGINE"]) == ("cpu-0", "cpu")
+
+
 def test_workers_of_another_machine_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     redis_url = "redis://somewhere"
     monkeypatch.setattr(gpus.plan, "__defaults__", ("", four))

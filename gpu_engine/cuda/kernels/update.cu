@@ -3,6 +3,7 @@
 
 #include "edges.cuh"
 #include "layout.cuh"
+#include "pending.cuh"
 
 struct UpdateResult {      // read by the host after an update
     Units gained;          // change of the flow's value
@@ -15,23 +16,6 @@ SAME_PLACE(UpdateResult, gained);
 SAME_PLACE(UpdateResult, lacking);
 SAME_PLACE(UpdateResult, holding);
 SAME_PLACE(UpdateResult, overflow);
-
-// Several edges may share a link, which must be repaired once, after all of them have changed. The top bit of its first
-// arc's pair sum, which no sum reaches, says that the repair is pending.
-__device__ __forceinline__ bool clear_pending(Capacity* pair_sum) {
-#ifndef WIDE
-    return atomicAnd((unsigned*)pair_sum, 0x7fffffffu) >> 31;
-#else
-    return atomicAnd((unsigned long long*)pair_sum, 0x7fffffffffffffffULL) >> 63;
-#endif
-}
-__device__ __forceinline__ void set_pending(Capacity* pair_sum) {
-#ifndef WIDE
-    atomicOr((unsigned*)pair_sum, 0x80000000u);
-#else
-    atomicOr((unsigned long long*)pair_sum, 0x8000000000000000ULL);
-#endif
-}
 
 __device__ void change_capacity(const Edges& edges, int row, Units x, Arc* arcs, UpdateResult* result) {
     int a = edges.edge_arc[row];

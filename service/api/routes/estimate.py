@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from gpu_engine.footprint import Counts, Footprint, Needs, on_cpu, on_cuda, on_split
+from gpu_engine.footprint import Counts, Footprint, needs_of, on_cpu, on_cuda, on_split
 from gpu_engine.networks.coordinates import VERTEX_BYTES
 from service.models.graphs import EstimateBody, EstimateInfo, MemoryInfo
 from service.queue.models import WorkerInfo
@@ -19,10 +19,15 @@ def estimate(body: EstimateBody, workers: Sequence[WorkerInfo]) -> EstimateInfo:
     limits = 12 * body.n_limited  # capacities of vertices
     own = Footprint(body.name_bytes + body.n_edges + limits + places)  # names, closed edges
     split = body.n_limited, body.n_twins, body.n_twins if body.n_two_way is None else body.n_two_way
-    cpu, cuda = (on_split(needs_of, counts, *split) for needs_of in (on_cpu, on_cuda))
+    cpu, cuda = (on_split(needs, counts, *split) for needs in (on_cpu, on_cuda))
     ready = [(worker, _free(worker)) for worker in workers if worker.alive and worker.ready]
-    fits = any((own + _engine_of(worker, cpu, cuda).of_one_state).within(free) for worker, free in ready)
-    on_device = any((own + cuda.of_one_state).within(free) for worker, free in ready if worker.device_budget_bytes)
+
+    def needed(engine: str) -> Footprint:
+        return own + on_split(needs_of(engine), counts, *split).of_one_state
+
+    fits = any(needed(worker.engine).within(free) for worker, free in ready)
+    with_device = [(worker.engine, free) for worker, free in ready if worker.device_budget_bytes]
+    on_device = any(needed(_on_device(engine)).within(free) for engine, free in with_device)
     return EstimateInfo(
         host=MemoryInfo(
             bytes=(own + cpu.network).host,
@@ -41,9 +46,9 @@ def estimate(body: EstimateBody, workers: Sequence[WorkerInfo]) -> EstimateInfo:
     )
 
 
-def _engine_of(worker: WorkerInfo, cpu: Needs, cuda: Needs) -> Needs:
-    """What a worker cannot do without: "auto" does without its device."""
-    return cuda if worker.engine.startswith("cuda") else cpu
+def _on_device(engine: str) -> str:
+    """The engine that a worker has on its device: "auto" has the one for a single device."""
+    return engine if engine.startswith("cuda") else "cuda"
 
 
 def _free(worker: WorkerInfo) -> Footprint:

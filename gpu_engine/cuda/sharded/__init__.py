@@ -1,0 +1,1 @@
+"""One network over several devices, which reach each other's memory: contiguous ranges of vertices, a shard each."""
