@@ -13,6 +13,7 @@ from gpu_engine.engine import WORK_DONE
 from gpu_engine.footprint import HUB_ROW, LONG_ROW
 from gpu_engine.networks.free import ORDINARY, SINK, SOURCE
 from gpu_engine.networks.rows import OLD_LINK
+from gpu_engine.partition.buckets import SLOTS
 
 THREADS: Final = 512
 """Threads in a block of the drain."""
@@ -32,6 +33,9 @@ PAIR_THREADS: Final = 128
 OPEN_PAIR, UNLIMITED_PAIR = -1, -2
 """In place of a pair's value: not solved there, or without a finite cut."""
 
+PARTITION_LANES: Final = 8
+"""Threads that visit a row of a partitioned graph together: most rows are short."""
+
 CONSTANTS: Final[Mapping[str, int]] = {
     "THREADS": THREADS,
     "LONG_ROW": LONG_ROW,
@@ -47,6 +51,8 @@ CONSTANTS: Final[Mapping[str, int]] = {
     "OPEN_PAIR": OPEN_PAIR,
     "UNLIMITED_PAIR": UNLIMITED_PAIR,
     "OLD_LINK": OLD_LINK,
+    "PARTITION_LANES": PARTITION_LANES,
+    "BUCKET_SLOTS": SLOTS,
 }
 
 UPDATE_RESULT: Final = np.dtype(
@@ -87,6 +93,23 @@ PAIR_ARGUMENTS: Final = np.dtype(
 )
 """The one argument of a kernel that solves pairs, passed by value: see `PairArguments` in pair_memory.cuh."""
 
+TALLY: Final = np.dtype([("first", "u8"), ("gone", "i4"), ("left", "i4"), ("open", "i4"), ("pad", "i4")])
+PARTITION_SUMS: Final = np.dtype(
+    [("twice_cut", "i8")]
+    + [(name, "i4") for name in ("listed", "waiting", "rounds", "turns", "stuck", "pad")]
+    + [("tally", TALLY, 3)]
+)
+"""What a refinement counts, and what it says: see `PartitionSums` in partition/graph.cuh."""
+
+PARTITION_ARGUMENTS: Final = np.dtype(
+    [(name, "u8") for name in ("start", "used", "room", "head", "weight", "part", "vertex_weight", "part_weight")]
+    + [(name, "u8") for name in ("target", "gain", "going", "listed", "stamp", "best", "list", "pseudo", "touched")]
+    + [(name, "u8") for name in ("total", "left", "threshold", "open", "bins", "sums")]
+    + [("limit", "i8")]
+    + [(name, "i4") for name in ("n", "k", "n_touched", "turns", "patience", "from", "daring", "pad")]
+)
+"""The one argument of a refinement, passed by value: see `PartitionArguments` in partition/graph.cuh."""
+
 GRID_MEMORY_BYTES: Final = 256
 PROGRESS_BYTES: Final = 256
 """The host gives a drain so much for its `GridMemory` and its `DrainProgress`, each in cache lines of its own."""
@@ -99,6 +122,8 @@ RECORDS: Final[Mapping[str, np.dtype[np.void]]] = {
     "DrainCounters": DRAIN_COUNTERS,
     "PairArc": PAIR_ARC,
     "PairArguments": PAIR_ARGUMENTS,
+    "PartitionSums": PARTITION_SUMS,
+    "PartitionArguments": PARTITION_ARGUMENTS,
 }
 
 

@@ -15,11 +15,14 @@ def changed_edges(before: NDArray[np.integer], now: NDArray[np.integer]) -> Edge
     return np.concatenate([np.flatnonzero(now[:m] != before), m + np.flatnonzero(now[m:])])
 
 
-def changed_vertices(books: Books, deleted: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
-    """Vertices that are not as the books have them, and what all together weigh now. ``deleted`` bool[n], or bool[0]
-    where none is; ``weight`` int64[n], of which those of deleted vertices do not count. Raises `CapacityOverflow` where
-    the sum is more than `MAX_TOTAL`. O(n)."""
-    changed, high, low = _survey(books.part, books.vertex_weight, deleted, weight)
+def changed_vertices(
+    part: VertexArray, before: UnitArray, deleted: BoolArray, weight: UnitArray
+) -> tuple[VertexArray, int]:
+    """Vertices that are not as they were, and what all together weigh now. ``part`` is `NOWHERE` for those that were not
+    there, ``before`` int64 what they weighed; ``deleted`` bool[n], or bool[0] where none is; ``weight`` int64[n], of
+    which those of deleted vertices do not count. Raises `CapacityOverflow` where the sum is more than `MAX_TOTAL`.
+    O(n)."""
+    changed, high, low = _survey(part, before, deleted, weight)
     total = (int(high) << 32) + int(low)
     if total > MAX_TOTAL:
         raise CapacityOverflow(f"the vertices weigh {total} together; the limit is {MAX_TOTAL}", field="/vertex_weight")

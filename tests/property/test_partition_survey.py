@@ -32,7 +32,7 @@ def test_any_change_of_vertices_is_found_and_entered() -> None:
         was = np.array([p != NOWHERE for p in part] + more * [False])
         own = np.where(gone, 0, now)
         differs = (was == gone) | (own != np.array(weight + more * [0]))
-        changed, total = changed_vertices(books, deleted, now)
+        changed, total = changed_vertices(books.part, books.vertex_weight, deleted, now)
         assert changed.tolist() == np.flatnonzero(differs).tolist()
         assert total == int(own.sum())
         books = books._replace(
@@ -48,11 +48,11 @@ def test_any_change_of_vertices_is_found_and_entered() -> None:
 
 
 def test_a_sum_that_is_too_large_is_refused() -> None:
-    nothing = books_of([], [], 2)
+    nothing = np.empty(0, np.int32), np.empty(0, np.int64)
     most = np.full(3, MAX_TOTAL // 2, np.int64)
     with pytest.raises(CapacityOverflow):
-        changed_vertices(nothing, np.empty(0, np.bool_), most)
-    _, total = changed_vertices(nothing, np.array([True, False, False]), most)
+        changed_vertices(*nothing, np.empty(0, np.bool_), most)
+    _, total = changed_vertices(*nothing, np.array([True, False, False]), most)
     assert total == 2 * (MAX_TOTAL // 2)
 
 
