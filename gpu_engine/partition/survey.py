@@ -1,5 +1,7 @@
 """What has changed since a partition was brought up to date: columns of now held against those of then."""
 
+from typing import Final
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -9,10 +11,21 @@ from gpu_engine.partition.moves import NOWHERE, Books
 from gpu_engine.types import MAX_TOTAL, BoolArray, EdgeArray, UnitArray, VertexArray
 
 
+BLOCK: Final = 256
+"""Vertices that are held against one another at once: mostly all of them are as they were."""
+
+WORD: Final = 8
+"""Flags that are looked at together."""
+
+
 def changed_edges(before: NDArray[np.integer], now: NDArray[np.integer]) -> EdgeArray:
     """Rows of the edges that weigh something else now; those beyond ``before`` weighed nothing. O(m)."""
     m = len(before)
-    return np.concatenate([np.flatnonzero(now[:m] != before), m + np.flatnonzero(now[m:])])
+    differ = np.zeros(-(-m // WORD) * WORD, np.bool_)
+    np.not_equal(now[:m], before, out=differ[:m])
+    words = np.flatnonzero(differ.view(np.int64))
+    places = (words[:, None] * WORD + np.arange(WORD)).ravel()
+    return np.concatenate([places[differ[places]], m + np.flatnonzero(now[m:])])
 
 
 def changed_vertices(
@@ -33,21 +46,54 @@ def changed_vertices(
 def _survey(
     part: VertexArray, before: UnitArray, deleted: BoolArray, weight: UnitArray
 ) -> tuple[VertexArray, int, int]:
-    n = len(weight)
-    changed = np.empty(n, np.int32)  # pages that nothing is written to cost nothing
+    changed = np.empty(len(weight), np.int32)  # pages that nothing is written to cost nothing
     count = 0
     high = 0
     low = 0
-    for v in range(n):
-        there = not (len(deleted) and deleted[v])
-        own = weight[v] if there else 0
-        high += own >> 32
-        low += own & 0xFFFFFFFF
-        was_there = v < len(part) and part[v] != NOWHERE
-        if there != was_there or (v < len(part) and own != before[v]):
-            changed[count] = v
-            count += 1
+    for begin in range(0, len(weight), BLOCK):
+        end = min(begin + BLOCK, len(weight))
+        same, above, below = _as_before(part, before, deleted, weight, begin, end)
+        if same:
+            high += above
+            low += below
+            continue
+        for v in range(begin, end):
+            there = not (len(deleted) and deleted[v])
+            own = weight[v] if there else 0
+            high += own >> 32
+            low += own & 0xFFFFFFFF
+            was_there = v < len(part) and part[v] != NOWHERE
+            if there != was_there or (v < len(part) and own != before[v]):
+                changed[count] = v
+                count += 1
     return changed[:count].copy(), high, low
+
+
+@njit(cache=True, nogil=True)
+def _as_before(
+    part: VertexArray, before: UnitArray, deleted: BoolArray, weight: UnitArray, begin: int, end: int
+) -> tuple[bool, int, int]:
+    """Whether nothing has changed of these vertices, and then the upper and the lower halves of what they weigh. Without
+    a branch, so that several are looked at in one instruction."""
+    if end > len(part):
+        return False, 0, 0
+    weight, before, part = weight[begin:end], before[begin:end], part[begin:end]  # no index is negative then
+    differ = np.int64(0)
+    above = np.uint64(0)
+    below = np.uint64(0)
+    if len(deleted):
+        deleted = deleted[begin:end]
+        for i in range(len(weight)):
+            own = weight[i] * np.int64(not deleted[i])
+            differ |= (own ^ before[i]) | np.int64(deleted[i] != (part[i] < 0))
+            above += np.uint64(own) >> np.uint64(32)
+            below += np.uint64(own) & np.uint64(0xFFFFFFFF)
+    else:
+        for i in range(len(weight)):
+            differ |= (weight[i] ^ before[i]) | np.int64(part[i] < 0)
+            above += np.uint64(weight[i]) >> np.uint64(32)
+            below += np.uint64(weight[i]) & np.uint64(0xFFFFFFFF)
+    return differ == 0, np.int64(above), np.int64(below)
 
 
 @njit(cache=True, nogil=True)

@@ -68,8 +68,8 @@ class Scratch:
 
 @dataclass(slots=True)
 class DeviceBooks:
-    """A partition with its sums. ``told`` int64[`SUMS_WORDS` + k + 1]: a record `PARTITION_SUMS`, then what parts
-    weigh; so one copy tells all."""
+    """A partition with its sums. ``told`` int64[`SUMS_WORDS` + k + 3]: a record `PARTITION_SUMS`, what parts weigh, how
+    many links would weigh less than nothing, and how many vertices have moved; so one copy tells all."""
 
     part: Array
     vertex_weight: Array
@@ -81,7 +81,15 @@ class DeviceBooks:
 
     @property
     def part_weight(self) -> Array:
-        return self.told[SUMS_WORDS:]
+        return self.told[SUMS_WORDS:-2]
+
+    @property
+    def missed(self) -> Array:
+        return self.told[-2:-1]
+
+    @property
+    def moved(self) -> Array:
+        return self.told[-1:]
 
     @property
     def nbytes(self) -> int:
@@ -89,7 +97,7 @@ class DeviceBooks:
 
 
 def new_told(k: int) -> Array:
-    return cupy.zeros(SUMS_WORDS + k + 1, np.int64)
+    return cupy.zeros(SUMS_WORDS + k + 3, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +114,10 @@ def refine(
     rows: Rows, books: DeviceBooks, scratch: Scratch, n: int, limit: int, effort: Effort, touched: Array | None
 ) -> None:
     """Queue a refinement of the first ``n`` vertices: around those ``touched``, int32[...], each named once, or from
-    all borders. Needs `DeviceBooks.part_weight`, leaves all sums right."""
+    all borders. Needs `DeviceBooks.part_weight`, and around vertices what is cut; leaves all sums right."""
     k = scratch.k
     arguments = np.zeros((), PARTITION_ARGUMENTS)
-    books.sums.fill(0)
+    books.told[int(touched is not None) : SUMS_WORDS].fill(0)
     around = touched if touched is not None else scratch.arrays["list"]
     graph = {"start": rows.start, "used": rows.used, "room": rows.room, "head": rows.head, "weight": rows.weight}
     book = {"part": books.part, "vertex_weight": books.vertex_weight, "part_weight": books.part_weight}
@@ -155,7 +163,18 @@ def by_tile(file: str, name: str, rows: int, *arguments: Any) -> None:
     launch_strided(file, name, rows * PARTITION_LANES, True, *arguments)
 
 
-def read(books: DeviceBooks) -> tuple[np.void, UnitArray]:
-    """A record `PARTITION_SUMS` and int64[k + 1], what parts weigh. Waits."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a refinement has come to."""
+
+    cut: int
+    part_weight: UnitArray
+    """int64[k]."""
+    missed: int
+    moved: int
+
+
+def read(books: DeviceBooks) -> Told:
+    """Waits for it."""
     told: UnitArray = books.told.get()
-    return told[:SUMS_WORDS].view(PARTITION_SUMS)[0], told[SUMS_WORDS:]
+    return Told(int(told[0]) // 2, told[SUMS_WORDS:-3].copy(), int(told[-2]), int(told[-1]))

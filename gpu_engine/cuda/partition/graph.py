@@ -6,7 +6,7 @@ import cupy
 import numpy as np
 
 from gpu_engine.cuda.launch.arrays import Array
-from gpu_engine.cuda.launch.partition import LINKS, Rows, by_tile, strided
+from gpu_engine.cuda.launch.partition import LINKS, DeviceBooks, Rows, by_tile, strided
 from gpu_engine.partition.buckets import HEADROOM, SLOTS
 from gpu_engine.types import UnitArray, VertexArray
 
@@ -43,6 +43,21 @@ def batch_of(tail: VertexArray, head: VertexArray, change: UnitArray) -> Batch:
     return Batch(row[first], ends, (key & 0xFFFFFFFF).astype(np.int32), total)
 
 
+class OnDevice:
+    """A batch on the device, sent there in one piece with the ``touched`` vertices and other columns of int64."""
+
+    def __init__(self, batch: Batch, touched: VertexArray, *more: UnitArray) -> None:
+        narrow = batch.vertex, batch.first, batch.neighbour, touched
+        wide = batch.change, *more
+        sizes = [8 * len(column) for column in wide] + [4 * len(column) for column in narrow]
+        whole = cupy.asarray(np.concatenate([column.view(np.uint8) for column in (*wide, *narrow)]))
+        ends = np.cumsum(sizes)
+        pieces = [whole[end - size : end] for end, size in zip(ends.tolist(), sizes, strict=True)]
+        self.rows = len(batch.vertex)
+        self.change, *self.more = [piece.view(np.int64) for piece in pieces[: len(wide)]]
+        self.vertex, self.first, self.neighbour, self.touched = [piece.view(np.int32) for piece in pieces[len(wide) :]]
+
+
 class BucketList:
     """The graph of a partition on the device, with columns that are longer than its vertices are many."""
 
@@ -72,11 +87,11 @@ class BucketList:
             rows.start, rows.used, rows.room = (longer(column, length, 0) for column in (rows.start, rows.used, rows.room))
         self.n = n
 
-    def reserve(self, batch: tuple[Array, ...], rows: int) -> int:
-        """Slots at the end that a batch on the device takes. Waits."""
+    def reserve(self, batch: OnDevice) -> int:
+        """Slots at the end that a batch takes. Waits."""
         needed = cupy.zeros(1, np.int64)
-        vertex, first, *_ = batch
-        strided(LINKS, "reserve", rows, np.int32(rows), vertex, first, self.rows.used, self.rows.room, needed)
+        given = np.int32(batch.rows), batch.vertex, batch.first, self.rows.used, self.rows.room, needed
+        strided(LINKS, "reserve", batch.rows, *given)
         return int(needed.get()[0])
 
     def fits(self, needed: int) -> bool:
@@ -88,15 +103,15 @@ class BucketList:
         packed = BucketList(rows.start[: self.n], rows.used[: self.n], rows.head, rows.weight, n_more)
         return packed
 
-    def change(self, batch: tuple[Array, ...], rows: int, needed: int) -> Array:
-        """Enter a batch that fits; returns int32[1], how many links would weigh less than nothing, for later."""
-        vertex, first, neighbour, change = batch
-        place, missed, mine = cupy.empty(1, np.int64), cupy.zeros(1, np.int32), self.rows
+    def change(self, batch: OnDevice, needed: int, books: DeviceBooks) -> None:
+        """Enter a batch that fits, also into what is cut. `DeviceBooks.missed` counts links that would weigh less than
+        nothing."""
+        place, mine = cupy.empty(1, np.int64), self.rows
         place.fill(self.end)
+        given = np.int32(batch.rows), batch.vertex, batch.first, batch.neighbour, batch.change
         columns = mine.start, mine.used, mine.room, mine.head, mine.weight
-        by_tile(LINKS, "change_links", rows, np.int32(rows), vertex, first, neighbour, change, *columns, place, missed)
+        by_tile(LINKS, "change_links", batch.rows, *given, *columns, place, books.part, books.sums, books.missed)
         self.end += needed
-        return missed
 
 
 def longer(column: Array, length: int, fill: int) -> Array:

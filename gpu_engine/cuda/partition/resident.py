@@ -5,7 +5,7 @@ What edges and vertices weighed at the last answer is kept on the host, where th
 """
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import cupy
 import numpy as np
@@ -26,7 +26,7 @@ from gpu_engine.cuda.launch.partition import (
 )
 from gpu_engine.cuda.memory import device_call, next_stream
 from gpu_engine.cuda.partition.full import Whole
-from gpu_engine.cuda.partition.graph import SHARE, Batch, BucketList, batch_of, longer
+from gpu_engine.cuda.partition.graph import SHARE, BucketList, OnDevice, batch_of, longer
 from gpu_engine.engine import Control
 from gpu_engine.errors import EngineError
 from gpu_engine.footprint import Footprint, Room
@@ -48,7 +48,7 @@ from gpu_engine.partition.resident import (
     Way,
 )
 from gpu_engine.partition.survey import changed_edges, changed_vertices
-from gpu_engine.types import EdgeArray, UnitArray, VertexArray
+from gpu_engine.types import BoolArray, EdgeArray, UnitArray, VertexArray
 
 AROUND: Final = Effort(turns=24, patience=6, daring=1)
 """Around what was touched."""
@@ -181,16 +181,17 @@ class CudaResidentPartition:
         touched, n_other = self._enter(network, rows, other, weight, vertex_weight, room)
         held = self._held
         refine(held.graph.rows, held.books, held.scratch, held.graph.n, limit, AROUND, touched)
-        self._read()
+        moved = self._read()
         if self._unseen > THOROUGH * self._n_links or self._has_grown(self._unseen):
             self._whole(total).again(control)
             self._unseen = 0
-            self._read()
+            moved = self._read()
         report = None
         if self._has_grown(self._untried) or self._untried > max(FEW, UNTRIED * self._n_links):
             report = self._tried(total, control)
         self._least_cut = min(self._least_cut, self._cut)
-        return report or Report(Way.INCREMENTAL, len(rows) + n_other, self._n_moved())
+        held.told_part[: held.graph.n] = held.books.part[: held.graph.n]
+        return report or Report(Way.INCREMENTAL, len(rows) + n_other, moved)
 
     def _has_grown(self, changed: int) -> bool:
         """Whether the cut has, and so many changes are enough to do something about it."""
@@ -211,7 +212,6 @@ class CudaResidentPartition:
         if not better:
             return None
         self._unseen = self._changed_in_all = 0
-        self._n_moved()
         n_all = held.graph.n + len(self._edge_weight)
         return Report(Way.FULL, n_all, 0, "its cut has grown, and one from nothing cuts less")
 
@@ -220,21 +220,21 @@ class CudaResidentPartition:
         assert held is not None
         return Whole(held.graph.n, held.graph.rows, held.books, held.scratch, self._limit, total)
 
-    def _read(self) -> None:
-        """Have what a refinement has counted. Waits."""
-        assert self._held is not None
-        sums, weights = read(self._held.books)
-        self._cut, self._part_weight = int(sums["twice_cut"]) // 2, weights[:-1].copy()
-        self._keeps_limit = bool(weights.max(initial=0) <= self._limit)
-        self._part = None
-
-    def _n_moved(self) -> int:
-        """Vertices that had a part at the last answer, and another one or none now. Waits."""
-        held, moved = self._held, cupy.zeros(1, np.int32)
+    def _read(self) -> int:
+        """Have what a refinement has come to; returns how many vertices had a part at the last answer, and have another
+        one or none now. Waits."""
+        held = self._held
         assert held is not None
-        n = held.graph.n
-        strided(LINKS, "count_moved", n, np.int32(n), held.told_part, held.books.part, moved)
-        return int(moved.get()[0])
+        n, books = held.graph.n, held.books
+        books.moved.fill(0)
+        strided(LINKS, "count_moved", n, np.int32(n), held.told_part, books.part, books.moved)
+        told = read(books)
+        if told.missed:
+            raise EngineError("a link of the network is missing in its partition")
+        self._cut, self._part_weight = told.cut, told.part_weight
+        self._keeps_limit = bool(told.part_weight.max(initial=0) <= self._limit)
+        self._part = None
+        return told.moved
 
     def _have_vertices(self, n: int) -> None:
         """Have so many; the new ones are nowhere."""
@@ -274,7 +274,7 @@ class CudaResidentPartition:
         total, self._limit = sums
         self._whole(total).from_nothing(int(1000 * self.question.epsilon), self.question.seed, control)
         self._read()
-        self._n_moved()
+        held.told_part[:n] = held.books.part[:n]
         self._least_cut = self._cut
         return Report(Way.FULL, n + m, 0, reason)
 
@@ -296,33 +296,38 @@ class CudaResidentPartition:
         delta = weight[rows].astype(np.int64) - self._edge_weight[rows]
         batch = batch_of(network.edge_tail(rows), network.edge_head(rows), delta)
         self._edge_weight[rows] = weight[rows]
-        missed = self._change_links(held, batch, room)
         gone = network.deleted_vertices
         there = ~gone[other] if len(gone) else np.ones(len(other), np.bool_)
         was = self._there[other] != NOWHERE
         own = np.where(there, vertex_weight[other], 0)
-        if len(other):
-            columns = other.astype(np.int32), there.astype(np.int32), own.astype(np.int64)
-            books, on_device = held.books, tuple(map(cupy.asarray, columns))
-            given = *on_device, np.int32(self.question.k), books.part, books.vertex_weight, books.part_weight
-            strided(LINKS, "enter_vertices", len(other), np.int32(len(other)), *given)
         self._there[other] = np.where(there, 0, NOWHERE)
         self._vertex_weight[other] = own
-        touched = np.union1d(batch.vertex, other[there & ~was]).astype(np.int32)
-        if missed is not None and int(missed.get()[0]):
-            raise EngineError("a link of the network is missing in its partition")
-        return cupy.asarray(touched), int(np.count_nonzero(there != was))
+        come = other[there & ~was].astype(np.int32)
+        touched = np.concatenate([batch.vertex, come[~_among(batch.vertex, come)]])
+        on_device = OnDevice(batch, touched, other.astype(np.int64), np.where(there, own, -1))
+        self._change_links(held, on_device, room)
+        if len(other):
+            books = held.books
+            given = *on_device.more, np.int32(self.question.k), books.part, books.vertex_weight, books.part_weight
+            strided(LINKS, "enter_vertices", len(other), np.int32(len(other)), *given)
+        return on_device.touched, int(np.count_nonzero(there != was))
 
-    def _change_links(self, held: Held, batch: Batch, room: Room) -> Array | None:
-        rows = len(batch.vertex)
-        if not rows:
-            return None
-        on_device: tuple[Any, ...] = tuple(map(cupy.asarray, batch))
-        needed = held.graph.reserve(on_device, rows)
-        if not held.graph.fits(needed):
+    def _change_links(self, held: Held, batch: OnDevice, room: Room) -> None:
+        if not batch.rows:
+            return
+        needed = held.graph.reserve(batch)
+        for more in (4, 2):
+            if held.graph.fits(needed):
+                break
             room(Footprint(device=held.graph.nbytes + 16 * needed))
-            held.graph = held.graph.packed_anew(4 * needed)
-            needed = held.graph.reserve(on_device, rows)
-            if not held.graph.fits(needed):
-                held.graph = held.graph.packed_anew(2 * needed)
-        return held.graph.change(on_device, rows, needed)
+            held.graph = held.graph.packed_anew(more * needed)
+            needed = held.graph.reserve(batch)
+        held.graph.change(batch, needed, held.books)
+
+
+def _among(rising: VertexArray, some: VertexArray) -> BoolArray:
+    """bool[k]: which of ``some`` are in the rising array."""
+    if not len(rising):
+        return np.zeros(len(some), np.bool_)
+    found: BoolArray = rising[np.minimum(np.searchsorted(rising, some), len(rising) - 1)] == some
+    return found

@@ -36,7 +36,7 @@ struct PartitionArguments {
     Units* bins;
     struct PartitionSums* sums;
     Units limit;           // what a part may weigh
-    int n, k, n_touched, turns, patience, from;
+    int n, k, n_touched, turns, patience, from;  // see refine.cu
     int daring, pad;       // quarters of its own links that a vertex may lose for a move
 };
 SAME_SIZE(PartitionArguments);
@@ -77,7 +77,7 @@ struct Tally {   // of one turn; three serve in rotation
     int gone, left, open, pad;
 };
 
-struct PartitionSums {  // zero when a kernel starts, but for what the host gives
+struct PartitionSums {  // zero when a refinement starts, but for `twice_cut` where it is given
     Units twice_cut;
     int listed, waiting;    // lengths of the two lists
     int rounds, turns;      // how many there were

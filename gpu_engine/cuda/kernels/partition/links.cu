@@ -59,15 +59,15 @@ extern "C" __global__ void reserve(int rows, const int* vertex, const int* first
     }
 }
 // A tile for each row. The list has room for what `reserve` has counted. `missed` counts links that would weigh less than
-// nothing. `end` is where the next row goes that has to move.
+// nothing. `end` is where the next row goes that has to move. Each link comes twice, so `twice_cut` stays right.
 extern "C" __global__ void change_links(int rows, const int* vertex, const int* first, const int* neighbour,
                                         const Units* change, Units* start, int* used, int* room, int* head, Units* weight,
-                                        Units* end, int* missed) {
+                                        Units* end, const int* part, Units* twice_cut, Units* missed) {
     Tile tile = cg::tiled_partition<LANES>(cg::this_thread_block());
     int lane = tile.thread_rank(), tiles = gridDim.x * blockDim.x / LANES;
     for (int i = (blockIdx.x * blockDim.x + threadIdx.x) / LANES; i < rows; i += tiles) {
         int v = vertex[i], count = used[v], more = wanted(count, room[v], first[i + 1] - first[i]);
-        Units begin = start[v];
+        Units begin = start[v], cut = 0;
         if (more) {
             Units place = 0;
             if (lane == 0) place = (Units)atomicAdd((Word*)end, (Word)more);
@@ -87,7 +87,8 @@ extern "C" __global__ void change_links(int rows, const int* vertex, const int* 
             if (lane == 0) {
                 int at = found < 0 ? count : found;
                 Units now = (found < 0 ? 0 : weight[begin + at]) + change[j];
-                if (now < 0) atomicAdd(missed, 1);
+                if (now < 0) add(missed, 1);
+                if (part[u] != part[v]) cut += change[j];
                 if (now > 0) head[begin + at] = u, weight[begin + at] = now;
                 else if (found >= 0) head[begin + at] = head[begin + count - 1], weight[begin + at] = weight[begin + count - 1];
                 count += now > 0 ? found < 0 : -(found >= 0);
@@ -96,19 +97,21 @@ extern "C" __global__ void change_links(int rows, const int* vertex, const int* 
             tile.sync();
         }
         if (lane == 0) used[v] = count;
+        if (lane == 0 && cut) add(twice_cut, cut);
     }
 }
 
 // Vertices that have come, gone, or weigh something else: who comes is in the pseudo-partition, who is gone nowhere.
-extern "C" __global__ void enter_vertices(int count, const int* vertex, const int* there, const Units* weight, int k,
-                                          int* part, Units* vertex_weight, Units* part_weight) {
+// `weight` is -1 for those that are gone.
+extern "C" __global__ void enter_vertices(int count, const Units* vertex, const Units* weight, int k, int* part,
+                                          Units* vertex_weight, Units* part_weight) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
-        int v = vertex[i], p = part[v];
+        int v = (int)vertex[i], p = part[v];
         if (p >= 0) add(part_weight + p, -vertex_weight[v]);
-        p = there[i] ? (p < 0 ? k : p) : -1;
+        p = weight[i] < 0 ? -1 : p < 0 ? k : p;
         if (p >= 0) add(part_weight + p, weight[i]);
         part[v] = p;
-        vertex_weight[v] = weight[i];
+        vertex_weight[v] = max(weight[i], (Units)0);
     }
 }
 
@@ -124,14 +127,10 @@ extern "C" __global__ void weigh_parts(int n, const int* part, const Units* vert
         if (table[p]) add(part_weight + p, table[p]);
 }
 
-// How many vertices had a part and have another one now, or none; `before` becomes `part`.
-extern "C" __global__ void count_moved(int n, int* before, const int* part, int* moved) {
+// How many vertices had a part before and have another one now, or none.
+extern "C" __global__ void count_moved(int n, const int* before, const int* part, Units* moved) {
     int found = 0;
-    for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < n; v += gridDim.x * blockDim.x) {
-        int was = before[v], now = part[v];
-        if (was == now) continue;
-        found += was >= 0;
-        before[v] = now;
-    }
-    if (found) atomicAdd(moved, found);
+    for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < n; v += gridDim.x * blockDim.x)
+        found += before[v] >= 0 && before[v] != part[v];
+    if (found) add(moved, found);
 }

@@ -14,7 +14,8 @@
 
 #include "partition/select.cuh"
 
-constexpr int FULL_TURN = 3;  // tallies
+constexpr int TALLIES = 3;
+constexpr int NEVER = -2, WAITED = -3;  // stamps of those who have not moved in a turn
 
 struct Worker {
     const PartitionArguments& of;
@@ -54,12 +55,12 @@ struct Worker {
     }
     // Three tallies in rotation: the next one is cleared while nobody looks at it.
     __device__ void begin_turn(int turn) {
-        tally = of.sums->tally + turn % FULL_TURN;
-        if (crew.thread == 0) of.sums->tally[(turn + 1) % FULL_TURN] = Tally{0, 0, 0, 0, 0};
+        tally = of.sums->tally + turn % TALLIES;
+        if (crew.thread == 0) of.sums->tally[(turn + 1) % TALLIES] = Tally{0, 0, 0, 0, 0};
     }
     __device__ void list(int v) const {
         if (atomicExch(of.listed + v, 1)) return;
-        of.stamp[v] = -2;
+        of.stamp[v] = NEVER;
         of.list[atomicAdd(&of.sums->listed, 1)] = v;
     }
     __device__ void shift(int v, int to) const {
@@ -68,7 +69,12 @@ struct Worker {
         add(of.part_weight + to, weight);
         of.part[v] = to;
     }
-    __device__ void wait_for_part(int v) const { of.pseudo[atomicAdd(&of.sums->waiting, 1)] = v; }
+    // A vertex that is listed is to be in the pseudo-partition; `best` keeps where it was until `settle` is done.
+    __device__ void wait_for_part(int v) const {
+        of.stamp[v] = WAITED;
+        of.best[v] = of.part[v];
+        of.pseudo[atomicAdd(&of.sums->waiting, 1)] = v;
+    }
 
     // ---- the pseudo-partition ----
 
@@ -163,6 +169,23 @@ struct Worker {
             grid.sync();
         }
         return round;
+    }
+
+    // What the cut becomes, twice, by all who waited, wherever they are now.
+    __device__ void count_settled() const {
+        for (int i = crew.tile, count = waiting(); i < count; i += crew.tiles) {
+            int v = of.pseudo[i];
+            int was = of.best[v], now = of.part[v];
+            Units begin = of.start[v], change = 0;
+            for (int j = tile.thread_rank(); j < of.used[v]; j += LANES) {
+                int u = of.head[begin + j];
+                bool waited = of.listed[u] && of.stamp[u] == WAITED;
+                int far = of.part[u];
+                change += ((far != now) - ((waited ? of.best[u] : far) != was)) * of.weight[begin + j] * (waited ? 1 : 2);
+            }
+            change = sum_up(tile, change);
+            if (change && tile.thread_rank() == 0) add(&of.sums->twice_cut, change);
+        }
     }
 
     // ---- turns ----
@@ -302,7 +325,7 @@ struct Worker {
         if (found) least = *(volatile Units*)&of.sums->twice_cut;
         for (int i = crew.thread, count = listed(); i < count; i += crew.threads) of.best[of.list[i]] = of.part[of.list[i]];
         grid.sync();
-        int turn = 0, since = 0, idle = 0, inside = -2, most = of.turns + 64 + 4 * of.k;
+        int turn = 0, since = 0, idle = 0, inside = NEVER, most = of.turns + 64 + 4 * of.k;
         bool borders = of.from != 0;
         for (; (heavy && !found) || (since < of.patience && turn < of.turns && idle < 2); turn++) {
             if (turn == most) break;
@@ -358,7 +381,7 @@ struct Worker {
     }
 };
 
-// `from`: 1 begins with all borders as well, and not with those of parts that are too heavy once they are.
+// `from`: 1 begins with all borders, and counts the cut; else that of before, twice, is given.
 extern "C" __global__ void refine(PartitionArguments of) {
     extern __shared__ Units table[];
     for (int i = threadIdx.x; i < blockDim.x / LANES * (of.k + 1); i += blockDim.x) table[i] = 0;
@@ -366,8 +389,8 @@ extern "C" __global__ void refine(PartitionArguments of) {
     Worker worker(of, table);
     if (of.n_touched) worker.gather();
     int rounds = worker.settle();
-    if (of.from) worker.widen(true, false);
-    worker.count_cut();
+    if (of.from) worker.widen(true, false), worker.count_cut();
+    else worker.count_settled();
     worker.grid.sync();
     worker.improve(rounds);
     if (worker.crew.thread == 0) of.sums->rounds = rounds;
