@@ -1,7 +1,7 @@
 """Partitions: the cut against METIS, and what it takes to follow a graph that changes, against a partition from nothing
 and against METIS. `python -m benchmarks.partition cuts|follow|kinds|table1`; every result is counted anew. Seconds are
-of processors, since other work runs on the same ones, but ``wall_s``; with `--device` the partition is on a CUDA device,
-all seconds are those of a clock on the wall, and `follow` has the host's beside it.
+of processors, since other work runs on the same ones, but ``wall_s``. With `--device` the partition is on a CUDA
+device, all seconds are those of a clock on the wall, and `follow` has the host's beside it.
 
 A network of ours stands in for the circuits of iG-kway (Lee et al.), which are not public: a grid with shortcuts has
 their degrees. Modifiers are drawn as the paper draws them: vertices and edges are inserted and deleted at random.
@@ -104,7 +104,7 @@ HOST: Final = Place(ResidentPartition, processor_s)
 def on_device() -> Place:
     from gpu_engine.cuda.partition.resident import CudaResidentPartition
 
-    return Place(CudaResidentPartition, time.perf_counter, beside=True)
+    return Place(lambda question: CudaResidentPartition(question), time.perf_counter, beside=True)
 
 
 def metis(

@@ -182,7 +182,7 @@ class ResidentPartition:
         """
         weight = edge_weights(network, self.question.weights)
         gone = network.deleted_vertices
-        other, total = changed_vertices(self._books.part, self._books.vertex_weight, gone, vertex_weight)
+        other, total = changed_vertices(self._books, gone, vertex_weight)
         limit = limit_of(total, self.question.k, self.question.epsilon)
         make = partial(self._make, network, weight, vertex_weight, limit, control, room)
         if self._buckets is None:

@@ -11,31 +11,17 @@ from gpu_engine.partition.moves import NOWHERE, Books
 from gpu_engine.types import MAX_TOTAL, BoolArray, EdgeArray, UnitArray, VertexArray
 
 
-BLOCK: Final = 256
-"""Vertices that are held against one another at once: mostly all of them are as they were."""
-
-WORD: Final = 8
-"""Flags that are looked at together."""
-
-
 def changed_edges(before: NDArray[np.integer], now: NDArray[np.integer]) -> EdgeArray:
     """Rows of the edges that weigh something else now; those beyond ``before`` weighed nothing. O(m)."""
     m = len(before)
-    differ = np.zeros(-(-m // WORD) * WORD, np.bool_)
-    np.not_equal(now[:m], before, out=differ[:m])
-    words = np.flatnonzero(differ.view(np.int64))
-    places = (words[:, None] * WORD + np.arange(WORD)).ravel()
-    return np.concatenate([places[differ[places]], m + np.flatnonzero(now[m:])])
+    return np.concatenate([np.flatnonzero(now[:m] != before), m + np.flatnonzero(now[m:])])
 
 
-def changed_vertices(
-    part: VertexArray, before: UnitArray, deleted: BoolArray, weight: UnitArray
-) -> tuple[VertexArray, int]:
-    """Vertices that are not as they were, and what all together weigh now. ``part`` is `NOWHERE` for those that were not
-    there, ``before`` int64 what they weighed; ``deleted`` bool[n], or bool[0] where none is; ``weight`` int64[n], of
-    which those of deleted vertices do not count. Raises `CapacityOverflow` where the sum is more than `MAX_TOTAL`.
-    O(n)."""
-    changed, high, low = _survey(part, before, deleted, weight)
+def changed_vertices(books: Books, deleted: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
+    """Vertices that are not as the books have them, and what all together weigh now. ``deleted`` bool[n], or bool[0]
+    where none is; ``weight`` int64[n], of which those of deleted vertices do not count. Raises `CapacityOverflow` where
+    the sum is more than `MAX_TOTAL`. O(n)."""
+    changed, high, low = _survey(books.part, books.vertex_weight, deleted, weight)
     total = (int(high) << 32) + int(low)
     if total > MAX_TOTAL:
         raise CapacityOverflow(f"the vertices weigh {total} together; the limit is {MAX_TOTAL}", field="/vertex_weight")
@@ -46,54 +32,70 @@ def changed_vertices(
 def _survey(
     part: VertexArray, before: UnitArray, deleted: BoolArray, weight: UnitArray
 ) -> tuple[VertexArray, int, int]:
-    changed = np.empty(len(weight), np.int32)  # pages that nothing is written to cost nothing
+    n = len(weight)
+    changed = np.empty(n, np.int32)  # pages that nothing is written to cost nothing
     count = 0
     high = 0
     low = 0
-    for begin in range(0, len(weight), BLOCK):
-        end = min(begin + BLOCK, len(weight))
-        same, above, below = _as_before(part, before, deleted, weight, begin, end)
-        if same:
-            high += above
-            low += below
-            continue
-        for v in range(begin, end):
-            there = not (len(deleted) and deleted[v])
-            own = weight[v] if there else 0
-            high += own >> 32
-            low += own & 0xFFFFFFFF
-            was_there = v < len(part) and part[v] != NOWHERE
-            if there != was_there or (v < len(part) and own != before[v]):
-                changed[count] = v
-                count += 1
+    for v in range(n):
+        there = not (len(deleted) and deleted[v])
+        own = weight[v] if there else 0
+        high += own >> 32
+        low += own & 0xFFFFFFFF
+        was_there = v < len(part) and part[v] != NOWHERE
+        if there != was_there or (v < len(part) and own != before[v]):
+            changed[count] = v
+            count += 1
     return changed[:count].copy(), high, low
 
 
+ABSENT: Final = -1
+"""In place of what a vertex weighs that is not there."""
+
+BLOCK: Final = 512
+"""Vertices that are held against one another at once: mostly all of them are as they were."""
+
+
+def changed_weights(before: UnitArray, deleted: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
+    """`changed_vertices` where nothing but a column is known of then: ``before`` int64, `ABSENT` for vertices that were
+    not there. Raises as that does. O(n)."""
+    changed, high, low = _changed_weights(before, deleted if len(deleted) else np.zeros(BLOCK, np.bool_), weight)
+    total = (int(high) << 32) + int(low)
+    if total > MAX_TOTAL:
+        raise CapacityOverflow(f"the vertices weigh {total} together; the limit is {MAX_TOTAL}", field="/vertex_weight")
+    return changed, total
+
+
 @njit(cache=True, nogil=True)
-def _as_before(
-    part: VertexArray, before: UnitArray, deleted: BoolArray, weight: UnitArray, begin: int, end: int
-) -> tuple[bool, int, int]:
-    """Whether nothing has changed of these vertices, and then the upper and the lower halves of what they weigh. Without
-    a branch, so that several are looked at in one instruction."""
-    if end > len(part):
-        return False, 0, 0
-    weight, before, part = weight[begin:end], before[begin:end], part[begin:end]  # no index is negative then
-    differ = np.int64(0)
-    above = np.uint64(0)
-    below = np.uint64(0)
-    if len(deleted):
-        deleted = deleted[begin:end]
-        for i in range(len(weight)):
-            own = weight[i] * np.int64(not deleted[i])
-            differ |= (own ^ before[i]) | np.int64(deleted[i] != (part[i] < 0))
-            above += np.uint64(own) >> np.uint64(32)
-            below += np.uint64(own) & np.uint64(0xFFFFFFFF)
-    else:
-        for i in range(len(weight)):
-            differ |= (weight[i] ^ before[i]) | np.int64(part[i] < 0)
-            above += np.uint64(weight[i]) >> np.uint64(32)
-            below += np.uint64(weight[i]) & np.uint64(0xFFFFFFFF)
-    return differ == 0, np.int64(above), np.int64(below)
+def _changed_weights(
+    before: UnitArray, deleted: BoolArray, weight: UnitArray
+) -> tuple[VertexArray, np.int64, np.int64]:
+    n, n_before, nobody = len(weight), len(before), len(deleted) < len(weight)
+    changed = np.empty(n, np.int32)
+    count = 0
+    high = np.uint64(0)
+    low = np.uint64(0)
+    for begin in range(0, n, BLOCK):
+        end = min(begin + BLOCK, n)
+        gone = deleted[: end - begin] if nobody else deleted[begin:end]
+        own = weight[begin:end]
+        known = min(max(n_before - begin, 0), end - begin)
+        was = before[begin : begin + known]
+        differ = np.int64(0)
+        for i in range(known):  # no branch, so several are looked at in one instruction
+            differ |= (own[i] | -np.int64(gone[i])) ^ was[i]
+        for i in range(len(own)):
+            there = np.uint64(own[i]) & (np.uint64(gone[i]) - np.uint64(1))
+            high += there >> np.uint64(32)
+            low += there & np.uint64(0xFFFFFFFF)
+        if differ == 0 and known == end - begin:
+            continue
+        for i in range(len(own)):
+            now = np.int64(ABSENT) if gone[i] else own[i]
+            if now != (was[i] if i < known else np.int64(ABSENT)):
+                changed[count] = begin + i
+                count += 1
+    return changed[:count].copy(), np.int64(high), np.int64(low)
 
 
 @njit(cache=True, nogil=True)

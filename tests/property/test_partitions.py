@@ -19,8 +19,8 @@ from gpu_engine.networks.structure import Structure
 from gpu_engine.partition import multilevel, partitioner, process
 from gpu_engine.partition.buckets import bucketed, link_weights
 from gpu_engine.partition.flow_refine import flow_refine
-from gpu_engine.partition.moves import NOWHERE, Books, count_up
-from gpu_engine.partition.problem import Question, edge_weights, limit_of
+from gpu_engine.partition.moves import Books, count_up
+from gpu_engine.partition.problem import Question
 from gpu_engine.partition.resident import ResidentPartition, Way
 from gpu_engine.types import MAX_TOTAL
 from tests.random_partitions import changed, check, random_network

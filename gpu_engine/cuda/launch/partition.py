@@ -53,7 +53,7 @@ class Scratch:
 
     def __init__(self, n_vertices: int, k: int) -> None:
         self.n_vertices, self.k = n_vertices, k
-        by_vertex = {name: np.int32 for name in ("going", "listed", "stamp", "best", "list", "pseudo")}
+        by_vertex = dict.fromkeys(("going", "listed", "stamp", "best", "list", "pseudo"), np.int32)
         self.arrays: dict[str, Array] = {name: cupy.zeros(n_vertices, kind) for name, kind in by_vertex.items()}
         self.arrays["gain"], self.arrays["target"] = cupy.zeros(n_vertices, np.int64), cupy.empty(n_vertices, np.int32)
         self.arrays["target"].fill(-1)

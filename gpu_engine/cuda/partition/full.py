@@ -26,7 +26,12 @@ from gpu_engine.partition.partitioner import HostPartitioner
 
 FEW: Final = 1 << 13
 FEW_OF_PART: Final = 1 << 7
-"""The host divides graphs of so few vertices, or so few for each part."""
+
+
+def few_for(k: int) -> int:
+    """The host divides graphs of so few vertices."""
+    return max(FEW, FEW_OF_PART * k)
+
 
 LIGHT: Final = 20
 """A group weighs at most so small a part of what a part weighs."""
@@ -37,12 +42,14 @@ FINE: Final = Effort(turns=100, patience=12, daring=1)
 
 
 class Whole:
-    """The finest graph with its books."""
+    """The finest graph with its books. ``sums``: what all vertices weigh, and what a part may weigh."""
 
-    def __init__(self, n: int, rows: Rows, books: DeviceBooks, scratch: Scratch, limit: int, total: int) -> None:
+    def __init__(
+        self, n: int, rows: Rows, books: DeviceBooks, scratch: Scratch, sums: tuple[int, int], few: int
+    ) -> None:
         self._n, self._rows, self._books, self._scratch = n, rows, books, scratch
-        self._limit, self._k = limit, scratch.k
-        self._heaviest = max(1, total // (LIGHT * self._k))
+        self._limit, self._k, self._few = sums[1], scratch.k, few
+        self._heaviest = max(1, sums[0] // (LIGHT * self._k))
 
     def from_nothing(self, thousandths: int, seed: int, control: Control) -> None:
         """Give every vertex with a part that is not negative another one. Raises `Cancelled`, `OutOfMemory`."""
@@ -63,11 +70,12 @@ class Whole:
         self._back(levels, small.part, control)
 
     def _levels(self, part: Array | None) -> tuple[list[Level], Small]:
-        few = max(FEW, FEW_OF_PART * self._k)
         graph = self._n, self._rows, self._books.vertex_weight, self._books.part
-        return levels_of(*graph, part, few, self._heaviest)
+        return levels_of(*graph, part, self._few, self._heaviest)
 
-    def _divided(self, small: Small, thousandths: int, seed: int, control: Control) -> "np.ndarray[tuple[int], np.dtype[np.int32]]":
+    def _divided(
+        self, small: Small, thousandths: int, seed: int, control: Control
+    ) -> "np.ndarray[tuple[int], np.dtype[np.int32]]":
         """Parts of the smallest graph, made on the host."""
         rows, n = small.rows, small.n
         used = rows.used[:n].get()

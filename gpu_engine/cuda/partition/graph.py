@@ -4,6 +4,7 @@ from typing import Final, NamedTuple
 
 import cupy
 import numpy as np
+from numpy.typing import NDArray
 
 from gpu_engine.cuda.launch.arrays import Array
 from gpu_engine.cuda.launch.partition import LINKS, DeviceBooks, Rows, by_tile, strided
@@ -47,15 +48,17 @@ class OnDevice:
     """A batch on the device, sent there in one piece with the ``touched`` vertices and other columns of int64."""
 
     def __init__(self, batch: Batch, touched: VertexArray, *more: UnitArray) -> None:
-        narrow = batch.vertex, batch.first, batch.neighbour, touched
-        wide = batch.change, *more
+        narrow: tuple[NDArray[np.generic], ...] = batch.vertex, batch.first, batch.neighbour, touched
+        wide: tuple[NDArray[np.generic], ...] = batch.change, *more
         sizes = [8 * len(column) for column in wide] + [4 * len(column) for column in narrow]
-        whole = cupy.asarray(np.concatenate([column.view(np.uint8) for column in (*wide, *narrow)]))
-        ends = np.cumsum(sizes)
-        pieces = [whole[end - size : end] for end, size in zip(ends.tolist(), sizes, strict=True)]
+        whole: Array = cupy.asarray(np.concatenate([column.view(np.uint8) for column in (*wide, *narrow)]))
+        at, pieces = 0, list[Array]()
+        for size in sizes:
+            pieces.append(whole[at : at + size])
+            at += size
         self.rows = len(batch.vertex)
-        self.change, *self.more = [piece.view(np.int64) for piece in pieces[: len(wide)]]
-        self.vertex, self.first, self.neighbour, self.touched = [piece.view(np.int32) for piece in pieces[len(wide) :]]
+        self.change, *self.more = (piece.view(np.int64) for piece in pieces[: len(wide)])
+        self.vertex, self.first, self.neighbour, self.touched = (piece.view(np.int32) for piece in pieces[len(wide) :])
 
 
 class BucketList:
@@ -84,7 +87,9 @@ class BucketList:
         """Have so many vertices; the new ones have no links."""
         if n > len(self.rows.start):
             rows, length = self.rows, n + n // SHARE
-            rows.start, rows.used, rows.room = (longer(column, length, 0) for column in (rows.start, rows.used, rows.room))
+            rows.start, rows.used, rows.room = (
+                longer(column, length, 0) for column in (rows.start, rows.used, rows.room)
+            )
         self.n = n
 
     def reserve(self, batch: OnDevice) -> int:

@@ -25,7 +25,7 @@ from gpu_engine.cuda.launch.partition import (
     strided,
 )
 from gpu_engine.cuda.memory import device_call, next_stream
-from gpu_engine.cuda.partition.full import Whole
+from gpu_engine.cuda.partition.full import Whole, few_for
 from gpu_engine.cuda.partition.graph import SHARE, BucketList, OnDevice, batch_of, longer
 from gpu_engine.engine import Control
 from gpu_engine.errors import EngineError
@@ -47,7 +47,7 @@ from gpu_engine.partition.resident import (
     Report,
     Way,
 )
-from gpu_engine.partition.survey import changed_edges, changed_vertices
+from gpu_engine.partition.survey import ABSENT, changed_edges, changed_weights
 from gpu_engine.types import BoolArray, EdgeArray, UnitArray, VertexArray
 
 AROUND: Final = Effort(turns=24, patience=6, daring=1)
@@ -85,7 +85,10 @@ class Held:
         self.graph.grow(n)
         length, books = len(self.graph.rows.start), self.books
         if length > len(books.part):
-            books.part, books.vertex_weight = longer(books.part, length, NOWHERE), longer(books.vertex_weight, length, 0)
+            books.part, books.vertex_weight = (
+                longer(books.part, length, NOWHERE),
+                longer(books.vertex_weight, length, 0),
+            )
             self.told_part = longer(self.told_part, length, NOWHERE)
             self.scratch = Scratch(length, self.scratch.k)
 
@@ -96,14 +99,15 @@ class CudaResidentPartition:
     After an exception it is made from nothing by the next `bring`.
     """
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Question, few: int | None = None) -> None:
+        """Graphs of so ``few`` vertices the host divides; None: of as many as is good."""
         self.question = question
+        self._few = few_for(question.k) if few is None else few
         self.stream = next_stream()
         self._held: Held | None = None
         self._edge_weight: NDArray[np.integer] = np.empty(0, np.int64)
         self._vertex_weight: UnitArray = np.empty(0, np.int64)
-        self._there: VertexArray = np.empty(0, np.int32)
-        """0, or `NOWHERE`."""
+        """`ABSENT` for those that are not there."""
         self._part: VertexArray | None = np.empty(0, np.int32)
         self._part_weight = np.zeros(question.k, np.int64)
         self._cut = self._limit = self._n_links = self._least_cut = 0
@@ -113,10 +117,10 @@ class CudaResidentPartition:
     @property
     @device_call
     def part(self) -> VertexArray:
-        """int32[n]: the part of each vertex, `NOWHERE` for those that were deleted. Copied when it is first asked for."""
+        """int32[n]: the part of each vertex, `NOWHERE` for those that were deleted. Copied when it is asked for."""
         if self._part is None:
             assert self._held is not None
-            self._part = self._held.books.part[: len(self._there)].get()
+            self._part = self._held.books.part[: len(self._vertex_weight)].get()
         return self._part
 
     @property
@@ -141,7 +145,7 @@ class CudaResidentPartition:
     @property
     def footprint(self) -> Footprint:
         """What it takes at rest."""
-        host = self._edge_weight.nbytes + self._vertex_weight.nbytes + self._there.nbytes
+        host = self._edge_weight.nbytes + self._vertex_weight.nbytes
         host += 0 if self._part is None else self._part.nbytes
         return Footprint(host, 0 if self._held is None else self._held.nbytes)
 
@@ -162,7 +166,7 @@ class CudaResidentPartition:
     def _brought(self, network: Network, vertex_weight: UnitArray, control: Control, room: Room) -> Report:
         weight = edge_weights(network, self.question.weights)
         gone = network.deleted_vertices
-        other, total = changed_vertices(self._there, self._vertex_weight, gone, vertex_weight)
+        other, total = changed_weights(self._vertex_weight, gone, vertex_weight)
         limit = limit_of(total, self.question.k, self.question.epsilon)
         make = partial(self._make, network, weight, vertex_weight, (total, limit), control, room)
         if self._held is None:
@@ -218,7 +222,7 @@ class CudaResidentPartition:
     def _whole(self, total: int) -> Whole:
         held = self._held
         assert held is not None
-        return Whole(held.graph.n, held.graph.rows, held.books, held.scratch, self._limit, total)
+        return Whole(held.graph.n, held.graph.rows, held.books, held.scratch, (total, self._limit), self._few)
 
     def _read(self) -> int:
         """Have what a refinement has come to; returns how many vertices had a part at the last answer, and have another
@@ -239,9 +243,8 @@ class CudaResidentPartition:
     def _have_vertices(self, n: int) -> None:
         """Have so many; the new ones are nowhere."""
         assert self._held is not None
-        if n > len(self._there):
-            self._there = lengthened(self._there, n, NOWHERE)
-            self._vertex_weight = lengthened(self._vertex_weight, n)
+        if n > len(self._vertex_weight):
+            self._vertex_weight = lengthened(self._vertex_weight, n, ABSENT)
             self._held.grow(n)
             self._part = None
 
@@ -259,15 +262,15 @@ class CudaResidentPartition:
         self._held = None
         room(Footprint(PROCESS_BYTES + weight.nbytes + 64 * n, device_partition_bytes(n, m, arcs, k)))
         there = network.there
-        self._there = np.where(there, 0, NOWHERE).astype(np.int32)
-        self._vertex_weight = np.where(there, vertex_weight, 0)
+        self._vertex_weight = np.where(there, vertex_weight, ABSENT)
         self._edge_weight = weight.copy()
         links = link_weights(*map(cupy.asarray, (network.edge_arc, network.reverse_arc, weight)))
         offsets = cupy.asarray(network.row_offsets)
         begin, count = offsets[:-1].astype(np.int64), offsets[1:] - offsets[:-1]
         graph = BucketList(begin, count, cupy.asarray(network.head), links)
         del links, begin, count, offsets
-        held = Held(graph, cupy.asarray(self._there), cupy.asarray(self._vertex_weight), k)
+        own = cupy.asarray(self._vertex_weight)
+        held = Held(graph, cupy.minimum(own, 0).astype(np.int32), cupy.maximum(own, 0), k)
         self._held = held
         self._n_links = int(graph.rows.used.sum()) // 2
         self._changed_in_all = self._unseen = self._untried = 0
@@ -298,13 +301,12 @@ class CudaResidentPartition:
         self._edge_weight[rows] = weight[rows]
         gone = network.deleted_vertices
         there = ~gone[other] if len(gone) else np.ones(len(other), np.bool_)
-        was = self._there[other] != NOWHERE
-        own = np.where(there, vertex_weight[other], 0)
-        self._there[other] = np.where(there, 0, NOWHERE)
+        was = self._vertex_weight[other] != ABSENT
+        own = np.where(there, vertex_weight[other], ABSENT)
         self._vertex_weight[other] = own
         come = other[there & ~was].astype(np.int32)
         touched = np.concatenate([batch.vertex, come[~_among(batch.vertex, come)]])
-        on_device = OnDevice(batch, touched, other.astype(np.int64), np.where(there, own, -1))
+        on_device = OnDevice(batch, touched, other.astype(np.int64), own)
         self._change_links(held, on_device, room)
         if len(other):
             books = held.books
