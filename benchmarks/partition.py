@@ -34,6 +34,7 @@ from gpu_engine.partition import resident
 from gpu_engine.partition.buckets import bucketed, compressed, link_weights
 from gpu_engine.partition.problem import Question, Weights, edge_weights, limit_of
 from gpu_engine.partition.resident import KeptPartition, ResidentPartition
+from gpu_engine.select import device_label
 
 EPSILON: Final = Fraction(3, 100)
 PARTS: Final = (2, 4, 8, 16, 32)
@@ -315,6 +316,8 @@ def main(arguments: list[str] | None = None) -> int:
                 summaries.append(summary(run))
                 print(summaries[-1], file=sys.stderr)
     document = {"kind": f"partition-{options.what}", "machine": describe(), "summary": summaries, "rows": rows}
+    if options.device:
+        document["device"] = device_label("cuda")
     path = options.out or RESULTS / f"partition-{options.what}{'-device' if options.device else ''}.json"
     path.write_text(json.dumps(document, indent=1) + "\n")
     print(json.dumps(summaries, indent=1))

@@ -32,6 +32,9 @@ BUILT_ON_DEVICE_FROM_EDGES: Final = 1_000_000
 PARTITIONED_ON_DEVICE_FROM_ARCS: Final = 200_000
 """The host follows smaller graphs in the time that a device takes to be told."""
 
+LONGEST_PARTITIONED_ROW: Final = 1 << 16
+"""Eight threads of a device visit a row, which takes them milliseconds if it is longer."""
+
 
 def load_network(edges: EdgeList, choice: Choice = "auto") -> Network:
     """The network of these edges, its rows sorted on a device if there is one and it pays. Raises as `Network`."""
@@ -147,6 +150,8 @@ def device_partition(question: Question) -> KeptPartition:
 def device_partition_nbytes(network: Network, k: int) -> int:
     """What a `device_partition` takes of a device at most; 0 if there is none, or the network is no work for it."""
     if network.n_arcs < PARTITIONED_ON_DEVICE_FROM_ARCS or missing_device():
+        return 0
+    if int(np.diff(network.row_offsets).max()) > LONGEST_PARTITIONED_ROW:
         return 0
     from gpu_engine.cuda.partition.resident import device_partition_bytes
 

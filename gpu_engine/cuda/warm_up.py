@@ -79,18 +79,20 @@ def warm_up() -> None:
 
 def _partition(network: Network) -> None:
     """From nothing on several levels, brought up to date until all levels are looked at again, and held against one
-    from nothing. So many parts are no work for METIS, which would need a process."""
+    from nothing. So many parts of what becomes so few vertices are no work for METIS, which would need a process. The
+    first vertex is so heavy that groups of any size are light."""
     n, network = network.n_vertices, network.fork()
     for weights in ("one", "capacity"):
         network.set_capacity(np.array([STEPS]), np.array([NARROW]))  # the one without a limit
-        found, weight = CudaResidentPartition(Question(n // 4, Fraction(1), weights), few=8), np.ones(n, np.int64)
+        found, weight = CudaResidentPartition(Question(1000, Fraction(1), weights), few=8), np.ones(n, np.int64)
+        weight[0] = 1000 * n
         found.bring(network, weight, Control(), unlimited)
         for first in range(0, int(STEPS * 0.3), ROWS):
             rows = np.arange(first, first + ROWS)
             network.set_capacity(rows, network.capacity[rows] + 1)
             if weights == "one":
                 network.mark(rows, np.empty(0, np.int64))
-            weight[first] = 2
+            weight[first + 1] = 2
             found.bring(network, weight, Control(), unlimited)
 
 

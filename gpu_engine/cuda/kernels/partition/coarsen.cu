@@ -65,8 +65,8 @@ extern "C" __global__ void stay_alone(int n, const int* there, int* leader) {
         if (there[v] >= 0 && leader[v] < 0) leader[v] = v;
 }
 // `number` int[n]: how many leaders there are up to each vertex. `group` becomes the number of each one's group from 0.
-extern "C" __global__ void number_groups(int n, const int* leader, const int* number, const Units* vertex_weight,
-                                         int* group, Units* group_weight) {
+extern "C" __global__ void number_groups(int n, const int* leader, const int* number, const Units* vertex_weight, int* group,
+                                         Units* group_weight) {
     for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < n; v += gridDim.x * blockDim.x) {
         int g = leader[v] < 0 ? -1 : number[leader[v]] - 1;
         group[v] = g;

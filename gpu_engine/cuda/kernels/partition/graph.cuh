@@ -28,16 +28,16 @@ struct PartitionArguments {
     int* target;
     Units* gain;
     int *going, *listed, *stamp, *best;
-    int *list, *pseudo;    // vertices that are looked at; those that are or were in the pseudo-partition
+    int *list, *pseudo;  // vertices that are looked at; those that are or were in the pseudo-partition
     const int* touched;
-    Units *total, *left;   // of each part, while choices are made: see select.cuh. `total` and `bins` are 0 at rest
+    Units *total, *left;  // of each part, while choices are made: see select.cuh. `total` and `bins` are 0 at rest
     Word* threshold;
     int* open;
     Units* bins;
     struct PartitionSums* sums;
-    Units limit;           // what a part may weigh
+    Units limit;                                 // what a part may weigh
     int n, k, n_touched, turns, patience, from;  // see refine.cu
-    int daring, pad;       // quarters of its own links that a vertex may lose for a move
+    int daring, pad;                             // quarters of its own links that a vertex may lose for a move
 };
 SAME_SIZE(PartitionArguments);
 SAME_PLACE(PartitionArguments, start);
@@ -79,9 +79,9 @@ struct Tally {   // of one turn; three serve in rotation
 
 struct PartitionSums {  // zero when a refinement starts, but for `twice_cut` where it is given
     Units twice_cut;
-    int listed, waiting;    // lengths of the two lists
-    int rounds, turns;      // how many there were
-    int stuck, pad;         // 1: a part is too heavy, and nobody could leave it
+    int listed, waiting;  // lengths of the two lists
+    int rounds, turns;    // how many there were
+    int stuck, pad;       // 1: a part is too heavy, and nobody could leave it
     Tally tally[3];
 };
 SAME_SIZE(PartitionSums);
@@ -112,7 +112,9 @@ __device__ __forceinline__ Units sum_up(const Tile& tile, Units x) {
 struct Crew {
     int thread, threads, tile, tiles;
     __device__ Crew()
-        : thread(blockIdx.x * blockDim.x + threadIdx.x), threads(gridDim.x * blockDim.x), tile(thread / LANES),
+        : thread(blockIdx.x * blockDim.x + threadIdx.x),
+          threads(gridDim.x * blockDim.x),
+          tile(thread / LANES),
           tiles(threads / LANES) {}
 };
 
@@ -167,9 +169,7 @@ struct Look {
 };
 
 // What links v to other parts (x), and to its own (y); for all lanes.
-struct Pull {
-    Units outward, inward;
-};
+struct Pull { Units outward, inward; };
 __device__ __forceinline__ Pull pull(const PartitionArguments& of, const Tile& tile, int v) {
     Units begin = of.start[v], outward = 0, inward = 0;
     for (int i = tile.thread_rank(); i < of.used[v]; i += LANES)

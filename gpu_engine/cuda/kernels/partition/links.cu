@@ -72,7 +72,8 @@ extern "C" __global__ void change_links(int rows, const int* vertex, const int* 
             Units place = 0;
             if (lane == 0) place = (Units)atomicAdd((Word*)end, (Word)more);
             place = tile.shfl(place, 0);
-            for (int a = lane; a < count; a += LANES) head[place + a] = head[begin + a], weight[place + a] = weight[begin + a];
+            for (int a = lane; a < count; a += LANES)
+                head[place + a] = head[begin + a], weight[place + a] = weight[begin + a];
             begin = place;
             tile.sync();
             if (lane == 0) start[v] = place, room[v] = more;
@@ -90,7 +91,8 @@ extern "C" __global__ void change_links(int rows, const int* vertex, const int* 
                 if (now < 0) add(missed, 1);
                 if (part[u] != part[v]) cut += change[j];
                 if (now > 0) head[begin + at] = u, weight[begin + at] = now;
-                else if (found >= 0) head[begin + at] = head[begin + count - 1], weight[begin + at] = weight[begin + count - 1];
+                else if (found >= 0)
+                    head[begin + at] = head[begin + count - 1], weight[begin + at] = weight[begin + count - 1];
                 count += now > 0 ? found < 0 : -(found >= 0);
             }
             count = tile.shfl(count, 0);

@@ -24,13 +24,17 @@ struct Worker {
     Look look;
     cg::grid_group grid;
     Tally* tally;
-    int light;     // the lightest part
-    bool heavy;    // a part is too heavy
+    int light;   // the lightest part
+    bool heavy;  // a part is too heavy
 
     __device__ Worker(const PartitionArguments& given, Units* table)
-        : of(given), tile(cg::tiled_partition<LANES>(cg::this_thread_block())),
-          look{given, tile, table + threadIdx.x / LANES * (given.k + 1)}, grid(cg::this_grid()), tally(nullptr),
-          light(0), heavy(false) {}
+        : of(given),
+          tile(cg::tiled_partition<LANES>(cg::this_thread_block())),
+          look{given, tile, table + threadIdx.x / LANES * (given.k + 1)},
+          grid(cg::this_grid()),
+          tally(nullptr),
+          light(0),
+          heavy(false) {}
 
     __device__ int listed() const { return *(volatile int*)&of.sums->listed; }
     __device__ int waiting() const { return *(volatile int*)&of.sums->waiting; }
