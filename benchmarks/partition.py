@@ -1,6 +1,7 @@
 """Partitions: the cut against METIS, and what it takes to follow a graph that changes, against a partition from nothing
 and against METIS. `python -m benchmarks.partition cuts|follow|kinds|table1`; every result is counted anew. Seconds are
-of processors, since other work runs on the same ones, but ``wall_s``.
+of processors, since other work runs on the same ones, but ``wall_s``. With `--device` the partition is on a CUDA
+device, all seconds are those of a clock on the wall, and `follow` has the host's beside it.
 
 A network of ours stands in for the circuits of iG-kway (Lee et al.), which are not public: a grid with shortcuts has
 their degrees. Modifiers are drawn as the paper draws them: vertices and edges are inserted and deleted at random.
@@ -11,7 +12,8 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -31,7 +33,8 @@ from gpu_engine.networks.network import Network
 from gpu_engine.partition import resident
 from gpu_engine.partition.buckets import bucketed, compressed, link_weights
 from gpu_engine.partition.problem import Question, Weights, edge_weights, limit_of
-from gpu_engine.partition.resident import ResidentPartition
+from gpu_engine.partition.resident import KeptPartition, ResidentPartition
+from gpu_engine.select import device_label
 
 EPSILON: Final = Fraction(3, 100)
 PARTS: Final = (2, 4, 8, 16, 32)
@@ -86,16 +89,37 @@ def processor_s() -> float:
     return time.process_time() + waited_for.ru_utime + waited_for.ru_stime
 
 
-def metis(network: Network, k: int, weights: Weights = "one") -> tuple[NDArray[np.int32], float]:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where partitions are kept up to date."""
+
+    open: Callable[[Question], KeptPartition]
+    clock: Callable[[], float]
+    beside: bool = False
+    """Have one on the host beside it."""
+
+
+HOST: Final = Place(ResidentPartition, processor_s)
+
+
+def on_device() -> Place:
+    from gpu_engine.cuda.partition.resident import CudaResidentPartition
+
+    return Place(lambda question: CudaResidentPartition(question), time.perf_counter, beside=True)
+
+
+def metis(
+    network: Network, k: int, weights: Weights = "one", clock: Callable[[], float] = processor_s
+) -> tuple[NDArray[np.int32], float]:
     """As it comes, k-way and with the same imbalance; in this process, with the columns it takes made beforehand."""
     weight = link_weights(network.n_arcs, network.edge_arc, network.reverse_arc, edge_weights(network, weights))
     buckets = bucketed(network.row_offsets, network.head, weight)
     offsets, head, own, _ = compressed(buckets, np.ones(network.n_vertices, np.bool_))
     vertex = network.there.astype(np.int64)
     graph, options = pymetis.CSRAdjacency(offsets, head), pymetis.Options(ufactor=int(1000 * EPSILON), seed=0)
-    began = processor_s()
+    began = clock()
     found = pymetis.part_graph(k, graph, eweights=own, vweights=vertex, recursive=False, options=options)
-    took = processor_s() - began
+    took = clock() - began
     part = np.asarray(found.vertex_part, np.int32)
     part[~network.there] = -1
     return part, took
@@ -109,15 +133,17 @@ def counted(network: Network, part: NDArray[np.int32], k: int, weights: Weights 
     return proof.cut, float(proof.part_weight.max() * k / weight.sum() - 1)
 
 
-def brought(found: ResidentPartition, network: Network) -> tuple[dict[str, Any], float]:
-    """Bring it up to date, and check it: what came of it, and the processor seconds without and with the check."""
+def brought(
+    found: KeptPartition, network: Network, clock: Callable[[], float] = processor_s
+) -> tuple[dict[str, Any], float]:
+    """Bring it up to date, and check it: what came of it, and the seconds without and with the check."""
     weight = np.ones(network.n_vertices, np.int64)
-    wall, began = time.perf_counter(), processor_s()
+    wall, began = time.perf_counter(), clock()
     report = found.bring(network, weight, Control(), unlimited)
-    took, waited = processor_s() - began, time.perf_counter() - wall
+    took, waited = clock() - began, time.perf_counter() - wall
     of_edge = edge_weights(network, found.question.weights)
     proof = prove_partition(network, of_edge, weight, found.part, found.question.k, (found.cut, found.part_weight))
-    checked = processor_s() - began
+    checked = clock() - began
     assert proof.valid, proof.failures
     limit = limit_of(network.n_live_vertices, found.question.k, EPSILON)
     assert int(proof.part_weight.max()) <= limit
@@ -125,7 +151,7 @@ def brought(found: ResidentPartition, network: Network) -> tuple[dict[str, Any],
     return told | {"wall_s": waited}, took
 
 
-def cuts(smaller: int) -> Iterator[dict[str, Any]]:
+def cuts(smaller: int, place: Place = HOST) -> Iterator[dict[str, Any]]:
     """Of each network and each k: our cut from nothing, and that of METIS."""
     side = 1000 // smaller
     networks = {
@@ -139,30 +165,36 @@ def cuts(smaller: int) -> Iterator[dict[str, Any]]:
     for name, make in networks.items():
         network = make()
         for k in PARTS:
-            part, theirs = metis(network, k)
+            part, theirs = metis(network, k, "one", place.clock)
             cut, imbalance = counted(network, part, k)
-            ours, took = brought(ResidentPartition(Question(k, EPSILON, "one")), network)
+            ours, took = brought(place.open(Question(k, EPSILON, "one")), network, place.clock)
             size = {"n": network.n_vertices, "m": network.n_edges}
             yield {"network": name, **size, "k": k, "metis": cut, "metis_imbalance": imbalance, "metis_s": theirs,
                    "ours": ours["cut"], "ours_s": took, "ratio": ours["cut"] / cut}  # fmt: skip
 
 
 def follow(
-    network: Network, k: int, modifiers: int, iterations: int, every: int, kind: str = "mixed"
+    network: Network, k: int, modifiers: int, iterations: int, every: int, kind: str = "mixed", place: Place = HOST
 ) -> Iterator[dict[str, Any]]:
     """Iterations of so many modifiers each; every so often a partition from nothing and one of METIS beside it."""
     rng, question = np.random.default_rng(modifiers), Question(k, EPSILON, weights_of(kind))
-    found = ResidentPartition(question)
-    first, _ = brought(found, network)
+    found = place.open(question)
+    first, _ = brought(found, network, place.clock)
+    host = ResidentPartition(question) if place.beside else None
+    if host is not None:
+        brought(host, network)
     asked = {"kind": kind, "k": k, "modifiers": modifiers}
     yield {"iteration": 0, **asked, "n": network.n_vertices, "m": network.n_edges, **first}
     for i in range(1, iterations + 1):
         network, modified_s = KINDS[kind](network, modifiers, rng)
-        row, _ = brought(found, network)
+        row, _ = brought(found, network, place.clock)
         row |= {"iteration": i, **asked, "modified_s": modified_s}
+        if host is not None:
+            beside, _ = brought(host, network, place.clock)
+            row |= {"host_s": beside["s"], "host_cut": beside["cut"]}
         if i % every == 0:
-            full, _ = brought(ResidentPartition(question), network)
-            part, metis_s = metis(network, k, question.weights)
+            full, _ = brought(place.open(question), network, place.clock)
+            part, metis_s = metis(network, k, question.weights, place.clock)
             row |= {"full_cut": full["cut"], "full_s": full["s"], "full_s_checked": full["s_checked"],
                     "metis_cut": counted(network, part, k, question.weights)[0], "metis_s": metis_s}  # fmt: skip
         yield row
@@ -214,6 +246,9 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         told |= {"times_metis": theirs / middle["s"], "mean_times_metis": theirs / mean}
         told |= {"times_metis_checked": theirs / middle["s_checked"]}
         told["max_s"] = max(row["s"] for row in rows if row["iteration"])
+        if "host_s" in rows[-1]:
+            told["host_s"], told["host_mean_s"] = (f([row["host_s"] for row in rows[1:]]) for f in (np.median, np.mean))
+            told["cut_to_host"] = float(np.exp(np.mean([np.log(row["cut"] / row["host_cut"]) for row in rows[1:]])))
         for other in ("full", "metis"):
             told[f"cut_to_{other}"] = [round(row["cut"] / max(row[f"{other}_cut"], 1), 4) for row in beside]
     return told
@@ -227,12 +262,12 @@ def drawn_for(kind: str, side: int) -> Network:
     return network
 
 
-def compile_all() -> None:
+def compile_all(place: Place) -> None:
     """Every kernel, so that no time has that in it."""
     for kind in ("mixed", "other capacities"):
-        list(follow(drawn_for(kind, 30), 4, 8, 2, 1, kind))
+        list(follow(drawn_for(kind, 30), 4, 8, 2, 1, kind, place))
     network = grid(160, 0.3)
-    found = ResidentPartition(Question(4, EPSILON, "one"))
+    found = place.open(Question(4, EPSILON, "one"))
     for _ in range(40):
         brought(found, network)
         network, _ = KINDS["into a cylinder"](network, 100, np.random.default_rng(1))
@@ -249,14 +284,16 @@ def main(arguments: list[str] | None = None) -> int:
     top.add_argument("--every", type=int, default=10, help="follow: iterations between two partitions from nothing")
     top.add_argument("--always", action="store_true", help="follow: never from nothing, however much has changed")
     top.add_argument("--out", type=Path)
+    top.add_argument("--device", action="store_true", help="cuts, follow, kinds: on a CUDA device")
     options = top.parse_args(arguments)
+    place = on_device() if options.device else HOST
     if options.always:
         resident.MOST_AT_ONCE = resident.MOST_IN_ALL = resident.SOME = 1e9  # type: ignore[misc]
-    compile_all()
+    compile_all(place)
     rows: list[dict[str, Any]] = []
     summaries: list[dict[str, Any]] = []
     if options.what == "cuts":
-        for row in cuts(options.smaller):
+        for row in cuts(options.smaller, place):
             rows.append(row)
             print(row, file=sys.stderr)
         mean = float(np.exp(np.mean([np.log(row["ratio"]) for row in rows])))
@@ -274,12 +311,14 @@ def main(arguments: list[str] | None = None) -> int:
             kinds = list(KINDS) if options.what == "kinds" else ["mixed"]
             for kind, modifiers in product(kinds, options.modifiers):
                 network = drawn_for(kind, options.side)
-                run = list(follow(network, k, modifiers, options.iterations, options.every, kind))
+                run = list(follow(network, k, modifiers, options.iterations, options.every, kind, place))
                 rows += run
                 summaries.append(summary(run))
                 print(summaries[-1], file=sys.stderr)
     document = {"kind": f"partition-{options.what}", "machine": describe(), "summary": summaries, "rows": rows}
-    path = options.out or RESULTS / f"partition-{options.what}.json"
+    if options.device:
+        document["device"] = device_label("cuda")
+    path = options.out or RESULTS / f"partition-{options.what}{'-device' if options.device else ''}.json"
     path.write_text(json.dumps(document, indent=1) + "\n")
     print(json.dumps(summaries, indent=1))
     return 0

@@ -156,6 +156,17 @@ PAPER = (
 )
 PAPER_K = 2
 
+DEVICE_PARTITIONS = (
+    "The same networks and changes on one H100 beside METIS on a core of the same machine, by the clock on the wall. A "
+    "partition from nothing has METIS divide the smallest of its graphs, in a process of its own (0.1 s or more of the "
+    "time). Of the power law, many vertices have few links or none; METIS, asked for the whole, does not find how "
+    "little need be cut where a part may have mostly such."
+)
+DEVICE_FOLLOWED = (
+    "Brought up to date there, compared every twentieth time; `host ms` is what the host's partition takes in the mean "
+    "beside it, for the same changes."
+)
+
 
 SCENARIOS = (
     "64 scenarios that give so many edges another capacity, each value proven, on one H100 with 16 cores; the time of "
@@ -183,6 +194,9 @@ def report() -> str:
         structure(read(DIRECTORY / "structure-device.json")["rows"]),
     ]
     parts += [page(section) for section in ON_CPU]
+    device = read(DIRECTORY / "partition-cuts-device.json")["rows"]
+    parts += ["## Partitions on a GPU", DEVICE_PARTITIONS, cuts(device)]
+    parts += [DEVICE_FOLLOWED, followed(read(DIRECTORY / "partition-follow-device.json")["summary"])]
     parts += ["## Partitions on a CPU core", PARTITIONS, cuts(read(DIRECTORY / "partition-cuts.json")["rows"])]
     parts += [FOLLOWED, followed(read(DIRECTORY / "partition-follow.json")["summary"])]
     parts += [KINDS, followed(read(DIRECTORY / "partition-kinds.json")["summary"])]
@@ -259,8 +273,10 @@ def followed(rows: list[Row]) -> str:
         times = [1e3 * row["s"], 1e3 * row["mean_s"], 1e3 * row["s_checked"]]
         shown = [three(value) for value in (*times, row["mean_times_full"], row["mean_times_metis"])]
         made, most = str(row["of"] - row["incremental"]), f"{max(row['cut_to_full']):.3f}"
-        lines.append([row["kind"], str(row["k"]), str(row["modifiers"]), *shown, made, most])
-    return markdown([*header, "made from nothing", "cut / that from nothing, most"], lines)
+        host = [three(1e3 * row["host_mean_s"])] if "host_mean_s" in row else []
+        lines.append([row["kind"], str(row["k"]), str(row["modifiers"]), *shown, made, most, *host])
+    last = ["host ms"] if "host_mean_s" in rows[0] else []
+    return markdown([*header, "made from nothing", "cut / that from nothing, most", *last], lines)
 
 
 def beside_the_paper(rows: list[Row]) -> str:

@@ -17,6 +17,8 @@ from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.pairs.solver import PairSolver, Seat, Values
+from gpu_engine.partition.problem import Question
+from gpu_engine.partition.resident import KeptPartition
 from gpu_engine.trial import TrialEngine
 from gpu_engine.types import UnitArray
 
@@ -31,6 +33,12 @@ TRIAL_FROM_ARCS: Final = 50_000
 """Below this a solve is over on the CPU before a device has been told of it."""
 
 BUILT_ON_DEVICE_FROM_EDGES: Final = 1_000_000
+
+PARTITIONED_ON_DEVICE_FROM_ARCS: Final = 200_000
+"""The host follows smaller graphs in the time that a device takes to be told."""
+
+LONGEST_PARTITIONED_ROW: Final = 1 << 16
+"""Eight threads of a device visit a row, which takes them milliseconds if it is longer."""
 
 
 def load_network(edges: EdgeList, choice: Choice = "auto") -> Network:
@@ -147,6 +155,24 @@ def device_seat_nbytes(network: Network) -> int:
     from gpu_engine.cuda.pairs import most_warps, seat_nbytes
 
     return seat_nbytes(network.n_vertices, network.n_arcs, most_warps())
+
+
+def device_partition(question: Question) -> KeptPartition:
+    """A partition on a device that is there."""
+    from gpu_engine.cuda.partition.resident import CudaResidentPartition
+
+    return CudaResidentPartition(question)
+
+
+def device_partition_nbytes(network: Network, k: int) -> int:
+    """What a `device_partition` takes of a device at most; 0 if there is none, or the network is no work for it."""
+    if network.n_arcs < PARTITIONED_ON_DEVICE_FROM_ARCS or missing_device():
+        return 0
+    if int(np.diff(network.row_offsets).max()) > LONGEST_PARTITIONED_ROW:
+        return 0
+    from gpu_engine.cuda.partition.resident import device_partition_bytes
+
+    return device_partition_bytes(network.n_vertices, network.n_edges, network.n_arcs, k)
 
 
 def device_bytes(choice: Choice = "auto") -> int:

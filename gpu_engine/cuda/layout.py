@@ -13,6 +13,7 @@ from gpu_engine.engine import WORK_DONE
 from gpu_engine.footprint import HUB_ROW, LONG_ROW
 from gpu_engine.networks.free import ORDINARY, SINK, SOURCE
 from gpu_engine.networks.rows import OLD_LINK
+from gpu_engine.partition.buckets import SLOTS
 
 THREADS: Final = 512
 """Threads in a block of the drain."""
@@ -46,6 +47,9 @@ TALLY_SLOTS: Final = 64
 COUNTED: Final = ("items", "stuck", "arcs", "pad")
 """The int64 of each slot of a tally; the first of them all are of the whole drain: pushes, relabels, arcs scanned."""
 
+PARTITION_LANES: Final = 8
+"""Threads that visit a row of a partitioned graph together: most rows are short."""
+
 CONSTANTS: Final[Mapping[str, int]] = {
     "WARP": 32,
     "MOST_SHARDS": MOST_SHARDS,
@@ -67,6 +71,8 @@ CONSTANTS: Final[Mapping[str, int]] = {
     "OPEN_PAIR": OPEN_PAIR,
     "UNLIMITED_PAIR": UNLIMITED_PAIR,
     "OLD_LINK": OLD_LINK,
+    "PARTITION_LANES": PARTITION_LANES,
+    "BUCKET_SLOTS": SLOTS,
 }
 
 UPDATE_RESULT: Final = np.dtype(
@@ -116,6 +122,22 @@ SHARD: Final = np.dtype(
 
 SHARD_UPDATE: Final = UPDATE_RESULT
 """The answer to an update of shards: see `ShardUpdate` in sharded/state.cu."""
+TALLY: Final = np.dtype([("first", "u8"), ("gone", "i4"), ("left", "i4"), ("open", "i4"), ("pad", "i4")])
+PARTITION_SUMS: Final = np.dtype(
+    [("twice_cut", "i8")]
+    + [(name, "i4") for name in ("listed", "waiting", "rounds", "turns", "stuck", "pad")]
+    + [("tally", TALLY, 3)]
+)
+"""What a refinement counts, and what it says: see `PartitionSums` in partition/graph.cuh."""
+
+PARTITION_ARGUMENTS: Final = np.dtype(
+    [(name, "u8") for name in ("start", "used", "room", "head", "weight", "part", "vertex_weight", "part_weight")]
+    + [(name, "u8") for name in ("target", "gain", "going", "listed", "stamp", "best", "list", "pseudo", "touched")]
+    + [(name, "u8") for name in ("total", "left", "threshold", "open", "bins", "sums")]
+    + [("limit", "i8")]
+    + [(name, "i4") for name in ("n", "k", "n_touched", "turns", "patience", "from", "daring", "pad")]
+)
+"""The one argument of a refinement, passed by value: see `PartitionArguments` in partition/graph.cuh."""
 
 GRID_MEMORY_BYTES: Final = 256
 PROGRESS_BYTES: Final = 256
@@ -132,6 +154,8 @@ RECORDS: Final[Mapping[str, np.dtype[np.void]]] = {
     "Shard": SHARD,
     "ShardUpdate": SHARD_UPDATE,
     "ShardFindings": FINDINGS,
+    "PartitionSums": PARTITION_SUMS,
+    "PartitionArguments": PARTITION_ARGUMENTS,
 }
 
 

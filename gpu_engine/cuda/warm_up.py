@@ -5,6 +5,7 @@ they are first used, each for the types it is used with. A tiny network therefor
 """
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 import numpy as np
 
@@ -12,17 +13,23 @@ from gpu_engine.cuda.build import build_csr
 from gpu_engine.cuda.engine import CudaEngine
 from gpu_engine.cuda.launch.update import ONE_BLOCK_ROWS
 from gpu_engine.cuda.pairs import DeviceSeat
+from gpu_engine.cuda.partition.resident import CudaResidentPartition
 from gpu_engine.engine import Control
+from gpu_engine.footprint import unlimited
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.pairs.solver import PairSolver
+from gpu_engine.partition.problem import Question
 from gpu_engine.types import INFINITE
 
 STEPS = 2 * ONE_BLOCK_ROWS
 """Vertices in a row, more than one block updates in one launch."""
+
+ROWS = STEPS // 25
+"""Edges that change at once in a partition: fewer than would have it made from nothing."""
 
 PAIR_BYTES = 1 << 24
 """Enough for one block that solves pairs."""
@@ -67,6 +74,26 @@ def warm_up() -> None:
             engine.flow(state)
         engine.grow(grow(network, Structure(1, None, *_GROWN, np.zeros(2, np.bool_))))
         engine.solve(state, cold=True)
+        _partition(network)
+
+
+def _partition(network: Network) -> None:
+    """From nothing on several levels, brought up to date until all levels are looked at again, and held against one
+    from nothing. So many parts of what becomes so few vertices are no work for METIS, which would need a process. The
+    first vertex is so heavy that groups of any size are light."""
+    n, network = network.n_vertices, network.fork()
+    for weights in ("one", "capacity"):
+        network.set_capacity(np.array([STEPS]), np.array([NARROW]))  # the one without a limit
+        found, weight = CudaResidentPartition(Question(1000, Fraction(1), weights), few=8), np.ones(n, np.int64)
+        weight[0] = 1000 * n
+        found.bring(network, weight, Control(), unlimited)
+        for first in range(0, int(STEPS * 0.3), ROWS):
+            rows = np.arange(first, first + ROWS)
+            network.set_capacity(rows, network.capacity[rows] + 1)
+            if weights == "one":
+                network.mark(rows, np.empty(0, np.int64))
+            weight[first + 1] = 2
+            found.bring(network, weight, Control(), unlimited)
 
 
 def _networks() -> Iterator[EdgeList]:

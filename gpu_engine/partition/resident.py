@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,39 @@ class Report:
     """Why it was made from nothing."""
 
 
+class KeptPartition(Protocol):
+    """A partition that stays with its network, on whichever device. One thread at a time."""
+
+    question: Question
+
+    @property
+    def part(self) -> VertexArray:
+        """int32[n]: the part of each vertex, `NOWHERE` for those that were deleted."""
+
+    @property
+    def cut(self) -> int:
+        """The weight of all edges between parts, as it was counted on the way."""
+
+    @property
+    def part_weight(self) -> UnitArray:
+        """int64[k], as it was counted on the way."""
+
+    @property
+    def limit(self) -> int:
+        """What a part may weigh."""
+
+    @property
+    def heaviest_vertex(self) -> int: ...
+
+    @property
+    def footprint(self) -> Footprint:
+        """What it takes at rest."""
+
+    def bring(self, network: Network, vertex_weight: UnitArray, control: Control, room: Room) -> Report:
+        """Make it a partition of the network as it is now. ``vertex_weight`` int64[n], of which those of vertices that
+        were deleted do not count. Raises `InvalidNetwork`, `CapacityOverflow`, `OutOfMemory`, `Cancelled`."""
+
+
 class ResidentPartition:
     """A partition of one network with all that it takes to bring it up to date. One thread at a time.
 
@@ -134,6 +167,10 @@ class ResidentPartition:
     def nbytes(self) -> int:
         held = 0 if self._buckets is None else self._buckets.nbytes
         return held + self._edge_weight.nbytes + sum(column.nbytes for column in self._books)
+
+    @property
+    def footprint(self) -> Footprint:
+        return Footprint(self.nbytes)
 
     def bring(self, network: Network, vertex_weight: UnitArray, control: Control, room: Room) -> Report:
         """Make it a partition of the network as it is now. ``vertex_weight`` int64[n], of which those of vertices that

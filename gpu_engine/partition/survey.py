@@ -1,5 +1,7 @@
 """What has changed since a partition was brought up to date: columns of now held against those of then."""
 
+from typing import Final
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -8,11 +10,17 @@ from gpu_engine.errors import CapacityOverflow
 from gpu_engine.partition.moves import NOWHERE, Books
 from gpu_engine.types import MAX_TOTAL, BoolArray, EdgeArray, UnitArray, VertexArray
 
+WORD: Final = 8
+
 
 def changed_edges(before: NDArray[np.integer], now: NDArray[np.integer]) -> EdgeArray:
     """Rows of the edges that weigh something else now; those beyond ``before`` weighed nothing. O(m)."""
     m = len(before)
-    return np.concatenate([np.flatnonzero(now[:m] != before), m + np.flatnonzero(now[m:])])
+    whole = m // WORD * WORD if before.itemsize == now.itemsize == 1 else 0  # eight of them are one number
+    words = np.flatnonzero(now[:whole].view(np.int64) != before[:whole].view(np.int64))
+    rows = (words[:, None] * WORD + np.arange(WORD)).ravel()
+    others = whole + np.flatnonzero(now[whole:m] != before[whole:])
+    return np.concatenate([rows[now[rows] != before[rows]], others, m + np.flatnonzero(now[m:])])
 
 
 def changed_vertices(books: Books, deleted: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
@@ -45,6 +53,55 @@ def _survey(
             changed[count] = v
             count += 1
     return changed[:count].copy(), high, low
+
+
+ABSENT: Final = -1
+"""In place of what a vertex weighs that is not there."""
+
+BLOCK: Final = 512
+"""Vertices that are held against one another at once: mostly all of them are as they were."""
+
+
+def changed_weights(before: UnitArray, deleted: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
+    """`changed_vertices` where nothing but a column is known of then: ``before`` int64, `ABSENT` for vertices that were
+    not there. Raises as that does. O(n)."""
+    changed, high, low = _changed_weights(before, deleted if len(deleted) else np.zeros(BLOCK, np.bool_), weight)
+    total = (int(high) << 32) + int(low)
+    if total > MAX_TOTAL:
+        raise CapacityOverflow(f"the vertices weigh {total} together; the limit is {MAX_TOTAL}", field="/vertex_weight")
+    return changed, total
+
+
+@njit(cache=True, nogil=True)
+def _changed_weights(
+    before: UnitArray, deleted: BoolArray, weight: UnitArray
+) -> tuple[VertexArray, np.int64, np.int64]:
+    n, n_before, nobody = len(weight), len(before), len(deleted) < len(weight)
+    changed = np.empty(n, np.int32)
+    count = 0
+    high = np.uint64(0)
+    low = np.uint64(0)
+    for begin in range(0, n, BLOCK):
+        end = min(begin + BLOCK, n)
+        gone = deleted[: end - begin] if nobody else deleted[begin:end]
+        own = weight[begin:end]
+        known = min(max(n_before - begin, 0), end - begin)
+        was = before[begin : begin + known]
+        differ = np.int64(0)
+        for i in range(known):  # no branch, so several are looked at in one instruction
+            differ |= (own[i] | -np.int64(gone[i])) ^ was[i]
+        for i in range(len(own)):
+            there = np.uint64(own[i]) & (np.uint64(gone[i]) - np.uint64(1))
+            high += there >> np.uint64(32)
+            low += there & np.uint64(0xFFFFFFFF)
+        if differ == 0 and known == end - begin:
+            continue
+        for i in range(len(own)):
+            now = np.int64(ABSENT) if gone[i] else own[i]
+            if now != (was[i] if i < known else np.int64(ABSENT)):
+                changed[count] = begin + i
+                count += 1
+    return changed[:count].copy(), np.int64(high), np.int64(low)
 
 
 @njit(cache=True, nogil=True)

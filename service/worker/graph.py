@@ -20,7 +20,7 @@ from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.updates import CapacityTable, Change
 from gpu_engine.partition.problem import Question
-from gpu_engine.partition.resident import ResidentPartition
+from gpu_engine.partition.resident import KeptPartition
 from gpu_engine.types import EdgeArray, UnitArray
 from gpu_engine.vertices.table import VertexChange, VertexTable, vertices_of
 from service.protocol import Kind
@@ -128,7 +128,7 @@ class Graph:
     """Keys of the flow states that watches keep: they stand beside those of questions, and give way to none."""
     feed: Feed | None = None
     """Its watches, and what they have been told; None: not read yet."""
-    partitions: "OrderedDict[Question, ResidentPartition]" = field(default_factory=OrderedDict)
+    partitions: "OrderedDict[Question, KeptPartition]" = field(default_factory=OrderedDict)
     """Each as of its last question, the most recently asked for last."""
     sides: Terminals | None = None
     """The terminals of a matching, once one was asked for: they do not depend on capacities."""
@@ -158,8 +158,8 @@ class Graph:
         """What the graph takes at rest."""
         tables = self.table, self.costs, self.vertices, self.lowers
         n_bytes = sum(table.nbytes for table in tables if table is not None)
-        parts = sum(partition.nbytes for partition in self.partitions.values())
-        return self.engine.footprint + Footprint(n_bytes + parts + KNOWN_BYTES * len(self.known))
+        parts = sum((partition.footprint for partition in self.partitions.values()), Footprint())
+        return self.engine.footprint + parts + Footprint(n_bytes + KNOWN_BYTES * len(self.known))
 
     def open(self, terminals: Terminals, kind: Kind = Kind.MAX_FLOW) -> Solved:
         """The flow state of these terminals, opened if there is none, now the most recently used one."""

@@ -6,7 +6,14 @@ import pytest
 from gpu_engine.errors import CapacityOverflow
 from gpu_engine.partition.columns import lengthened
 from gpu_engine.partition.moves import NOWHERE, Books
-from gpu_engine.partition.survey import changed_vertices, enter_vertices, n_moved, touched_vertices
+from gpu_engine.partition.survey import (
+    ABSENT,
+    changed_vertices,
+    changed_weights,
+    enter_vertices,
+    n_moved,
+    touched_vertices,
+)
 from gpu_engine.types import MAX_TOTAL
 
 
@@ -45,6 +52,24 @@ def test_any_change_of_vertices_is_found_and_entered() -> None:
         expected = [NOWHERE if gone[v] else part[v] if was[v] else k for v in range(n + more)]
         assert books.part.tolist() == expected
         assert books.part_weight.tolist() == books_of(expected, own.tolist(), k).part_weight.tolist()
+
+
+def test_any_change_of_weights_is_found() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        n, more = int(rng.integers(1, 2000)), int(rng.integers(0, 700))
+        before = np.where(rng.random(n) < 0.1, ABSENT, 3)
+        gone = np.append(before == ABSENT, np.zeros(more, np.bool_))
+        now = np.where(gone, rng.integers(0, 9, n + more), 3)
+        some = rng.integers(0, n + more, int(rng.integers(0, 4)))
+        gone[some], now[some] = rng.random(len(some)) < 0.5, rng.integers(0, 1 << 40, len(some))
+        deleted = gone if gone.any() else np.empty(0, np.bool_)
+        changed, total = changed_weights(before, deleted, now)
+        own = np.where(gone, ABSENT, now)
+        assert changed.tolist() == np.flatnonzero(own != np.append(before, np.full(more, ABSENT))).tolist()
+        assert total == int(now[~gone].sum())
+    with pytest.raises(CapacityOverflow):
+        changed_weights(np.empty(0, np.int64), np.empty(0, np.bool_), np.full(3, MAX_TOTAL // 2, np.int64))
 
 
 def test_a_sum_that_is_too_large_is_refused() -> None:

@@ -1,5 +1,6 @@
 """The benchmarks on tiny networks: every row has its fields, every command its table."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,6 +98,13 @@ def test_pairs_are_the_same_for_every_solver_and_have_their_fields() -> None:
     assert {"solve_ms_sum", "solve_ms_median", "arcs", "pairs"} | DESCRIPTION <= ours.keys()
     assert len(ours["pair_ms"]) == ours["pairs"] == 4
     assert ours["solve_ms_sum"] == pytest.approx(sum(ours["pair_ms"]), abs=0.001)
+
+
+def test_partitions_of_two_places_are_followed_side_by_side() -> None:
+    place = partition.Place(partition.ResidentPartition, time.perf_counter, beside=True)
+    told = partition.summary(list(partition.follow(partition.grid(24, 0.3), 2, 8, 2, 2, "mixed", place)))
+    assert told["cut_to_host"] == 1.0
+    assert told["host_s"] > 0
 
 
 def test_partitions_are_followed_and_compared() -> None:

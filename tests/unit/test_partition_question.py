@@ -15,7 +15,7 @@ from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.partition import multilevel
 from gpu_engine.partition.problem import Question, exact, limit_of
-from gpu_engine.partition.resident import ResidentPartition
+from gpu_engine.partition.resident import Report, ResidentPartition
 from service.protocol import Kind, PartitionArgs, Status
 from service.worker.process import Worker
 from service.worker.questions import partition
@@ -108,6 +108,54 @@ def test_what_cannot_be_proven_is_not_answered(
         assert reply.problem is not None
         assert reply.problem.code == "engine_error"
     assert caller.ask(Kind.PARTITION, "g", TWO)["mode"] == ("unchanged" if times == 1 else "full")
+
+
+class Device:
+    """Stands for one on a device: the second time there is not enough memory."""
+
+    def __init__(self, question: Question) -> None:
+        self.question, self._inner = question, ResidentPartition(question)
+        self._brought = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @property
+    def footprint(self) -> Footprint:
+        return Footprint(0, 1000)
+
+    def bring(self, *given: Any) -> Report:
+        self._brought += 1
+        if self._brought > 1:
+            raise OutOfMemory("the device is full")
+        return self._inner.bring(*given)
+
+
+@pytest.mark.parametrize(
+    ("needed", "budget", "there"), [(1000, 2000, True), (3000, 2000, False), (0, 2000, False), (9, 0, False)]
+)
+def test_a_device_keeps_it_where_there_is_room(
+    caller: Caller, worker: Worker, monkeypatch: pytest.MonkeyPatch, needed: int, budget: int, there: bool
+) -> None:
+    """And where the device becomes full the host makes it anew."""
+    residents = worker.graphs.residents
+    residents.resize(replace(residents.budget, device=budget))
+    opened: list[Device] = []
+
+    def on_device(question: Question) -> Device:
+        found = Device(question)
+        opened.append(found)
+        return found
+
+    monkeypatch.setattr(partition, "device_partition_nbytes", lambda network, k: needed)
+    monkeypatch.setattr(partition, "device_partition", on_device)
+    assert caller.ask(Kind.PARTITION, "g", TWO)["mode"] == "full"
+    assert bool(opened) is there
+    assert residents.held.device == (1000 if there else 0)
+    caller.set("g", [20], ["3"])
+    after = caller.ask(Kind.PARTITION, "g", TWO)
+    assert (after["mode"], after["value"]) == ("full" if there else "incremental", 3)
+    assert residents.held.device == 0
 
 
 def test_the_checker_sees_what_is_wrong() -> None:

@@ -7,11 +7,12 @@ from typing import Final
 import numpy as np
 
 from gpu_engine.checks.partitions import PartitionProof, prove_partition
-from gpu_engine.errors import InvalidNetwork, InvalidTerminals
+from gpu_engine.errors import InvalidNetwork, InvalidTerminals, OutOfMemory
 from gpu_engine.footprint import Footprint
 from gpu_engine.networks.network import Network
 from gpu_engine.partition.problem import Question, edge_weights, exact
-from gpu_engine.partition.resident import Report, ResidentPartition, Way
+from gpu_engine.partition.resident import KeptPartition, Report, ResidentPartition, Way
+from gpu_engine.select import device_partition, device_partition_nbytes
 from gpu_engine.types import UnitArray
 from service.protocol import Envelope, PartitionArgs
 from service.store.jobs.record import Result
@@ -69,18 +70,24 @@ class Partition:
 
     def _found(
         self, task: Task, graph: Graph, question: Question, args: PartitionArgs
-    ) -> tuple[ResidentPartition, Report, PartitionProof]:
+    ) -> tuple[KeptPartition, Report, PartitionProof]:
         """The partition at the present version, proven. Whatever ends this way forgets the one at hand.
 
-        One that fails its proof is made from nothing; raises `NotProven` where that fails too.
+        One that fails its proof is made from nothing, on the host; raises `NotProven` where that fails too.
         """
         network = graph.network
         room = partial(self._copies.residents.take, graph.name)
         room(Footprint(VERTEX_BYTES * network.n_vertices + EDGE_BYTES * network.n_edges))
         weight = vertex_weights(network, args)
-        found = graph.partitions.pop(question, None) or ResidentPartition(question)
+        found = graph.partitions.pop(question, None) or self._opened(network, question)
         for _ in range(2):
-            report = found.bring(network, weight, task.control, room)
+            try:
+                report = found.bring(network, weight, task.control, room)
+            except OutOfMemory:
+                if isinstance(found, ResidentPartition):
+                    raise
+                found = ResidentPartition(question)  # the host has more memory, if less speed
+                report = found.bring(network, weight, task.control, room)
             edge_weight = edge_weights(network, question.weights)
             claimed = found.cut, found.part_weight
             proof = prove_partition(network, edge_weight, weight, found.part, question.k, claimed)
@@ -92,6 +99,14 @@ class Partition:
             self._solver.count_failure()
             found = ResidentPartition(question)
         raise NotProven(f"the partition could not be proven: {'; '.join(proof.failures)}")
+
+    def _opened(self, network: Network, question: Question) -> KeptPartition:
+        """One on the device if there is one, and what nobody else holds of it is enough."""
+        residents = self._copies.residents
+        if not residents.budget.device:
+            return ResidentPartition(question)
+        needed = device_partition_nbytes(network, question.k)
+        return device_partition(question) if 0 < needed <= residents.unused.device else ResidentPartition(question)
 
 
 def vertex_weights(network: Network, args: PartitionArgs) -> UnitArray:
@@ -107,7 +122,7 @@ def vertex_weights(network: Network, args: PartitionArgs) -> UnitArray:
     return weight
 
 
-def _answer(graph: Graph, found: ResidentPartition, report: Report, proof: PartitionProof) -> dict[str, object]:
+def _answer(graph: Graph, found: KeptPartition, report: Report, proof: PartitionProof) -> dict[str, object]:
     """All but the fields that were asked for by name."""
     question, balanced = found.question, int(proof.part_weight.max()) <= found.limit
     in_capacity = question.weights == "capacity"
@@ -129,7 +144,7 @@ def _answer(graph: Graph, found: ResidentPartition, report: Report, proof: Parti
     }
 
 
-def _reason(found: ResidentPartition, report: Report, *, balanced: bool) -> str | None:
+def _reason(found: KeptPartition, report: Report, *, balanced: bool) -> str | None:
     if not balanced:
         heavy = f"a vertex weighs {found.heaviest_vertex}, and a part may weigh {found.limit}"
         return f"no division within the limit was found: {heavy}"
@@ -141,7 +156,7 @@ def _reason(found: ResidentPartition, report: Report, *, balanced: bool) -> str 
     return told[report.way]
 
 
-def _fields(network: Network, found: ResidentPartition, args: PartitionArgs) -> dict[str, object]:
+def _fields(network: Network, found: KeptPartition, args: PartitionArgs) -> dict[str, object]:
     parts: dict[str, object] = {}
     if "parts" in args.fields:
         rows = np.flatnonzero(network.there)

@@ -1,0 +1,180 @@
+"""partition/links.cu, partition/coarsen.cu and partition/refine.cu: see there."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import cupy
+import numpy as np
+
+from gpu_engine.cuda.launch.arrays import Array
+from gpu_engine.cuda.launch.grid import launch_strided
+from gpu_engine.cuda.layout import PARTITION_ARGUMENTS, PARTITION_LANES, PARTITION_SUMS
+from gpu_engine.cuda.module import kernel
+from gpu_engine.types import UnitArray
+
+LINKS: Final = "partition/links.cu"
+COARSEN: Final = "partition/coarsen.cu"
+NOBODY: Final = np.uint64(0)
+"""In place of an array that a kernel does without."""
+
+TABLES_BYTES: Final = 48 << 10
+"""Shared memory that a block has without asking for more."""
+
+MOST_TILES: Final = 32
+"""In a block of a refinement."""
+
+BINS: Final = 256
+SUMS_WORDS: Final = PARTITION_SUMS.itemsize // 8
+
+
+def scratch_bytes(n_vertices: int, k: int) -> int:
+    """What `Scratch` takes."""
+    return 36 * n_vertices + (8 * BINS + 28) * (k + 1)
+
+
+@dataclass(slots=True)
+class Rows:
+    """The bucket list of one graph: see `gpu_engine.partition.buckets.Buckets`, of whose arrays it has the most."""
+
+    start: Array
+    used: Array
+    room: Array
+    head: Array
+    weight: Array
+
+    @property
+    def nbytes(self) -> int:
+        return int(sum(a.nbytes for a in (self.start, self.used, self.room, self.head, self.weight)))
+
+
+class Scratch:
+    """Working memory of refinements of graphs with up to so many vertices; at rest between two of them."""
+
+    def __init__(self, n_vertices: int, k: int) -> None:
+        self.n_vertices, self.k = n_vertices, k
+        by_vertex = dict.fromkeys(("going", "listed", "stamp", "best", "list", "pseudo"), np.int32)
+        self.arrays: dict[str, Array] = {name: cupy.zeros(n_vertices, kind) for name, kind in by_vertex.items()}
+        self.arrays["gain"], self.arrays["target"] = cupy.zeros(n_vertices, np.int64), cupy.empty(n_vertices, np.int32)
+        self.arrays["target"].fill(-1)
+        for name, kind in (("total", np.int64), ("left", np.int64), ("threshold", np.uint64), ("open", np.int32)):
+            self.arrays[name] = cupy.zeros(k + 1, kind)
+        self.arrays["bins"] = cupy.zeros(BINS * k, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        return int(sum(array.nbytes for array in self.arrays.values()))
+
+
+@dataclass(slots=True)
+class DeviceBooks:
+    """A partition with its sums. ``told`` int64[`SUMS_WORDS` + k + 3]: a record `PARTITION_SUMS`, what parts weigh, how
+    many links would weigh less than nothing, and how many vertices have moved; so one copy tells all."""
+
+    part: Array
+    vertex_weight: Array
+    told: Array
+
+    @property
+    def sums(self) -> Array:
+        return self.told[:SUMS_WORDS]
+
+    @property
+    def part_weight(self) -> Array:
+        return self.told[SUMS_WORDS:-2]
+
+    @property
+    def missed(self) -> Array:
+        return self.told[-2:-1]
+
+    @property
+    def moved(self) -> Array:
+        return self.told[-1:]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.part.nbytes + self.vertex_weight.nbytes + self.told.nbytes)
+
+
+def new_told(k: int) -> Array:
+    return cupy.zeros(SUMS_WORDS + k + 3, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long a refinement goes on: so many turns at most, so many without a better partition. ``daring``: quarters of
+    the links to its own part that a vertex may lose by a move, as long as others are expected to make up for it."""
+
+    turns: int
+    patience: int
+    daring: int
+
+
+def refine(
+    rows: Rows, books: DeviceBooks, scratch: Scratch, n: int, limit: int, effort: Effort, touched: Array | None
+) -> None:
+    """Queue a refinement of the first ``n`` vertices: around those ``touched``, int32[...], each named once, or from
+    all borders. Needs `DeviceBooks.part_weight`, and around vertices what is cut; leaves all sums right."""
+    k = scratch.k
+    arguments = np.zeros((), PARTITION_ARGUMENTS)
+    books.told[int(touched is not None) : SUMS_WORDS].fill(0)
+    around = touched if touched is not None else scratch.arrays["list"]
+    graph = {"start": rows.start, "used": rows.used, "room": rows.room, "head": rows.head, "weight": rows.weight}
+    book = {"part": books.part, "vertex_weight": books.vertex_weight, "part_weight": books.part_weight}
+    for name, array in (graph | book | scratch.arrays | {"touched": around, "sums": books.sums}).items():
+        arguments[name] = array.data.ptr
+    arguments["limit"], arguments["n"], arguments["k"] = limit, n, k
+    arguments["n_touched"] = 0 if touched is None else len(touched)
+    arguments["from"] = touched is None
+    arguments["turns"], arguments["patience"], arguments["daring"] = effort.turns, effort.patience, effort.daring
+    table = 8 * (k + 1)
+    tiles = max(4, min(MOST_TILES, TABLES_BYTES // table // 4 * 4))
+    launch = kernel("partition/refine.cu", "refine", wide=True, cooperative=True)
+    launch((_blocks(tiles),), (PARTITION_LANES * tiles,), (arguments,), shared_mem=tiles * table)
+
+
+@cache
+def _blocks(tiles: int) -> int:
+    """An eighth of the device is left to others, as by drains."""
+    multiprocessors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+    return max(1, multiprocessors * 7 // 8) * min(4, max(1, 2 * MOST_TILES // tiles))
+
+
+def weigh_parts(books: DeviceBooks, n: int, k: int) -> None:
+    """Set what parts weigh."""
+    books.part_weight.fill(0)
+    given = np.int32(n), books.part, books.vertex_weight, np.int32(k), books.part_weight
+    kernel(LINKS, "weigh_parts", wide=True)((max(1, min(264, -(-n // 256))),), (256,), given, shared_mem=8 * (k + 1))
+
+
+def link_weights(edge_arc: Array, reverse_arc: Array, weight: Array) -> Array:
+    """int64[arcs]: the weights of all edges of each link, on both of its arcs."""
+    total = cupy.zeros(len(reverse_arc), np.int64)
+    name = "link_weights_of_ones" if weight.dtype == np.int8 else "link_weights"
+    strided(LINKS, name, len(edge_arc), np.int32(len(edge_arc)), edge_arc, reverse_arc, weight, total)
+    return total
+
+
+def strided(file: str, name: str, items: int, *arguments: Any) -> None:
+    launch_strided(file, name, items, True, *arguments)
+
+
+def by_tile(file: str, name: str, rows: int, *arguments: Any) -> None:
+    launch_strided(file, name, rows * PARTITION_LANES, True, *arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a refinement has come to."""
+
+    cut: int
+    part_weight: UnitArray
+    """int64[k]."""
+    missed: int
+    moved: int
+
+
+def read(books: DeviceBooks) -> Told:
+    """Waits for it."""
+    told: UnitArray = books.told.get()
+    return Told(int(told[0]) // 2, told[SUMS_WORDS:-3].copy(), int(told[-2]), int(told[-1]))

@@ -1,0 +1,1 @@
+"""The CUDA engine: CuPy over the kernels in `kernels/`, behind the `Engine` interface."""

@@ -1,0 +1,335 @@
+"""A partition whose graph, parts and sums stay on the device; what changes travels there as one batch.
+
+As `gpu_engine.partition.resident.ResidentPartition` it stays with its network and finds out by itself what has changed.
+What edges and vertices weighed at the last answer is kept on the host, where the network's columns are.
+"""
+
+from functools import partial
+from typing import Final
+
+import cupy
+import numpy as np
+from numpy.typing import NDArray
+
+from gpu_engine.cuda.launch.arrays import Array
+from gpu_engine.cuda.launch.partition import (
+    LINKS,
+    DeviceBooks,
+    Effort,
+    Scratch,
+    link_weights,
+    new_told,
+    read,
+    refine,
+    scratch_bytes,
+    strided,
+)
+from gpu_engine.cuda.memory import device_call, next_stream
+from gpu_engine.cuda.partition.full import Whole, few_for
+from gpu_engine.cuda.partition.graph import SHARE, BucketList, OnDevice, batch_of, longer
+from gpu_engine.engine import Control
+from gpu_engine.errors import EngineError
+from gpu_engine.footprint import Footprint, Room
+from gpu_engine.networks.network import Network
+from gpu_engine.partition.buckets import bucket_bytes
+from gpu_engine.partition.columns import lengthened
+from gpu_engine.partition.moves import NOWHERE
+from gpu_engine.partition.multilevel import PROCESS_BYTES
+from gpu_engine.partition.problem import Question, edge_weights, limit_of
+from gpu_engine.partition.resident import (
+    FEW,
+    MOST_AT_ONCE,
+    MOST_IN_ALL,
+    SOME,
+    THOROUGH,
+    UNTRIED,
+    WORSE,
+    Report,
+    Way,
+)
+from gpu_engine.partition.survey import ABSENT, changed_edges, changed_weights
+from gpu_engine.types import BoolArray, EdgeArray, UnitArray, VertexArray
+
+AROUND: Final = Effort(turns=24, patience=6, daring=1)
+"""Around what was touched."""
+
+SORT_BYTES: Final = 48
+"""For each arc, while the links of groups are added up."""
+
+
+def device_partition_bytes(n_vertices: int, n_edges: int, n_arcs: int, k: int) -> int:
+    """What a partition takes on the device at most while it is made: the bucket list once more on the levels, and the
+    network's columns, or what adds up links."""
+    held = bucket_bytes(n_vertices, n_arcs) // 2 + scratch_bytes(n_vertices, k) + 28 * n_vertices
+    made = max(12 * n_edges + 12 * n_arcs, 2 * 12 * n_arcs + SORT_BYTES * n_arcs) + 80 * n_vertices
+    return (held + made) * (SHARE + 1) // SHARE + (1 << 20)
+
+
+class Held:
+    """What is on the device, for up to so many vertices as its columns are long."""
+
+    def __init__(self, graph: BucketList, part: Array, vertex_weight: Array, k: int) -> None:
+        length = len(graph.rows.start)
+        self.graph = graph
+        self.books = DeviceBooks(longer(part, length, NOWHERE), longer(vertex_weight, length, 0), new_told(k))
+        self.scratch = Scratch(length, k)
+        self.told_part = longer(cupy.empty(0, np.int32), length, NOWHERE)
+        """The parts of the last answer."""
+
+    @property
+    def nbytes(self) -> int:
+        return self.graph.nbytes + self.books.nbytes + self.scratch.nbytes + int(self.told_part.nbytes)
+
+    def grow(self, n: int) -> None:
+        """Have so many vertices; the new ones are nowhere, and weigh nothing."""
+        self.graph.grow(n)
+        length, books = len(self.graph.rows.start), self.books
+        if length > len(books.part):
+            books.part, books.vertex_weight = (
+                longer(books.part, length, NOWHERE),
+                longer(books.vertex_weight, length, 0),
+            )
+            self.told_part = longer(self.told_part, length, NOWHERE)
+            self.scratch = Scratch(length, self.scratch.k)
+
+
+class CudaResidentPartition:
+    """A partition of one network on the current device of the calling thread. One thread at a time.
+
+    After an exception it is made from nothing by the next `bring`.
+    """
+
+    def __init__(self, question: Question, few: int | None = None) -> None:
+        """Graphs of so ``few`` vertices the host divides; None: of as many as is good."""
+        self.question = question
+        self._few = few_for(question.k) if few is None else few
+        self.stream = next_stream()
+        self._held: Held | None = None
+        self._edge_weight: NDArray[np.integer] = np.empty(0, np.int64)
+        self._vertex_weight: UnitArray = np.empty(0, np.int64)
+        """`ABSENT` for those that are not there."""
+        self._part: VertexArray | None = np.empty(0, np.int32)
+        self._part_weight = np.zeros(question.k, np.int64)
+        self._cut = self._limit = self._n_links = self._least_cut = 0
+        self._changed_in_all = self._untried = self._unseen = 0
+        self._keeps_limit = True
+
+    @property
+    @device_call
+    def part(self) -> VertexArray:
+        """int32[n]: the part of each vertex, `NOWHERE` for those that were deleted. Copied when it is asked for."""
+        if self._part is None:
+            assert self._held is not None
+            self._part = self._held.books.part[: len(self._vertex_weight)].get()
+        return self._part
+
+    @property
+    def cut(self) -> int:
+        """The weight of all edges between parts, as it was counted on the way."""
+        return self._cut
+
+    @property
+    def part_weight(self) -> UnitArray:
+        """int64[k], as it was counted on the way."""
+        return self._part_weight
+
+    @property
+    def limit(self) -> int:
+        """What a part may weigh."""
+        return self._limit
+
+    @property
+    def heaviest_vertex(self) -> int:
+        return int(self._vertex_weight.max(initial=0))
+
+    @property
+    def footprint(self) -> Footprint:
+        """What it takes at rest."""
+        host = self._edge_weight.nbytes + self._vertex_weight.nbytes
+        host += 0 if self._part is None else self._part.nbytes
+        return Footprint(host, 0 if self._held is None else self._held.nbytes)
+
+    @device_call
+    def bring(self, network: Network, vertex_weight: UnitArray, control: Control, room: Room) -> Report:
+        """Make it a partition of the network as it is now. ``vertex_weight`` int64[n], of which those of vertices that
+        were deleted do not count.
+
+        From nothing if it is none yet, or if too much has changed. Else O(n + m) to compare columns on the host, and
+        what the changes take on the device. Raises `InvalidNetwork`, `CapacityOverflow`, `OutOfMemory`, `Cancelled`.
+        """
+        try:
+            return self._brought(network, vertex_weight, control, room)
+        except BaseException:
+            self._held = None  # the columns of host and device may differ
+            raise
+
+    def _brought(self, network: Network, vertex_weight: UnitArray, control: Control, room: Room) -> Report:
+        weight = edge_weights(network, self.question.weights)
+        gone = network.deleted_vertices
+        other, total = changed_weights(self._vertex_weight, gone, vertex_weight)
+        limit = limit_of(total, self.question.k, self.question.epsilon)
+        make = partial(self._make, network, weight, vertex_weight, (total, limit), control, room)
+        if self._held is None:
+            return make("it is the first answer, or the partition before was forgotten")
+        rows = changed_edges(self._edge_weight, weight)
+        if not len(rows) and not len(other):
+            self._have_vertices(network.n_vertices)
+            return Report(Way.UNCHANGED, 0, 0)
+        self._changed_in_all += len(rows)
+        self._unseen += len(rows)
+        self._untried += len(rows) + len(other)
+        at_once, in_all = (max(FEW, share * self._n_links) for share in (MOST_AT_ONCE, MOST_IN_ALL))
+        if len(rows) > at_once or self._changed_in_all > in_all:
+            return make("too much has changed since the last answer, or since it was made from nothing")
+        self._limit = limit
+        touched, n_other = self._enter(network, rows, other, weight, vertex_weight, room)
+        held = self._held
+        refine(held.graph.rows, held.books, held.scratch, held.graph.n, limit, AROUND, touched)
+        moved = self._read()
+        if self._unseen > THOROUGH * self._n_links or self._has_grown(self._unseen):
+            self._whole(total).again(control)
+            self._unseen = 0
+            moved = self._read()
+        report = None
+        if self._has_grown(self._untried) or self._untried > max(FEW, UNTRIED * self._n_links):
+            report = self._tried(total, control)
+        self._least_cut = min(self._least_cut, self._cut)
+        held.told_part[: held.graph.n] = held.books.part[: held.graph.n]
+        return report or Report(Way.INCREMENTAL, len(rows) + n_other, moved)
+
+    def _has_grown(self, changed: int) -> bool:
+        """Whether the cut has, and so many changes are enough to do something about it."""
+        return self._cut > (1 + WORSE) * self._least_cut and changed > max(FEW, SOME * self._n_links)
+
+    def _tried(self, total: int, control: Control) -> Report | None:
+        """Make one from nothing beside it; None: the one at hand cuts less, and stays."""
+        held = self._held
+        assert held is not None
+        part, told, cut, kept_limit = held.books.part.copy(), held.books.told.copy(), self._cut, self._keeps_limit
+        self._whole(total).from_nothing(int(1000 * self.question.epsilon), self.question.seed, control)
+        self._read()
+        better = self._keeps_limit and (self._cut < cut or not kept_limit)
+        if not better:
+            held.books.part, held.books.told = part, told
+            self._read()
+        self._untried, self._least_cut = 0, self._cut
+        if not better:
+            return None
+        self._unseen = self._changed_in_all = 0
+        n_all = held.graph.n + len(self._edge_weight)
+        return Report(Way.FULL, n_all, 0, "its cut has grown, and one from nothing cuts less")
+
+    def _whole(self, total: int) -> Whole:
+        held = self._held
+        assert held is not None
+        return Whole(held.graph.n, held.graph.rows, held.books, held.scratch, (total, self._limit), self._few)
+
+    def _read(self) -> int:
+        """Have what a refinement has come to; returns how many vertices had a part at the last answer, and have another
+        one or none now. Waits."""
+        held = self._held
+        assert held is not None
+        n, books = held.graph.n, held.books
+        books.moved.fill(0)
+        strided(LINKS, "count_moved", n, np.int32(n), held.told_part, books.part, books.moved)
+        told = read(books)
+        if told.missed:
+            raise EngineError("a link of the network is missing in its partition")
+        self._cut, self._part_weight = told.cut, told.part_weight
+        self._keeps_limit = bool(told.part_weight.max(initial=0) <= self._limit)
+        self._part = None
+        return told.moved
+
+    def _have_vertices(self, n: int) -> None:
+        """Have so many; the new ones are nowhere."""
+        assert self._held is not None
+        if n > len(self._vertex_weight):
+            self._vertex_weight = lengthened(self._vertex_weight, n, ABSENT)
+            self._held.grow(n)
+            self._part = None
+
+    def _make(
+        self,
+        network: Network,
+        weight: NDArray[np.integer],
+        vertex_weight: UnitArray,
+        sums: tuple[int, int],
+        control: Control,
+        room: Room,
+        reason: str,
+    ) -> Report:
+        n, m, arcs, k = network.n_vertices, network.n_edges, network.n_arcs, self.question.k
+        self._held = None
+        room(Footprint(PROCESS_BYTES + weight.nbytes + 64 * n, device_partition_bytes(n, m, arcs, k)))
+        there = network.there
+        self._vertex_weight = np.where(there, vertex_weight, ABSENT)
+        self._edge_weight = weight.copy()
+        links = link_weights(*map(cupy.asarray, (network.edge_arc, network.reverse_arc, weight)))
+        offsets = cupy.asarray(network.row_offsets)
+        begin, count = offsets[:-1].astype(np.int64), offsets[1:] - offsets[:-1]
+        graph = BucketList(begin, count, cupy.asarray(network.head), links)
+        del links, begin, count, offsets
+        own = cupy.asarray(self._vertex_weight)
+        held = Held(graph, cupy.minimum(own, 0).astype(np.int32), cupy.maximum(own, 0), k)
+        self._held = held
+        self._n_links = int(graph.rows.used.sum()) // 2
+        self._changed_in_all = self._unseen = self._untried = 0
+        total, self._limit = sums
+        self._whole(total).from_nothing(int(1000 * self.question.epsilon), self.question.seed, control)
+        self._read()
+        held.told_part[:n] = held.books.part[:n]
+        self._least_cut = self._cut
+        return Report(Way.FULL, n + m, 0, reason)
+
+    def _enter(
+        self,
+        network: Network,
+        rows: EdgeArray,
+        other: VertexArray,
+        weight: NDArray[np.integer],
+        vertex_weight: UnitArray,
+        room: Room,
+    ) -> tuple[Array, int]:
+        """Enter what edges and vertices weigh now; new vertices are in the pseudo-partition. Returns the vertices that
+        this touches, each once, on the device, and how many vertices have come or gone."""
+        n, m, held = network.n_vertices, network.n_edges, self._held
+        assert held is not None
+        self._edge_weight = lengthened(self._edge_weight, m)
+        self._have_vertices(n)
+        delta = weight[rows].astype(np.int64) - self._edge_weight[rows]
+        batch = batch_of(network.edge_tail(rows), network.edge_head(rows), delta)
+        self._edge_weight[rows] = weight[rows]
+        gone = network.deleted_vertices
+        there = ~gone[other] if len(gone) else np.ones(len(other), np.bool_)
+        was = self._vertex_weight[other] != ABSENT
+        own = np.where(there, vertex_weight[other], ABSENT)
+        self._vertex_weight[other] = own
+        come = other[there & ~was].astype(np.int32)
+        touched = np.concatenate([batch.vertex, come[~_among(batch.vertex, come)]])
+        on_device = OnDevice(batch, touched, other.astype(np.int64), own)
+        self._change_links(held, on_device, room)
+        if len(other):
+            books = held.books
+            given = *on_device.more, np.int32(self.question.k), books.part, books.vertex_weight, books.part_weight
+            strided(LINKS, "enter_vertices", len(other), np.int32(len(other)), *given)
+        return on_device.touched, int(np.count_nonzero(there != was))
+
+    def _change_links(self, held: Held, batch: OnDevice, room: Room) -> None:
+        if not batch.rows:
+            return
+        needed = held.graph.reserve(batch)
+        for more in (4, 2):
+            if held.graph.fits(needed):
+                break
+            room(Footprint(device=held.graph.nbytes + 16 * needed))
+            held.graph = held.graph.packed_anew(more * needed)
+            needed = held.graph.reserve(batch)
+        held.graph.change(batch, needed, held.books)
+
+
+def _among(rising: VertexArray, some: VertexArray) -> BoolArray:
+    """bool[k]: which of ``some`` are in the rising array."""
+    if not len(rising):
+        return np.zeros(len(some), np.bool_)
+    found: BoolArray = rising[np.minimum(np.searchsorted(rising, some), len(rising) - 1)] == some
+    return found
