@@ -1,7 +1,7 @@
 """The two ways to a partition, on the host: from nothing, and from the one at hand.
 
-A partitioner works on `Buckets` and `Books` and leaves in them a partition with all its sums. One on another device has
-the same two functions.
+A partitioner works on `Buckets` and `Books` and leaves in them a partition with all its sums. One on a device keeps these
+there, so it is another `KeptPartition` (`gpu_engine.cuda.partition.resident`) and no other partitioner.
 """
 
 from typing import Final, Protocol
@@ -48,7 +48,7 @@ SWEEPS: Final = 64
 
 
 class Partitioner(Protocol):
-    """One kind of device. ``thousandths``: the imbalance that is asked for, in thousandths."""
+    """On the host. ``thousandths``: the imbalance that is asked for, in thousandths."""
 
     def full(self, buckets: Buckets, books: Books, thousandths: int, seed: int, control: Control) -> None:
         """Give every vertex that is not `NOWHERE` a part, from nothing."""
