@@ -1,7 +1,7 @@
 """The two ways to a partition, on the host: from nothing, and from the one at hand.
 
-A partitioner works on `Buckets` and `Books` and leaves in them a partition with all its sums. One on a device keeps these
-there, so it is another `KeptPartition` (`gpu_engine.cuda.partition.resident`) and no other partitioner.
+A partitioner works on `Buckets` and `Books` and leaves in them a partition with all its sums. One on a device keeps
+these there, so it is another `KeptPartition` (`gpu_engine.cuda.partition.resident`) and no other partitioner.
 """
 
 from typing import Final, Protocol
