@@ -11,6 +11,9 @@ from typing import Final
 VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 """What CUDA lets a process see: numbers or ids, with commas between, in the order in which it then counts them."""
 
+PEERS: Final = "cuda-peers"
+"""The engine for which one process has several devices."""
+
 
 def devices() -> list[str]:
     """The names of the devices that this process may use, by their numbers; none without CuPy or a driver."""

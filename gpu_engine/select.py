@@ -9,7 +9,7 @@ from gpu_engine.cpu.decompose import distribute
 from gpu_engine.cpu.engine import CpuEngine
 from gpu_engine.cpu.routes import straighten
 from gpu_engine.cuda.presets.schedules import DEFAULT, find
-from gpu_engine.devices import devices
+from gpu_engine.devices import PEERS, devices
 from gpu_engine.engine import Control, Engine
 from gpu_engine.errors import EngineError, UnknownEngine
 from gpu_engine.footprint import Room, unlimited
@@ -24,8 +24,6 @@ from gpu_engine.types import UnitArray
 
 Choice: TypeAlias = str
 """auto, cpu, cuda, cuda:PRESET for a name of `gpu_engine.cuda.presets`, or cuda-peers: all devices at once."""
-
-PEERS: Final = "cuda-peers"
 
 KINDS: Final = ("auto", "cpu", "cuda", PEERS)
 

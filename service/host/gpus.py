@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from gpu_engine.devices import VISIBLE, devices, only
-from gpu_engine.select import PEERS
+from gpu_engine.devices import PEERS, VISIBLE, devices, only
 from service.settings import Settings
 
 NO_GPU: Final = "no CUDA device can be used here: is the driver there, and CuPy (extra gpu12 or gpu13)?"

@@ -55,6 +55,7 @@ FORBIDDEN: Mapping[str, tuple[str, ...]] = {
 
 NEVER_REACHED: Mapping[str, tuple[str, ...]] = {
     "service.api.app": ("service.worker", "numba", *SOLVING),
+    "service.host.supervisor": ("numba", *SOLVING),
     "service.worker.process": ("service.api", "service.models", "headrace", *WEB),
     "gpu_engine.checks.certificate": ENGINES,
     "gpu_engine.checks.flows": ENGINES,
