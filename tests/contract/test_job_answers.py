@@ -28,7 +28,7 @@ def never(_: object) -> Status:
         ("handling=5s", 5, None),
         ("wait=" + "9" * 100, 60, "wait=60"),
         ("respond-async", None, "respond-async"),
-        ("respond-async, wait=5", None, "respond-async"),
+        ("respond-async, wait=5", 5, "respond-async, wait=5"),
         ("wait=0", None, "wait=0"),
     ],
 )

@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +62,19 @@ def test_a_child_killed_comes_back_with_all_it_had(tmp_path: Path) -> None:
             assert value(service) == (2, 3.5), role
 
 
+@contextmanager
+def hanging_up(what: signal.Handlers) -> Iterator[None]:
+    """What a child inherits of the end of a terminal: nohup has it ignored, and these tests may run under it."""
+    ours = signal.signal(signal.SIGHUP, what)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, ours)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_ends_all_and_keeps_all(tmp_path: Path, number: signal.Signals) -> None:
-    with serving(tmp_path) as service:
+    with hanging_up(signal.SIG_DFL), serving(tmp_path) as service:
         load(service)
         children = service.children()
         assert set(children) == {"worker", "api", "redis"}
@@ -74,15 +86,11 @@ def test_a_signal_ends_all_and_keeps_all(tmp_path: Path, number: signal.Signals)
 
 
 def test_who_was_told_to_outlive_the_terminal_does(tmp_path: Path) -> None:
-    ours = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does; a child inherits it
-    try:
-        with serving(tmp_path) as service:
-            service.process.send_signal(signal.SIGHUP)
-            load(service)
-            service.wait_ready()
-            assert service.process.poll() is None
-    finally:
-        signal.signal(signal.SIGHUP, ours)
+    with hanging_up(signal.SIG_IGN), serving(tmp_path) as service:
+        service.process.send_signal(signal.SIGHUP)
+        load(service)
+        service.wait_ready()
+        assert service.process.poll() is None
 
 
 def test_nothing_outlives_a_killed_supervisor(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def pool() -> Pool:
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch, pool: Pool) -> Any:
     device = SimpleNamespace(mem_info=(5, 80))
-    cuda = SimpleNamespace(memory=SimpleNamespace(OutOfMemoryError=Full), Device=lambda: device)
+    cuda = SimpleNamespace(memory=SimpleNamespace(OutOfMemoryError=Full), Device=lambda number=None: device)
     stand_in: Any = ModuleType("cupy")
     stand_in.cuda, stand_in.get_default_memory_pool = cuda, lambda: pool
     monkeypatch.setitem(sys.modules, "cupy", stand_in)

@@ -85,7 +85,10 @@ def test_values_out_of_their_form_are_one_line_that_names_the_variable(monkeypat
     message = str(refused.value)
     assert "HEADRACE_PORT: " in message
     assert "HEADRACE_FSYNC: " in message
-    assert "HEADRACE_ENGINE: should be auto, cpu, cuda, or cuda:NAME for a published system, not 'gpu'" in message
+    assert (
+        "HEADRACE_ENGINE: should be auto, cpu, cuda, cuda-peers, or cuda:NAME for a published system, not 'gpu'"
+        in message
+    )
     assert "\n" not in message
 
 

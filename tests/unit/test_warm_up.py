@@ -208,7 +208,11 @@ print("not reached:", *cold)
 """
 """Kernels that others call are compiled with these, or within them."""
 
-OF_A_DEVICE = {"gpu_engine.networks.links.swap_capacity", "gpu_engine.checks.reductions.is_reduction"}
+OF_A_DEVICE = {
+    "gpu_engine.networks.links.swap_capacity",
+    "gpu_engine.checks.reductions.is_reduction",
+    "gpu_engine.partition.survey._changed_weights",
+}
 """Called by device engines alone, which have a start of their own."""
 
 

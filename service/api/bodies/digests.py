@@ -20,7 +20,7 @@ OUTDATED: Final = ("Digest", "Content-MD5")
 ALGORITHMS: Final = {"sha-256": "sha256", "sha-512": "sha512"}
 """Those that RFC 9530 calls active. Others are not checked, as it allows where one of these is there too."""
 
-MEMBER: Final = re.compile(r"\s*([a-z0-9*_.-]+)\s*=\s*:([A-Za-z0-9+/=]*):\s*")
+MEMBER: Final = re.compile(r"\A([a-z0-9*_.-]+)=:([A-Za-z0-9+/=]*):")
 
 
 class Digests:
@@ -56,7 +56,7 @@ def _read(name: str, headers: Headers) -> dict[str, bytes]:
     """The digests of one header that are checked here, by algorithm; of one that is named twice the last counts."""
     found: dict[str, bytes] = {}
     for member in ",".join(headers.getlist(name)).split(","):
-        match = MEMBER.fullmatch(member)
+        match = MEMBER.fullmatch(member.strip())
         if match is None:
             form = f"{name} is a list of digests in Base64, as in {name}: sha-256=:BASE64:"
             raise ServiceError("invalid_request", f"{form}, not {member.strip()[:100]!r}", header=name)
