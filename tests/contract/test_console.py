@@ -1,6 +1,7 @@
 """The console's pages without a browser: who gets them, what they may do, and that nothing of a caller is markup."""
 
 import re
+from collections.abc import Iterator
 from urllib.parse import urljoin
 
 import pytest
@@ -18,8 +19,10 @@ __all__ = ["no_keys_left"]
 
 
 @pytest.fixture(autouse=True)
-def no_cookies_left(api: Api) -> None:
-    """The browser of each test is a new one."""
+def no_cookies_left(api: Api) -> Iterator[None]:
+    """The browser of each test is a new one, and so is that of whoever comes next."""
+    api.http.cookies.clear()
+    yield
     api.http.cookies.clear()
 
 

@@ -9,7 +9,10 @@ from service.api.app import create_app
 from service.settings import Settings
 from service.store.api_keys import Scope, new_key
 from tests.contract.fakes import WORKER, Api
+from tests.contract.test_access import no_keys_left
 from tests.contract.test_codes import check_problem
+
+__all__ = ["no_keys_left"]
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from html import unescape
 from typing import Any
@@ -45,8 +46,10 @@ def log_in(api: Api, key: dict[str, str], **form: str) -> httpx.Response:
 
 
 @pytest.fixture(autouse=True)
-def no_cookies_left(api: Api) -> None:
-    """The browser of each test is a new one."""
+def no_cookies_left(api: Api) -> Iterator[None]:
+    """The browser of each test is a new one, and so is that of whoever comes next."""
+    api.http.cookies.clear()
+    yield
     api.http.cookies.clear()
 
 
