@@ -1,7 +1,6 @@
 """Partitions of random networks through random sequences of changes: after each the limit is kept wherever it can be,
 and all that is kept beside the parts equals a count from nothing."""
 
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -16,81 +15,39 @@ from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.growing import grow
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
-from gpu_engine.partition import multilevel, partitioner, process
+from gpu_engine.partition import partitioner
 from gpu_engine.partition.buckets import bucketed, link_weights
 from gpu_engine.partition.flow_refine import flow_refine
 from gpu_engine.partition.moves import Books, count_up
 from gpu_engine.partition.problem import Question
 from gpu_engine.partition.resident import ResidentPartition, Way
 from gpu_engine.types import MAX_TOTAL
-from tests.random_partitions import changed, check, random_network
+from tests.random_partitions import (
+    changed,
+    check,
+    partitioned_here,
+    random_network,
+    through_any_changes,
+    with_vertices_that_come_and_go,
+    with_weights_of_vertices,
+)
+
+__all__ = ["partitioned_here"]
 
 SEEDS = 24
-STEPS = 12
-
-
-@pytest.fixture(autouse=True)
-def partitioned_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Without a process for each."""
-
-    def run(module: str, data: bytes, limit: int, control: Control) -> tuple[bytes, int]:
-        return b"OK\n" + process.partitioned(data), 0
-
-    with monkeypatch.context() as patch:
-        patch.setattr(multilevel, "run", run)
-        yield
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 6))
 def test_any_sequence_of_changes(first: int) -> None:
-    ways: set[Way] = set()
-    for seed in range(first, first + 6):
-        rng = np.random.default_rng(seed)
-        network, k = random_network(rng), int(rng.integers(1, 7))
-        epsilon = Fraction(int(rng.integers(0, 3)), 20)
-        found = ResidentPartition(Question(k, epsilon, "one" if seed % 2 else "capacity", seed))
-        for _ in range(STEPS):
-            weight = np.ones(network.n_vertices, np.int64)
-            report = found.bring(network, weight, Control(), unlimited)
-            ways.add(report.way)
-            check(network, found, weight)
-            assert found.part_weight.max() <= found.limit, f"seed {seed}"
-            network = changed(network.fork(), rng)
-    assert ways >= {Way.FULL, Way.INCREMENTAL}
+    through_any_changes(ResidentPartition, range(first, first + 6))
 
 
 def test_vertices_with_weights() -> None:
-    """The limit is kept if no vertex is heavier than the room beside an equal share; the books are right anyway."""
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        network, k = random_network(rng), int(rng.integers(2, 5))
-        found = ResidentPartition(Question(k, Fraction(1, 5), seed=seed))
-        for step in range(4):
-            weight = rng.integers(0, 1 + 3**step, network.n_vertices)
-            found.bring(network, weight, Control(), unlimited)
-            check(network, found, weight)
-            if int(weight.max()) <= found.limit - int(weight.sum()) // k:
-                assert found.part_weight.max() <= found.limit, f"seed {seed}, step {step}"
+    with_weights_of_vertices(ResidentPartition, range(8))
 
 
 def test_vertices_that_have_come_and_gone_between_two_answers() -> None:
-    """Nothing has changed for whoever looks afterwards, but that the next vertices have higher numbers."""
-    rng = np.random.default_rng(5)
-    for seed in range(6):
-        network = random_network(rng)
-        found = ResidentPartition(Question(3, Fraction(1, 10), seed=seed))
-        for way in (Way.FULL, *2 * (Way.UNCHANGED, Way.INCREMENTAL)):
-            weight = np.ones(network.n_vertices, np.int64)
-            assert found.bring(network, weight, Control(), unlimited).way is way, f"seed {seed}"
-            check(network, found, weight)
-            n, m, nothing = network.n_vertices, network.n_edges, np.empty(0, np.int32)
-            if way is Way.UNCHANGED:  # two come, and are linked
-                ends = np.array([0, n], np.int32), np.array([n, n + 1], np.int32)
-                network = grow(network, Structure(2, None, *ends, np.zeros(2, np.bool_))).network.fork()
-                network.set_capacity(m + np.arange(2), np.array([1, 2]))
-            else:  # some come, and are gone again
-                network = grow(network, Structure(30, None, nothing, nothing, np.zeros(0, np.bool_))).network.fork()
-                network.mark_vertices(np.arange(n, n + 30, dtype=np.int32), nothing)
+    with_vertices_that_come_and_go(ResidentPartition)
 
 
 def test_the_same_question_has_the_same_answer() -> None:
