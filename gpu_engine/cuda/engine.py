@@ -106,7 +106,7 @@ class CudaEngine(HostAnswers):
         """Give the state its arcs."""
         arranged = self._arranged(state)
         state.edge_arc, state.n_appended = arranged.edge_arc, 0
-        state.arcs = new_arcs(arranged.head, arranged.reverse, state.wide)
+        state.arcs, state.keeps_pair_sums = new_arcs(arranged.head, arranged.reverse, state.wide), False
 
     def _arranged(self, state: CudaFlowState) -> Arrangement:
         """The order of the arcs of each row."""
@@ -155,10 +155,11 @@ class CudaEngine(HostAnswers):
             return
         beside_infinite = self._shares_links_with_infinite(rows)
         for state in self._states:
-            if beside_infinite:
-                state.solved = False  # rare enough to be left to a cold solve
-            elif state.solved:
+            state.solved &= not beside_infinite  # rare enough to be left to a cold solve
+            if state.solved:
                 state.take(batch.apply(self._topology, state))
+            else:
+                state.keeps_pair_sums = False
         batch.store(self._topology)
         batch.wait()  # it is read before it is written again
         widen(self.network, self._topology, self._states)
@@ -206,7 +207,7 @@ class CudaEngine(HostAnswers):
         zero_flow(self._topology, state)
         state.excess[:] = own_supply(self.network.n_vertices, state.terminals)
         state.source_side[:] = state.role == SOURCE
-        saturate(state)
+        saturate(self._topology, state)
         counters = self._settle(state, control, [False])
         state.value = state.reached()
         return counters

@@ -25,6 +25,8 @@ class CudaFlowState(ForkableState):
     wide: bool
     arcs: Array = None
     edge_arc: Array = None
+    keeps_pair_sums: bool = False
+    """The pair sums of the arcs are those of the capacities: updates keep them while the state is solved."""
     n_appended: int = 0
     """Arcs that have come since the arcs were arranged, and which stand at the ends of rows."""
     lacking: int = 0

@@ -36,18 +36,43 @@ extern "C" __global__ void sum_pairs(int n_arcs, Arc* arcs) {
         arcs[a].pair_sum = arcs[a].residual + arcs[arcs[a].reverse].residual;
 }
 
-// Fill every arc from S to T: invariant (a) at the start of a cold solve. One thread an arc; each link has at most
-// one arc from S to T, so it has one writer.
-extern "C" __global__ void saturate(int n_arcs, Arc* arcs, Units* excess, const bool* source_side) {
-    for (int a = blockIdx.x * blockDim.x + threadIdx.x; a < n_arcs; a += gridDim.x * blockDim.x) {
-        int v = arcs[a].head, r = arcs[a].reverse, u = arcs[r].head;
-        Capacity x = arcs[a].residual;
-        if (x == 0 || !source_side[u] || source_side[v]) continue;
-        arcs[a].residual = 0;
-        arcs[r].residual += x;
-        add(excess + v, (Units)x);
-        auto row = cg::labeled_partition(cg::coalesced_threads(), u);  // a source may have millions of arcs
-        Units sum = cg::reduce(row, (Units)x, cg::plus<Units>());
-        if (row.thread_rank() == 0) add(excess + u, -sum);
+// Fill every arc from S to T: invariant (a) at the start of a cold solve. Each link has at most one arc from S to T, so it
+// has one writer. A warp looks at 32 vertices and visits the rows of those in S; it leaves rows of more than HUB_ROW arcs
+// to `saturate_hubs`. Returns what the lane has sent.
+__device__ __forceinline__ Units saturate_arc(Arc* arcs, Units* excess, const bool* source_side, int a) {
+    Arc arc = arcs[a];
+    if (arc.residual == 0 || source_side[arc.head]) return 0;
+    arcs[a].residual = 0;
+    arcs[arc.reverse].residual += arc.residual;
+    add(excess + arc.head, (Units)arc.residual);
+    return arc.residual;
+}
+extern "C" __global__ void saturate(int n, const int* row_offsets, Arc* arcs, Units* excess, const bool* source_side,
+                                    int* hubs, int* n_hubs) {
+    auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+    int lane = warp.thread_rank(), stride = gridDim.x * blockDim.x;
+    for (int base = blockIdx.x * blockDim.x + threadIdx.x - lane; base < n; base += stride) {
+        int v = base + lane;
+        for (unsigned left = warp.ballot(v < n && source_side[v]); left != 0; left &= left - 1) {
+            int u = base + __ffs(left) - 1, begin = row_offsets[u], end = row_offsets[u + 1];
+            Units sent = 0;
+            if (end - begin <= HUB_ROW)
+                for (int a = begin + lane; a < end; a += 32) sent += saturate_arc(arcs, excess, source_side, a);
+            else if (lane == 0) hubs[atomicAdd(n_hubs, 1)] = u;
+            sent = cg::reduce(warp, sent, cg::plus<Units>());
+            if (lane == 0 && sent != 0) add(excess + u, -sent);
+        }
+    }
+}
+extern "C" __global__ void saturate_hubs(const int* row_offsets, Arc* arcs, Units* excess, const bool* source_side,
+                                         const int* hubs, const int* n_hubs) {
+    auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+    for (int i = 0; i < *n_hubs; i++) {
+        int u = hubs[i], end = row_offsets[u + 1];
+        Units sent = 0;
+        for (int a = row_offsets[u] + blockIdx.x * blockDim.x + threadIdx.x; a < end; a += gridDim.x * blockDim.x)
+            sent += saturate_arc(arcs, excess, source_side, a);
+        sent = cg::reduce(warp, sent, cg::plus<Units>());
+        if (warp.thread_rank() == 0 && sent != 0) add(excess + u, -sent);
     }
 }

@@ -28,6 +28,8 @@ class State(Protocol):
     arcs: Array
     edge_arc: Array
     wide: bool
+    keeps_pair_sums: bool
+    """The pair sums of the records are those of the capacities."""
 
 
 @dataclass(frozen=True, slots=True)

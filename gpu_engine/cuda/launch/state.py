@@ -5,14 +5,17 @@ import numpy as np
 
 from gpu_engine.cuda.launch.arrays import Array, State, Topology, residuals
 from gpu_engine.cuda.launch.grid import launch_strided
+from gpu_engine.footprint import HUB_ROW
 
 
 def zero_flow(topology: Topology, state: State) -> None:
-    """Set residuals and pair sums to the capacities. O(n + m)."""
+    """Set residuals to the capacities, and pair sums if the state does not keep them. O(n + m)."""
     n_arcs, wide = len(state.arcs), state.wide
     launch_strided("state.cu", "clear_residuals", n_arcs, wide, np.int32(n_arcs), state.arcs)
     _add_capacities(topology, state, residuals(state.arcs, wide), 3 if wide else 4)
-    launch_strided("state.cu", "sum_pairs", n_arcs, wide, np.int32(n_arcs), state.arcs)
+    if not state.keeps_pair_sums:
+        launch_strided("state.cu", "sum_pairs", n_arcs, wide, np.int32(n_arcs), state.arcs)
+        state.keeps_pair_sums = True
 
 
 def arc_capacity(topology: Topology, state: State) -> Array:
@@ -31,8 +34,13 @@ def _add_capacities(topology: Topology, state: State, out: Array, stride: int) -
         launch_strided("state.cu", "add_capacities", m, state.wide, *edges, state.arcs, out, np.int32(stride))
 
 
-def saturate(state: State) -> None:
-    """Fill every arc from S to T."""
-    n_arcs = len(state.arcs)
-    arguments = (np.int32(n_arcs), state.arcs, state.excess, state.source_side)
-    launch_strided("state.cu", "saturate", n_arcs, state.wide, *arguments)
+def saturate(topology: Topology, state: State) -> None:
+    """Fill every arc from S to T. O(n + arcs of S)."""
+    n, wide, flow = topology.n, state.wide, (state.arcs, state.excess, state.source_side)
+    most = topology.n_arcs // HUB_ROW + 1
+    hubs = cupy.empty(most + 1, np.int32)
+    hubs[most:].fill(0)
+    listed = hubs[:most], hubs[most:]
+    launch_strided("state.cu", "saturate", n, wide, np.int32(n), topology.row_offsets, *flow, *listed)
+    if most > 1:
+        launch_strided("state.cu", "saturate_hubs", topology.n_arcs, wide, topology.row_offsets, *flow, *listed)
