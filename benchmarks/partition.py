@@ -30,7 +30,7 @@ from gpu_engine.checks.partitions import prove_partition
 from gpu_engine.engine import Control
 from gpu_engine.footprint import unlimited
 from gpu_engine.networks.network import Network
-from gpu_engine.partition import resident
+from gpu_engine.partition import upkeep
 from gpu_engine.partition.buckets import bucketed, compressed, link_weights
 from gpu_engine.partition.problem import Question, Weights, edge_weights, limit_of
 from gpu_engine.partition.resident import KeptPartition, ResidentPartition
@@ -139,7 +139,7 @@ def brought(
     """Bring it up to date, and check it: what came of it, and the seconds without and with the check."""
     weight = np.ones(network.n_vertices, np.int64)
     wall, began = time.perf_counter(), clock()
-    report = found.bring(network, weight, Control(), unlimited)
+    report = found.bring(network, None, Control(), unlimited)
     took, waited = clock() - began, time.perf_counter() - wall
     of_edge = edge_weights(network, found.question.weights)
     proof = prove_partition(network, of_edge, weight, found.part, found.question.k, (found.cut, found.part_weight))
@@ -288,7 +288,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = top.parse_args(arguments)
     place = on_device() if options.device else HOST
     if options.always:
-        resident.MOST_AT_ONCE = resident.MOST_IN_ALL = resident.SOME = 1e9  # type: ignore[misc]
+        upkeep.MOST_AT_ONCE = upkeep.MOST_IN_ALL = upkeep.SOME = 1e9  # type: ignore[misc]
     compile_all(place)
     rows: list[dict[str, Any]] = []
     summaries: list[dict[str, Any]] = []

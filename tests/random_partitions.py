@@ -100,7 +100,8 @@ def through_any_changes(opened: Opened, seeds: range, look: Callable[[Any], bool
         found = opened(Question(k, epsilon, "one" if seed % 2 else "capacity", seed))
         for _ in range(STEPS):
             weight = np.ones(network.n_vertices, np.int64)
-            ways.add(found.bring(network, weight, Control(), unlimited).way)
+            given = None if rng.random() < 0.7 else weight
+            ways.add(found.bring(network, given, Control(), unlimited).way)
             check(network, found, weight)
             assert found.part_weight.max() <= found.limit, f"seed {seed}"
             assert look(found), f"seed {seed}"
@@ -116,7 +117,9 @@ def with_weights_of_vertices(opened: Opened, seeds: range) -> None:
         found = opened(Question(k, Fraction(1, 5), seed=seed))
         for step in range(4):
             weight = rng.integers(0, 1 + 3**step, network.n_vertices)
-            found.bring(network, weight, Control(), unlimited)
+            unlike = bool(rng.random() < 0.8)
+            weight = weight if unlike else np.ones(network.n_vertices, np.int64)
+            found.bring(network, weight if unlike else None, Control(), unlimited)
             check(network, found, weight)
             if int(weight.max()) <= found.limit - int(weight.sum()) // k:
                 assert found.part_weight.max() <= found.limit, f"seed {seed}, step {step}"
@@ -130,7 +133,7 @@ def with_vertices_that_come_and_go(opened: Opened) -> None:
         found = opened(Question(3, Fraction(1, 10), seed=seed))
         for way in (Way.FULL, *2 * (Way.UNCHANGED, Way.INCREMENTAL)):
             weight = np.ones(network.n_vertices, np.int64)
-            assert found.bring(network, weight, Control(), unlimited).way is way, f"seed {seed}"
+            assert found.bring(network, weight if seed % 3 else None, Control(), unlimited).way is way, f"seed {seed}"
             check(network, found, weight)
             n, m, nothing = network.n_vertices, network.n_edges, np.empty(0, np.int32)
             if way is Way.UNCHANGED:  # two come, and are linked

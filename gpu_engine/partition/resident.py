@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,40 +26,22 @@ from gpu_engine.partition.buckets import (
     packed_anew,
     with_vertices,
 )
+from gpu_engine.partition.census import Census
 from gpu_engine.partition.columns import lengthened
 from gpu_engine.partition.flow_refine import flow_refine_bytes
 from gpu_engine.partition.moves import NOWHERE, Books
 from gpu_engine.partition.multilevel import multilevel_bytes
 from gpu_engine.partition.partitioner import HostPartitioner, Partitioner, holds_bytes
 from gpu_engine.partition.problem import Question, edge_weights, limit_of
-from gpu_engine.partition.survey import changed_edges, changed_vertices, enter_vertices, n_moved, touched_vertices
+from gpu_engine.partition.survey import (
+    changed_items,
+    changed_vertices,
+    enter_vertices,
+    n_moved,
+    touched_vertices,
+)
+from gpu_engine.partition.upkeep import Upkeep
 from gpu_engine.types import EdgeArray, UnitArray, VertexArray
-
-MOST_AT_ONCE: Final = 0.05
-"""Of the links, how many may have changed since the last answer for it to be brought up to date: see `MOST_IN_ALL`."""
-
-MOST_IN_ALL: Final = 0.5
-"""And how many since it was made from nothing. Beyond that one from nothing has a cut that is clearly smaller
-(benchmarks/partition.py measures both)."""
-
-
-WORSE: Final = 0.04
-MOST_WORSE: Final = 0.08
-"""A cut that has grown by so much may mean that the parts should lie otherwise as a whole, which no refinement finds:
-all borders are looked at then, and if that does not help the partition is held against a rough one from nothing. Where
-it holds it may grow by twice as much until the next time, at most."""
-
-UNTRIED: Final = 0.25
-"""It is held against one as well when so many of the links have changed since that was done."""
-
-THOROUGH: Final = 0.15
-"""When so many have changed since all borders were looked at, they are looked at again."""
-
-SOME: Final = 0.01
-"""Not again before so many have changed."""
-
-FEW: Final = 16
-"""So many may always have changed."""
 
 
 class Way(StrEnum):
@@ -111,9 +93,10 @@ class KeptPartition(Protocol):
     def footprint(self) -> Footprint:
         """What it takes at rest."""
 
-    def bring(self, network: Network, vertex_weight: UnitArray, control: Control, room: Room) -> Report:
+    def bring(self, network: Network, vertex_weight: UnitArray | None, control: Control, room: Room) -> Report:
         """Make it a partition of the network as it is now. ``vertex_weight`` int64[n], of which those of vertices that
-        were deleted do not count. Raises `InvalidNetwork`, `CapacityOverflow`, `OutOfMemory`, `Cancelled`."""
+        were deleted do not count; None: each weighs 1. Raises `InvalidNetwork`, `CapacityOverflow`, `OutOfMemory`,
+        `Cancelled`."""
 
 
 class ResidentPartition:
@@ -127,17 +110,9 @@ class ResidentPartition:
         self._partitioner: Partitioner = HostPartitioner() if partitioner is None else partitioner
         self._edge_weight: NDArray[np.integer] = np.empty(0, np.int64)
         self._buckets: Buckets | None = None
+        self._census = Census()
         self._books = _books(0, question.k)
-        self._n_links = 0
-        """When it was made from nothing."""
-        self._least_cut = 0
-        """Since it was made from nothing, or was found to be as good as that."""
-        self._may_grow = WORSE
-        self._changed_in_all = 0
-        self._untried = 0
-        """Links and vertices that have changed since then."""
-        self._unseen = 0
-        """Links that have changed since all borders were looked at."""
+        self._upkeep = Upkeep()
 
     @property
     def part(self) -> VertexArray:
@@ -166,79 +141,69 @@ class ResidentPartition:
     @property
     def nbytes(self) -> int:
         held = 0 if self._buckets is None else self._buckets.nbytes
-        return held + self._edge_weight.nbytes + sum(column.nbytes for column in self._books)
+        return held + self._edge_weight.nbytes + self._census.nbytes + sum(column.nbytes for column in self._books)
 
     @property
     def footprint(self) -> Footprint:
         return Footprint(self.nbytes)
 
-    def bring(self, network: Network, vertex_weight: UnitArray, control: Control, room: Room) -> Report:
+    def bring(self, network: Network, vertex_weight: UnitArray | None, control: Control, room: Room) -> Report:
         """Make it a partition of the network as it is now. ``vertex_weight`` int64[n], of which those of vertices that
-        were deleted do not count.
+        were deleted do not count; None: each weighs 1.
 
         From nothing if it is none yet, or if too much has changed: seconds for a million vertices. Else O(n + m) to
         compare columns, a few milliseconds for as much, and what the changes take. Raises `InvalidNetwork`,
         `CapacityOverflow`, `OutOfMemory`, `Cancelled`.
         """
         weight = edge_weights(network, self.question.weights)
-        gone = network.deleted_vertices
-        other, total = changed_vertices(self._books, gone, vertex_weight)
-        limit = limit_of(total, self.question.k, self.question.epsilon)
+        compare = partial(changed_vertices, self._books, network.deleted_vertices)
+        other = self._census.changed(network, vertex_weight, compare)
+        limit = limit_of(other.total, self.question.k, self.question.epsilon)
         make = partial(self._make, network, weight, vertex_weight, limit, control, room)
         if self._buckets is None:
             return make("it is the first answer, or the partition before was forgotten")
-        rows = changed_edges(self._edge_weight, weight)
-        if not len(rows) and not len(other):
+        rows = changed_items(self._edge_weight, weight)
+        if not len(rows) and not len(other.rows):
             self._books = _extended(self._books, network.n_vertices)
             return Report(Way.UNCHANGED, 0, 0)
-        self._changed_in_all += len(rows)
-        self._unseen += len(rows)
-        self._untried += len(rows) + len(other)
-        n_links = self._n_links
-        at_once, in_all = (max(FEW, share * n_links) for share in (MOST_AT_ONCE, MOST_IN_ALL))
-        if len(rows) > at_once or self._changed_in_all > in_all:
+        if self._upkeep.change(len(rows), len(other.rows)):
             return make("too much has changed since the last answer, or since it was made from nothing")
         tail, head = network.edge_tail(rows), network.edge_head(rows)
         if change_cost(self._buckets, tail, head) > 4 * (network.n_arcs + network.n_vertices):  # hubs: all is as fast
             return make("what has changed are edges of vertices with very many")
         before = self.part.copy()
         self._enter(network, rows, tail, head, weight, room)
-        come, n_other = enter_vertices(self._books, other, gone, vertex_weight)
+        come, n_other = enter_vertices(self._books, other.rows, other.there, other.weight)
         self._books.limit[0] = limit
         touched = np.sort(touched_vertices(self.part, tail, head, come))
-        self._refine(network, touched, self._unseen > THOROUGH * n_links, control, room)
-        if self._has_grown(self._unseen):
+        self._refine(network, touched, self._upkeep.is_due, control, room)
+        if self._upkeep.has_grown(self.cut):
             self._refine(network, touched[:0], True, control, room)
-        if self._has_grown(self._untried) or self._untried > max(FEW, UNTRIED * n_links):
+        if self._upkeep.wants_trial(self.cut):
             report = self._tried(network, make, control, room)
             if report is not None:
                 return report
-        self._least_cut = min(self._least_cut, self.cut)
+        self._upkeep.settle(self.cut)
         return Report(Way.INCREMENTAL, len(rows) + n_other, n_moved(before, self.part))
-
-    def _has_grown(self, changed: int) -> bool:
-        """Whether the cut has, and so many changes are enough to do something about it."""
-        return self.cut > (1 + self._may_grow) * self._least_cut and changed > max(FEW, SOME * self._n_links)
 
     def _refine(self, network: Network, touched: VertexArray, thorough: bool, control: Control, room: Room) -> None:
         if thorough:
             room(Footprint(flow_refine_bytes(network.n_vertices, network.n_arcs, self.question.k)))
-            self._unseen = 0
         self._partitioner.refine(self._graph, self._books, touched, thorough, control)
+        if thorough:
+            self._upkeep.looked(self.cut)
 
     def _tried(self, network: Network, make: Callable[[str], Report], control: Control, room: Room) -> Report | None:
         """Hold it against a rough partition from nothing, and replace it by a good one if that pays. None: it stays."""
         room(Footprint(holds_bytes(network.n_vertices, network.n_arcs, self.question.k)))
-        kept, report = self._books, None
+        kept, report, before = self._books, None, self.cut
         thousandths = int(1000 * self.question.epsilon)
         if not self._partitioner.holds(self._graph, kept, thousandths, self.question.seed, control):
             report = make("its cut has grown, and one from nothing promised to cut less")
             kept_fits, fits = (books.part_weight.max() <= books.limit[0] for books in (kept, self._books))
             if kept_fits and (self.cut >= kept.cut[0] or not fits):
                 self._books, report = kept, None
-        else:
-            self._may_grow = min(2 * self._may_grow, MOST_WORSE)
-        self._least_cut, self._untried = self.cut, 0
+        self._upkeep.tried(before, self.cut)
         return report
 
     @property
@@ -250,7 +215,7 @@ class ResidentPartition:
         self,
         network: Network,
         weight: NDArray[np.integer],
-        vertex_weight: UnitArray,
+        vertex_weight: UnitArray | None,
         limit: int,
         control: Control,
         room: Room,
@@ -261,16 +226,14 @@ class ResidentPartition:
         room(Footprint(needed + flow_refine_bytes(n, arcs, k)))
         links = link_weights(arcs, network.edge_arc, network.reverse_arc, weight)
         self._buckets = bucketed(network.row_offsets, network.head, links)
-        self._n_links = self._buckets.n_slots_used // 2
         self._edge_weight = weight.copy()
-        self._changed_in_all = self._unseen = self._untried = 0
         self._books = _books(n, k)
         self._books.part[:] = np.where(network.there, k, NOWHERE)
-        self._books.vertex_weight[:] = np.where(network.there, vertex_weight, 0)
+        self._books.vertex_weight[:] = np.where(network.there, 1 if vertex_weight is None else vertex_weight, 0)
         self._books.limit[0] = limit
         thousandths = int(1000 * self.question.epsilon)
         self._partitioner.full(self._graph, self._books, thousandths, self.question.seed, control)
-        self._least_cut, self._may_grow = self.cut, WORSE
+        self._upkeep.begin(self._buckets.n_slots_used // 2, int(weight.sum(dtype=np.int64)), self.cut)
         return Report(Way.FULL, n + network.n_edges, 0, reason)
 
     def _enter(
@@ -288,6 +251,7 @@ class ResidentPartition:
         self._buckets = with_vertices(self._graph, n - len(self._graph.start))  # some may have come and gone unseen
         self._books = _extended(self._books, n)
         delta = weight[rows].astype(np.int64) - self._edge_weight[rows]
+        self._upkeep.weigh(int(delta.sum()))
         done = 0
         while True:
             columns = tail, head, delta, done, self._books.part, self._books.cut

@@ -11,16 +11,43 @@ from gpu_engine.partition.moves import NOWHERE, Books
 from gpu_engine.types import MAX_TOTAL, BoolArray, EdgeArray, UnitArray, VertexArray
 
 WORD: Final = 8
+BLOCK: Final = 512
+"""Items that are held against one another at once: mostly all of them are as they were."""
 
 
-def changed_edges(before: NDArray[np.integer], now: NDArray[np.integer]) -> EdgeArray:
-    """Rows of the edges that weigh something else now; those beyond ``before`` weighed nothing. O(m)."""
+def changed_items(before: NDArray[np.integer], now: NDArray[np.integer]) -> EdgeArray:
+    """Places where the columns differ, int64 or int8 each; ``before`` had zeros where it ends sooner. O(n)."""
     m = len(before)
-    whole = m // WORD * WORD if before.itemsize == now.itemsize == 1 else 0  # eight of them are one number
-    words = np.flatnonzero(now[:whole].view(np.int64) != before[:whole].view(np.int64))
-    rows = (words[:, None] * WORD + np.arange(WORD)).ravel()
+    if before.itemsize != now.itemsize or before.itemsize not in (1, WORD):
+        return np.concatenate([np.flatnonzero(now[:m] != before), m + np.flatnonzero(now[m:])])
+    each = WORD // before.itemsize
+    whole = m // each * each
+    words = _changed_words(before[:whole].view(np.int64), now[:whole].view(np.int64))
+    if each == 1:
+        return np.concatenate([words, m + np.flatnonzero(now[m:])])
+    rows = (words[:, None] * each + np.arange(each)).ravel()
     others = whole + np.flatnonzero(now[whole:m] != before[whole:])
     return np.concatenate([rows[now[rows] != before[rows]], others, m + np.flatnonzero(now[m:])])
+
+
+@njit(cache=True, nogil=True)
+def _changed_words(before: UnitArray, now: UnitArray) -> EdgeArray:
+    n = len(before)
+    changed = np.empty(n, np.int64)  # pages that nothing is written to cost nothing
+    count = 0
+    for begin in range(0, n, BLOCK):
+        end = min(begin + BLOCK, n)
+        was, own = before[begin:end], now[begin:end]
+        differ = np.int64(0)
+        for i in range(end - begin):  # no branch, so several are looked at in one instruction
+            differ |= was[i] ^ own[i]
+        if differ == 0:
+            continue
+        for i in range(end - begin):
+            if was[i] != own[i]:
+                changed[count] = begin + i
+                count += 1
+    return changed[:count].copy()
 
 
 def changed_vertices(books: Books, deleted: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
@@ -57,9 +84,6 @@ def _survey(
 
 ABSENT: Final = -1
 """In place of what a vertex weighs that is not there."""
-
-BLOCK: Final = 512
-"""Vertices that are held against one another at once: mostly all of them are as they were."""
 
 
 def changed_weights(before: UnitArray, deleted: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
@@ -105,28 +129,27 @@ def _changed_weights(
 
 
 @njit(cache=True, nogil=True)
-def enter_vertices(
-    books: Books, changed: VertexArray, deleted: BoolArray, weight: UnitArray
-) -> tuple[VertexArray, int]:
-    """Enter what `changed_vertices` has found: who comes is in the pseudo-partition then, and who is gone is nowhere
-    and has no links. Returns those that came, and how many have come or gone. O(changed)."""
+def enter_vertices(books: Books, changed: VertexArray, there: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
+    """Enter vertices that are not as they were: which of them are ``there`` and what they weigh, bool and int64 for
+    each one ``changed``. Who comes is in the pseudo-partition then, and who is gone is nowhere and has no links.
+    Returns those that came, and how many have come or gone. O(changed)."""
     k = len(books.part_weight) - 1
     come = np.empty(len(changed), np.int32)
     n_come = 0
     n_gone = 0
-    for v in changed:
-        there = not (len(deleted) and deleted[v])
-        own = weight[v] if there else 0
+    for i in range(len(changed)):
+        v = changed[i]
+        own = weight[i] if there[i] else 0
         if books.part[v] != NOWHERE:
             books.part_weight[books.part[v]] -= books.vertex_weight[v]
-        if not there and books.part[v] != NOWHERE:
+        if not there[i] and books.part[v] != NOWHERE:
             books.part[v] = NOWHERE
             n_gone += 1
-        elif there and books.part[v] == NOWHERE:
+        elif there[i] and books.part[v] == NOWHERE:
             books.part[v] = k
             come[n_come] = v
             n_come += 1
-        if there:
+        if there[i]:
             books.part_weight[books.part[v]] += own
         books.vertex_weight[v] = own
     return come[:n_come].copy(), n_come + n_gone

@@ -137,8 +137,8 @@ def test_one_from_nothing_that_is_no_better_does_not_replace_the_one_at_hand(see
     rng = np.random.default_rng(seed)
     for _ in range(15):
         network = network.fork()
-        rows = rng.choice(network.n_edges, 1000, replace=False)
-        network.set_capacity(rows, rng.integers(1, 4, 1000))
+        rows = rng.choice(network.n_edges, 2000, replace=False)  # in the end more than `upkeep.UNTRIED` of all links
+        network.set_capacity(rows, rng.integers(1, 4, 2000))
         assert found.bring(network, weight, Control(), unlimited).way is Way.INCREMENTAL
         books = books_of(buckets_of(network), found.part, weight, 2, found.limit)
         assert (found.cut, found.part_weight.tolist()) == (int(books.cut[0]), books.part_weight[:2].tolist())

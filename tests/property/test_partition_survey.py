@@ -1,13 +1,19 @@
 """What a partition finds changed, held against a plain comparison; and the columns that it keeps as vertices come."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from gpu_engine.errors import CapacityOverflow
+from gpu_engine.networks.edgelist import EdgeList
+from gpu_engine.networks.network import Network
+from gpu_engine.partition.census import Census
 from gpu_engine.partition.columns import lengthened
 from gpu_engine.partition.moves import NOWHERE, Books
 from gpu_engine.partition.survey import (
     ABSENT,
+    changed_items,
     changed_vertices,
     changed_weights,
     enter_vertices,
@@ -45,7 +51,7 @@ def test_any_change_of_vertices_is_found_and_entered() -> None:
         books = books._replace(
             part=lengthened(books.part, n + more, NOWHERE), vertex_weight=lengthened(books.vertex_weight, n + more)
         )
-        come, n_other = enter_vertices(books, changed, deleted, now)
+        come, n_other = enter_vertices(books, changed, ~gone[changed], now[changed])
         assert come.tolist() == np.flatnonzero(~was & ~gone).tolist()
         assert n_other == int(np.count_nonzero(was == gone))
         assert books.vertex_weight.tolist() == own.tolist()
@@ -96,3 +102,34 @@ def test_vertices_are_touched_once_and_counted_if_they_had_a_part() -> None:
     tail, head, come = (np.array(column, np.int32) for column in ([0, 2], [3, 0], [3]))
     assert sorted(touched_vertices(part, tail, head, come).tolist()) == [0, 3]
     assert n_moved(np.array([0, 0, NOWHERE], np.int32), part) == 1
+
+
+def test_any_change_of_a_column_is_found() -> None:
+    rng = np.random.default_rng(3)
+    for kind in (np.int8, np.int64):
+        for _ in range(50):
+            n, more = (int(x) for x in rng.integers(0, 3000, 2))
+            before = rng.integers(0, 2, n).astype(kind)
+            now = np.append(before, rng.integers(0, 2, more).astype(kind))
+            some = rng.integers(0, n + more, int(rng.integers(0, 5))) if n + more else np.empty(0, np.int64)
+            now[some] = rng.integers(0, 2, len(some))
+            expected = np.flatnonzero(now != np.append(before, np.zeros(more, kind)))
+            assert changed_items(before, now).tolist() == expected.tolist()
+
+
+def test_a_census_tells_who_came_and_who_went() -> None:
+    """With weights, without, and from the one to the other."""
+    rng = np.random.default_rng(4)
+    network = Network(EdgeList(600, *rng.integers(0, 600, (2, 900)).astype(np.int32), np.ones(900, np.int64)))
+    census, known = Census(), np.full(600, ABSENT)
+    for turn in range(40):
+        if turn:
+            gone, back = rng.integers(0, 600, (2, 3)).astype(np.int32)
+            network.mark_vertices(np.unique(gone), np.setdiff1d(back, gone))
+        weight = None if rng.random() < 0.7 else rng.integers(1, 3, 600)
+        found = census.changed(network, weight, partial(changed_weights, known, network.deleted_vertices))
+        own = np.where(network.there, 1 if weight is None else weight, ABSENT)
+        assert found.rows.tolist() == np.flatnonzero(own != known).tolist()
+        assert np.where(found.there, found.weight, ABSENT).tolist() == own[found.rows].tolist()
+        assert found.total == int(own[network.there].sum())
+        known = own

@@ -32,22 +32,14 @@ from gpu_engine.errors import EngineError
 from gpu_engine.footprint import Footprint, Room
 from gpu_engine.networks.network import Network
 from gpu_engine.partition.buckets import bucket_bytes
+from gpu_engine.partition.census import Census, ChangedVertices
 from gpu_engine.partition.columns import lengthened
 from gpu_engine.partition.moves import NOWHERE
 from gpu_engine.partition.multilevel import PROCESS_BYTES
 from gpu_engine.partition.problem import Question, edge_weights, limit_of
-from gpu_engine.partition.resident import (
-    FEW,
-    MOST_AT_ONCE,
-    MOST_IN_ALL,
-    SOME,
-    THOROUGH,
-    UNTRIED,
-    WORSE,
-    Report,
-    Way,
-)
-from gpu_engine.partition.survey import ABSENT, changed_edges, changed_weights
+from gpu_engine.partition.resident import Report, Way
+from gpu_engine.partition.survey import ABSENT, changed_items, changed_weights
+from gpu_engine.partition.upkeep import Upkeep
 from gpu_engine.types import BoolArray, EdgeArray, UnitArray, VertexArray
 
 AROUND: Final = Effort(turns=24, patience=6, daring=1)
@@ -105,13 +97,14 @@ class CudaResidentPartition:
         self._few = few_for(question.k) if few is None else few
         self.stream = next_stream()
         self._held: Held | None = None
+        self._census = Census()
         self._edge_weight: NDArray[np.integer] = np.empty(0, np.int64)
         self._vertex_weight: UnitArray = np.empty(0, np.int64)
         """`ABSENT` for those that are not there."""
         self._part: VertexArray | None = np.empty(0, np.int32)
         self._part_weight = np.zeros(question.k, np.int64)
-        self._cut = self._limit = self._n_links = self._least_cut = 0
-        self._changed_in_all = self._untried = self._unseen = 0
+        self._cut = self._limit = 0
+        self._upkeep = Upkeep()
         self._keeps_limit = True
 
     @property
@@ -145,14 +138,14 @@ class CudaResidentPartition:
     @property
     def footprint(self) -> Footprint:
         """What it takes at rest."""
-        host = self._edge_weight.nbytes + self._vertex_weight.nbytes
+        host = self._edge_weight.nbytes + self._vertex_weight.nbytes + self._census.nbytes
         host += 0 if self._part is None else self._part.nbytes
         return Footprint(host, 0 if self._held is None else self._held.nbytes)
 
     @device_call
-    def bring(self, network: Network, vertex_weight: UnitArray, control: Control, room: Room) -> Report:
+    def bring(self, network: Network, vertex_weight: UnitArray | None, control: Control, room: Room) -> Report:
         """Make it a partition of the network as it is now. ``vertex_weight`` int64[n], of which those of vertices that
-        were deleted do not count.
+        were deleted do not count; None: each weighs 1.
 
         From nothing if it is none yet, or if too much has changed. Else O(n + m) to compare columns on the host, and
         what the changes take on the device. Raises `InvalidNetwork`, `CapacityOverflow`, `OutOfMemory`, `Cancelled`.
@@ -163,43 +156,35 @@ class CudaResidentPartition:
             self._held = None  # the columns of host and device may differ
             raise
 
-    def _brought(self, network: Network, vertex_weight: UnitArray, control: Control, room: Room) -> Report:
+    def _brought(self, network: Network, vertex_weight: UnitArray | None, control: Control, room: Room) -> Report:
         weight = edge_weights(network, self.question.weights)
-        gone = network.deleted_vertices
-        other, total = changed_weights(self._vertex_weight, gone, vertex_weight)
-        limit = limit_of(total, self.question.k, self.question.epsilon)
+        compare = partial(changed_weights, self._vertex_weight, network.deleted_vertices)
+        other = self._census.changed(network, vertex_weight, compare)
+        total, limit = other.total, limit_of(other.total, self.question.k, self.question.epsilon)
         make = partial(self._make, network, weight, vertex_weight, (total, limit), control, room)
         if self._held is None:
             return make("it is the first answer, or the partition before was forgotten")
-        rows = changed_edges(self._edge_weight, weight)
-        if not len(rows) and not len(other):
+        rows = changed_items(self._edge_weight, weight)
+        if not len(rows) and not len(other.rows):
             self._have_vertices(network.n_vertices)
             return Report(Way.UNCHANGED, 0, 0)
-        self._changed_in_all += len(rows)
-        self._unseen += len(rows)
-        self._untried += len(rows) + len(other)
-        at_once, in_all = (max(FEW, share * self._n_links) for share in (MOST_AT_ONCE, MOST_IN_ALL))
-        if len(rows) > at_once or self._changed_in_all > in_all:
+        if self._upkeep.change(len(rows), len(other.rows)):
             return make("too much has changed since the last answer, or since it was made from nothing")
         self._limit = limit
-        touched, n_other = self._enter(network, rows, other, weight, vertex_weight, room)
+        touched, n_other = self._enter(network, rows, other, weight, room)
         held = self._held
         refine(held.graph.rows, held.books, held.scratch, held.graph.n, limit, AROUND, touched)
         moved = self._read()
-        if self._unseen > THOROUGH * self._n_links or self._has_grown(self._unseen):
+        if self._upkeep.is_due or self._upkeep.has_grown(self._cut):
             self._whole(total).again(control)
-            self._unseen = 0
             moved = self._read()
+            self._upkeep.looked(self._cut)
         report = None
-        if self._has_grown(self._untried) or self._untried > max(FEW, UNTRIED * self._n_links):
+        if self._upkeep.wants_trial(self._cut):
             report = self._tried(total, control)
-        self._least_cut = min(self._least_cut, self._cut)
+        self._upkeep.settle(self._cut)
         held.told_part[: held.graph.n] = held.books.part[: held.graph.n]
         return report or Report(Way.INCREMENTAL, len(rows) + n_other, moved)
-
-    def _has_grown(self, changed: int) -> bool:
-        """Whether the cut has, and so many changes are enough to do something about it."""
-        return self._cut > (1 + WORSE) * self._least_cut and changed > max(FEW, SOME * self._n_links)
 
     def _tried(self, total: int, control: Control) -> Report | None:
         """Make one from nothing beside it; None: the one at hand cuts less, and stays."""
@@ -212,10 +197,10 @@ class CudaResidentPartition:
         if not better:
             held.books.part, held.books.told = part, told
             self._read()
-        self._untried, self._least_cut = 0, self._cut
+        self._upkeep.tried(cut, self._cut)
         if not better:
             return None
-        self._unseen = self._changed_in_all = 0
+        self._upkeep.replaced(self._cut)
         n_all = held.graph.n + len(self._edge_weight)
         return Report(Way.FULL, n_all, 0, "its cut has grown, and one from nothing cuts less")
 
@@ -252,7 +237,7 @@ class CudaResidentPartition:
         self,
         network: Network,
         weight: NDArray[np.integer],
-        vertex_weight: UnitArray,
+        vertex_weight: UnitArray | None,
         sums: tuple[int, int],
         control: Control,
         room: Room,
@@ -261,8 +246,7 @@ class CudaResidentPartition:
         n, m, arcs, k = network.n_vertices, network.n_edges, network.n_arcs, self.question.k
         self._held = None
         room(Footprint(PROCESS_BYTES + weight.nbytes + 64 * n, device_partition_bytes(n, m, arcs, k)))
-        there = network.there
-        self._vertex_weight = np.where(there, vertex_weight, ABSENT)
+        self._vertex_weight = np.where(network.there, np.int64(1) if vertex_weight is None else vertex_weight, ABSENT)
         self._edge_weight = weight.copy()
         links = link_weights(*map(cupy.asarray, (network.edge_arc, network.reverse_arc, weight)))
         offsets = cupy.asarray(network.row_offsets)
@@ -272,22 +256,20 @@ class CudaResidentPartition:
         own = cupy.asarray(self._vertex_weight)
         held = Held(graph, cupy.minimum(own, 0).astype(np.int32), cupy.maximum(own, 0), k)
         self._held = held
-        self._n_links = int(graph.rows.used.sum()) // 2
-        self._changed_in_all = self._unseen = self._untried = 0
+        n_links = int(graph.rows.used.sum()) // 2
         total, self._limit = sums
         self._whole(total).from_nothing(int(1000 * self.question.epsilon), self.question.seed, control)
         self._read()
         held.told_part[:n] = held.books.part[:n]
-        self._least_cut = self._cut
+        self._upkeep.begin(n_links, int(weight.sum(dtype=np.int64)), self._cut)
         return Report(Way.FULL, n + m, 0, reason)
 
     def _enter(
         self,
         network: Network,
         rows: EdgeArray,
-        other: VertexArray,
+        other: ChangedVertices,
         weight: NDArray[np.integer],
-        vertex_weight: UnitArray,
         room: Room,
     ) -> tuple[Array, int]:
         """Enter what edges and vertices weigh now; new vertices are in the pseudo-partition. Returns the vertices that
@@ -297,22 +279,21 @@ class CudaResidentPartition:
         self._edge_weight = lengthened(self._edge_weight, m)
         self._have_vertices(n)
         delta = weight[rows].astype(np.int64) - self._edge_weight[rows]
+        self._upkeep.weigh(int(delta.sum()))
         batch = batch_of(network.edge_tail(rows), network.edge_head(rows), delta)
         self._edge_weight[rows] = weight[rows]
-        gone = network.deleted_vertices
-        there = ~gone[other] if len(gone) else np.ones(len(other), np.bool_)
-        was = self._vertex_weight[other] != ABSENT
-        own = np.where(there, vertex_weight[other], ABSENT)
-        self._vertex_weight[other] = own
-        come = other[there & ~was].astype(np.int32)
+        was = self._vertex_weight[other.rows] != ABSENT
+        own = np.where(other.there, other.weight, ABSENT)
+        self._vertex_weight[other.rows] = own
+        come = other.rows[other.there & ~was]
         touched = np.concatenate([batch.vertex, come[~_among(batch.vertex, come)]])
-        on_device = OnDevice(batch, touched, other.astype(np.int64), own)
+        on_device = OnDevice(batch, touched, other.rows.astype(np.int64), own)
         self._change_links(held, on_device, room)
-        if len(other):
+        if count := len(own):
             books = held.books
             given = *on_device.more, np.int32(self.question.k), books.part, books.vertex_weight, books.part_weight
-            strided(LINKS, "enter_vertices", len(other), np.int32(len(other)), *given)
-        return on_device.touched, int(np.count_nonzero(there != was))
+            strided(LINKS, "enter_vertices", count, np.int32(count), *given)
+        return on_device.touched, int(np.count_nonzero(other.there != was))
 
     def _change_links(self, held: Held, batch: OnDevice, room: Room) -> None:
         if not batch.rows:

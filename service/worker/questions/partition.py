@@ -79,15 +79,16 @@ class Partition:
         room = partial(self._copies.residents.take, graph.name)
         room(Footprint(VERTEX_BYTES * network.n_vertices + EDGE_BYTES * network.n_edges))
         weight = vertex_weights(network, args)
+        given = None if args.vertices is None else weight
         found = graph.partitions.pop(question, None) or self._opened(network, question)
         for _ in range(2):
             try:
-                report = found.bring(network, weight, task.control, room)
+                report = found.bring(network, given, task.control, room)
             except OutOfMemory:
                 if isinstance(found, ResidentPartition):
                     raise
                 found = ResidentPartition(question)  # the host has more memory, if less speed
-                report = found.bring(network, weight, task.control, room)
+                report = found.bring(network, given, task.control, room)
             edge_weight = edge_weights(network, question.weights)
             claimed = found.cut, found.part_weight
             proof = prove_partition(network, edge_weight, weight, found.part, question.k, claimed)
