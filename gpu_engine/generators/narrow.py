@@ -76,12 +76,17 @@ def zigzag(*, seed: int, pairs: int = 50_000, shuffled: bool = True, undirected:
     """A path through left and right vertices in turn, to be matched: all flow is found only by one long chain of swaps.
 
     Left vertex i is joined to the right vertices i and i - 1; the source (``n - 2``) to all left ones, all right ones
-    to the sink (``n - 1``); all capacities are 1. Vertices are numbered at random if `shuffled`, else along the path.
+    to the sink (``n - 1``); all capacities are 1. If `shuffled`, vertices are numbered and edges are listed at random.
+    Else the first edge of each left vertex is the one that carries flow, which helps codes that keep this order.
     """
     require(pairs >= 1, f"a pair is needed: {pairs}")
-    number = np.random.default_rng(seed).permutation(2 * pairs) if shuffled else np.arange(2 * pairs)
+    rng = np.random.default_rng(seed)
+    number = rng.permutation(2 * pairs) if shuffled else np.arange(2 * pairs)
     left, right = number[:pairs], number[pairs:]
     tail, head = np.concatenate([left, left[1:]]), np.concatenate([right, right[:-1]])
+    if shuffled:
+        order = rng.permutation(len(tail))
+        tail, head = tail[order], head[order]
     return _matched(2 * pairs, left, right, (tail, head, np.ones_like(tail)), undirected)
 
 
