@@ -198,6 +198,7 @@ def test_the_client_and_the_shell(http: httpx.Client, sdk: Client) -> None:
     found = grid.partition(4, epsilon=0.1, fields=["parts", "cut"], vertex_weight={NAMES[3]: 2})
     assert (found.k, found.valid, found.balanced, found.mode) == (4, True, True, "full")
     assert set(found.part_of.values()) == {0, 1, 2, 3}
+    assert found.part_of is found.part_of  # made once, however often one vertex is looked up in it
     assert found.value == sum(found.weight or ())
     grid.restructure(vertices=["x"], edges=NewEdges(tail=["x"], head=[NAMES[5]], capacity=[9], edge_ids=["x"]))
     again = grid.partition(4, epsilon=0.1, vertex_weight={NAMES[3]: 2})

@@ -60,10 +60,14 @@ class MatchingResult:
     lower: str | None = None
     """Lower bounds are "ignored", where edges have some: this keeps none."""
 
+    _pairs: dict[Vertex, Vertex] = field(default_factory=dict, init=False, repr=False, compare=False)
+
     @property
     def pairs(self) -> dict[Vertex, Vertex]:
-        """The right partner of each matched left vertex; {} if `matching` was not asked for."""
-        return dict(zip(self.matching.left, self.matching.right, strict=True)) if self.matching else {}
+        """The right partner of each matched left vertex, made when it is first asked for; {} if `matching` was not."""
+        if not self._pairs and self.matching:
+            self._pairs.update(zip(self.matching.left, self.matching.right, strict=True))
+        return self._pairs
 
     @classmethod
     def from_json(cls, body: Json) -> Self:

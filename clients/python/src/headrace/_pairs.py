@@ -111,6 +111,7 @@ class PairsResult(Rows[Pair]):
     rows: tuple[Pair, ...]
     lower: str | None = None
     """Lower bounds are "ignored", where edges have some: this keeps none."""
+    _values: dict[tuple[Vertex, Vertex], Exact] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
@@ -118,8 +119,10 @@ class PairsResult(Rows[Pair]):
 
     @property
     def values(self) -> dict[tuple[Vertex, Vertex], Exact]:
-        """The value of each pair that has one, by source and sink."""
-        return {(row.source, row.sink): row.value for row in self.rows if row.value is not None}
+        """The value of each pair that has one, by source and sink, made when it is first asked for."""
+        if not self._values:
+            self._values.update({(row.source, row.sink): row.value for row in self.rows if row.value is not None})
+        return self._values
 
 
 @dataclass(frozen=True, slots=True)

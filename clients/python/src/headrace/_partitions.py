@@ -71,13 +71,14 @@ class PartitionResult:
     """Edges between parts, if they were asked for."""
     weight: AmountColumn | None = None
     """Of each of `edges`."""
+    _part_of: dict[Vertex, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def part_of(self) -> dict[Vertex, int]:
-        """The part of each vertex by name; {} if parts were not asked for."""
-        if self.vertices is None or self.part is None:
-            return {}
-        return dict(zip(self.vertices, map(int, self.part), strict=True))
+        """The part of each vertex by name, made when it is first asked for; {} if parts were not asked for."""
+        if not self._part_of and self.vertices is not None and self.part is not None:
+            self._part_of.update(zip(self.vertices, map(int, self.part), strict=True))
+        return self._part_of
 
     @classmethod
     def from_json(cls, body: Json) -> Self:
