@@ -147,7 +147,7 @@ def _only_vertices(edges: EdgeList, there: BoolArray) -> EdgeList:
     place = (np.cumsum(there) - 1).astype(np.int32)
     if labels is not None:
         labels = _taken(labels, rows)
-    elif rows[-1:] >= len(rows):  # else those that are there are the first ones, and keep their numbers anyway
+    elif rows.max(initial=-1) >= len(rows):  # else they are the first ones, and keep their numbers anyway
         labels = rows
     places = None if edges.coordinates is None else edges.coordinates.taken(rows)
     limited, capacity = edges.limited, edges.vertex_capacity

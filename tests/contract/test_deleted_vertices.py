@@ -106,6 +106,22 @@ def test_masks(http: httpx.Client, service: Service) -> None:
             assert cut.mask.sum() == len(cut.source_side)
 
 
+def test_none_is_left(http: httpx.Client) -> None:
+    """Numbered vertices that are all deleted: each file and each copy has no vertex, and none of them fails."""
+    numbered = {"tail": [0, 1], "head": [1, 2], "capacity": [3, 2], "cost": [1, 1]}
+    assert http.put("/v1/graphs/numbered", json=numbered).status_code in (200, 201)
+    assert http.patch("/v1/graphs/numbered/edges", json={"op": "delete", "vertices": [0, 1, 2]}).status_code == 200
+    for form in ("npz", "arrow", "dimacs", "dimacs-min"):
+        file = http.get("/v1/graphs/numbered/export", params={"format": form})
+        assert file.status_code == 200, file.text
+    copied = http.post("/v1/graphs/numbered:copy", json={"to": "bare"}).json()
+    assert (copied["n_vertices"], copied["n_edges"]) == (0, 0)
+    assert http.post("/v1/graphs/numbered/global-min-cut").json()["code"] == "invalid_body"
+    assert http.patch("/v1/graphs/numbered/edges", json={"op": "insert", "count": 1}).status_code == 200
+    for name in ("numbered", "bare"):
+        http.delete(f"/v1/graphs/{name}")
+
+
 def test_the_clients(service: Service, http: httpx.Client) -> None:
     with Client(service.url) as client:
         city = client.graph("city")
