@@ -3,6 +3,7 @@
 import asyncio
 import math
 import warnings
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import httpx
 import igraph
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
-from headrace import AsyncClient, Client, InvalidInput, Retry, Update
+from headrace import AsyncClient, Client, InvalidInput, Retry, Scenario, Update
 from headrace._bodies import graph_body
 from headrace._files import whole_file
 
@@ -38,6 +40,10 @@ LOADS: list[tuple[Any, dict[str, Any], str]] = [
     (None, GIVEN | {"capacity": [Fraction(1, 3)]}, "cannot send Fraction Fraction(1, 3): an amount is an int, a float"),
     (None, GIVEN | {"capacity": np.ma.array([3], mask=[True])}, "row 0 of a masked array has no value"),
     (None, GIVEN | {"head": np.ma.array([1], mask=[True])}, "row 0 of a masked array has no value"),
+    (None, GIVEN | {"tail": np.array([math.nan])}, "row 0: tail is missing (nan)"),
+    (None, GIVEN | {"tail": pa.array([None], pa.int64())}, "row 0: tail is missing (nan)"),
+    (None, LABELS | {"tail": pa.array(["s", None])}, "row 1: tail is missing (None)"),
+    (None, LABELS | {"capacity": [3, Decimal("sNaN")]}, "row 1: capacity is missing (sNaN)"),
     ([(0, 1, 3)], {}, "tail, head, capacity = zip(*edges)"),
     (igraph.Graph.Ring(3), {}, "edges have no attributes at all"),
     (igraph.Graph.Ring(3), {"cost": "km"}, "no edge has the attribute"),
@@ -56,6 +62,17 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("patch", (), {"edges": [0, 1], "set": np.ma.array([1, 2], mask=[False, True])}, "row 1 of a masked array"),
     ("patch", (), {"edges": [0, 1], "scale": Fraction(1, 3)}, "cannot send Fraction Fraction(1, 3): an amount is an"),
     ("apply", ([{"edges": [0], "set": [1]}],), {}, "as in Update(edges=[3], set=[5]), not {'edges'"),
+    ("apply", (Update(edges=[0], set=Decimal("sNaN")),), {}, "sNaN is no amount"),
+    ("patch", (), {"edges": [0, 1], "set": pd.Series([1, None], dtype="Int64")}, "row 1: set is missing (nan)"),
+    ("patch", (), {"edges": [0], "set": None, "add": "inf"}, "add is one amount or a column of them, not 'inf'"),
+    ("patch", (), {"edges": [0], "set": 1, "if_version": True}, "a whole number, or the text of an ETag, not True"),
+    ("patch", (), {"edges": [0], "set": 1, "if_version": 7.0}, "a whole number, or the text of an ETag, not 7.0"),
+    ("patch", (), {"edges": [0], "set": 1, "if_version": "7\n"}, "a whole number, or the text of an ETag, not '7"),
+    ("patch", (), {"edges": [0], "set": 1, "if_version": "é"}, "a whole number, or the text of an ETag, not 'é'"),
+    ("what_if", ([{"close": [0]}],), {}, "as in Scenario(close=[3]), not {'close'"),
+    ("what_if", ([Scenario(updates=[[0]])],), {}, "as in Update(edges=[3], set=[5]), not [0]"),
+    ("max_flow", ("s", "t"), {"fields": None}, "or one alone as text: None is neither"),
+    ("capacity_expansion", (1, "s", "t"), {"edges": [0], "price": None}, "price is one amount or a column of them"),
     ("copy", ("my city",), {}, "'my city' is no graph name: that is 1 to 128 of"),
 ]
 
@@ -115,7 +132,8 @@ def test_urls_that_mean_the_service(given: str) -> None:
 
 
 def test_what_looks_like_a_mistake_and_is_none() -> None:
-    """One field as text, one update by itself, a set of edges that all get the same, the keys of a mapping."""
+    """One field as text, one update by itself, a set of edges that all get the same, the keys of a mapping, a generator
+    of updates or scenarios."""
     bodies: list[dict[str, Any]] = []
 
     def keep(request: httpx.Request) -> httpx.Response:
@@ -133,12 +151,18 @@ def test_what_looks_like_a_mistake_and_is_none() -> None:
             lambda: graph.apply(Update(edges=[4], set=2)),  # type: ignore[arg-type]
             lambda: graph.patch(edges={4}, set=2),  # type: ignore[arg-type]
             lambda: graph.patch(edges={"a": 1}.keys(), set=[2]),  # type: ignore[arg-type]
+            lambda: graph.apply(Update(edges=[row], set=2) for row in (4, 5)),  # type: ignore[arg-type]
+            lambda: graph.what_if(Scenario(close=[row]) for row in (4,)),  # type: ignore[call-overload]
+            lambda: graph.what_if(Scenario(updates=Update(edges=[4], set=2))),  # type: ignore[call-overload,arg-type]
         ]
         for call in calls:
             with pytest.raises(Exception, match="invalid_body"):
                 call()
     assert [body["fields"] for body in bodies[:3]] == [["cut"], ["size"], ["flow"]]
-    assert bodies[3:] == [{"edges": [4], "set": [2]}, {"edges": [4], "set": [2]}, {"edges": ["a"], "set": [2]}]
+    assert bodies[3:6] == [{"edges": [4], "set": [2]}, {"edges": [4], "set": [2]}, {"edges": ["a"], "set": [2]}]
+    assert bodies[6]["batch"] == [{"edges": [4], "set": [2]}, {"edges": [5], "set": [2]}]
+    assert bodies[7]["scenarios"] == [{"batch": [{"edges": [4], "op": "close"}]}]
+    assert bodies[8]["scenarios"] == [{"batch": [{"edges": [4], "set": [2]}]}]
 
 
 def test_half_precision_warns_of_nothing() -> None:

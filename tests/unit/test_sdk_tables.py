@@ -45,6 +45,15 @@ def test_an_unlimited_edge_has_no_capacity_of_zero(of: Any) -> None:
     assert beside["capacity"] == [7, 8]
 
 
+def test_arrow_arrays_of_texts_are_columns() -> None:
+    """An array of Arrow by itself, which gives texts away by a copy alone; one in a table gives them anyhow."""
+    texts = {"tail": pa.array(["s", "a"]), "head": pa.array(["a", "t"]).dictionary_encode()}
+    columns: dict[str, Any] = texts | {"capacity": pa.array([3, 2]), "closed": pa.array([True, False])}
+    sent = as_json(graph_body(None, columns))  # type: ignore[arg-type]
+    assert (sent["tail"], sent["head"], sent["closed"]) == (["s", "a"], ["a", "t"], [True, False])
+    assert as_json(graph_body(pa.RecordBatch.from_pydict(columns), {}))["head"] == ["a", "t"]
+
+
 def test_a_large_amount_beside_an_unlimited_one_stays_exact() -> None:
     sent = as_json(graph_body(pa.table(TABLE | {"capacity": [2**60 + 1, 0], "unlimited": [False, True]}), {}))
     assert sent["capacity"] == [2**60 + 1, "inf"]

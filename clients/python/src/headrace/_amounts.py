@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace._errors import InvalidInput
-from headrace._mistakes import counted
+from headrace._mistakes import counted, is_nan
 
 Amount: TypeAlias = int | float | Decimal
 """What callers may send."""
@@ -35,7 +35,7 @@ PLAIN = re.compile(r"[^a-zA-Z]*")
 
 def literal(amount: float | Decimal) -> str:
     """The JSON literal of one amount that is no int."""
-    if amount != amount or amount == -math.inf:
+    if is_nan(amount) or amount == -math.inf:
         raise InvalidInput(f"{amount} is no amount")
     if amount == math.inf:
         return '"inf"'
@@ -88,8 +88,8 @@ def amount_column(
     """One amount per row. Raises `InvalidInput` when the column has another length than there are rows."""
     if isinstance(amounts, int | float | Decimal | Number | np.generic):  # one that is no amount is refused by `dumps`
         return [amounts] * n_rows
-    if isinstance(amounts, Mapping):
-        raise InvalidInput(f"{name} is one amount or a column of them, not a mapping")
+    if isinstance(amounts, str | Mapping) or not hasattr(amounts, "__len__"):
+        raise InvalidInput(f"{name} is one amount or a column of them, not {amounts!r:.80}")
     if len(amounts) != n_rows:
         raise InvalidInput(f"{name} has {counted(len(amounts), 'amount')} for {counted(n_rows, *of)}")
     return amounts

@@ -131,7 +131,8 @@ def _columns_body(columns: GraphColumns) -> Body:
         name: value if name in PLACES else _narrowed(value, is_amount=name in AMOUNTS) for name, value in given.items()
     }
     tail, head = arrays["tail"], arrays["head"]
-    indexed = isinstance(tail, np.ndarray) and isinstance(head, np.ndarray) and "vertex_labels" not in arrays
+    whole = all(isinstance(end, np.ndarray) and end.dtype.kind in "ib" for end in (tail, head))
+    indexed = whole and "vertex_labels" not in arrays
     if indexed and "n_vertices" not in arrays:
         largest = int(max(tail.max(initial=-1), head.max(initial=-1)))
         arrays["n_vertices"] = max(largest + 1, len(arrays.get("x", ())))

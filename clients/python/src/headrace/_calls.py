@@ -1,9 +1,9 @@
 """Requests without I/O: one function per operation of the API, each a `Call` that knows how to read its answer."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Number
+from numbers import Integral, Number
 from typing import Any, BinaryIO, Generic, Literal, TypeAlias, TypedDict, TypeVar
 from urllib.parse import quote
 
@@ -20,7 +20,7 @@ from headrace._errors import InvalidInput
 from headrace._files_of_columns import ACCEPT
 from headrace._flows import MaxFlowResult
 from headrace._matchings import MatchingResult
-from headrace._mistakes import graph_name, one_or_many, refuse_others, refuse_set
+from headrace._mistakes import graph_name, one_or_many, refuse_missing, refuse_others, refuse_set
 from headrace._options import check_options, suggesting
 from headrace._places import GEOJSON, as_floats
 from headrace._results import EdgeId, Vertex
@@ -158,12 +158,21 @@ class Update:
         for name, amounts in (("set", self.set), ("add", self.add), ("scale", self.scale)):
             if amounts is not None:
                 refuse_set(amounts, name)
+                column = as_column(amounts)
                 if not isinstance(amounts, Number):  # one for all may go with edges in any order
                     refuse_set(self.edges, "edges")
                     refuse_set(self.vertices, "vertices")
+                    refuse_missing(column, name)
                 of = ("edge",) if self.vertices is None else ("vertex", "vertices")
-                operation[name] = amount_column(as_column(amounts), len(ids), name, of)
+                operation[name] = amount_column(column, len(ids), name, of)
         return operation if self.op is None else operation | {"op": self.op}
+
+
+def updates_of(given: Update | Iterable[Update], taker: str) -> list[Update]:
+    """One update or many, for the ``taker``. Raises `InvalidInput` for what is neither."""
+    updates = [given] if isinstance(given, Update) else list(given)
+    refuse_others(updates, Update, f"{taker} takes updates, as in Update(edges=[3], set=[5])")
+    return updates
 
 
 def put_graph(
@@ -219,8 +228,7 @@ def patch(
     if column != "capacity" and "solve" in options:
         told = "costs" if column == "cost" else "lower bounds"
         raise InvalidInput(f"solve= is for capacities: a change of {told} leaves every flow as it is")
-    given = [updates] if isinstance(updates, Update) else updates
-    refuse_others(given, Update, "apply() takes updates, as in Update(edges=[3], set=[5])")
+    given = updates_of(updates, "apply()")
     of_vertices = {update.vertices is not None for update in given}
     if len(of_vertices) > 1 or (True in of_vertices and column != "capacity"):
         raise InvalidInput("an update is of capacities of vertices, or of capacities, costs or lower bounds of edges")
@@ -391,10 +399,16 @@ def capped(
 
 
 def _if_match(version: int | str | None, generation: str | None = None) -> dict[str, str]:
-    """A number is a version of the load that has the ``generation``, or of any load where none is known."""
+    """A number is a version of the load that has the ``generation``, or of any load where none is known.
+
+    Raises `InvalidInput` for what is neither a number nor text that a header can hold.
+    """
     if version is None:
         return {}
-    tag = f"{generation}-{version}" if generation and isinstance(version, int) else version
+    is_text = isinstance(version, str) and version.isascii() and version.isprintable()
+    if isinstance(version, bool) or not (is_text or isinstance(version, Integral)):
+        raise InvalidInput(f"if_version is a whole number, or the text of an ETag, not {version!r:.80}")
+    tag = version if is_text or not generation else f"{generation}-{version}"
     return {"If-Match": f'"{tag}"'}
 
 

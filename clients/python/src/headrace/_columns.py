@@ -85,7 +85,8 @@ def as_column(given: Any) -> Any:
             raise InvalidInput(f"row {masked[0]} of a masked array has no value")
         return given.data
     if hasattr(given, "to_numpy"):
-        return np.asarray(given.to_numpy())
+        # An Arrow array has texts and flags for `asarray` alone: its `to_numpy` copies nothing unless it is told to.
+        return np.asarray(given if hasattr(given, "to_pylist") else given.to_numpy())
     if isinstance(given, Iterable) and not isinstance(given, str | bytes | list | tuple | np.ndarray | Mapping):
         return list(given)
     return given

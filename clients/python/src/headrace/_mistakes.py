@@ -67,8 +67,15 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count} {one if count == 1 else many or f'{one}s'}"
 
 
+def is_nan(amount: float | Decimal) -> bool:
+    """Whether it is no number; a signalling NaN of `Decimal` cannot be compared to find out."""
+    return amount.is_nan() if isinstance(amount, Decimal) else amount != amount
+
+
 def one_or_many(fields: str | Iterable[str]) -> list[str]:
-    """The names of fields; one alone may be given as text."""
+    """The names of fields; one alone may be given as text. Raises `InvalidInput` for what is neither."""
+    if not isinstance(fields, Iterable):
+        raise InvalidInput(f"names of fields stand in a list, or one alone as text: {fields!r:.80} is neither")
     return [fields] if isinstance(fields, str) else list(fields)
 
 
@@ -84,4 +91,4 @@ def _may_be_missing(kind: type) -> bool:
 
 
 def _is_missing(value: Any) -> bool:
-    return _may_be_missing(type(value)) and (not isinstance(value, float | Decimal) or value != value)
+    return _may_be_missing(type(value)) and (not isinstance(value, float | Decimal) or is_nan(value))

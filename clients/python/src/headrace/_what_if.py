@@ -19,11 +19,12 @@ from headrace._calls import (
     Update,
     ends,
     graph_path,
+    updates_of,
 )
 from headrace._codes import api_error
 from headrace._errors import ApiError
 from headrace._flows import Cut, Flow, Paths, TerminalAmounts
-from headrace._mistakes import one_or_many
+from headrace._mistakes import one_or_many, refuse_others
 from headrace._options import check_options, suggesting
 from headrace._results import Certificate, Json
 from headrace._rows import Rows
@@ -83,7 +84,7 @@ class Scenario:
         closed = [Update(edges=self.close, op="close")] if self.close is not None else []
         reopened = [Update(edges=self.reopen, op="reopen")] if self.reopen is not None else []
         named: dict[str, object] = {} if self.id is None else {"id": self.id}
-        updates = [*closed, *reopened, *self.updates]
+        updates = [*closed, *reopened, *updates_of(self.updates, "a scenario")]
         for member, of_vertices in (("batch", False), ("vertex_batch", True)):
             if batch := [update.as_json() for update in updates if (update.vertices is not None) is of_vertices]:
                 named[member] = batch
@@ -175,7 +176,9 @@ def question(
 ) -> Call[WhatIfResult]:
     check_options("what_if()", options, WhatIfOptions.__annotations__, ("scenarios", *WAITING))
     body = ends(source, sink, options.get("supply"), options.get("demand"))
-    body["scenarios"] = [scenario.as_json(source, sink) for scenario in scenarios]
+    given = [scenarios] if isinstance(scenarios, Scenario) else list(scenarios)
+    refuse_others(given, Scenario, "what_if() takes scenarios, as in Scenario(close=[3])")
+    body["scenarios"] = [scenario.as_json(source, sink) for scenario in given]
     for key in ("rounding", "on_missing", "min_version", "time_limit_s"):
         if options.get(key) is not None:
             body[key] = options[key]
