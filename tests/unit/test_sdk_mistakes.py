@@ -73,6 +73,15 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("what_if", ([Scenario(updates=[[0]])],), {}, "as in Update(edges=[3], set=[5]), not [0]"),
     ("max_flow", ("s", "t"), {"fields": None}, "or one alone as text: None is neither"),
     ("capacity_expansion", (1, "s", "t"), {"edges": [0], "price": None}, "price is one amount or a column of them"),
+    ("patch_endpoints", (), {"tail": {0}, "head": [1], "set": 1}, "tail is a set, which has no order"),
+    ("apply", (Update(tail=[0], head={1}, op="close"),), {}, "head is a set, which has no order"),
+    ("max_flow", ({"s", "a"}, "t"), {"supply": [3, 4]}, "what supply= goes with is a set, which has no order"),
+    ("circulation", ("s", {"t"}), {"min_demand": [3]}, "what min_demand= goes with is a set, which has no order"),
+    ("pairs", ({0, 1}, [2, 3]), {}, "source is a set, which has no order"),
+    ("capacity_expansion", (1,), {"edges": {0, 1}, "price": [1, 2]}, "edges is a set, which has no order"),
+    ("capacity_expansion", (1,), {"edges": [0, 1], "price": 1, "max_add": {1, 2}}, "max_add is a set"),
+    ("insert_edges", ([0], [1], [2]), {"undirected": ["false"]}, "undirected is true or false, or a column of these"),
+    ("events", (), {"after": b"0"}, "after= is the id of an event, as in events(after=event.id), not b'0'"),
     ("copy", ("my city",), {}, "'my city' is no graph name: that is 1 to 128 of"),
 ]
 

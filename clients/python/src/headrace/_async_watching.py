@@ -20,14 +20,14 @@ class AsyncEvents:
     """The events of a graph from a moment on, without end: an asynchronous iterator. It comes back by itself after a
     lost connection, and goes on where it was. Close it, or use it as a context manager."""
 
-    def __init__(self, caller: AsyncCaller, path: str, after: str | None) -> None:
+    def __init__(self, caller: AsyncCaller, path: str, after: str | int | None) -> None:
         self._caller = caller
         self._path = path
-        self.last_id = after
+        self.last_id = feed.event_id(after)
         """Where another reader would go on."""
 
     @classmethod
-    async def opened(cls, caller: AsyncCaller, path: str, after: str | None) -> Self:
+    async def opened(cls, caller: AsyncCaller, path: str, after: str | int | None) -> Self:
         events = cls(caller, path, after)
         await events._open()
         return events
@@ -107,7 +107,7 @@ class AsyncWatching(AsyncHandle):
         """The watches of the graph, by name."""
         return await self._caller.ask(feed.watches(self.name))
 
-    async def events(self, after: str | None = None) -> AsyncEvents:
+    async def events(self, after: str | int | None = None) -> AsyncEvents:
         """What happens to the graph from now on, or after the event of this id; "0": all that is kept.
 
         The connection is open when this returns, so nothing that is changed afterwards is missed. Each event comes at

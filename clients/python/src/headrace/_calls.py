@@ -150,6 +150,8 @@ class Update:
     vertices: Ids | None = None
 
     def as_json(self) -> dict[str, object]:
+        refuse_set(self.tail, "tail")
+        refuse_set(self.head, "head")
         named = {"edges": self.edges, "tail": self.tail, "head": self.head, "vertices": self.vertices}
         operation: dict[str, Any] = {name: as_column(ids) for name, ids in named.items() if ids is not None}
         ids = operation.get("edges", operation.get("tail", operation.get("vertices")))
@@ -364,7 +366,7 @@ def ends(
     """The members of a question that say from where to where, and how much at most."""
     body: dict[str, object] = {}
     for key, cap, given, caps in (("sources", "supply", source, supply), ("sinks", "demand", sink, demand)):
-        terminals, amounts = capped(named(given, cap), caps, cap)
+        terminals, amounts = capped(given, caps, cap)
         body |= {name: column for name, column in ((key, terminals), (cap, amounts)) if column is not None}
     return body
 
@@ -380,9 +382,10 @@ def named(given: Terminals | None, cap: str) -> Sequence[Vertex] | NDArray[Any] 
 
 
 def capped(
-    terminals: Sequence[Vertex] | NDArray[Any] | None, caps: Caps | None, name: str, rest: Amount = math.inf
+    given: Terminals | None, caps: Caps | None, name: str, rest: Amount = math.inf
 ) -> tuple[Sequence[Vertex] | NDArray[Any] | None, Any]:
     """The terminals with one cap for each. Those that a mapping does not have get the `rest`, which is unlimited."""
+    terminals = named(given, name)
     if isinstance(caps, Mapping):
         vertices = list(caps) if terminals is None else np.asarray(terminals, object).tolist()
         known = set(vertices)
@@ -394,7 +397,9 @@ def capped(
         return terminals, None
     if terminals is None:
         raise InvalidInput(f"{name} needs its terminals named: beside it, or in a mapping of vertices to amounts")
-    refuse_set(caps, name)
+    if not isinstance(caps, Number):  # one for all may go with terminals in any order
+        refuse_set(given, f"what {name}= goes with")
+        refuse_set(caps, name)
     return terminals, amount_column(as_column(caps), len(terminals), name, ("terminal",))
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self, TypeAlias, TypedDict
 
 from headrace._amounts import Amount, Amounts, Exact, amount_column, exact
 from headrace._bodies import json_body
-from headrace._calls import WAITING, Call, Caps, Ids, Rounding, Terminals, capped, ends, graph_path, named
+from headrace._calls import WAITING, Call, Caps, Ids, Rounding, Terminals, capped, ends, graph_path
 from headrace._columns import as_column
 from headrace._errors import InvalidInput
 from headrace._files_of_columns import ACCEPT
@@ -127,8 +127,8 @@ def question(
     sources = _of_mappings(source, options.get("supply"), options.get("min_supply"))
     sinks = _of_mappings(sink, options.get("demand"), options.get("min_demand"))
     body = ends(sources, sinks, options.get("supply"), options.get("demand"))
-    _, supply = capped(named(sources, "min_supply"), options.get("min_supply"), "min_supply", 0)
-    _, demand = capped(named(sinks, "min_demand"), options.get("min_demand"), "min_demand", 0)
+    _, supply = capped(sources, options.get("min_supply"), "min_supply", 0)
+    _, demand = capped(sinks, options.get("min_demand"), "min_demand", 0)
     body |= {key: least for key, least in (("min_supply", supply), ("min_demand", demand)) if least is not None}
     body |= _lower(options.get("edges"), options.get("lower"))
     for key in ("rounding", "min_version", "time_limit_s"):

@@ -144,6 +144,14 @@ def events_path(name: str) -> str:
     return calls.graph_path(name) + "/events"
 
 
+def event_id(after: object) -> str | None:
+    """The id to go on after, as a header has it; 0 may be a number. Raises `InvalidInput` for what is no id."""
+    text = str(after) if isinstance(after, int) and not isinstance(after, bool) else after
+    if text is None or (isinstance(text, str) and text.isascii() and text.isprintable()):
+        return text
+    raise InvalidInput(f"after= is the id of an event, as in events(after=event.id), not {after!r:.80}")
+
+
 def put_webhook(
     webhook: str, url: str, graphs: str | Sequence[str], types: EventType | Sequence[EventType] | None
 ) -> Call[Webhook]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Number
 from typing import Any, Literal, Self, TypeAlias, TypedDict
 
 import numpy as np
@@ -16,6 +17,7 @@ from headrace._columns import as_column
 from headrace._errors import InvalidInput
 from headrace._files_of_columns import ACCEPT
 from headrace._min_cost import CostCertificate
+from headrace._mistakes import refuse_set
 from headrace._options import check_options
 from headrace._results import EdgeId, Json, timings
 from headrace._sequences import AmountColumn, Names
@@ -191,6 +193,10 @@ def expansion(
     for needed in ("edges", "price"):
         if needed not in options:
             raise TypeError(f"capacity_expansion() needs {needed}=")
+    for column, amounts in (("price", options["price"]), ("max_add", options.get("max_add"))):
+        if amounts is not None and not isinstance(amounts, Number):  # one for all may go with edges in any order
+            refuse_set(options["edges"], "edges")
+            refuse_set(amounts, column)
     edges: Any = as_column(options["edges"])
     body = _body(source, sink, options, ()) | {"raise_by": raise_by, "edges": edges}
     body["price"] = amount_column(as_column(options["price"]), len(edges), "price")

@@ -11,7 +11,7 @@ from headrace._codes import api_error
 from headrace._columns import as_column
 from headrace._errors import ApiError
 from headrace._flows import Cut, Flow, Paths, TerminalAmounts
-from headrace._mistakes import one_or_many
+from headrace._mistakes import one_or_many, refuse_set
 from headrace._options import check_options
 from headrace._results import Certificate, EdgeId, Json, Vertex, timings
 from headrace._rows import Rows
@@ -221,6 +221,8 @@ class GlobalCut:
 
 def pairs(name: str, ends: Mapping[str, Ids | None], options: PairsOptions) -> Call[PairsResult]:
     check_options("pairs()", options, PairsOptions.__annotations__, (*PAIR_WAYS, *WAITING))
+    for row_by_row in ("source", "sink"):
+        refuse_set(ends[row_by_row], row_by_row)
     body: dict[str, object] = {side: as_column(given) for side, given in ends.items() if given is not None}
     for key in ("min_version", "time_limit_s"):
         if key in options:

@@ -64,7 +64,7 @@ class NewEdges:
             if amounts is not None:
                 refuse_set(amounts, name)
                 members[name] = amount_column(as_column(amounts), len(members["tail"]), name)
-        flags = self.undirected if isinstance(self.undirected, bool) else np.asarray(self.undirected, np.bool_).tolist()
+        flags = self.undirected if isinstance(self.undirected, bool) else _flags(as_column(self.undirected))
         return {"op": "insert", **members} | ({} if flags is False else {"undirected": flags})
 
 
@@ -162,3 +162,11 @@ def restructure(
         params=params,
         headers=_if_match(options.get("if_version"), generation),
     )
+
+
+def _flags(undirected: Any) -> Any:
+    """Raises `InvalidInput` for what is no flag, such as the text ``"false"``, which Python takes for true."""
+    flags = np.asarray(as_column(undirected))
+    if flags.dtype.kind not in "biu" and not all(isinstance(flag, bool) for flag in flags.ravel().tolist()):
+        raise InvalidInput(f"undirected is true or false, or a column of these, not {undirected!r:.80}")
+    return flags.astype(np.bool_).tolist()

@@ -20,10 +20,10 @@ class Events:
     """The events of a graph from a moment on, without end: an iterator. It comes back by itself after a lost
     connection, and goes on where it was. Close it, or use it as a context manager."""
 
-    def __init__(self, caller: Caller, path: str, after: str | None) -> None:
+    def __init__(self, caller: Caller, path: str, after: str | int | None) -> None:
         self._caller = caller
         self._path = path
-        self.last_id = after
+        self.last_id = feed.event_id(after)
         """Where another reader would go on."""
         self._open()
 
@@ -102,7 +102,7 @@ class Watching(Handle):
         """The watches of the graph, by name."""
         return self._caller.ask(feed.watches(self.name))
 
-    def events(self, after: str | None = None) -> Events:
+    def events(self, after: str | int | None = None) -> Events:
         """What happens to the graph from now on, or after the event of this id; "0": all that is kept.
 
         The connection is open when this returns, so nothing that is changed afterwards is missed. Each event comes at
