@@ -44,9 +44,13 @@ def test_rows_come_before_the_last_of_them_is_made(running: Running) -> None:
     assert [row["row"] for row in rest] == [3, 4]
     assert end == {"done": True, "rows": 5}
     eventually(lambda: running.status(job) == "succeeded")
-    kept = [json.loads(line) for line in running.http.get(f"{job}/result", headers=LINES).text.splitlines()]
+    whole = running.http.get(f"{job}/result", headers=LINES)
+    kept = [json.loads(line) for line in whole.text.splitlines()]
     assert kept == [head, *first, kept[3], *rest, end]
     assert [row["value"] for row in kept[1:-1]] == VALUES
+    behind = running.http.get(f"{job}/result", headers=LINES, params={"after": 3})
+    for answer in (whole, behind):  # whoever is cut off here knows as well where to go on
+        assert answer.headers["content-location"] == f"{job}/result"
 
 
 def test_a_job_that_runs_is_read_from_behind_a_row_on(running: Running) -> None:

@@ -44,6 +44,8 @@ NEVER_CUT_OFF: Final = frozenset({Kind.LOAD, Kind.DELETE})
 """Commands that stand in no line that may be cut: a load has been uploaded by then, and a delete makes room."""
 
 
+LINES: Final = frozenset({LINES_TYPE, STRING_LINES_TYPE})
+
 Wait: TypeAlias = Callable[[str, float], Awaitable[Reply | Response | None]]
 """Waits for a job for so many seconds: its reply, or an answer that has begun; None if there is neither."""
 
@@ -159,7 +161,7 @@ async def answer(
 
 async def success(backend: Backend, reply: Reply, status: int = 200) -> Response:
     """What the worker answered, passed on as it wrote it: exact, and never parsed here."""
-    headers, media_type = version_of(reply.envelope), reply.envelope.media_type
+    headers, media_type = told_of(reply), reply.envelope.media_type
     if blob := reply.result_blob or reply.file_blob:
         return result_response(await long_result(backend, reply.id, blob), media_type, headers)
     body = reply.result_json or "{}" if reply.file is None else reply.file
@@ -168,8 +170,8 @@ async def success(backend: Backend, reply: Reply, status: int = 200) -> Response
 
 async def rows_behind(backend: Backend, reply: Reply, after: int) -> Response:
     """The rows behind one of an answer in lines, and its last line. Raises not_acceptable for other answers."""
-    headers, media_type = version_of(reply.envelope), reply.envelope.media_type
-    if media_type not in (LINES_TYPE, STRING_LINES_TYPE):
+    headers, media_type = told_of(reply), reply.envelope.media_type
+    if media_type not in LINES:
         raise ServiceError("not_acceptable", f"`after` is for answers in lines, as {LINES_TYPE}; this one has none")
     if blob := reply.file_blob:
         return lines_response(await long_result(backend, reply.id, blob), after, media_type, headers)
@@ -190,6 +192,12 @@ async def long_result(backend: Backend, job_id: str, blob: str) -> Result:
         if job is not None and (blob in (job.result_blob, job.file_blob) or blob in (job.result_json or "")):
             raise
         raise ServiceError("worker_unavailable", LOST, retry_after_s=RETRY_AFTER_S) from None
+
+
+def told_of(reply: Reply) -> dict[str, str]:
+    """The ETag of an answer, and of one in lines where whoever is cut off goes on."""
+    place = {"Content-Location": f"/v1/jobs/{reply.id}/result"} if reply.envelope.media_type in LINES else {}
+    return version_of(reply.envelope) | place
 
 
 def version_of(envelope: Envelope) -> dict[str, str]:
