@@ -2,11 +2,12 @@
 
 Vertices are names. Text is numbered in the order it first appears, integers in ascending order; integers that
 are exactly ``0 .. n-1`` are the vertex indices themselves. They are integers if every tail and head is written as one
-is, without zeros in front; else all of them are text. Capacities are exact decimals or ``inf``, costs are exact
-decimals.
+is, without zeros in front, and fits 64 bits; else all of them are text. Capacities are exact decimals or ``inf``,
+costs are exact decimals.
 """
 
 import io
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -41,8 +42,8 @@ OTHER_DIVIDERS: Final = (";", "\t", "|")
 MAX_HEADER_BYTES = 4096
 BLOCK_BYTES = 1 << 16
 
-WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,17})$"
-"""A name that is an integer. One with zeros in front, as 007, is text: 7 may be another vertex."""
+WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,18})$"
+"""A name that is an integer, if it fits 64 bits. One with zeros in front, as 007, is text: 7 may be another vertex."""
 
 
 def read_csv(source: Source, limits: Limits = DEFAULT_LIMITS, precision: Precision = AS_WRITTEN) -> EdgeList:
@@ -184,10 +185,11 @@ def _table(data: memoryview) -> pa.Table:
 
 
 def _ends(tail: pa.Array, head: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64], Names | None]:
-    if not (_are_whole(tail) and _are_whole(head)):
+    tails, heads = _whole(tail), _whole(head)
+    if tails is None or heads is None:
         pairs, labels = number_by_appearance(tail, head)
         return pairs[:, 0], pairs[:, 1], labels
-    ends = np.concatenate([pc.cast(end, pa.int64()).to_numpy() for end in (tail, head)])
+    ends = np.concatenate([tails.to_numpy(), heads.to_numpy()])
     smallest, largest = int(ends.min(initial=0)), int(ends.max(initial=-1))
     if smallest == 0 and largest < len(ends) and np.bincount(ends).all():
         return ends[: len(tail)], ends[len(tail) :], None
@@ -195,12 +197,18 @@ def _ends(tail: pa.Array, head: pa.Array) -> tuple[NDArray[np.int64], NDArray[np
     return index[: len(tail)], index[len(tail) :], unique
 
 
-def _are_whole(column: pa.Array) -> bool:
-    return bool(pc.all(pc.match_substring_regex(column, WHOLE_NUMBER)).as_py() is not False)
+def _whole(column: pa.Array) -> pa.Array | None:
+    """The integers that are all names of a column; None if one is none, or has more than 64 bits."""
+    if pc.all(pc.match_substring_regex(column, WHOLE_NUMBER)).as_py() is False:
+        return None
+    with suppress(pa.ArrowInvalid):
+        return pc.cast(column, pa.int64())
+    return None
 
 
 def _ids(column: pa.Array) -> Names:
-    return from_arrow(pc.cast(column, pa.int64()) if _are_whole(column) else column, "edge_ids")
+    whole = _whole(column)
+    return from_arrow(column if whole is None else whole, "edge_ids")
 
 
 def _undirected(column: pa.Array) -> BoolArray:

@@ -34,6 +34,16 @@ def test_what_is_not_written_as_integers_are_is_text(written: str) -> None:
     assert edges.edge_ids == [written, "7"]
 
 
+@pytest.mark.parametrize("name", [2**63 - 1, -(2**63), 10**18])
+def test_integers_of_64_bits_are_integers(name: int) -> None:
+    """Identifiers of places and of records often have 19 digits."""
+    edges = read_csv(f"tail,head,capacity,id\n{name},7,1,{name}\n".encode())
+    assert np.asarray(edges.vertex_labels).tolist() == sorted([name, 7])
+    assert np.asarray(edges.edge_ids).tolist() == [name]
+    wider = read_csv(b"tail,head,capacity,id\n9223372036854775808,7,1,-9223372036854775809\n")
+    assert (wider.vertex_labels, wider.edge_ids) == (["9223372036854775808", "7"], ["-9223372036854775809"])
+
+
 def test_optional_columns_in_any_order() -> None:
     edges = read_csv(b'undirected,capacity,id,head,tail\ntrue,1,"x,y",1,0\n0,2,z,1,0\n')
     assert edges.edge_ids == ["x,y", "z"]
