@@ -5,6 +5,7 @@ as it should be; 3, no service answers; 4, the answer did not come in time.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 REFUSED, MISWRITTEN, NOT_REACHED, TOO_LATE = 1, 2, 3, 4
+WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 ATTEMPTS: Final = 4
 """How often a service that does not answer is tried, within a second: somebody is waiting at a terminal."""
 
@@ -30,7 +32,10 @@ Lines: TypeAlias = Annotated[
     bool, typer.Option("--lines", help="Each row as it comes, as JSON on a line, while others are solved.")
 ]
 Name: TypeAlias = Annotated[str, typer.Argument(help="The graph's name in the service.")]
-Vertices: TypeAlias = Annotated[list[str] | None, typer.Option(help="Vertex index or label; repeat for several.")]
+Vertices: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(help="Vertex by number or label, '\"10115\"' for a label of digits; repeat for several."),
+]
 Supply: TypeAlias = Annotated[
     list[str] | None, typer.Option(help="VERTEX=AMOUNT: a source supplies at most so much; repeat for each.")
 ]
@@ -96,8 +101,11 @@ def names(given: list[str] | None) -> Any:
 
 
 def name(text: str) -> int | str:
-    """A vertex or edge as written: a whole number is an index, all else a label."""
-    return int(text) if text.isascii() and text.isdecimal() else text
+    """A vertex or edge as written: a whole number is one, as in CSV, unless it has zeros in front or stands in double
+    quotes, as a postal code may; all else is text."""
+    if len(text) > 2 and text.startswith('"') and text.endswith('"'):
+        return text[1:-1]
+    return int(text) if WHOLE_NUMBER.fullmatch(text) else text
 
 
 def amount(text: str) -> Decimal | float:

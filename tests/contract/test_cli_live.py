@@ -203,6 +203,21 @@ def test_caps_on_supply_and_demand(shell: Shell, tmp_path: Path) -> None:
     assert shell.json("solve", "supplied", "--supply", "south=2.5", "--sink", "B")["value"] == Decimal("2.5")
 
 
+def test_names_that_are_digits(shell: Shell, tmp_path: Path) -> None:
+    """Postal codes are text: one with zeros in front as it is, others in double quotes. Numbers may be negative."""
+    (tmp_path / "codes.csv").write_text("tail,head,capacity,edge_ids\n01067,10115,4,7\n10115,20095,3,08\n")
+    shell("load", "codes", str(tmp_path / "codes.csv"))
+    ends = ("--source", "01067", "--sink", '"20095"')
+    assert shell.json("solve", "codes", *ends)["value"] == 3
+    shell("patch", "codes", '"7"=2', "08=close")
+    assert shell.json("cut", "codes", "--source", "01067", "--sink", '"10115"')["cut"]["edges"] == ["7"]
+    shell("edges", "insert", "codes", '09:"10115","20095"=5')
+    assert shell.json("solve", "codes", *ends)["value"] == 2
+    (tmp_path / "levels.csv").write_text("tail,head,capacity\n-1,4,4\n4,7,3\n")
+    shell("load", "levels", str(tmp_path / "levels.csv"))
+    assert shell.json("solve", "levels", "--source", "-1", "--sink", "7")["value"] == 3
+
+
 def test_closures(shell: Shell, city: Path) -> None:
     told = shell("closures", "city", "--top", "2")
     assert "LOSS" in told
