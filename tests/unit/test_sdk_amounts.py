@@ -3,10 +3,11 @@
 import json
 import math
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from headrace import InvalidInput
+from headrace import InvalidInput, ParametricResult
 from headrace._amounts import amount_column, dumps, exact, loads
 
 
@@ -63,3 +64,17 @@ def test_one_amount_serves_all_rows() -> None:
     assert amount_column([1, 2], 2, "set") == [1, 2]
     with pytest.raises(InvalidInput, match="set has 1 amount for 2 edges"):
         amount_column([1], 2, "set")
+
+
+def test_a_float_is_the_same_factor_at_a_curve_as_in_its_question() -> None:
+    """1.1 is 11/10 where it is sent, and not the fraction beside it that a float is, which lies behind the end."""
+    segments = {"from": ["0", "1/2"], "to": ["1/2", "11/10"], "constant": [0, 4], "rate": [8, 0]}
+    answer = {"graph": "g", "version": 1, "value": 4, "segments": segments, "complete": True, "engine": "cpu"}
+    curve = ParametricResult.from_json(answer | {"certificate": {"valid": True, "flows": 5}})
+    assert [curve.at(factor) for factor in (1.1, np.float32(1.1), Decimal("1.1"), "11/10")] == [4] * 4
+    assert (curve.at(0.1), curve.segments[0].at(0.1)) == (Fraction(4, 5), Fraction(4, 5))
+    for wrong in ("x", "1/0", math.nan, None, True):
+        with pytest.raises(InvalidInput, match="no factor"):
+            curve.at(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="the curve is from 0 to 11/10, not at 6/5"):
+        curve.at(1.2)

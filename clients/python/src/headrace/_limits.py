@@ -82,7 +82,7 @@ class Segment:
     rate: Exact
 
     def at(self, factor: Factor) -> Fraction:
-        return Fraction(self.constant) + Fraction(self.rate) * Fraction(factor)
+        return Fraction(self.constant) + Fraction(self.rate) * _exactly(factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ class ParametricResult:
     """Lower bounds are "ignored", where edges have some: this keeps none."""
 
     def at(self, factor: Factor) -> Fraction:
-        """The value at a factor, exact. Raises `InvalidInput` outside of the curve."""
-        wanted = Fraction(factor)
+        """The value at a factor, exact; a float is its shortest decimal. Raises `InvalidInput` outside of the curve."""
+        wanted = _exactly(factor)
         if not self.segments[0].start <= wanted <= self.segments[-1].to:
             raise InvalidInput(f"the curve is from {self.segments[0].start} to {self.segments[-1].to}, not at {wanted}")
         return self.segments[bisect_left(self.segments, wanted, key=lambda one: one.to)].at(wanted)
@@ -221,3 +221,11 @@ def _factor(given: Factor, name: str) -> object:
     if isinstance(given, int | float | Decimal | np.generic) and not isinstance(given, bool):
         return given
     raise InvalidInput(f"{name}={given!r} is no factor: that is a number, a Fraction, or text such as '7/6'")
+
+
+def _exactly(factor: Factor) -> Fraction:
+    """The factor that the service reads in what is sent: 0.1 is one tenth. Raises `InvalidInput`."""
+    try:
+        return Fraction(str(_factor(factor, "factor")))
+    except (ValueError, ZeroDivisionError):
+        raise InvalidInput(f"{factor!r} is no factor: that is a number, a Fraction, or text such as '7/6'") from None
