@@ -108,20 +108,22 @@ def name(text: str) -> int | str:
     return int(text) if WHOLE_NUMBER.fullmatch(text) else text
 
 
-def amount(text: str) -> Decimal | float:
+def amount(text: str) -> Decimal:
     """A capacity as written; one that is no number ends the command, and so does one with a sign before it, which
     looks like a change by so much."""
     try:
         if not text.startswith("+"):
-            return float("inf") if text == "inf" else Decimal(text)
+            found = Decimal(text)
+            if not found.is_nan():
+                return found
     except InvalidOperation:
         pass
     fail(f"{text!r} is no amount: what is meant is the new one, a number without a plus, or inf", MISWRITTEN)
 
 
-def by_name(written: list[str], option: str) -> dict[int | str, Decimal | float]:
+def by_name(written: list[str], option: str) -> dict[int | str, Decimal]:
     """Amounts by name, each NAME=AMOUNT; a name that is there twice ends the command, since one amount would count."""
-    found: dict[int | str, Decimal | float] = {}
+    found: dict[int | str, Decimal] = {}
     for what, value in map(pair, written):
         if what in found:
             fail(f"{option} names {what} twice", MISWRITTEN)
@@ -142,7 +144,7 @@ def refuse_beside(beside: str, **options: object) -> None:
             fail(f"--{option.replace('_', '-')} does nothing {beside}", MISWRITTEN)
 
 
-def pair(written: str) -> tuple[int | str, Decimal | float]:
+def pair(written: str) -> tuple[int | str, Decimal]:
     """A name and an amount."""
     what, equals, value = written.rpartition("=")
     if not equals or not what:

@@ -88,6 +88,7 @@ def test_a_key_that_no_header_can_hold(key: str) -> None:
         (["patch", "g", "e"], "'e' is not EDGE=CAPACITY"),
         (["patch", "g", "=1"], "'=1' is not EDGE=CAPACITY"),
         (["patch", "g", "e=much"], "'much' is no amount"),
+        (["patch", "g", "e=nan"], "'nan' is no amount: what is meant is the new one"),
         (["patch", "g", "e=+1"], "'+1' is no amount: what is meant is the new one"),
         (["jobs", "--cancel"], "--cancel needs the ID of a job"),
         (["load", "g", "no-such-file.npz"], "does not exist"),
