@@ -170,7 +170,8 @@ def _in_quotes(value: object) -> object:
 
 
 def _seconds(value: object) -> object:
-    return float(value) if type(value) in (int, Number) else value  # type: ignore[arg-type]
+    """A number as a float; by its text, as an integer of 400 digits is too large for `float` and not for its limit."""
+    return float(str(value)) if type(value) in (int, Number) else value
 
 
 Ids: TypeAlias = Annotated[
