@@ -39,11 +39,11 @@ def oriented(network: Network, left: VertexArray | None = None) -> Network:
     if left is None:
         is_tail, is_head = _marked(n, tails, heads[undirected]), _marked(n, heads, tails[undirected])
         hint = "; undirected edges lead both ways unless `left` is named" if undirected.any() else ""
-        _refuse(network, is_tail & is_head, f"vertices are both a tail and a head{hint}")
+        _refuse(network, is_tail & is_head, "vertex is", "vertices are", f"both a tail and a head{hint}")
         return network
     is_left = _marked(n, left)
     within = is_left[tails] == is_left[heads]
-    _refuse(network, _marked(n, tails[within], heads[within]), "vertices have an edge to their own side")
+    _refuse(network, _marked(n, tails[within], heads[within]), "vertex has", "vertices have", "an edge to its own side")
     if is_left[tails].all() and not undirected.any():
         return network
     tails, heads = edge_ends(network)
@@ -93,7 +93,7 @@ def _marked(n: int, *vertices: VertexArray) -> BoolArray:
     return marks
 
 
-def _refuse(network: Network, astray: BoolArray, what: str) -> None:
+def _refuse(network: Network, astray: BoolArray, one: str, many: str, what: str) -> None:
     wrong = np.flatnonzero(astray)
     if len(wrong):
-        raise NotBipartite(f"{len(wrong)} {what}", vertices=network.vertex_labels.of(wrong[:10]))
+        raise NotBipartite(f"{counted(len(wrong), one, many)} {what}", vertices=network.vertex_labels.of(wrong[:10]))

@@ -111,8 +111,8 @@ def check_lower(edges: EdgeList) -> None:
         raise InvalidNetwork(f"{len(bad)} negative lower bounds", bad.tolist(), field="/lower")
     bound = np.flatnonzero((lower > 0) & np.asarray(edges.undirected, dtype=np.bool_))
     if len(bound):
-        detail = f"{len(bound)} undirected edges have a lower bound, which only directed ones may have"
-        raise NotDirected(detail, bound.tolist(), field="/lower")
+        several = counted(len(bound), "undirected edge has", "undirected edges have")
+        raise NotDirected(f"{several} a lower bound, which only directed ones may have", bound.tolist(), field="/lower")
     total = exact_total(lower, np.zeros(1, np.bool_))
     if total > MAX_TOTAL or (lower > MAX_TOTAL).any():
         detail = f"the lower bounds add up to more than {MAX_TOTAL} units"
@@ -140,5 +140,6 @@ def check_cost(edges: EdgeList) -> None:
         raise CostOverflow(detail, beyond.tolist(), field="/cost")
     below = np.flatnonzero((edges.cost < 0) & np.asarray(edges.undirected, dtype=np.bool_))
     if len(below):
-        detail = f"{len(below)} undirected edges cost less than nothing: back and forth on them would be paid for"
+        several = counted(len(below), "undirected edge costs", "undirected edges cost")
+        detail = f"{several} less than nothing: back and forth on it would be paid for"
         raise InvalidNetwork(detail, below.tolist(), field="/cost")

@@ -157,6 +157,8 @@ def test_vertices_on_both_sides_are_named(http: httpx.Client) -> None:
     chain = put(http, "chain", {"tail": ["a", "b", "x"], "head": ["b", "c", "x"], "capacity": [1, 1, 0]})
     assert refusal(http, chain) == (422, "not_bipartite", ["b", "x"])
     assert refusal(http, chain, left=["a", "c"]) == (422, "not_bipartite", ["x"])
+    told = http.post(f"{chain}/matching", json={"left": ["a", "c"]}).json()["detail"]
+    assert told == "1 vertex has an edge to its own side"
     star = {"tail": [0] * 30, "head": list(range(1, 31)), "capacity": [1] * 30, "undirected": True}
     status, code, rows = refusal(http, put(http, "star", star))
     assert (status, code, len(rows)) == (422, "not_bipartite", 10)

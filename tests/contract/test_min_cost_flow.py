@@ -109,6 +109,8 @@ def test_lower_bounds_are_not_passed_over_in_silence(http: httpx.Client, city: s
     response = http.post(f"{city}/min-cost-flow", json={"value": 6})
     assert refusal(response)[:2] == (422, "has_lower_bounds")
     assert (response.json()["edges"], response.json()["field"]) == (["c"], "/lower")
+    assert response.json()["detail"].startswith("1 edge has a lower bound")
+    assert "--ignore-lower in the shell" in response.json()["detail"]
     ignored = ask(http, city, lower="ignore")
     assert (ignored["value"], ignored["cost"], ignored["version"]) == (right["value"], right["cost"], 2)
     assert refusal(http.post(f"{city}/min-cost-flow", json={"lower": "keep"}))[:2] == (422, "invalid_body")

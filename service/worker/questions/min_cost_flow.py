@@ -13,6 +13,7 @@ from gpu_engine.networks.costs import costs_of
 from gpu_engine.networks.terminals import Terminals
 from gpu_engine.networks.units import read_amounts, write_units
 from gpu_engine.paths import Paths
+from gpu_engine.text.counted import counted
 from gpu_engine.types import INFINITE, UnitArray
 from service.protocol import TEXTS, Envelope, Kind, MinCostFlowArgs
 from service.store.jobs.record import Result
@@ -153,8 +154,10 @@ def _refuse_lower_bounds(graph: Graph) -> None:
     rows = np.empty(0, np.int64) if graph.lowers is None else graph.lowers.rows
     if len(rows):
         names = graph.network.edge_ids.of(rows[:ROWS_SHOWN])
-        detail = f"{len(rows)} edges have a lower bound, {names[0]!r} among them, which a cheapest flow does not keep"
-        raise HasLowerBounds(f'{detail}: "lower": "ignore" asks for one without them', edges=names, field="/lower")
+        several = counted(len(rows), "edge has", "edges have")
+        detail = f"{several} a lower bound, which a cheapest flow does not keep, such as {names[0]!r}"
+        asked = '"lower": "ignore" asks for one without any, as lower= in Python or --ignore-lower in the shell'
+        raise HasLowerBounds(f"{detail}: {asked}", edges=names, field="/lower")
 
 
 def _value(graph: Graph, args: MinCostFlowArgs) -> int | None:

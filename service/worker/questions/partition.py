@@ -13,6 +13,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.partition.problem import Question, edge_weights, exact
 from gpu_engine.partition.resident import KeptPartition, Report, ResidentPartition, Way
 from gpu_engine.select import device_partition, device_partition_nbytes
+from gpu_engine.text.counted import counted
 from gpu_engine.types import UnitArray
 from service.protocol import Envelope, PartitionArgs
 from service.store.jobs.record import Result
@@ -54,7 +55,8 @@ class Partition:
         graph = self._copies.at_least(task.command.graph, args.min_version, limited=True)
         network = graph.network
         if args.k > network.n_live_vertices:
-            told = f"{args.k} parts need as many vertices, and the graph has {network.n_live_vertices}"
+            there = counted(network.n_live_vertices, "vertex", "vertices")
+            told = f"{args.k} are too many parts for {there}: each has one at least"
             raise InvalidNetwork(told, field="/k")
         question = Question(args.k, exact(args.epsilon), args.weights, args.seed)
         found, report, proof = self._solver.giving_way(graph, lambda: self._found(task, graph, question, args))
