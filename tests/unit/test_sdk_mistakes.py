@@ -119,6 +119,27 @@ def test_names_that_no_graph_has(name: Any) -> None:
                 call(name)
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", None, 3])
+def test_names_that_would_be_the_path_of_something_else(name: Any) -> None:
+    """A DELETE of the watch ".." is one of its graph."""
+    asked: list[httpx.Request] = []
+
+    def keep(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(200, json=GRAPH)
+
+    with Client("http://service", transport=httpx.MockTransport(keep)) as service:
+        graph = service.graph("city")
+        calls: list[Any] = [
+            *(lambda: graph.unwatch(name), lambda: graph.watch(name, "s", "t"), lambda: service.drain(name)),
+            *(lambda: service.delete_webhook(name), lambda: service.job(name), lambda: service.undrain(name)),
+        ]
+        for call in calls:
+            with pytest.raises(InvalidInput, match="names nothing"):
+                call()
+    assert len(asked) == 1  # that of the handle
+
+
 def test_clients() -> None:
     with pytest.raises(InvalidInput, match=r"a URL is text, as in .*, not 8080"):
         Client(8080)  # type: ignore[arg-type]

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Number
 from typing import Any, BinaryIO, Generic, Literal, TypeAlias, TypedDict, TypeVar
-from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from headrace._errors import InvalidInput
 from headrace._files_of_columns import ACCEPT
 from headrace._flows import MaxFlowResult
 from headrace._matchings import MatchingResult
-from headrace._mistakes import graph_name, one_or_many, refuse_missing, refuse_others, refuse_set
+from headrace._mistakes import graph_name, one_or_many, refuse_missing, refuse_others, refuse_set, segment
 from headrace._options import check_options, suggesting
 from headrace._places import GEOJSON, as_floats
 from headrace._results import EdgeId, Vertex
@@ -357,7 +356,7 @@ def graph_path(name: str) -> str:
 
 
 def job_path(job_id: str) -> str:
-    return "/v1/jobs/" + quote(job_id, safe="")
+    return "/v1/jobs/" + segment(job_id)
 
 
 def ends(

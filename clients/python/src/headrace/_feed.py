@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias, TypedDict, TypeVar
-from urllib.parse import quote
 
 from headrace import _calls as calls
 from headrace._amounts import Amount
 from headrace._bodies import json_body
 from headrace._calls import Call, Caps, Rounding, Terminals
 from headrace._errors import InvalidInput
-from headrace._mistakes import one_or_many
+from headrace._mistakes import one_or_many, segment
 from headrace._records import JobEvent
 from headrace._results import Json
 
@@ -137,7 +136,7 @@ def watches(name: str) -> Call[tuple[Watch, ...]]:
 
 
 def watch_path(name: str, watch: str) -> str:
-    return f"{calls.graph_path(name)}/watches/{_segment(watch)}"
+    return f"{calls.graph_path(name)}/watches/{segment(watch)}"
 
 
 def events_path(name: str) -> str:
@@ -179,18 +178,12 @@ def deliveries(webhook: str, status: Literal["pending", "dead"]) -> Call[tuple[D
 
 
 def redeliver(webhook: str, delivery: str) -> Call[Delivery]:
-    path = f"{webhook_path(webhook)}/deliveries/{_segment(delivery)}:redeliver"
+    path = f"{webhook_path(webhook)}/deliveries/{segment(delivery)}:redeliver"
     return Call("POST", path, Delivery.from_json)
 
 
 def webhook_path(webhook: str) -> str:
-    return "/v1/webhooks/" + _segment(webhook)
-
-
-def _segment(text: str) -> str:
-    if not text:
-        raise InvalidInput("a name has at least one character")
-    return quote(text, safe="")
+    return "/v1/webhooks/" + segment(webhook)
 
 
 def _nothing(_: Any) -> None:

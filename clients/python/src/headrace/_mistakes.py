@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from numbers import Real
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -19,6 +20,17 @@ def graph_name(name: object) -> str:
         return name
     form = "1 to 128 of a-z, A-Z, 0-9, '.', '_' and '-', first a letter or digit"
     raise InvalidInput(f"{name!r} is no graph name: that is {form}")
+
+
+def segment(name: object) -> str:
+    """The name of a watch, a webhook, a job or a worker as a part of a path.
+
+    Raises `InvalidInput` for what is none: ".." would be the path above, so that the end of a watch were that of its
+    graph.
+    """
+    if isinstance(name, str) and name not in ("", ".", ".."):
+        return quote(name, safe="")
+    raise InvalidInput(f"{name!r:.80} names nothing: that is a text of one character or more, and neither '.' nor '..'")
 
 
 def seconds(timeout_s: object) -> float:

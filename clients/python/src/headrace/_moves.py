@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from typing import Any, Self
-from urllib.parse import quote
 
 from headrace._bodies import json_body
 from headrace._calls import Call, graph_path
+from headrace._mistakes import segment
 
 Json = dict[str, Any]
 
@@ -63,4 +63,4 @@ def undrain(worker: str) -> Call[Drained]:
 
 
 def _drain_path(worker: str) -> str:
-    return f"/v1/workers/{quote(worker, safe='')}/drain"
+    return f"/v1/workers/{segment(worker)}/drain"
