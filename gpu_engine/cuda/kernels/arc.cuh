@@ -16,6 +16,7 @@ struct __align__(sizeof(Capacity) == 4 ? 16 : 8) Arc {
     Capacity residual, pair_sum;
 };
 
+// Loops over all arcs count without a sign: there may be 2^31 - 2, and the step beyond the last one is no int any more.
 __device__ constexpr Arc NO_ARC = {0, 0, 0, 0};
 
 __device__ __forceinline__ int load(const int* p) { return __ldcg(p); }

@@ -30,8 +30,9 @@ extern "C" __global__ void certify_arcs(int n_arcs, const Arc* arcs, const Capac
                                         Units* outflow, Findings* found) {
     int stride = gridDim.x * blockDim.x, lane = threadIdx.x % 32;
     Units across = 0, cut_capacity = 0;
-    for (int base = blockIdx.x * blockDim.x; base < n_arcs; base += stride) {
-        int a = base + threadIdx.x, u = -1;
+    for (unsigned base = blockIdx.x * blockDim.x; base < n_arcs; base += stride) {
+        unsigned a = base + threadIdx.x;
+        int u = -1;
         Units flow = 0;
         if (a < n_arcs) {
             Arc arc = arcs[a];

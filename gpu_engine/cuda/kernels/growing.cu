@@ -26,7 +26,7 @@ extern "C" __global__ void move_rows(int n, int n_before, const int* offsets_bef
 }
 
 extern "C" __global__ void move_arcs(int n_arcs, const Arc* before, int k, const int* ends, Arc* arcs) {
-    for (int a = blockIdx.x * blockDim.x + threadIdx.x; a < n_arcs; a += gridDim.x * blockDim.x) {
+    for (unsigned a = blockIdx.x * blockDim.x + threadIdx.x; a < n_arcs; a += gridDim.x * blockDim.x) {
         Arc x = before[a];
         x.reverse = moved(k, ends, x.reverse);
         arcs[moved(k, ends, a)] = x;

@@ -28,11 +28,11 @@ extern "C" __global__ void add_capacities(int n_edges, const int* edge_arc, cons
 }
 
 extern "C" __global__ void clear_residuals(int n_arcs, Arc* arcs) {
-    for (int a = blockIdx.x * blockDim.x + threadIdx.x; a < n_arcs; a += gridDim.x * blockDim.x) arcs[a].residual = 0;
+    for (unsigned a = blockIdx.x * blockDim.x + threadIdx.x; a < n_arcs; a += gridDim.x * blockDim.x) arcs[a].residual = 0;
 }
 
 extern "C" __global__ void sum_pairs(int n_arcs, Arc* arcs) {
-    for (int a = blockIdx.x * blockDim.x + threadIdx.x; a < n_arcs; a += gridDim.x * blockDim.x)
+    for (unsigned a = blockIdx.x * blockDim.x + threadIdx.x; a < n_arcs; a += gridDim.x * blockDim.x)
         arcs[a].pair_sum = arcs[a].residual + arcs[arcs[a].reverse].residual;
 }
 
@@ -70,7 +70,7 @@ extern "C" __global__ void saturate_hubs(const int* row_offsets, Arc* arcs, Unit
     for (int i = 0; i < *n_hubs; i++) {
         int u = hubs[i], end = row_offsets[u + 1];
         Units sent = 0;
-        for (int a = row_offsets[u] + blockIdx.x * blockDim.x + threadIdx.x; a < end; a += gridDim.x * blockDim.x)
+        for (unsigned a = row_offsets[u] + blockIdx.x * blockDim.x + threadIdx.x; a < end; a += gridDim.x * blockDim.x)
             sent += saturate_arc(arcs, excess, source_side, a);
         sent = cg::reduce(warp, sent, cg::plus<Units>());
         if (warp.thread_rank() == 0 && sent != 0) add(excess + u, -sent);

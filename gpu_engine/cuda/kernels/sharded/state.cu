@@ -9,7 +9,7 @@
 // Residuals are the capacities. The pair sums need the reverse arcs' as well, which may be other shards': they are added
 // up once, and from then on follow the changes.
 extern "C" __global__ void zero_flow(const __grid_constant__ Shard g, int n_arcs, bool sum) {
-    for (int a = blockIdx.x * blockDim.x + threadIdx.x; a < n_arcs; a += gridDim.x * blockDim.x) {
+    for (unsigned a = blockIdx.x * blockDim.x + threadIdx.x; a < n_arcs; a += gridDim.x * blockDim.x) {
         Arc* arc = g.arcs[g.own] + a;
         Capacity own = g.capacity[g.own][a];
         arc->residual = own;
