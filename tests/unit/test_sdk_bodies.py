@@ -269,6 +269,7 @@ def test_a_column_is_no_scalar(wrong: Any) -> None:
         ("a.csv.gz", "text/csv", "gzip"),
         ("a.mtx.zst", "text/x-matrix-market", "zstd"),
         ("a.arrow", "application/vnd.apache.arrow.stream", None),
+        ("A.CSV.GZ", "text/csv", "gzip"),
     ],
 )
 def test_files_go_by_their_suffix(tmp_path: Path, name: str, media_type: str, encoding: str | None) -> None:

@@ -82,6 +82,8 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("capacity_expansion", (1,), {"edges": [0, 1], "price": 1, "max_add": {1, 2}}, "max_add is a set"),
     ("insert_edges", ([0], [1], [2]), {"undirected": ["false"]}, "undirected is true or false, or a column of these"),
     ("events", (), {"after": b"0"}, "after= is the id of an event, as in events(after=event.id), not b'0'"),
+    ("patch", (), {"edges": [0], "set": 1, "dry_run": "false"}, "dry_run is True or False, not 'false'"),
+    ("delete_edges", ([0],), {"dry_run": 0}, "dry_run is True or False, not 0"),
     ("copy", ("my city",), {}, "'my city' is no graph name: that is 1 to 128 of"),
 ]
 

@@ -103,7 +103,7 @@ def graph_params(columns: GraphColumns) -> dict[str, str]:
 
 def file_body(path: Path) -> Body:
     """A file, its media type told by its suffix; `.gz` and `.zst` after it are sent compressed."""
-    suffixes = path.suffixes
+    suffixes = [suffix.lower() for suffix in path.suffixes]
     encoding = ENCODINGS.get(suffixes[-1]) if suffixes else None
     suffix = suffixes[-2 if encoding and len(suffixes) > 1 else -1] if suffixes else ""
     if suffix not in MEDIA_TYPES:

@@ -19,7 +19,7 @@ from headrace._errors import InvalidInput
 from headrace._files_of_columns import ACCEPT
 from headrace._flows import MaxFlowResult
 from headrace._matchings import MatchingResult
-from headrace._mistakes import graph_name, one_or_many, refuse_missing, refuse_others, refuse_set, segment
+from headrace._mistakes import flag, graph_name, one_or_many, refuse_missing, refuse_others, refuse_set, segment
 from headrace._options import check_options, suggesting
 from headrace._places import GEOJSON, as_floats
 from headrace._results import EdgeId, Vertex
@@ -239,7 +239,7 @@ def patch(
         if key in options:
             body = body | {key: options[key]}
     params: dict[str, str] = {"solve": options["solve"]} if "solve" in options else {}
-    if options.get("dry_run"):
+    if flag(options.get("dry_run", False), "dry_run"):
         params["dry_run"] = "true"
     return Call(
         "PATCH",

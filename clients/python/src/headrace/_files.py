@@ -22,9 +22,9 @@ FORMATS: dict[str, GraphFormat] = {
 
 def format_of(path: Path) -> GraphFormat:
     """The format that a suffix stands for. Raises `InvalidInput`."""
-    if path.suffix not in FORMATS:
+    if (suffix := path.suffix.lower()) not in FORMATS:
         raise InvalidInput(f"{path.name}: the suffix must be one of {', '.join(FORMATS)}")
-    return FORMATS[path.suffix]
+    return FORMATS[suffix]
 
 
 @contextmanager

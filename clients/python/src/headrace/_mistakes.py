@@ -84,6 +84,13 @@ def is_nan(amount: float | Decimal) -> bool:
     return amount.is_nan() if isinstance(amount, Decimal) else amount != amount
 
 
+def flag(value: object, name: str) -> bool:
+    """True or False. Raises `InvalidInput` for all else, such as "false", which Python takes for true."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise InvalidInput(f"{name} is True or False, not {value!r:.80}")
+
+
 def one_or_many(fields: str | Iterable[str]) -> list[str]:
     """The names of fields; one alone may be given as text. Raises `InvalidInput` for what is neither."""
     if not isinstance(fields, Iterable):

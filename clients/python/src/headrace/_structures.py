@@ -12,7 +12,7 @@ from headrace._bodies import json_body
 from headrace._calls import Call, Ids, Rounding, _if_match, graph_path
 from headrace._columns import as_column
 from headrace._errors import InvalidInput
-from headrace._mistakes import refuse_set
+from headrace._mistakes import flag, refuse_set
 from headrace._options import check_options
 from headrace._places import place_column
 from headrace._results import PatchResult
@@ -152,7 +152,7 @@ def restructure(
     body: dict[str, object] = {"batch": change.operations()}
     body |= {key: options[key] for key in ("on_missing", "rounding") if key in options}
     params: dict[str, str] = {"solve": options["solve"]} if "solve" in options else {}
-    if options.get("dry_run"):
+    if flag(options.get("dry_run", False), "dry_run"):
         params["dry_run"] = "true"
     return Call(
         "PATCH",
