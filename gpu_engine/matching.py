@@ -16,6 +16,7 @@ from gpu_engine.errors import InvalidNetwork
 from gpu_engine.networks.bipartite import edge_ends, one_each, unit
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
+from gpu_engine.text.counted import counted
 from gpu_engine.types import BoolArray, EdgeArray, VertexArray
 
 
@@ -104,7 +105,7 @@ def read_matching(engine: Engine, state: FlowState, control: Control | None = No
 def _check_ends(side: str, ends: VertexArray, n: int) -> None:
     bad = np.flatnonzero((np.asarray(ends) < 0) | (np.asarray(ends) >= n))
     if len(bad):
-        raise InvalidNetwork(f"{len(bad)} edges have no {side} vertex", bad.tolist())
+        raise InvalidNetwork(f"{counted(len(bad), 'edge has', 'edges have')} no {side} vertex", bad.tolist())
 
 
 def _cover(

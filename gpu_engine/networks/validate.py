@@ -51,7 +51,8 @@ def check(edges: EdgeList) -> None:
         bad = np.flatnonzero((column < 0) | (column >= edges.n_vertices))
         if len(bad):
             raise InvalidNetwork(
-                f"column {name} names {len(bad)} vertices outside 0..{edges.n_vertices - 1}", bad.tolist()
+                f"column {name} names {counted(len(bad), 'vertex', 'vertices')} outside 0..{edges.n_vertices - 1}",
+                bad.tolist(),
             )
     if edges.capacity.dtype != np.int64:
         raise InvalidNetwork(f"column capacity must hold int64 units, not {edges.capacity.dtype}")
@@ -108,7 +109,7 @@ def check_lower(edges: EdgeList) -> None:
         raise InvalidNetwork(f"column lower must hold int64 units, not {lower.dtype}")
     bad = np.flatnonzero(lower < 0)
     if len(bad):
-        raise InvalidNetwork(f"{len(bad)} negative lower bounds", bad.tolist(), field="/lower")
+        raise InvalidNetwork(f"{counted(len(bad), 'negative lower bound')}", bad.tolist(), field="/lower")
     bound = np.flatnonzero((lower > 0) & np.asarray(edges.undirected, dtype=np.bool_))
     if len(bound):
         several = counted(len(bound), "undirected edge has", "undirected edges have")

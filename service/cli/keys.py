@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 
+from gpu_engine.text.counted import counted
 from service.cli.connection import MISWRITTEN, REFUSED
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def forget(
     with _table(settings) as keys:
         count = keys.forget()
         _seen(settings).forget()
-    typer.echo(f"{count} keys are forgotten; API processes without HEADRACE_REQUIRE_KEYS open within seconds", err=True)
+    forgotten = counted(count, "key is", "keys are")
+    typer.echo(f"{forgotten} forgotten; API processes without HEADRACE_REQUIRE_KEYS open within seconds", err=True)
 
 
 def _settings(data_dir: Path | None, redis_url: str | None) -> "Settings":

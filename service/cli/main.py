@@ -1,10 +1,12 @@
 """The `headrace` command: serve, demo, keys, and a thin shell over the Python client."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from service.cli import (
     circulation,
@@ -21,10 +23,23 @@ from service.cli import (
     what_if,
 )
 from service.cli import workers as workers_commands
-from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Url, connected, fail
+from service.cli.connection import DEFAULT_URL, MISWRITTEN, REFUSED, Json, Key, Url, connected, fail
 from service.cli.show import Columns, say_facts, say_json, say_table, size
 
+
+class Commands(TyperGroup):
+    """The `headrace` command, which ends with one line where what it prints cannot be written."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().main(*args, **options)
+        except OSError as error:  # a full disk; a pipe that nobody reads has ended the command already
+            typer.echo(f"headrace: {error}", err=True)
+            sys.exit(REFUSED)
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Max flow and min cut that stay solved while capacities change.",
     no_args_is_help=True,
     add_completion=False,

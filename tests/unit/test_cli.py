@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -15,7 +17,7 @@ from typer.testing import CliRunner
 
 from gpu_engine import kernel_directory
 from service.cli import show
-from service.cli.connection import MISWRITTEN, NOT_REACHED, connected
+from service.cli.connection import MISWRITTEN, NOT_REACHED, REFUSED, connected
 from service.cli.main import app
 
 COMMANDS = (
@@ -143,6 +145,14 @@ def test_who_reads_no_further_is_told_nothing() -> None:
     """As `headrace list | head -1` does once it has its line."""
     with pytest.raises(BrokenPipeError), connected("http://127.0.0.1:1", None):
         raise BrokenPipeError
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["solve", "--help"], ["keys"]])
+def test_what_cannot_be_printed_ends_with_one_line(words: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "service.cli", *words]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (REFUSED, "headrace: [Errno 28] No space left on device\n")
 
 
 def commands(group: Any, *before: str) -> Iterator[tuple[str, ...]]:

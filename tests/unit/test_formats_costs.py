@@ -166,7 +166,7 @@ def test_refusals(body: bytes, media_type: str, code: str, rows: list[int], told
 
 
 def test_an_undirected_edge_costs_nothing_at_least() -> None:
-    with pytest.raises(InvalidNetwork, match="cost less than nothing") as refused:
+    with pytest.raises(InvalidNetwork, match="1 undirected edge costs less than nothing") as refused:
         check(replace(EDGES, undirected=np.array([True, False, False])))
     assert (refused.value.rows, refused.value.where.field) == ([0], "/cost")
 

@@ -151,9 +151,10 @@ def _reason(found: KeptPartition, report: Report, *, balanced: bool) -> str | No
     if not balanced:
         heavy = f"a vertex weighs {found.heaviest_vertex}, and a part may weigh {found.limit}"
         return f"no division within the limit was found: {heavy}"
+    changed = counted(report.changed, "edge or vertex has", "edges and vertices have")
     told = {
         Way.UNCHANGED: "nothing that it depends on has changed since the last answer",
-        Way.INCREMENTAL: f"{report.changed} edges and vertices have changed since the last answer",
+        Way.INCREMENTAL: f"{changed} changed since the last answer",
         Way.FULL: report.reason,
     }
     return told[report.way]
