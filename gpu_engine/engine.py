@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_engine.checks.certificate import Certificate
+from gpu_engine.errors import Unbounded
 from gpu_engine.footprint import Footprint, Needs, Room, unlimited
 from gpu_engine.networks.growing import Growth
 from gpu_engine.networks.network import Network
@@ -289,7 +290,7 @@ class Fork:
             return self._tried
         if terminals.joins_as(self.terminals):
             self._tried, self._spare = self._spare or self._copy(), None
-            if self._recap(self._tried, terminals):
+            if self._is_of_use(self._tried, terminals):
                 self._change(rows, capacity)
                 return self._tried
             self._tried, self._spare = None, self._tried
@@ -325,6 +326,13 @@ class Fork:
     def _close(self, state: FlowState) -> None:
         with suppress(ValueError):  # it has been closed already
             self.engine.close(state)
+
+    def _is_of_use(self, copy: FlowState, terminals: Terminals) -> bool:
+        """Whether the copy has these caps now: not where they leave no bound to a flow that the change may give one."""
+        try:
+            return self._recap(copy, terminals)
+        except Unbounded:
+            return False
 
     def _change(self, rows: EdgeArray, capacity: UnitArray) -> None:
         before = self.engine.capacity(rows)

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from gpu_engine.checks.flows import prove_flow
 from gpu_engine.engine import Engine, FlowState, Mode
 from gpu_engine.errors import Unbounded
+from gpu_engine.networks.free import free_vertices
 from gpu_engine.networks.network import Network
 from tests.oracle import maximum_flow
 from tests.random_networks import random_caps, random_edges, random_terminals, random_update
@@ -89,18 +92,20 @@ def check_forks(make_engine: Callable[[Network], Engine], seed: int, overlays: i
             other = random_terminals(rng, edges.n_vertices)
         elif kind < 0.5:
             other = random_caps(rng, terminals)
+        under = base.copy()
+        under[rows] = capacity
         try:
             tried = fork.overlay(rows, capacity, other)
         except Unbounded:
             fork.drop()
             assert (fork.engine.network.capacity == base).all(), at
+            with pytest.raises(Unbounded):
+                free_vertices(Network(replace(edges, capacity=under)), other or terminals)
             continue
         if rng.random() < 0.1:
             continue  # given up before it was solved
         report = fork.engine.solve(tried)
         proof = fork.engine.certificate(tried, complete=rng.random() < 0.3)
-        under = base.copy()
-        under[rows] = capacity
         assert (fork.engine.network.capacity == under).all(), at
         wanted = maximum_flow(edges, under, other or terminals)
         assert proof.valid, f"{at}: {proof.failures}"
