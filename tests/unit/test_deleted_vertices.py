@@ -84,6 +84,10 @@ def test_what_is_left(names: Any) -> None:
     left = present_of(network.edge_list(), network)
     assert (left.n_vertices, network.source, network.sink, left.sink) == (3, 0, None, None)
     assert (left.vertex_labels is None) == (names is None)
+    network.mark_vertices(np.arange(3, dtype=np.int32), np.empty(0, np.int32))
+    left = present_of(network.edge_list(), network)
+    assert (left.n_vertices, left.n_edges, left.source) == (0, 0, None)
+    assert (left.vertex_labels is None) == (names is None)
 
 
 def test_an_earlier_release_reads_no_half_of_it() -> None:
