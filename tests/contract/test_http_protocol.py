@@ -375,6 +375,20 @@ def test_a_body_is_sent_in_chunks_and_in_no_other_coding(address: Address, codin
     assert (answer["status"], answer["code"]) == (400, "invalid_request")
 
 
+@pytest.mark.parametrize("version", ["HTTP/1.0", "HTTP/0.9", "HTTP/2.0"])
+def test_only_http_1_1_has_bodies_in_chunks(address: Address, version: str) -> None:
+    """A proxy that speaks an earlier one passes such a body on as the next requests (RFC 9112, 6.1)."""
+    head = f"POST /first {version}\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    (answer,) = exchange(address, head + b"3\r\nabc\r\n0\r\n\r\n" + LAST)
+    assert (answer["status"], answer["code"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize("line", ["GET /first HTTP/0.9", "GET /first HTTP/2.0", "GET /first"])
+def test_what_is_no_http_1_is_refused(address: Address, line: str) -> None:
+    (answer,) = exchange(address, f"{line}\r\nHost: h\r\n\r\n".encode())
+    assert (answer["status"], answer["detail"]) == (400, "this is no request of HTTP/1.1")
+
+
 def test_two_codings_in_two_headers_are_refused(address: Address) -> None:
     for first, second in (("gzip", "chunked"), ("chunked", "chunked"), ("chunked", "gzip")):
         codings = f"Transfer-Encoding: {first}\r\nTransfer-Encoding: {second}\r\n"

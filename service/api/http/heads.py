@@ -22,9 +22,14 @@ ONCE: Final = frozenset(
 """Headers that may come once: of two values nobody can say which counts. The parser sees to Content-Length."""
 
 
-def is_in_chunks(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+NO_HTTP: Final = "this is no request of HTTP/1.1"
+
+
+def is_in_chunks(headers: Iterable[tuple[bytes, bytes]], version: str) -> bool:
     """Whether the body comes in chunks. Raises `Refused` for a head that can be read in two ways; names are in lower
     case."""
+    if version not in ("1.0", "1.1"):
+        raise Refused(NO_HTTP)
     once = [(name, value) for name, value in headers if name in ONCE]
     for name, count in Counter(name for name, _ in once).items():
         if count > 1:
@@ -32,6 +37,8 @@ def is_in_chunks(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     coding = dict(once).get(b"transfer-encoding")
     if coding is not None and coding.strip(b" \t").lower() != b"chunked":
         raise Refused("the only Transfer-Encoding that is read is chunked")
+    if coding is not None and version == "1.0":
+        raise Refused("a body in chunks is of HTTP/1.1, not of HTTP/1.0")
     return coding is not None
 
 

@@ -22,7 +22,7 @@ from service.api.http.closing import hang_up, refusal, reset
 from service.api.http.connections import Place, ServerConfig
 from service.api.http.cookies import ours
 from service.api.http.corked import Corked
-from service.api.http.heads import end_of_head, is_in_chunks
+from service.api.http.heads import NO_HTTP, end_of_head, is_in_chunks
 from service.api.http.timer import Timer
 
 MAX_HEAD_BYTES: Final = 64 * 1024
@@ -187,7 +187,8 @@ class BoundedProtocol(HttpToolsProtocol):
             raise Refused(f"there are more than {MAX_HEADERS} headers")
 
     def on_headers_complete(self) -> None:
-        in_chunks, self._body_left = is_in_chunks(self.headers), int(dict(self.headers).get(b"content-length", b"0"))
+        in_chunks = is_in_chunks(self.headers, self.parser.get_http_version())
+        self._body_left = int(dict(self.headers).get(b"content-length", b"0"))
         changes = self.parser.should_upgrade()
         if changes and in_chunks:
             raise Refused("a body in chunks goes with no offer of another protocol")
@@ -288,7 +289,7 @@ class BoundedProtocol(HttpToolsProtocol):
             pass  # whoever offers another protocol is answered in this one
         except httptools.HttpParserError as error:
             why = error.__context__
-            self._refuse(str(why) if isinstance(why, Refused) else "this is no request of HTTP/1.1")
+            self._refuse(str(why) if isinstance(why, Refused) else NO_HTTP)
             return
         if self._part is Part.HEAD and not self._begun:
             self._head_bytes += BLANK_BYTES
