@@ -39,7 +39,7 @@ class WatchBody(TerminalsBody):
             supply=self.supply,
             demand=self.demand,
             rounding=self.rounding,
-            on=self.on,
+            on=tuple(self.on),
             encoding=encoding,
         )
 

@@ -9,6 +9,7 @@ import pytest
 import redis
 
 from gpu_engine.generators import grid
+from service.models.watches import WatchBody
 from service.protocol import DeleteArgs, Kind, Operation, PatchArgs, UnwatchArgs, WatchArgs
 from service.store.applied import Fenced
 from service.store.feed import record, writing
@@ -24,6 +25,12 @@ from tests.serving import eventually
 
 EDGES = grid(rows=6, columns=6, seed=3)
 ENDS: dict[str, Any] = {"sources": [0], "sinks": [35]}
+
+
+def test_a_watch_is_written_without_a_warning() -> None:
+    """Which would stand in the log, where each line is JSON."""
+    written = WatchBody(sources=["s"], on=["cut", "value"]).args("w").model_dump_json()
+    assert WatchArgs.model_validate_json(written).on == ("value", "cut")
 
 
 def told(caller: Caller, name: str = "g") -> list[Event]:
