@@ -26,6 +26,15 @@ READ_ELSEWHERE: Final = frozenset(
 MAX_SOCKET_PATH = 100
 """A unix socket's path has room for 107 bytes; Redis appends to it while it starts."""
 
+MOST: Final = 1 << 53
+"""No count and no size is larger: they go to Redis, and as JSON to readers that keep numbers as binary floats."""
+
+MOST_AT_ONCE: Final = 1024
+"""Processes, or threads of one process."""
+
+LONGEST_S: Final = 315_360_000
+"""Ten years: Redis refuses to keep what expires in some million."""
+
 REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
 
 REDIS_USER = "headrace"
@@ -72,59 +81,59 @@ class Settings(BaseSettings):
     port: int = Field(default=8080, ge=0, le=65535)
     default_wait_s: float = Field(default=30, ge=0)
     max_wait_s: float = Field(default=300, ge=0)
-    max_body_bytes: int = Field(default=1 << 30, gt=0)
-    max_json_bytes: int = Field(default=256 << 20, gt=0)
+    max_body_bytes: int = Field(default=1 << 30, gt=0, le=MOST)
+    max_json_bytes: int = Field(default=256 << 20, gt=0, le=MOST)
     """Limit of a body of JSON, and of any PATCH, once it is decoded."""
-    body_memory_bytes: int = Field(default=8 << 30, gt=0)
+    body_memory_bytes: int = Field(default=8 << 30, gt=0, le=MOST)
     """Memory of one API process and its parsers for bodies: as received, decoded, and what reading them may take."""
-    max_edges: int = Field(default=2**30 - 1, gt=0)
-    max_vertices: int = Field(default=2**31 - 2, gt=0)
-    max_patch_rows: int = Field(default=1_000_000, gt=0)
-    max_question_rows: int = Field(default=100_000, gt=0)
+    max_edges: int = Field(default=2**30 - 1, gt=0, le=2**30 - 1)
+    max_vertices: int = Field(default=2**31 - 2, gt=0, le=2**31 - 2)
+    max_patch_rows: int = Field(default=1_000_000, gt=0, le=MOST)
+    max_question_rows: int = Field(default=100_000, gt=0, le=MOST)
     """Scenarios of one question, pairs of one, or terminals of a tree."""
 
     api_processes: int | None = Field(default=None, ge=1, le=64)
     """That share the port of `headrace serve`; None: one for each four cores, at most eight."""
-    workers: int = Field(default=1, ge=1)
+    workers: int = Field(default=1, ge=1, le=MOST_AT_ONCE)
     """With `gpus`: workers without a device beside them, none unless this is set."""
     gpus: str = Field(default="", max_length=1000)
     """GPUs that get a worker each: `all`, the first N, or a list such as `0,2`. Empty: workers are bound to none."""
-    threads: int = Field(default=2, ge=1)
+    threads: int = Field(default=2, ge=1, le=MOST_AT_ONCE)
     """Long work that one worker does side by side, one piece for each graph. Short work has slots of its own."""
-    question_threads: int = Field(default=1, ge=1)
+    question_threads: int = Field(default=1, ge=1, le=MOST_AT_ONCE)
     """Questions of several rows that one worker answers side by side, beside its other work."""
-    row_threads: int = Field(default=2, ge=1)
+    row_threads: int = Field(default=2, ge=1, le=MOST_AT_ONCE)
     """Threads on which the rows of one question are tried side by side, no more than there are cores."""
     engine: Annotated[str, AfterValidator(_known_engine)] = "auto"
     """`cuda:NAME` drains by a published system, for comparisons; the worker refuses unknown names."""
-    memory_budget_bytes: int = Field(default=8 << 30, gt=0)
+    memory_budget_bytes: int = Field(default=8 << 30, gt=0, le=MOST)
     """Host memory of one worker, for its graphs, their flow states and the solves that run."""
-    device_budget_bytes: int = Field(default=0, ge=0)
+    device_budget_bytes: int = Field(default=0, ge=0, le=MOST)
     """Device memory of one worker. 0: an equal part of `service.worker.process.DEVICE_SHARE` of the device, or all of
     that for a worker which is bound to it."""
     lease_s: float = Field(default=5, ge=0.1, le=86_400)
     """A worker silent for longer may lose its graphs to another."""
-    queue_limit: int = Field(default=1000, gt=0)
+    queue_limit: int = Field(default=1000, gt=0, le=MOST)
     """Commands that may wait for one worker."""
-    graph_queue_limit: int = Field(default=128, gt=0)
+    graph_queue_limit: int = Field(default=128, gt=0, le=MOST)
     """Commands for one graph, unfinished, that one API process lets in."""
-    graph_queue_short: int = Field(default=8, gt=0)
+    graph_queue_short: int = Field(default=8, gt=0, le=MOST)
     """Commands of waiting callers for one graph, unfinished, that one API process lets in when commands take long."""
     queue_target_s: float = Field(default=2.0, ge=0)
     """As many more are let in as end within this time; fewer once the line has been full (`admission.py`)."""
-    key_queue_limit: int = Field(default=128, gt=0)
+    key_queue_limit: int = Field(default=128, gt=0, le=MOST)
     """Commands of one API key, unfinished, that one API process lets in."""
-    max_requests: int = Field(default=1024, gt=0)
+    max_requests: int = Field(default=1024, gt=0, le=MOST)
     """Requests open at one API process, those that wait for an answer included."""
-    max_sending_bytes: int = Field(default=256 << 20, gt=0)
+    max_sending_bytes: int = Field(default=256 << 20, gt=0, le=MOST)
     """Bytes of long answers on their way to readers, at one API process; one answer alone may have more."""
-    max_event_streams: int = Field(default=256, gt=0)
+    max_event_streams: int = Field(default=256, gt=0, le=MOST)
     """Event streams open at one API process."""
-    max_watches: int = Field(default=16, ge=0)
+    max_watches: int = Field(default=16, ge=0, le=MOST)
     """Watches of one graph: each keeps a flow state of its own, and is solved again at each version."""
-    event_history: int = Field(default=10_000, ge=100)
+    event_history: int = Field(default=10_000, ge=100, le=MOST)
     """Events that are kept of one graph, for readers that come back: a page of them at least."""
-    max_webhooks: int = Field(default=100, ge=0)
+    max_webhooks: int = Field(default=100, ge=0, le=MOST)
     """Webhooks of the whole service."""
     webhook_hosts: str = ""
     """Hosts, separated by commas, that webhooks may name although their addresses are private; by http, too."""
@@ -142,8 +151,8 @@ class Settings(BaseSettings):
     """PEM file of the certificate chain the API shows; None: plain HTTP."""
     tls_key: Path | None = None
     """PEM file of its private key."""
-    job_ttl_s: int = Field(default=3600, gt=0)
-    snapshot_every_updates: int = Field(default=1000, gt=0)
+    job_ttl_s: int = Field(default=3600, gt=0, le=LONGEST_S)
+    snapshot_every_updates: int = Field(default=1000, gt=0, le=MOST)
     snapshot_every_s: float = Field(default=300, gt=0)
 
     @property

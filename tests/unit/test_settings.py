@@ -61,6 +61,13 @@ def test_no_time_goes_on_for_ever(name: str, monkeypatch: pytest.MonkeyPatch) ->
         read_settings()
 
 
+@pytest.mark.parametrize("name", [name for name, field in Settings.model_fields.items() if field.annotation is int])
+def test_no_number_is_larger_than_redis_and_json_can_keep(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"HEADRACE_{name.upper()}", str(10**26))
+    with pytest.raises(SettingsError, match=f"^HEADRACE_{name.upper()}: Input should be less than or equal to [0-9]+$"):
+        read_settings()
+
+
 def test_every_setting_is_known_in_either_case_and_so_is_what_others_read() -> None:
     names = [f"HEADRACE_{name.upper()}" for name in Settings.model_fields]
     refuse_unknown([*names, *map(str.lower, names), *(f"HEADRACE_{name}" for name in READ_ELSEWHERE)])
