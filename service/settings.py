@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import AfterValidator, AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -167,7 +167,7 @@ class Settings(BaseSettings):
     @property
     def redis_location(self) -> str:
         """The URL every process connects to."""
-        return self.redis_url or f"unix://{REDIS_USER}@{self.redis_socket}"
+        return self.redis_url or f"unix://{REDIS_USER}@{quote(str(self.redis_socket))}"
 
 
 def read_settings(**given: Any) -> Settings:

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from redis.connection import parse_url
 from typer.testing import CliRunner
 
 from service.cli.main import app
@@ -172,6 +173,13 @@ def test_what_is_no_address_of_a_redis_server_starts_nothing(url: str, tmp_path:
 )
 def test_addresses_of_redis_servers(url: str) -> None:
     assert read_settings(redis_url=url).redis_location == url
+
+
+@pytest.mark.parametrize("folder", ["C#", "what?db=3", "50%25 off", "two\nlines", "with blank", "a@b:c", "Straße"])
+def test_the_embedded_server_is_found_in_a_folder_of_any_name(folder: str, tmp_path: Path) -> None:
+    settings = read_settings(data_dir=tmp_path / folder)
+    found = parse_url(settings.redis_location)
+    assert (found["path"], found["username"]) == (str(settings.redis_socket), "headrace")
 
 
 def test_what_is_given_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
