@@ -58,8 +58,8 @@ class Problem:
         bound = self.value + (finite if (self.cost < 0).any() else 0)
         if bound * int(unlimited.sum()) + finite > MOST:
             raise CapacityOverflow(
-                f"an unlimited edge may have to carry {bound} units, and all edges together more than {MOST}: "
-                "give edges without a limit one that they cannot reach"
+                f"an edge or a terminal without a limit may have to carry {bound} units, and all together more than "
+                f"{MOST}: give those without a limit one that they cannot reach"
             )
         return np.where(unlimited, bound, self.capacity)
 
