@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -218,7 +219,8 @@ def _readiness(worker: Mapping[str, Any]) -> object:
 
 
 def _announce(url: str) -> None:
-    typer.echo(f"Headrace is ready at {url} (API: {url}/docs, state: {url}/status). Ctrl-C stops it.")
+    with suppress(OSError):  # the service goes on where this cannot be read
+        typer.echo(f"Headrace is ready at {url} (API: {url}/docs, state: {url}/status). Ctrl-C stops it.")
 
 
 if __name__ == "__main__":

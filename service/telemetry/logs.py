@@ -1,6 +1,7 @@
 """One log for all processes: pretty on a terminal, a JSON object a line otherwise."""
 
 import logging
+import os
 import sys
 from functools import partial
 from typing import Any, TextIO
@@ -31,6 +32,16 @@ class Lines:
     debug = warning = error = critical = info
 
 
+def _standard_error() -> TextIO:
+    """Where lines go: nowhere if it was closed. Standard streams that are closed lead nowhere from now on, here and in
+    children, so that no file or socket becomes one of them."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
+    stderr: TextIO | None = sys.stderr  # None where it was closed, whatever its type says
+    return open(os.devnull, "w") if stderr is None else stderr
+
+
 def configure(process: str, level: int = logging.INFO) -> None:
     """Send structlog and the standard library's loggers to stderr; `process` names the writer in each line."""
 
@@ -44,13 +55,14 @@ def configure(process: str, level: int = logging.INFO) -> None:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    pretty = sys.stderr.isatty()
+    stderr = _standard_error()
+    pretty = stderr.isatty()
     ending: list[Processor] = (
         [structlog.processors.format_exc_info, redact, structlog.dev.ConsoleRenderer()]
         if pretty
         else [structlog.processors.format_exc_info, redact, structlog.processors.JSONRenderer()]
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stderr)
     structlog.configure(
         processors=[*shared, *ending],
         logger_factory=partial(Lines, handler),

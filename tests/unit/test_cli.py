@@ -155,6 +155,12 @@ def test_what_cannot_be_printed_ends_with_one_line(words: list[str]) -> None:
     assert (done.returncode, done.stderr) == (REFUSED, "headrace: [Errno 28] No space left on device\n")
 
 
+def test_a_service_whose_start_nobody_can_read_of_goes_on() -> None:
+    with open("/dev/full", "w") as full:
+        told = [sys.executable, "-c", "from service.cli.main import _announce; _announce('http://there')"]
+        subprocess.run(told, stdout=full, check=True)
+
+
 def commands(group: Any, *before: str) -> Iterator[tuple[str, ...]]:
     """All there are, with those of groups."""
     for name, command in group.commands.items():

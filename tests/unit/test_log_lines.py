@@ -3,6 +3,8 @@
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -39,3 +41,11 @@ def test_a_line_that_cannot_be_written_is_lost(handler: "logging.StreamHandler[i
     own, other = map(json.loads, out.getvalue().splitlines())
     assert (own["event"], own["of"], own["process"], own["level"]) == ("there", 2, "test", "info")
     assert (other["event"], other["process"], other["level"]) == ("there as well", "test", "warning")
+
+
+def test_closed_streams_lead_nowhere() -> None:
+    """As a service has them that is started with `>&- 2>&-`: what it opens must not become one of them."""
+    told = "import os, socket, structlog; from service.telemetry import logs; logs.configure('test'); "
+    told += "structlog.get_logger().info('lost'); assert socket.socket().fileno() > 2 and os.write(2, b'lost') == 4"
+    closed = subprocess.run(["bash", "-c", f'exec "{sys.executable}" -c "{told}" <&- >&- 2>&-'], check=False)
+    assert closed.returncode == 0
