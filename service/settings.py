@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote, urlsplit
 
-from pydantic import AfterValidator, AliasChoices, Field, ValidationError
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX: Final = "HEADRACE_"
@@ -58,6 +58,22 @@ def _known_engine(name: str) -> str:
     return name
 
 
+def _hosts_alone(hosts: str) -> str:
+    for host in filter(None, map(str.strip, hosts.split(","))):
+        if re.fullmatch(r"[A-Za-z0-9._-]+|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*", host) is None:
+            raise ValueError(f"should be names and addresses with commas between and nothing else, not {host[:50]!r}")
+    return hosts
+
+
+def _no_empty_path(path: object) -> object:
+    if path == "":
+        raise ValueError("is empty, which would be the folder that this was started in: unset it, or name a path")
+    return path
+
+
+NamedPath = Annotated[Path, BeforeValidator(_no_empty_path)]
+
+
 class Settings(BaseSettings):
     """One immutable object per process; no module keeps one of its own."""
 
@@ -71,7 +87,7 @@ class Settings(BaseSettings):
     """How long `headrace serve` and `headrace worker` wait for that server when they start, before they end; None: for
     ever, and so they do once it has answered."""
     redis_prefix: str = "headrace:"
-    data_dir: Path = Path(".headrace")
+    data_dir: NamedPath = Path(".headrace")
     fsync: Literal["everysec", "always"] = "everysec"
     """When the embedded server's append-only file reaches the disk. What a *process* kill leaves is the same."""
 
@@ -135,7 +151,7 @@ class Settings(BaseSettings):
     """Events that are kept of one graph, for readers that come back: a page of them at least."""
     max_webhooks: int = Field(default=100, ge=0, le=MOST)
     """Webhooks of the whole service."""
-    webhook_hosts: str = ""
+    webhook_hosts: Annotated[str, AfterValidator(_hosts_alone)] = ""
     """Hosts, separated by commas, that webhooks may name although their addresses are private; by http, too."""
     webhook_give_up_s: float = Field(default=259_200, gt=0)
     """How long an event is tried before it is given up."""
@@ -143,13 +159,13 @@ class Settings(BaseSettings):
     """Let nobody in without an API key, even while there are none. Without: open until the first key is made."""
     insecure_any_host: bool = False
     """Answer, without keys, whoever reaches the port by whatever name: something else guards it."""
-    keys_seen_file: Path | None = None
+    keys_seen_file: NamedPath | None = None
     """Where it is kept that there were API keys; `headrace serve` sets it to a file in `data_dir`."""
-    metrics_file: Path | None = None
+    metrics_file: NamedPath | None = None
     """Where an API process keeps its figures for those that share its port; `headrace serve` sets it."""
-    tls_cert: Path | None = None
+    tls_cert: NamedPath | None = None
     """PEM file of the certificate chain the API shows; None: plain HTTP."""
-    tls_key: Path | None = None
+    tls_key: NamedPath | None = None
     """PEM file of its private key."""
     job_ttl_s: int = Field(default=3600, gt=0, le=LONGEST_S)
     snapshot_every_updates: int = Field(default=1000, gt=0, le=MOST)

@@ -182,6 +182,27 @@ def test_the_embedded_server_is_found_in_a_folder_of_any_name(folder: str, tmp_p
     assert (found["path"], found["username"]) == (str(settings.redis_socket), "headrace")
 
 
+@pytest.mark.parametrize("said", ["http://hooks/", "hooks:8080", "10.0.0.0/8", "[::1]", "*.local", "one two", "a, b/"])
+def test_hosts_of_webhooks_are_names_and_addresses(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anything else would be compared with the hosts of URLs, and be none of them."""
+    monkeypatch.setenv("HEADRACE_WEBHOOK_HOSTS", said)
+    with pytest.raises(SettingsError, match=r"^HEADRACE_WEBHOOK_HOSTS: should be names .* not '"):
+        read_settings()
+
+
+@pytest.mark.parametrize("said", ["", "hooks, Hooks.example.com.", "10.0.0.1,fd00::1,::ffff:10.0.0.1", "xn--9ca.com,"])
+def test_hosts_of_webhooks(said: str) -> None:
+    assert read_settings(webhook_hosts=said).webhook_hosts == said
+
+
+@pytest.mark.parametrize("name", ["DATA_DIR", "TLS_CERT", "TLS_KEY"])
+def test_an_empty_path_is_no_folder(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a variable that a script forgot to set; data would lie wherever the service was started."""
+    monkeypatch.setenv(f"HEADRACE_{name}", "")
+    with pytest.raises(SettingsError, match=f"^HEADRACE_{name}: is empty"):
+        read_settings()
+
+
 def test_what_is_given_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE_PORT", "81")
     monkeypatch.setenv("HEADRACE_WORKERS", "3")
