@@ -172,6 +172,8 @@ def status(json: Json = False, key: Key = None, url: Url = DEFAULT_URL) -> None:
         return
     redis = found.details["redis"]
     durable = f"append-only file, fsync {redis['fsync']}" if redis["appendonly"] else "no append-only file known of"
+    if redis.get("maxmemory_policy") not in (None, "noeviction"):
+        durable += f", and its maxmemory-policy {redis['maxmemory_policy']} loses graphs"
     used = f"{redis['version']}, {size(redis['used_memory_bytes'])} in use, {durable}"
     say_facts({"version": found.version, "redis": used, "graphs": found.details["n_graphs"]})
     typer.echo()

@@ -64,6 +64,8 @@ class RedisInfo(BaseModel):
     used_memory_bytes: int
     maxmemory_bytes: int = 0
     """0: no limit."""
+    maxmemory_policy: str | None = None
+    """Any but `noeviction` loses graphs once that limit is reached. None if the server does not tell."""
     ping_ms: float = 0.0
 
 

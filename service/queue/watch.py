@@ -99,6 +99,7 @@ class Watch:
                     fsync=config.get("appendfsync"),
                     used_memory_bytes=int(info["used_memory"]),
                     maxmemory_bytes=int(info.get("maxmemory", 0)),
+                    maxmemory_policy=info.get("maxmemory_policy"),
                     ping_ms=ping_ms,
                 )
         except AWAY as error:

@@ -362,7 +362,7 @@ def test_the_oldest_jobs_are_forgotten(caller: Caller, start_worker: StartWorker
 
 def test_ping(caller: Caller) -> None:
     info = caller.run(caller.dispatcher.watch.ping())
-    assert (info.appendonly, info.fsync) == (True, "everysec")
+    assert (info.appendonly, info.fsync, info.maxmemory_policy) == (True, "everysec", "noeviction")
     assert info.version == ".".join(map(str, find_server(Path("no data yet")).version))
 
 

@@ -65,6 +65,13 @@ def _content() -> dict[str, Any]:
     }
 
 
+def test_a_redis_that_evicts_is_marked() -> None:
+    """It is nobody's wish: what it evicts are graphs, and what they need."""
+    evicting = REDIS.model_copy(update={"maxmemory_bytes": 1 << 30, "maxmemory_policy": "allkeys-lru"})
+    assert 'bad">1.0 GiB, allkeys-lru</td>' in page(redis=evicting)
+    assert "noeviction" not in page(redis=REDIS.model_copy(update={"maxmemory_policy": "noeviction"}))
+
+
 def test_what_others_wrote_is_escaped() -> None:
     text = page(workers=[worker(name="<b>x</b>", engine='"&', notes=["<script>alert(1)</script>"])])
     assert "<b>" not in text

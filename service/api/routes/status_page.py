@@ -143,6 +143,8 @@ def _worker(worker: WorkerInfo) -> Sequence[Cell]:
 def _redis(redis: RedisInfo) -> Sequence[Cell]:
     durable = {True: "on", False: "!off", None: "not told"}[redis.appendonly]
     limit = _bytes(redis.maxmemory_bytes) if redis.maxmemory_bytes else "none"
+    if redis.maxmemory_policy not in (None, "noeviction"):
+        limit = f"!{limit}, {redis.maxmemory_policy}"
     ping = f"{redis.ping_ms:.2f} ms"
     return redis.version, durable, redis.fsync or "not told", _bytes(redis.used_memory_bytes), limit, ping
 
