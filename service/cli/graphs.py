@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from gpu_engine.text.counted import counted
-from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, amount, connected, fail, name
+from service.cli.connection import DEFAULT_URL, MISWRITTEN, Json, Key, Name, Url, amount, by_name, connected, fail, name
 from service.cli.show import Columns, say_facts, say_json, say_table, size, text
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ def patch(
         fail("either --vertices or --lower", MISWRITTEN)
     column: Literal["capacity", "lower"] = "lower" if lower else "capacity"
     updates = [update(change, vertices=vertices) for change in changes]
+    by_name([change for change in changes if change.rpartition("=")[2] not in OPERATIONS], "patch")
     with connected(url, key) as client:
         done = client.graph(name).apply(updates, column=column, rounding=rounding, dry_run=dry_run)
     say_patch(done, json)

@@ -71,7 +71,7 @@ class ParametricBody(TerminalsBody):
         if self.scale is not None and getattr(self, self.scale) is None:
             raise ColumnFault(f"there is no cap to multiply: give `{self.scale}` with the vertices", field=self.scale)
         if Fraction(self.first) >= Fraction(self.last):
-            raise ColumnFault("is beyond `from`, where the curve begins", field="to")
+            raise ColumnFault("should be beyond `from`, where the curve begins", field="to")
         return self
 
     def parametric_args(self, max_rows: int) -> ParametricArgs:

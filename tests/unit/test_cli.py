@@ -106,6 +106,7 @@ def test_a_key_that_no_header_can_hold(key: str) -> None:
         (["up", "--ray", "h:1", "--workers", "1", "--idle", "9"], "--idle does nothing without --at-most"),
         (["parametric", "g", "--to", "2", "--supply", "s=3", "--supply", "s=5"], "--supply names s twice"),
         (["circulation", "g", "--lower", "e=3", "--lower", "e=5"], "--lower names e twice"),
+        (["patch", "g", "e=3", "f=4", "e=reopen", "e=5"], "patch names e twice"),
         (["circulation", "g", "--source", "s", "--sink", "t", "--no-terminals"], "--no-terminals does nothing"),
         (["keys", "create", "x", "--scope", "root"], "--scope is one of"),
         (["keys", "forget"], "say --open"),
