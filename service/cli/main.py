@@ -201,14 +201,18 @@ def demo() -> None:
 def warm_up() -> None:
     """Compile the solver's kernels ahead: once for each release and kind of processor, a minute or two."""
     from gpu_engine.errors import EngineError
-    from service.cli.warm_up import run
+    from service.host.kernels import check_kernels
+    from service.host.refusal import CannotServe
     from service.settings import SettingsError, read_settings
 
     try:
+        check_kernels()
+        from service.cli.warm_up import run  # Numba refuses to import kernels that it cannot keep
+
         run(read_settings().engine)
     except SettingsError as error:
         fail(str(error), MISWRITTEN)
-    except EngineError as error:
+    except (CannotServe, EngineError) as error:
         fail(str(error))
 
 

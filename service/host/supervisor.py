@@ -22,6 +22,7 @@ from service.host.children import Child, Popen, spawn_options
 from service.host.data_dir import Lock, locked
 from service.host.ending import end_by_signals
 from service.host.gpus import WorkerPlan, plan
+from service.host.kernels import check_kernels
 from service.host.listeners import is_loopback, listening, url_of
 from service.host.redis_wait import await_redis
 from service.host.refusal import CannotServe
@@ -57,10 +58,11 @@ def serve(
 ) -> None:
     """Run until one of `ending.ENDING`, or the end of standard input. `announce` gets the URL once /readyz is 200.
 
-    Raises `gpus.NoSuchGpu`, `data_dir.DataDirInUse` or `redis_server.NoRedisServer` before anything is started,
-    `CannotServe` also when a child cannot be brought up.
+    Raises `CannotServe`, `gpus.NoSuchGpu`, `data_dir.DataDirInUse` or `redis_server.NoRedisServer` before anything is
+    started, `CannotServe` also when a child cannot be brought up.
     """
     _check_certificate(settings)
+    check_kernels()
     workers = plan(settings)
     settings = settings.model_copy(update={"insecure_any_host": any_host})
     is_local = any_host or is_loopback(settings.host)

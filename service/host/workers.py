@@ -10,6 +10,7 @@ from typing import Final
 from service.host.children import Child, Popen, spawn_options
 from service.host.ending import end_by_signals
 from service.host.gpus import WorkerPlan, plan
+from service.host.kernels import check_kernels
 from service.host.redis_wait import await_redis
 from service.host.refusal import CannotServe
 from service.host.supervisor import POLL_S, STDERR, STOP_WORKER_S, environment_of
@@ -37,6 +38,7 @@ def named(settings: Settings, name: str) -> list[WorkerPlan]:
 def work(settings: Settings, name: str) -> None:
     """Run them until one of `ending.ENDING`. Raises `CannotServe` or `gpus.NoSuchGpu` before anything is started."""
     workers = named(settings, name)
+    check_kernels()
     raise_limit()
     stop = threading.Event()
     end_by_signals(stop)

@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from gpu_engine.kernels import cache
 from gpu_engine.kernels.cache import KEPT, PREFIX, VARIABLE, digest, directory, set_directory
+from service.cli.main import app
 
 CALLEE = """from numba import njit
 @njit(cache=True)
@@ -51,6 +53,15 @@ def test_a_changed_callee_in_another_file_is_compiled_anew(tmp_path: Path) -> No
     kept = list((tmp_path / "gpu_engine" / "__pycache__").glob(PREFIX + "*"))
     assert len(kept) == 2
     assert all(any(path.rglob("*.nbi")) for path in kept)
+
+
+@pytest.mark.parametrize("words", [["serve", "--port", "0"], ["worker", "--redis-url", "unix:///none"], ["warm-up"]])
+def test_where_nothing_can_be_kept_nothing_starts(words: list[str], tmp_path: Path) -> None:
+    """As for a user without a home, and a package that belongs to somebody else: Numba's refusal is a traceback."""
+    done = CliRunner(env={VARIABLE: "/proc/none", "HEADRACE_DATA_DIR": str(tmp_path / "data")}).invoke(app, words)
+    told = f"compiled kernels cannot be kept in /proc/none/{PREFIX}{digest()}: No such file or directory"
+    assert (done.exit_code, done.stderr) == (1, f"headrace: {told}; {VARIABLE} names another folder\n")
+    assert not (tmp_path / "data").exists()
 
 
 def test_every_module_with_kernels_counts() -> None:
