@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
@@ -20,8 +19,12 @@ if TYPE_CHECKING:
 app = typer.Typer(help="API keys: made, listed, revoked.", no_args_is_help=True, add_completion=False)
 
 DataDir: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(help="Data directory of the service, as `headrace serve` has it [.headrace].", show_default=False),
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="Data directory of the service, as `headrace serve` has it [.headrace].",
+        show_default=False,
+    ),
 ]
 RedisUrl: TypeAlias = Annotated[
     str | None, typer.Option(help="Redis of the service, if it has one of its own.", show_default=False)
@@ -119,7 +122,7 @@ def forget(
     typer.echo(f"{forgotten} forgotten; API processes without HEADRACE_REQUIRE_KEYS open within seconds", err=True)
 
 
-def _settings(data_dir: Path | None, redis_url: str | None) -> "Settings":
+def _settings(data_dir: str | None, redis_url: str | None) -> "Settings":
     """What the options and the environment say; a mistake in it ends the command."""
     from service.settings import OVERRULED, SettingsError, overruled_redis, read_settings
 
@@ -136,7 +139,7 @@ def _settings(data_dir: Path | None, redis_url: str | None) -> "Settings":
     return settings
 
 
-def _of_a_service(data_dir: Path | None, redis_url: str | None) -> "Settings":
+def _of_a_service(data_dir: str | None, redis_url: str | None) -> "Settings":
     """As `_settings`, of a service that has run: where none has, there is nothing to list, and the place is wrong."""
     settings = _settings(data_dir, redis_url)
     if not _has_begun(settings):

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -73,7 +72,9 @@ def main(
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on [127.0.0.1].")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port; 0 takes a free one [8080].")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Where the embedded Redis keeps its data [.headrace].")] = None,
+    data_dir: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Where the embedded Redis keeps its data [.headrace].")
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Worker processes [1].")] = None,
     gpus: Annotated[
         str | None, typer.Option(help="One worker for each GPU: all, how many, or which, as in 0,2.")

@@ -203,6 +203,14 @@ def test_an_empty_path_is_no_folder(name: str, monkeypatch: pytest.MonkeyPatch) 
         read_settings()
 
 
+@pytest.mark.parametrize("words", [["serve", "--port", "0"], ["keys", "list"], ["keys", "create", "x"]])
+def test_an_empty_option_is_no_folder(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, [*words, "--data-dir", ""])
+    assert (done.exit_code, done.stderr.split(",")[0]) == (2, "headrace: HEADRACE_DATA_DIR: is empty")
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_is_given_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE_PORT", "81")
     monkeypatch.setenv("HEADRACE_WORKERS", "3")
