@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -28,9 +29,12 @@ from service.cli.show import Columns, say_facts, say_json, say_table, size
 
 
 class Commands(TyperGroup):
-    """The `headrace` command, which ends with one line where what it prints cannot be written."""
+    """The `headrace` command, which ends with one line where what it prints cannot be written, and writes a name that
+    the terminal has no letters for by their numbers."""
 
     def main(self, *args: Any, **options: Any) -> Any:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return super().main(*args, **options)
         except OSError as error:  # a full disk; a pipe that nobody reads has ended the command already

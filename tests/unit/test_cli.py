@@ -1,6 +1,7 @@
 """The `headrace` command as it is typed: what it prints, and how it ends where there is no service."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -154,6 +156,13 @@ def test_what_cannot_be_printed_ends_with_one_line(words: list[str]) -> None:
         command = [sys.executable, "-m", "service.cli", *words]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (REFUSED, "headrace: [Errno 28] No space left on device\n")
+
+
+def test_a_name_without_letters_in_the_terminal_is_printed(tmp_path: Path) -> None:
+    elsewhere = os.environ | {"PYTHONIOENCODING": "latin-1", "NUMBA_CACHE_DIR": str(tmp_path / "ü日本")}
+    command = [sys.executable, "-m", "service.cli", "--version"]
+    done = subprocess.run(command, env=elsewhere, capture_output=True, check=True)
+    assert "ü\\u65e5\\u672c" in done.stdout.decode("latin-1")
 
 
 def test_a_service_whose_start_nobody_can_read_of_goes_on() -> None:
