@@ -39,15 +39,13 @@ from service.worker.membership.draining import Draining
 from service.worker.membership.handback import HandBack
 from service.worker.membership.intake import Intake
 from service.worker.membership.lease import Lease
+from service.worker.membership.name_taken import NAME_TAKEN, wait_instead
 from service.worker.membership.takeover import Takeover
 from service.worker.metrics import TTL_S, WorkerMetrics
 from service.worker.running.consumer import Consumer
 from service.worker.running.costs import Costs
 from service.worker.running.lanes import Lanes
 from service.worker.starting import Start
-
-NAME_TAKEN: Final = 3
-"""Exit status when another process has started under the same name."""
 
 DEVICE_SHARE: Final = 0.8
 """The share of a device's memory in which its workers hold and solve graphs. Batches, sorts of new graphs, kernels and
@@ -285,7 +283,10 @@ def main() -> int:
     for number, end in ((signal.SIGTERM, worker.leave), (signal.SIGINT, worker.stop)):
         # Not in the handler itself: it may interrupt the very lock that stop needs.
         signal.signal(number, lambda *_, end=end: threading.Thread(target=worker.end, args=[end]).start())
-    return worker.run()
+    status = worker.run()
+    if status == NAME_TAKEN:
+        wait_instead(name)
+    return status
 
 
 if __name__ == "__main__":
