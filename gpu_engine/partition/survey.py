@@ -16,8 +16,11 @@ BLOCK: Final = 512
 
 
 def changed_items(before: NDArray[np.integer], now: NDArray[np.integer]) -> EdgeArray:
-    """Places where the columns differ, int64 or int8 each; ``before`` had zeros where it ends sooner. O(n)."""
+    """Places where the columns differ, int64 or int8 each; ``before`` had zeros where it ends sooner. ValueError if it
+    does not end as soon. O(n)."""
     m = len(before)
+    if len(now) < m:
+        raise ValueError(f"{m} items have become {len(now)}: numbers of vertices and edges are never taken back")
     if before.itemsize != now.itemsize or before.itemsize not in (1, WORD):
         return np.concatenate([np.flatnonzero(now[:m] != before), m + np.flatnonzero(now[m:])])
     each = WORD // before.itemsize

@@ -115,6 +115,8 @@ def test_any_change_of_a_column_is_found() -> None:
             now[some] = rng.integers(0, 2, len(some))
             expected = np.flatnonzero(now != np.append(before, np.zeros(more, kind)))
             assert changed_items(before, now).tolist() == expected.tolist()
+    with pytest.raises(ValueError, match="2 items have become 1"):
+        changed_items(np.zeros(2, np.int8), np.zeros(1, np.int8))
 
 
 def test_a_census_tells_who_came_and_who_went() -> None:
