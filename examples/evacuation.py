@@ -11,7 +11,8 @@ from headrace import Client
 from matplotlib.collections import LineCollection
 
 TOWN, HOMES, LANE = Path(__file__).with_name("osm-neckar.npz"), 9_000, 900
-town = np.load(TOWN)
+with np.load(TOWN) as file:
+    town = dict(file)
 name, length = town["edge_ids"], town["cost"]
 real = length > 0  # the rows without a length lead from the homes into the streets, and out of the map
 

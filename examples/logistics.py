@@ -10,7 +10,8 @@ import numpy as np
 from headrace import Client
 from matplotlib.collections import LineCollection
 
-town = np.load(Path(__file__).with_name("osm-neckar.npz"))
+with np.load(Path(__file__).with_name("osm-neckar.npz")) as file:
+    town = dict(file)
 streets = {name: town[name][town["cost"] > 0] for name in ("tail", "head", "cost", "undirected", "capacity")}
 streets["capacity"] = streets["capacity"] / 120
 supply = {1623: 14.5, 1087: 9.5}  # what a depot can send
@@ -21,8 +22,7 @@ with Client() as hr:
     graph = hr.put_graph("logistics", decimals=1, x=town["x"], y=town["y"], **streets)
     plan = graph.min_cost_flow(supply=supply, demand=demand, fields=["flow", "paths", "terminals"])
 print(f"{plan.value} of {sum(demand.values()):.1f} t/h arrive, {plan.cost / plan.value:.0f} seconds on the road each.")
-for way in plan.paths:
-    print(f"{way.amount:>4} t/h from depot {way.source} to store {way.sink}")
+print(*(f"{way.amount:>4} t/h from depot {way.source} to store {way.sink}" for way in plan.paths), sep="\n")
 for store, arrives in zip(plan.terminals.sinks, plan.terminals.delivered, strict=True):
     if float(arrives) < demand[store]:
         print(f"Store {store} is short of {demand[store] - float(arrives):.1f} t/h.")

@@ -1,5 +1,6 @@
 """The `headrace` command: serve, demo, keys, and a thin shell over the Python client."""
 
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -38,6 +39,7 @@ class Commands(TyperGroup):
         try:
             return super().main(*args, **options)
         except OSError as error:  # a full disk; a pipe that nobody reads has ended the command already
+            _give_up_output()
             typer.echo(f"headrace: {error}", err=True)
             sys.exit(REFUSED)
 
@@ -230,8 +232,16 @@ def _readiness(worker: Mapping[str, Any]) -> object:
 
 
 def _announce(url: str) -> None:
-    with suppress(OSError):  # the service goes on where this cannot be read
+    try:
         typer.echo(f"Headrace is ready at {url} (API: {url}/docs, state: {url}/status). Ctrl-C stops it.")
+    except OSError:  # the service goes on where this cannot be read
+        _give_up_output()
+
+
+def _give_up_output() -> None:
+    """What could not be written to standard output goes nowhere: at its end Python would try again, and exit by 120."""
+    with suppress(AttributeError, ValueError, OSError), open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

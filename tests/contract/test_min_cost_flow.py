@@ -107,8 +107,7 @@ def test_lower_bounds_are_not_passed_over_in_silence(http: httpx.Client, city: s
     right = ask(http, city)
     assert http.patch(f"{city}/lower", json={"edges": ["c"], "set": [1]}).status_code == 200
     response = http.post(f"{city}/min-cost-flow", json={"value": 6})
-    status, code, detail, _ = refusal(response)
-    assert (status, code, detail.split(" that ")[0]) == (422, "has_lower_bounds", "1 edge has a lower bound")
+    assert refusal(response)[:2] == (422, "has_lower_bounds")
     assert (response.json()["edges"], response.json()["field"]) == (["c"], "/lower")
     assert response.json()["detail"].startswith("1 edge has a lower bound")
     assert "--ignore-lower in the shell" in response.json()["detail"]

@@ -149,7 +149,10 @@ def test_one_part_of_no_vertex(http: httpx.Client) -> None:
     empty = {"tail": [], "head": [], "capacity": [], "n_vertices": 0}
     http.put("/v1/graphs/none", json=empty).raise_for_status()
     refused = http.post("/v1/graphs/none/partition", json={"k": 1}).json()
-    assert (refused["code"], refused["detail"]) == ("invalid_body", "1 part needs a vertex, and the graph has 0")
+    assert (refused["code"], refused["detail"]) == (
+        "invalid_body",
+        "1 part is too many for 0 vertices: each has one at least",
+    )
 
 
 @pytest.mark.parametrize(

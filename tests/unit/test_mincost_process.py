@@ -160,7 +160,7 @@ def test_bounds_of_unlimited_edges_that_do_not_fit() -> None:
     network = Network(EdgeList(4, *(np.array(ends, np.int32) for ends in ([0, 0, 1, 1, 2], [1, 2, 2, 3, 3])), capacity))
     assert problem_of(network, COST, ENDS, 9).bounded().max() == 1 << 59
     costs = np.array([1, 1, -1, 1, 1])
-    with pytest.raises(CapacityOverflow, match="give edges without a limit one"):
+    with pytest.raises(CapacityOverflow, match="give those without a limit one"):
         problem_of(network, costs * 1, ENDS, 1 << 60).bounded()
 
 
