@@ -37,9 +37,10 @@ from service.worker.graph import OpenEngine
 from service.worker.graphs import Graphs
 from service.worker.membership.draining import Draining
 from service.worker.membership.handback import HandBack
+from service.worker.membership.heartbeat import NAME_TAKEN
 from service.worker.membership.intake import Intake
 from service.worker.membership.lease import Lease
-from service.worker.membership.name_taken import NAME_TAKEN, wait_instead
+from service.worker.membership.name_taken import wait_instead
 from service.worker.membership.takeover import Takeover
 from service.worker.metrics import TTL_S, WorkerMetrics
 from service.worker.running.consumer import Consumer
@@ -126,7 +127,7 @@ class Worker:
         self._device = ""
         self._start = Start(name)
         self._engine_name = "unknown"
-        self._ready = self._lost = self._is_leaving = False
+        self._ready = self._lost = self._is_leaving = self._is_told_to_end = False
         self._ready_since = 0.0
         self._begins_empty = False
         self._lock = threading.Lock()
@@ -158,7 +159,7 @@ class Worker:
         self._lease.release()
         self._redis.close()
         self._tracing.close()
-        return NAME_TAKEN if self._lost else 0
+        return NAME_TAKEN if self._lost and not self._is_told_to_end else 0
 
     def _budget(self) -> Footprint:
         settings = self._settings
@@ -186,6 +187,7 @@ class Worker:
     def end(self, by: Callable[[], None]) -> None:
         """`stop` or `leave`, as this process was told. While it compiles, it ends here: it serves nothing yet, and a
         compiler cannot be stopped."""
+        self._is_told_to_end = True
         by()
         if self._start.progress is not None:
             self._lease.release()
