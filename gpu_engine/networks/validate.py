@@ -109,7 +109,7 @@ def check_lower(edges: EdgeList) -> None:
         raise InvalidNetwork(f"column lower must hold int64 units, not {lower.dtype}")
     bad = np.flatnonzero(lower < 0)
     if len(bad):
-        raise InvalidNetwork(f"{counted(len(bad), 'negative lower bound')}", bad.tolist(), field="/lower")
+        raise InvalidNetwork(counted(len(bad), "negative lower bound"), bad.tolist(), field="/lower")
     bound = np.flatnonzero((lower > 0) & np.asarray(edges.undirected, dtype=np.bool_))
     if len(bound):
         several = counted(len(bound), "undirected edge has", "undirected edges have")
@@ -142,5 +142,5 @@ def check_cost(edges: EdgeList) -> None:
     below = np.flatnonzero((edges.cost < 0) & np.asarray(edges.undirected, dtype=np.bool_))
     if len(below):
         several = counted(len(below), "undirected edge costs", "undirected edges cost")
-        detail = f"{several} less than nothing: back and forth on it would be paid for"
+        detail = f"{several} less than nothing: going back and forth on one would be paid for"
         raise InvalidNetwork(detail, below.tolist(), field="/cost")

@@ -11,46 +11,19 @@ from gpu_engine.partition.moves import NOWHERE, Books
 from gpu_engine.types import MAX_TOTAL, BoolArray, EdgeArray, UnitArray, VertexArray
 
 WORD: Final = 8
-BLOCK: Final = 512
-"""Items that are held against one another at once: mostly all of them are as they were."""
 
 
 def changed_items(before: NDArray[np.integer], now: NDArray[np.integer]) -> EdgeArray:
-    """Places where the columns differ, int64 or int8 each; ``before`` had zeros where it ends sooner. ValueError if it
-    does not end as soon. O(n)."""
+    """Places where two columns differ, both int64 or both int8; behind its end ``before`` counts as zeros. Raises
+    ValueError if it is the longer one. O(n)."""
     m = len(before)
     if len(now) < m:
         raise ValueError(f"{m} items have become {len(now)}: numbers of vertices and edges are never taken back")
-    if before.itemsize != now.itemsize or before.itemsize not in (1, WORD):
-        return np.concatenate([np.flatnonzero(now[:m] != before), m + np.flatnonzero(now[m:])])
-    each = WORD // before.itemsize
-    whole = m // each * each
-    words = _changed_words(before[:whole].view(np.int64), now[:whole].view(np.int64))
-    if each == 1:
-        return np.concatenate([words, m + np.flatnonzero(now[m:])])
-    rows = (words[:, None] * each + np.arange(each)).ravel()
+    whole = m // WORD * WORD if before.itemsize == now.itemsize == 1 else 0  # eight of them are one number
+    words = np.flatnonzero(now[:whole].view(np.int64) != before[:whole].view(np.int64))
+    rows = (words[:, None] * WORD + np.arange(WORD)).ravel()
     others = whole + np.flatnonzero(now[whole:m] != before[whole:])
     return np.concatenate([rows[now[rows] != before[rows]], others, m + np.flatnonzero(now[m:])])
-
-
-@njit(cache=True, nogil=True)
-def _changed_words(before: UnitArray, now: UnitArray) -> EdgeArray:
-    n = len(before)
-    changed = np.empty(n, np.int64)  # pages that nothing is written to cost nothing
-    count = 0
-    for begin in range(0, n, BLOCK):
-        end = min(begin + BLOCK, n)
-        was, own = before[begin:end], now[begin:end]
-        differ = np.int64(0)
-        for i in range(end - begin):  # no branch, so several are looked at in one instruction
-            differ |= was[i] ^ own[i]
-        if differ == 0:
-            continue
-        for i in range(end - begin):
-            if was[i] != own[i]:
-                changed[count] = begin + i
-                count += 1
-    return changed[:count].copy()
 
 
 def changed_vertices(books: Books, deleted: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:
@@ -87,6 +60,9 @@ def _survey(
 
 ABSENT: Final = -1
 """In place of what a vertex weighs that is not there."""
+
+BLOCK: Final = 512
+"""Vertices that are held against one another at once: mostly all of them are as they were."""
 
 
 def changed_weights(before: UnitArray, deleted: BoolArray, weight: UnitArray) -> tuple[VertexArray, int]:

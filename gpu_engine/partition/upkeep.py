@@ -1,4 +1,4 @@
-"""When a partition that is brought up to date is looked at as a whole, held against one from nothing, or made anew.
+"""When a partition that is brought up to date is refined as a whole, compared with one from nothing, or made anew.
 
 What tells that the parts should lie otherwise is the share of all weight that is cut: where a graph only grows, a good
 cut grows with it.
@@ -14,19 +14,19 @@ MOST_IN_ALL: Final = 0.5
 (benchmarks/partition.py measures both)."""
 
 LOOSE: Final = 0.025
-"""When the share cut has grown by so much since all borders were looked at, they are looked at again."""
+"""When the share that is cut has grown by so much since all borders were looked at, they are looked at again."""
 
 WORSE: Final = 0.04
 MOST_WORSE: Final = 0.08
-"""One that has grown by so much in spite of that may mean that the parts should lie otherwise as a whole, which no
-refinement finds: the partition is held against one from nothing then. Where it holds it may grow by twice as much until
-the next time, at most."""
+"""A share that has grown by so much in spite of that may mean that the parts should lie otherwise as a whole, which no
+refinement finds: the partition is compared with one from nothing then. If that one is no better, the share may grow by
+twice as much until the next comparison, at most by `MOST_WORSE`."""
 
 CLEARLY: Final = 0.01
 """One from nothing that cuts less by no more than this has not helped."""
 
 UNTRIED: Final = 0.25
-"""It is held against one as well when so many of the links have changed since that was done."""
+"""It is compared with one as well when so many of the links have changed since that was done."""
 
 THOROUGH: Final = 0.15
 """When so many have changed since all borders were looked at, they are looked at again as well."""
@@ -39,7 +39,8 @@ FEW: Final = 16
 
 
 class Upkeep:
-    """What is remembered of a partition for that. Constants of this module are shares of its links when it was made."""
+    """How much one partition has changed, and what share of all weight it cut when. Numbers of changes are held against
+    how many links there were when it was made."""
 
     def __init__(self) -> None:
         self.begin(0, 0, 0)
@@ -76,7 +77,7 @@ class Upkeep:
         self._unseen, self._looked = 0, self._share(cut)
 
     def wants_trial(self, cut: int) -> bool:
-        """Whether it is to be held against one from nothing."""
+        """Whether it is to be compared with one from nothing."""
         grown = self._share(cut) > (1 + self._may_grow) * self._least
         return (grown and self._untried > self._some) or self._untried > max(FEW, UNTRIED * self._n_links)
 

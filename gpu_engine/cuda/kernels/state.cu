@@ -36,9 +36,7 @@ extern "C" __global__ void sum_pairs(int n_arcs, Arc* arcs) {
         arcs[a].pair_sum = arcs[a].residual + arcs[arcs[a].reverse].residual;
 }
 
-// Fill every arc from S to T: invariant (a) at the start of a cold solve. Each link has at most one arc from S to T, so it
-// has one writer. A warp looks at 32 vertices and visits the rows of those in S; it leaves rows of more than HUB_ROW arcs
-// to `saturate_hubs`. Returns what the lane has sent.
+// Fill an arc of S if it leads to T; returns what that sends. Each link has at most one such arc, so it has one writer.
 __device__ __forceinline__ Units saturate_arc(Arc* arcs, Units* excess, const bool* source_side, int a) {
     Arc arc = arcs[a];
     if (arc.residual == 0 || source_side[arc.head]) return 0;
@@ -47,6 +45,8 @@ __device__ __forceinline__ Units saturate_arc(Arc* arcs, Units* excess, const bo
     add(excess + arc.head, (Units)arc.residual);
     return arc.residual;
 }
+// Fill every arc from S to T: invariant (a) at the start of a cold solve. A warp looks at 32 vertices and visits the rows of
+// those in S, but for rows of more than HUB_ROW arcs: those it lists for `saturate_hubs`, in which all blocks share a row.
 extern "C" __global__ void saturate(int n, const int* row_offsets, Arc* arcs, Units* excess, const bool* source_side,
                                     int* hubs, int* n_hubs) {
     auto warp = cg::tiled_partition<32>(cg::this_thread_block());
