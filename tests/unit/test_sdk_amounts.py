@@ -75,6 +75,6 @@ def test_a_float_is_the_same_factor_at_a_curve_as_in_its_question() -> None:
     assert (curve.at(0.1), curve.segments[0].at(0.1)) == (Fraction(4, 5), Fraction(4, 5))
     for wrong in ("x", "1/0", math.nan, None, True):
         with pytest.raises(InvalidInput, match="no factor"):
-            curve.at(wrong)  # type: ignore[arg-type]
+            curve.at(wrong)  # type: ignore[arg-type]  # what a caller must not ask for
     with pytest.raises(InvalidInput, match="the curve is from 0 to 11/10, not at 6/5"):
         curve.at(1.2)

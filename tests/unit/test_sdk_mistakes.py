@@ -137,7 +137,7 @@ def test_names_that_would_be_the_path_of_something_else(name: Any) -> None:
             *(lambda: service.delete_webhook(name), lambda: service.job(name), lambda: service.undrain(name)),
         ]
         for call in calls:
-            with pytest.raises(InvalidInput, match="names nothing"):
+            with pytest.raises(InvalidInput, match="is no name: a name is text"):
                 call()
     assert len(asked) == 1  # that of the handle
 
@@ -183,9 +183,9 @@ def test_what_looks_like_a_mistake_and_is_none() -> None:
             lambda: graph.apply(Update(edges=[4], set=2)),  # type: ignore[arg-type]
             lambda: graph.patch(edges={4}, set=2),  # type: ignore[arg-type]
             lambda: graph.patch(edges={"a": 1}.keys(), set=[2]),  # type: ignore[arg-type]
-            lambda: graph.apply(Update(edges=[row], set=2) for row in (4, 5)),  # type: ignore[arg-type]
-            lambda: graph.what_if(Scenario(close=[row]) for row in (4,)),  # type: ignore[call-overload]
-            lambda: graph.what_if(Scenario(updates=Update(edges=[4], set=2))),  # type: ignore[call-overload,arg-type]
+            lambda: graph.apply(Update(edges=[row], set=2) for row in (4, 5)),  # type: ignore[arg-type]  # no sequence
+            lambda: graph.what_if(Scenario(close=[row]) for row in (4,)),  # type: ignore[call-overload]  # no sequence
+            lambda: graph.what_if(Scenario(updates=Update(edges=[4], set=2))),  # type: ignore[call-overload,arg-type]  # by itself
         ]
         for call in calls:
             with pytest.raises(Exception, match="invalid_body"):

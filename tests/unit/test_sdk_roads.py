@@ -92,7 +92,7 @@ def test_a_version_of_a_table_is_of_the_load_that_the_handle_knows() -> None:
     script = Script(graph, httpx.Response(204), httpx.Response(204))
     with script.client() as client:
         city = client.graph("city")
-        city.delete(if_version=np.int64(7))  # type: ignore[arg-type]
+        city.delete(if_version=np.int64(7))  # type: ignore[arg-type]  # no int to a type checker
         city.delete(if_version="7")
     assert [request.headers.get("If-Match") for request in script.requests[1:]] == ['"9f3c02aa-7"', '"7"']
 

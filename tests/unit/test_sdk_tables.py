@@ -49,7 +49,7 @@ def test_arrow_arrays_of_texts_are_columns() -> None:
     """An array of Arrow by itself, which gives texts away by a copy alone; one in a table gives them anyhow."""
     texts = {"tail": pa.array(["s", "a"]), "head": pa.array(["a", "t"]).dictionary_encode()}
     columns: dict[str, Any] = texts | {"capacity": pa.array([3, 2]), "closed": pa.array([True, False])}
-    sent = as_json(graph_body(None, columns))  # type: ignore[arg-type]
+    sent = as_json(graph_body(None, columns))  # type: ignore[arg-type]  # a dict, and no `GraphColumns`
     assert (sent["tail"], sent["head"], sent["closed"]) == (["s", "a"], ["a", "t"], [True, False])
     assert as_json(graph_body(pa.RecordBatch.from_pydict(columns), {}))["head"] == ["a", "t"]
 

@@ -25,12 +25,11 @@ def graph_name(name: object) -> str:
 def segment(name: object) -> str:
     """The name of a watch, a webhook, a job or a worker as a part of a path.
 
-    Raises `InvalidInput` for what is none: ".." would be the path above, so that the end of a watch were that of its
-    graph.
+    Raises `InvalidInput` for what is none. ".." would be the path above: to delete that watch would delete its graph.
     """
     if isinstance(name, str) and name not in ("", ".", ".."):
         return quote(name, safe="")
-    raise InvalidInput(f"{name!r:.80} names nothing: that is a text of one character or more, and neither '.' nor '..'")
+    raise InvalidInput(f"{name!r:.80} is no name: a name is text of one character or more, and neither '.' nor '..'")
 
 
 def seconds(timeout_s: object) -> float:

@@ -64,7 +64,7 @@ class NewEdges:
             if amounts is not None:
                 refuse_set(amounts, name)
                 members[name] = amount_column(as_column(amounts), len(members["tail"]), name)
-        flags = self.undirected if isinstance(self.undirected, bool) else _flags(as_column(self.undirected))
+        flags = self.undirected if isinstance(self.undirected, bool) else _flags(self.undirected)
         return {"op": "insert", **members} | ({} if flags is False else {"undirected": flags})
 
 
