@@ -328,8 +328,8 @@ def test_the_programs_of_the_page(http: httpx.Client, capsys: pytest.CaptureFixt
     page = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
     programs = [block for block in re.findall(r"```python\n(.*?)```", page, re.S) if "roads.bottlenecks" in block]
     assert len(programs) == 2
-    roads = np.load(Path(__file__).parents[2] / "examples" / "osm-heidelberg.npz")
-    assert (int(roads["s"]), int(roads["t"])) == (56517, 56518)
+    with np.load(Path(__file__).parents[2] / "examples" / "osm-heidelberg.npz") as roads:
+        assert (int(roads["s"]), int(roads["t"])) == (56517, 56518)
     for program in programs:
         names = {"Client": Client, "pathlib": pathlib}
         exec(compile(program.replace("http://127.0.0.1:8080", str(http.base_url)), "api.md", "exec"), names)
