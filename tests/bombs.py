@@ -130,7 +130,9 @@ def _columns() -> Iterator[tuple[str, Any]]:
     for _ in range(50):
         nested = pa.list_(nested)
     yield "nested lists", pa.array([None], nested)
-    yield "text views", pa.array([1000 * "x"], pa.string_view())
+    view = np.array([1_000_000, int.from_bytes(b"xxxx", "little"), 0, 0], np.int32)
+    shown = [None, pa.py_buffer(np.tile(view, 100_000)), pa.py_buffer(1_000_000 * b"x")]
+    yield "views of one long text", pa.Array.from_buffers(pa.string_view(), 100_000, shown)
     yield "lists of nulls", pa.FixedSizeListArray.from_arrays(pa.nulls(MANY), 1)
     yield "decimal256", pa.array([1], pa.decimal256(40, 0))
     long = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100_000, np.int8)), [100_000 * "x"])

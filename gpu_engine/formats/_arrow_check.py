@@ -32,13 +32,21 @@ MAX_HEAD_BYTES: Final = 64 << 10
 MALFORMED: Final = (pa.ArrowException, OSError, ValueError, KeyError, struct.error)
 
 MESSAGE_HEADER: Final = 2
-BATCH_LENGTH, BATCH_NODES, BATCH_BUFFERS, BATCH_COMPRESSION = range(4)
+BATCH_LENGTH, BATCH_NODES, BATCH_BUFFERS, BATCH_COMPRESSION, BATCH_VIEWED = range(5)
 DICTIONARY_DATA, DICTIONARY_IS_DELTA = 1, 2
 """Positions of fields in their flatbuffer tables."""
 
 TEXT: Final = 0
+VIEWED: Final = -1
 Layout: TypeAlias = Sequence[int]
-"""The bits that a row of a column takes in each of its buffers, the validity left out; `TEXT`: any number."""
+"""The bits that a row of a column takes in each of its buffers, the validity left out; `TEXT`: any number. `VIEWED`
+stands for the buffers of a column of views, which are as many as the head of each batch says, with `TEXT` in them."""
+
+VIEW_BITS: Final = 128
+WORD_BYTES: Final = 4096
+"""Bytes of the longest name, which has 1,024 characters."""
+MAX_SHARED_BYTES: Final = 64 << 20
+"""Views may show the same bytes again and again: written out, a column has so many bytes more than its buffers."""
 
 
 @dataclass(slots=True)
@@ -54,7 +62,7 @@ class StreamSize:
     decompressed_bytes: int = 0
     """Bytes of the compressed ones, decompressed."""
     text_bytes: int = 0
-    """Bytes of the texts in its columns and dictionaries, at most."""
+    """Bytes of the texts in its columns and dictionaries, at most; views are written out."""
 
     @property
     def names(self) -> int:
@@ -63,7 +71,7 @@ class StreamSize:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_text_dictionary(kind: pa.DataType) -> bool:
@@ -101,6 +109,7 @@ def _measure_stream(source: pa.BufferReader, max_rows: int) -> StreamSize:
         if message is None:
             if source.tell() == before:
                 raise InvalidNetwork("the Arrow IPC stream is cut: its end mark is missing")
+            size.text_bytes += _shared_bytes(size)
             return size
         _add(size, message, layouts)
         if size.rows > max_rows:
@@ -153,6 +162,8 @@ class _Batch:
     decoded: Sequence[int]
     """Bytes of each buffer, decompressed."""
     compressed: bool
+    viewed: Sequence[int]
+    """How many buffers of text each column of views has."""
 
 
 def _read_batch(head: Table, body: memoryview) -> _Batch:
@@ -165,21 +176,47 @@ def _read_batch(head: Table, body: memoryview) -> _Batch:
         raise InvalidNetwork("buffers of an Arrow batch overlap")
     compressed = head.has(BATCH_COMPRESSION)
     decoded = [_decoded_bytes(body, *buffer) if compressed else buffer[1] for buffer in buffers]
-    return _Batch(rows, len(nodes), decoded, compressed)
+    viewed = head.int64s(BATCH_VIEWED)
+    if any(not 0 <= count <= len(buffers) for count in viewed):
+        raise InvalidNetwork("an Arrow batch has other buffers than it says")
+    return _Batch(rows, len(nodes), decoded, compressed, viewed)
 
 
 def _check_rows(batch: _Batch, layouts: Sequence[Layout]) -> None:
     """The buffers hold as many rows as the batch claims; a validity may be absent."""
-    needed = [need for layout in layouts for need in (0, *((batch.rows * bits + 7) // 8 for bits in layout))]
-    if batch.n_columns != len(layouts) or len(needed) != len(batch.decoded):
+    bits_of = _bits(batch, layouts)
+    if batch.n_columns != len(layouts) or len(bits_of) != len(batch.decoded):
         raise InvalidNetwork("an Arrow batch has other columns than its schema")
-    if any(has < need for has, need in zip(batch.decoded, needed, strict=True)):
+    if any(has < (batch.rows * (bits or 0) + 7) // 8 for has, bits in zip(batch.decoded, bits_of, strict=True)):
         raise _claims(batch)
 
 
 def _text_bytes(batch: _Batch, layouts: Sequence[Layout]) -> int:
-    kinds = [bits for layout in layouts for bits in (None, *layout)]
-    return sum(has for has, bits in zip(batch.decoded, kinds, strict=True) if bits == TEXT)
+    """Short texts lie in the views themselves."""
+    pairs = zip(batch.decoded, _bits(batch, layouts), strict=True)
+    return sum(has for has, bits in pairs if bits in (TEXT, VIEW_BITS))
+
+
+def _bits(batch: _Batch, layouts: Sequence[Layout]) -> list[int | None]:
+    """The bits of a row in each buffer of a batch; None: it is a validity, which may be absent."""
+    if sum(VIEWED in layout for layout in layouts) != len(batch.viewed):
+        raise InvalidNetwork("an Arrow batch has other columns than its schema")
+    viewed, found = iter(batch.viewed), list[int | None]()
+    for layout in layouts:
+        found.append(None)
+        for bits in layout:
+            found += [TEXT] * next(viewed) if bits == VIEWED else [bits]
+    return found
+
+
+def _shared_bytes(size: StreamSize) -> int:
+    """What texts of views may have beyond their buffers, all columns together."""
+    total = 0
+    for field in size.schema:
+        words = is_text_dictionary(field.type)
+        if pa.types.is_string_view(field.type.value_type if words else field.type):
+            total += min(WORD_BYTES * (size.words if words else size.rows), MAX_SHARED_BYTES)
+    return total
 
 
 def _claims(batch: _Batch) -> InvalidNetwork:
@@ -201,6 +238,8 @@ def _layout(field: pa.Field) -> Layout:
     _check_scale(field)
     if pa.types.is_dictionary(kind) and (is_text(kind.value_type) or _is_number(kind.value_type)):
         return (kind.index_type.bit_width,)
+    if pa.types.is_string_view(kind):
+        return (VIEW_BITS, VIEWED)
     if is_text(kind):
         return (32 if pa.types.is_string(kind) else 64, TEXT)
     if _is_number(kind) or pa.types.is_boolean(kind):

@@ -39,6 +39,13 @@ class Table:
         found = struct.unpack_from(f"<{2 * _uint32(self.head, at)}q", self.head, at + 4)
         return [*zip(found[0::2], found[1::2], strict=True)]
 
+    def int64s(self, field: int) -> tuple[int, ...]:
+        """A vector of int64; empty where it is absent."""
+        if not self.has(field):
+            return ()
+        at = self._target(field)
+        return struct.unpack_from(f"<{_uint32(self.head, at)}q", self.head, at + 4)
+
     def _place(self, field: int) -> int:
         """Where a field lies, 0 where it is absent."""
         vtable = self.at - struct.unpack_from("<i", self.head, self.at)[0]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from gpu_engine.errors import ROWS_SHOWN, InvalidNetwork, pointer
 from gpu_engine.formats import _capacity, _costs, _lower
-from gpu_engine.formats._arrow_check import StreamSize, is_text, is_text_dictionary, measure
+from gpu_engine.formats._arrow_check import WORD_BYTES, StreamSize, is_text, is_text_dictionary, measure
 from gpu_engine.formats._assemble import assemble
 from gpu_engine.formats._flags import flags, undirected_of
 from gpu_engine.formats._metadata import Metadata
@@ -35,6 +35,7 @@ from gpu_engine.formats._names import Names, as_arrow, from_arrow, number_by_app
 from gpu_engine.formats._place import ROWS, refusing, shown
 from gpu_engine.formats._sink import Sink
 from gpu_engine.formats._vertices import Vertices, from_table, table_of
+from gpu_engine.formats._views import check_views, without_views
 from gpu_engine.formats.limits import DEFAULT_LIMITS, Limits, Source, load
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.rounding import AS_WRITTEN, Precision, check_decimals
@@ -42,6 +43,7 @@ from gpu_engine.text.near import did_you_mean
 from gpu_engine.types import BoolArray
 
 __all__ = [
+    "WORD_BYTES",
     "StreamSize",
     "arrow_pieces",
     "column",
@@ -136,10 +138,10 @@ def measure_tables(source: Source, limits: Limits, max_rows: Sequence[int]) -> l
 def read_tables(source: Source, limits: Limits, max_rows: Sequence[int]) -> list[pa.Table]:
     """The Arrow IPC streams of a body, at most one for each of `max_rows`, measured before they are made."""
     data = load(source)
-    n_streams = len(measure_tables(data, limits, max_rows))
+    sizes = measure_tables(data, limits, max_rows)
     reader = pa.BufferReader(pa.py_buffer(data))
     with refusing("not an Arrow IPC stream", pa.ArrowException, OSError, ValueError, KeyError):
-        return [_table(reader) for _ in range(n_streams)]
+        return [_table(reader, size) for size in sizes]
 
 
 def renamed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
@@ -246,11 +248,12 @@ def unpack(packed: bytes | memoryview, limits: Limits = DEFAULT_LIMITS) -> EdgeL
     return _read(packed, limits, AS_WRITTEN, packed=True)
 
 
-def _table(reader: pa.BufferReader) -> pa.Table:
+def _table(reader: pa.BufferReader, size: StreamSize) -> pa.Table:
     with pa.ipc.open_stream(reader) as stream:
         table = stream.read_all()
+    check_views(table, size)  # before the validation, which looks at each byte of each text
     table.validate(full=True)  # offsets of an untrusted stream may point anywhere
-    return table
+    return without_views(table)
 
 
 def is_null(values: pa.Array) -> BoolArray:

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import HealthCheck, given, seed
 from hypothesis import settings as examples
 from hypothesis import strategies as st
@@ -57,12 +58,16 @@ MATRIX: Final = b"""%%MatrixMarket matrix coordinate real general
 3 4 2
 """
 
+VIEWS: Final = bombs.stream(
+    {"tail": pa.array(["s", "a vertex with a long name"], pa.string_view()), "head": ["t", "t"], "capacity": [3, 4]}
+)
+
 SEEDS: Final[dict[str, list[bytes]]] = {
     "application/json": [
         formats.write_json(SMALL),
         b'{"n_vertices":4,"tail":[0,0],"head":[1,2],"capacity":[3,"inf"],"undirected":[true,false]}',
     ],
-    "application/vnd.apache.arrow.stream": [formats.write_arrow(SMALL), formats.write_arrow(PLAIN)],
+    "application/vnd.apache.arrow.stream": [formats.write_arrow(SMALL), formats.write_arrow(PLAIN), VIEWS],
     "application/x-npz": [formats.write_npz(SMALL), formats.write_npz(PLAIN)],
     "application/x-npy": [npy_of(np.array([[0.0, 2.5], [0.0, 0.0]])), npy_of(np.array([[0, 1], [0, 0]], np.int32))],
     "text/x-dimacs": [

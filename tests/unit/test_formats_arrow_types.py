@@ -62,7 +62,6 @@ NEVER_READ: Final[list[pa.Array]] = [
     pa.array([(1, 2, 3)] * 3, pa.month_day_nano_interval()),
     *(decimals(5, 1, [10, 20, 30], make) for make in (pa.decimal32, pa.decimal64, pa.decimal256)),
     *(RAW.cast(kind) for kind in (pa.binary(), pa.large_binary(), pa.binary(1), pa.binary_view())),
-    TEXT.cast(pa.string_view()),
     pa.nulls(3),
     *(pa.array(LISTS, kind) for kind in (pa.list_(pa.int64()), pa.large_list(pa.int64()), pa.list_(pa.int64(), 1))),
     *(pa.array(LISTS, kind) for kind in (pa.list_view(pa.int64()), pa.large_list_view(pa.int64()))),
@@ -75,7 +74,7 @@ NEVER_READ: Final[list[pa.Array]] = [
     pa.array([bytes(16)] * 3, pa.uuid()),
     pa.ExtensionArray.from_storage(pa.opaque(pa.int64(), "a", "b"), WHOLE),
     pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, 0], pa.int8())),
-    *map(dictionary, (RAW, TEXT.cast(pa.string_view()), WHOLE.cast(pa.timestamp("s")), pa.array(LISTS), pa.nulls(3))),
+    *map(dictionary, (RAW, RAW.cast(pa.binary_view()), WHOLE.cast(pa.timestamp("s")), pa.array(LISTS), pa.nulls(3))),
     *(decimals(5, scale, [1, 2, 3]) for scale in (-(2**31), 1 - 2**31, -1000, -39, -1, 6, 39, 1000, 2**31 - 1)),
     *(decimals(38, scale, [0, 0, 0]) for scale in (-(2**31), -1, 39, 2**31 - 1)),
     *(dictionary(decimals(5, scale, [1, 2, 3])) for scale in (-(2**31), -1, 6, 39, 2**31 - 1)),
@@ -177,6 +176,9 @@ NAMES: Final[list[pa.Array]] = [
     TEXT.cast(pa.large_string()),
     pa.array(["x", *TEXT.to_pylist()])[1:],
     pa.array(["", "\0", "\U0001f600"]),
+    TEXT.cast(pa.string_view()),
+    pa.array(["x" * 13, "y" * 500 + "\U0001f600", "", "é" * 6, "z" * 12], pa.string_view())[1:4],
+    dictionary(pa.array(["a", None, "c" * 40, "b"], pa.string_view()), [0, 2, 3]),
     dictionary(TEXT, [2, 0, 1]),
     dictionary(TEXT, [1, 2, 0, 1])[1:],
     dictionary(pa.array(["z", "a", "b", "c"])[1:]),
@@ -197,6 +199,40 @@ def test_names_are_read_as_pyarrow_reads_them(array: pa.Array) -> None:
     for column in ([labels[k] for k in edges.tail], [labels[k] for k in edges.head], edges.edge_ids):
         assert list(column) == wanted
     assert patch({"edges": array, "set": [1, 2, 3]}).edges == wanted
+
+
+def shared(rows: int, letters: int) -> pa.Array:
+    """Views that all show one text, as those of Polars may after a join."""
+    view = np.array([letters, int.from_bytes(b"xxxx", "little"), 0, 0], np.int32)
+    buffers = [None, pa.py_buffer(np.tile(view, rows)), pa.py_buffer(letters * b"x")]
+    return pa.Array.from_buffers(pa.string_view(), rows, buffers)
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+def test_texts_that_share_their_bytes_are_read_up_to_a_bound(compression: str | None) -> None:
+    """Each row shows the same bytes: written out, 12 kB would become a megabyte."""
+    ends = {"head": pa.array(np.arange(2000) % 7), "capacity": pa.array(np.arange(2000))}
+    few = shared(2000, 1000)
+    edges = read_arrow(bombs.stream({"tail": few, "head": few} | {"capacity": ends["capacity"]}, compression))
+    assert edges.vertex_labels == ["x" * 1000]
+    wide = bombs.stream({"edges": shared(100, 10_000), "set": pa.array(np.arange(100))}, compression)
+    with pytest.raises(InvalidNetwork, match=r"'edges' share bytes, .* send them as large_string") as found:
+        patch_from_arrow(PatchBody, LIMITS, memoryview(wide))
+    assert (found.value.code, found.value.where.field) == ("too_large", "/edges")
+    with pytest.raises(InvalidNetwork, match="share bytes"):
+        read_arrow(bombs.stream({"tail": dictionary(shared(3, 1_000_000)), "head": BASE["head"], "capacity": WHOLE}))
+
+
+def test_views_whose_heads_lie_are_refused() -> None:
+    """A stream cannot claim more buffers of text than it has, nor texts outside of them."""
+    columns = {"tail": pa.array(["a" * 20, "b" * 20], pa.string_view()), "head": pa.array([0, 1]), "capacity": [1, 2]}
+    body = bombs.stream(columns)
+    for at in range(0, len(body), 4):
+        for wrong in (b"\xff\xff\xff\x7f", b"\0\0\0\0", b"\1\0\0\0", b"\xff\xff\xff\xff"):
+            try:
+                read_arrow(body[:at] + wrong + body[at + 4 :])
+            except InvalidNetwork:
+                continue
 
 
 def test_a_name_of_a_column_that_is_no_text_is_refused() -> None:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from gpu_engine.errors import pointer
 from gpu_engine.formats import Limits
 from gpu_engine.formats.arrow import (
+    WORD_BYTES,
     StreamSize,
     column,
     is_null,
@@ -36,8 +37,6 @@ UNLIMITED: Final = "unlimited"
 
 MAX_WORDS_BYTES: Final = 64 << 20
 """A dictionary's words are written out for the worker, each as often as it is used: so many bytes in all."""
-WORD_BYTES: Final = 4096
-"""Bytes of the longest id, which has 1,024 characters."""
 
 FLOAT64_BITS: Final = 64
 INT_DIGITS: Final = 20
