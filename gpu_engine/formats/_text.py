@@ -74,13 +74,14 @@ class Fields:
 
 
 def as_text(data: bytes | memoryview) -> Bytes:
-    """uint8 view of an ASCII text."""
+    """uint8 view of an ASCII text. A byte of 0, which a crash leaves where the text ended on the disk, is refused."""
     text = np.frombuffer(data, dtype=np.uint8)
-    not_ascii = text > 127
-    if not_ascii.any():
-        at = int(np.argmax(not_ascii))
+    foreign = (text > 127) | (text == 0)
+    if foreign.any():
+        at = int(np.argmax(foreign))
         line = 1 + int(np.count_nonzero(text[:at] == NEWLINE))
-        raise InvalidNetwork(f"line {line}: byte {int(text[at])} is not ASCII", lines=[line])
+        told = "is not ASCII" if text[at] else "is no text: the file is damaged, or not what it is said to be"
+        raise InvalidNetwork(f"line {line}: byte {int(text[at])} {told}", lines=[line])
     return text
 
 

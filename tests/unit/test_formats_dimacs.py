@@ -64,6 +64,8 @@ def test_blanks_comments_and_line_ends_do_not_matter(change: tuple[bytes, bytes]
         ((b"a 2 3 10", b"e 2 3 10"), 9),
         ((b"a 2 3 10", b" a 2 3 10"), 9),
         ((b"a 2 3 10", "a 2 3 \u0661".encode()), 9),
+        ((b"a 2 3 10", b"a 2 3\x0010"), 9),
+        ((b"a 3 4 4\n", b"a 3 4 " + bytes(9)), 11),
         ((b"a 3 4 4\n", b""), 10),
         ((b"p max 4 5", b"p sp 4 5"), 4),
         ((b"p max 4 5", b"p min 4 5"), 7),

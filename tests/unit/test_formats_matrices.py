@@ -69,6 +69,7 @@ def test_reads_what_scipy_writes(symmetry: str) -> None:
         ((b"1 2 1.5", b"1 4 1.5"), 5),
         ((b"1 2 1.5", b"0 2 1.5"), 5),
         ((b"1 2 1.5", b"1.0 2 1.5"), 5),
+        ((b"1 2 1.5", b"1 2\x001.5"), 5),
         ((b"3 1 1e1\n", b""), 7),
         ((b"3 1 1e1\n", b"3 1 1e1\n1 1 1\n"), 9),
     ],
@@ -102,7 +103,14 @@ def test_dense_text(text: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("text", "rows"),
-    [(b"0 1\n0\n", [2]), (b"0 1\n0 0 0\n", [2]), (b"0 1\n\n0 x\n", [3]), (b"0 -1\n0 0\n", [1]), (b"", [])],
+    [
+        (b"0 1\n0\n", [2]),
+        (b"0 1\n0 0 0\n", [2]),
+        (b"0 1\n\n0 x\n", [3]),
+        (b"0 -1\n0 0\n", [1]),
+        (b"", []),
+        (b"0 1\n0 0\0\0", [2]),
+    ],
 )
 def test_dense_text_refused(text: bytes, rows: list[int]) -> None:
     with pytest.raises(InvalidNetwork) as refusal:
