@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeAlias
 
 import typer
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 REFUSED, MISWRITTEN, NOT_REACHED, TOO_LATE = 1, 2, 3, 4
 WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
+AMOUNT: Final = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]{1,9})?|inf(?:inity)?", re.IGNORECASE)
+"""Python takes more for a number: `1_0` for ten, and digits of other scripts."""
 ATTEMPTS: Final = 4
 """How often a service that does not answer is tried, within a second: somebody is waiting at a terminal."""
 
@@ -109,15 +111,10 @@ def name(text: str) -> int | str:
 
 
 def amount(text: str) -> Decimal:
-    """A capacity as written; one that is no number ends the command, and so does one with a sign before it, which
+    """A capacity as written; one that is no number ends the command, and so does one with a plus before it, which
     looks like a change by so much."""
-    try:
-        if not text.startswith("+"):
-            found = Decimal(text)
-            if not found.is_nan():
-                return found
-    except InvalidOperation:
-        pass
+    if AMOUNT.fullmatch(text):
+        return Decimal(text)
     fail(f"{text!r} is no amount: what is meant is the new one, a number without a plus, or inf", MISWRITTEN)
 
 

@@ -19,6 +19,8 @@ from headrace._amounts import amount_column, dumps, exact, loads
         (Decimal("2.10"), "2.10"),
         (Decimal("1E+3"), "1000"),
         (Decimal("0.000000001"), "0.000000001"),
+        (Decimal("1E+999999999999"), "1E+999999999999"),
+        (Decimal("1E-999999999999"), "1E-999999999999"),
         (0.1, "0.1"),
         (1e-7, "0.0000001"),
         (math.inf, '"inf"'),

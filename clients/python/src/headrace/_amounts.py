@@ -29,6 +29,8 @@ Amounts: TypeAlias = Amount | Sequence[Amount] | NDArray[Any]
 
 INFINITY = Decimal("Infinity")
 NARROW = (np.dtype(np.float16), np.dtype(np.float32))
+WRITTEN_OUT = 400
+"""Digits on one side of the point that are written one by one: a float has fewer, a Decimal may have billions."""
 PLAIN = re.compile(r"[^a-zA-Z]*")
 """JSON of numbers of which none has an exponent, is infinite or is none."""
 
@@ -40,7 +42,7 @@ def literal(amount: float | Decimal) -> str:
     if amount == math.inf:
         return '"inf"'
     exact = amount if isinstance(amount, Decimal) else Decimal(float.__repr__(amount))
-    return format(exact, "f")
+    return format(exact, "f") if abs(exact.adjusted()) < WRITTEN_OUT else str(exact)
 
 
 def dumps(value: object) -> str:
