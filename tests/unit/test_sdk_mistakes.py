@@ -2,6 +2,8 @@
 
 import asyncio
 import math
+import os
+import subprocess
 import warnings
 from decimal import Decimal
 from fractions import Fraction
@@ -16,7 +18,7 @@ import pyarrow as pa
 import pytest
 from headrace import AsyncClient, Client, InvalidInput, Retry, Scenario, Update
 from headrace._bodies import graph_body
-from headrace._files import whole_file
+from headrace._files import rewind, whole_file
 
 from tests.unit.test_sdk_bodies import as_json, as_npz
 from tests.unit.test_sdk_client import GRAPH
@@ -237,3 +239,33 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_given() -> None:
     with pytest.raises(OSError, match="town") as refusal, whole_file(Path("/proc/town.npz")):
         pass
     assert refusal.value.filename == "/proc/town.npz"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_one_and_its_file_is_written(tmp_path: Path, there: bool) -> None:
+    target, link = tmp_path / "of-today.npz", tmp_path / "latest.npz"
+    if there:
+        target.write_bytes(b"before")
+    link.symlink_to(target.name)
+    with whole_file(link) as file:
+        file.write(b"after")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"after"
+
+
+def test_a_pipe_gets_the_file_and_stays_a_pipe(tmp_path: Path) -> None:
+    """Another program reads it meanwhile, and would wait for ever if a file took its name."""
+    pipe = tmp_path / "city.max"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+    try:
+        with whole_file(pipe) as file:
+            file.write(b"an attempt that broke off")
+            rewind(file)
+            file.write(b"p max 0 0")
+        assert pipe.is_fifo()
+        assert reader.communicate(timeout=60)[0] == b"p max 0 0"
+    finally:
+        reader.kill()
+        reader.wait()
+    assert [path.name for path in tmp_path.iterdir()] == ["city.max"]

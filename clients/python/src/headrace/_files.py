@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import ENOENT
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
 from typing import BinaryIO
 from uuid import uuid4
 
@@ -29,7 +31,19 @@ def format_of(path: Path) -> GraphFormat:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which takes its name only if all went well; what had the name before stays until then."""
+    """A file to write, which takes its name only if all went well; what had the name before stays until then.
+
+    Where the name is a link, the file that it leads to is written; a pipe or a device gets all of it at the end.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with TemporaryFile() as file:
+            yield file
+            file.seek(0)
+            with path.open("wb") as pipe:
+                copyfileobj(file, pipe)
+        return
+    if path.is_symlink():
+        path = path.resolve()
     if not path.parent.is_dir():
         raise FileNotFoundError(ENOENT, "there is no such folder", str(path.parent))
     part = path.with_name(f".{path.name}.{uuid4().hex}")
