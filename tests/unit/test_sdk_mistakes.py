@@ -253,6 +253,14 @@ def test_a_link_stays_one_and_its_file_is_written(tmp_path: Path, there: bool) -
     assert target.read_bytes() == b"after"
 
 
+def test_a_link_to_itself_gives_way(tmp_path: Path) -> None:
+    link = tmp_path / "loop.npz"
+    link.symlink_to(link.name)
+    with whole_file(link) as file:
+        file.write(b"after")
+    assert link.read_bytes() == b"after"
+
+
 def test_a_pipe_gets_the_file_and_stays_a_pipe(tmp_path: Path) -> None:
     """Another program reads it meanwhile, and would wait for ever if a file took its name."""
     pipe = tmp_path / "city.max"

@@ -1,5 +1,6 @@
 """Graphs as files on this machine: which format a name means, and a file that is there whole or not at all."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import ENOENT
@@ -43,7 +44,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
                 copyfileobj(file, pipe)
         return
     if path.is_symlink():
-        path = path.resolve()
+        path = Path(os.path.realpath(path))  # a link to itself is its own end, where `resolve` raises
     if not path.parent.is_dir():
         raise FileNotFoundError(ENOENT, "there is no such folder", str(path.parent))
     part = path.with_name(f".{path.name}.{uuid4().hex}")
