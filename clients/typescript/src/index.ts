@@ -40,7 +40,7 @@ export class Refused extends Error {
 
 /**
  * A client whose functions wait for their answer, as long as the service works on it. They throw `Refused` for what the
- * service refuses, and `RangeError` for an answer with a whole number that JavaScript would round: ask for that one
+ * service refuses, and `RangeError` for an answer with a number that JavaScript would round: ask for that one
  * with `headers: strings`. One that is asked with `headers: { Prefer: "respond-async" }` is not waited for: `finished`
  * takes its `response`.
  */
@@ -118,12 +118,25 @@ function isProblem(error: unknown): error is ProblemInfo {
   return typeof error === "object" && error !== null && "code" in error && "detail" in error;
 }
 
-const STRINGS_AND_WHOLE = /"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g;
+/** Texts, which may hold anything, and numbers that are long enough to be rounded. */
+const TEXTS_AND_LONG = /"(?:[^"\\]|\\.)*"|-?\d[\d.]{15,}(?:[eE][+-]?\d+)?/g;
 
 function refuseRounded(text: string): void {
-  for (const [token] of text.matchAll(STRINGS_AND_WHOLE)) {
-    if (!token.startsWith('"') && !Number.isSafeInteger(Number(token))) {
+  for (const [token] of text.matchAll(TEXTS_AND_LONG)) {
+    if (!token.startsWith('"') && isRounded(token)) {
       throw new RangeError(`the answer has ${token}, which JavaScript would round: ask with headers: strings`);
     }
   }
+}
+
+/** A binary float, as coordinates are, comes as its shortest decimal, which JavaScript writes with the same digits. */
+function isRounded(number: string): boolean {
+  const read = Number(number);
+  if (/^-?\d+$/.test(number) && !Number.isSafeInteger(read)) return true;
+  return digits(number) !== digits(String(read));
+}
+
+/** Without sign, point, exponent, and zeros at either end. */
+function digits(number: string): string {
+  return number.replace(/[eE].*/, "").replace(/\D/g, "").replace(/^0+|0+$/g, "");
 }

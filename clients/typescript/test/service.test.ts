@@ -7,6 +7,7 @@ import {
   deleteGraph,
   finished,
   getCapacities,
+  getVertices,
   type MaxFlowInfo,
   maxFlow,
   patchCapacities,
@@ -68,6 +69,22 @@ test("numbers that JavaScript would round are refused, and come whole as strings
   await assert.rejects(maxFlow({ client, path, body }), RangeError);
   const { data } = await maxFlow({ client, path, body, headers: { ...strings } });
   assert.equal(BigInt(String(data.value)), 9007199254740993n);
+});
+
+test("so are amounts with decimals of more digits than JavaScript keeps", async () => {
+  const long = "500000000.123456789";
+  await load([long, 0, long, 0]);
+  await assert.rejects(maxFlow({ client, path, body }), RangeError);
+  const { data } = await maxFlow({ client, path, body, headers: { ...strings } });
+  assert.equal(data.value, long);
+});
+
+test("coordinates are read, however many digits they have", async () => {
+  const x = [-0.12755999999999998, 0.9333333333333333, 1e-7, 123456789.12345679];
+  const y = [51.50999999999999, 0, -0.1, 1e22];
+  await putGraph({ client, path, body: { tail: [0, 1, 2], head: [1, 2, 3], capacity: [1, 0.1, 1e-9], x, y } });
+  const { data } = await getVertices({ client, path, query: { all: true } });
+  assert.deepEqual([data.x, data.y], [x, y]);
 });
 
 test("a service that is not there is an error of the platform", async () => {
