@@ -60,8 +60,10 @@ TEXT: Final = {"schema": {"type": "string"}}
 GRAPH_MEDIA: Final[dict[str, Any]] = {
     "application/vnd.apache.arrow.stream": BINARY,
     "application/x-npz": BINARY,
+    "application/x-npy": BINARY,
     "text/x-dimacs": TEXT,
     "text/x-matrix-market": TEXT,
+    "text/x-adjacency-matrix": TEXT,
     "text/csv": TEXT,
 }
 
@@ -79,6 +81,8 @@ FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": {NPZ_TYPE: BIN
 MAP: Final = {GEOJSON_TYPE: {"schema": {"type": "object", "description": "A FeatureCollection (RFC 7946)."}}}
 FORMS_AND_MAP: Final[dict[int | str, dict[str, Any]]] = {200: {"content": {**FORMS[200]["content"], **MAP}}}
 """Of an answer that may be a map as well."""
+RESULT_FORMS: Final = {**FORMS_AND_MAP[200]["content"], **ROW_FORMS[200]["content"]}
+"""Of the result of a job, which is in the form that its question asked for."""
 
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     "default": {

@@ -103,13 +103,15 @@ def test_a_file_is_of_the_version_that_is_wanted(http: httpx.Client) -> None:
         assert http.get(URL + path, headers={"If-Match": "2"}).status_code == 400
 
 
-def test_a_page_is_never_answered_with_202(http: httpx.Client) -> None:
+@pytest.mark.parametrize("page", ["capacities", "vertices"])
+def test_a_page_is_never_answered_with_202(http: httpx.Client, page: str) -> None:
     load(http)
     before = http.get("/v1/jobs").json()["jobs"]
-    refused = http.get(f"{URL}/capacities", headers={"Prefer": "respond-async"})
+    refused = http.get(f"{URL}/{page}", headers={"Prefer": "respond-async"})
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid_request")
     assert http.get("/v1/jobs").json()["jobs"] == before
-    assert http.get(f"{URL}/capacities", headers={"Prefer": "wait=300"}).status_code == 200
+    answered = http.get(f"{URL}/{page}", headers={"Prefer": "wait=300"})
+    assert (answered.status_code, answered.headers["vary"]) == (200, "Accept")
 
 
 def test_all_answers_say_it(http: httpx.Client) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpu_engine.formats import MEDIA_TYPES
 from service.api.app import create_app
 from service.api.collection import collection
 from service.errors import STATUS
@@ -65,6 +66,24 @@ def test_every_member_of_a_body_or_an_answer_has_a_type(document: dict[str, Any]
     for name, member in (("PatchBody", "set"), ("MaxFlowBody", "supply"), ("GraphBody", "cost")):
         assert {"type": "array", "items": amount} in schemas[name]["properties"][member]["anyOf"]
     assert amount in schemas["MinCostFlowBody"]["properties"]["value"]["anyOf"]
+
+
+def test_every_form_of_a_load_and_of_a_result_is_in_the_document(document: dict[str, Any]) -> None:
+    load = document["paths"]["/v1/graphs/{name}"]["put"]["requestBody"]["content"]
+    assert set(load) == set(MEDIA_TYPES)
+    forms: set[str] = set()
+    for operations in document["paths"].values():
+        answers = operations.get("post", {}).get("responses", {})
+        if {"200", "202"} <= set(answers):
+            forms |= set(answers["200"]["content"])
+    assert "application/x-ndjson" in forms
+    result = document["paths"]["/v1/jobs/{job_id}/result"]["get"]["responses"]["200"]["content"]
+    assert set(result) == forms
+
+
+def test_a_page_is_never_said_to_be_a_job(document: dict[str, Any]) -> None:
+    for page in ("capacities", "vertices"):
+        assert "202" not in document["paths"][f"/v1/graphs/{{name}}/{page}"]["get"]["responses"]
 
 
 def test_questions_ignore_keys_and_say_so(document: dict[str, Any]) -> None:

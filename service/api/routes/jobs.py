@@ -15,7 +15,7 @@ from service.api.backend import Backend, Context
 from service.api.guards.access import CallerOf, authorise
 from service.api.guards.admission import stream_room
 from service.api.headers import waiting
-from service.api.openapi import ACCEPTED, FORMS, PREFER, PROBLEMS
+from service.api.openapi import ACCEPTED, PREFER, PROBLEMS, RESULT_FORMS
 from service.api.replies.answers import accepted, json_response, long_result, refusal, rows_behind, success
 from service.api.replies.problems import problem_content
 from service.api.replies.results import result_response
@@ -110,7 +110,7 @@ async def get_job(job: KnownJob, request: Request, backend: Context) -> Response
     "/{job_id}/result",
     response_class=Response,
     operation_id="get_job_result",
-    responses={200: {"content": {JSON_TYPE: {"schema": {}}, **FORMS[200]["content"]}}, **ACCEPTED},
+    responses={200: {"content": {JSON_TYPE: {"schema": {}}, **RESULT_FORMS}}, **ACCEPTED},
     openapi_extra={"parameters": [PREFER]},
 )
 async def get_job_result(

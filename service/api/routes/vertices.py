@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from gpu_engine.networks.rounding import Rounding
-from service.api.accept import encoding_of, texts_of
+from service.api.accept import VARY, encoding_of, texts_of
 from service.api.backend import Context, GraphName
 from service.api.bodies.arrow import PatchLimits
 from service.api.bodies.parsing import advice_of, limit_of
@@ -25,7 +25,7 @@ from service.api.openapi import (
     request_body,
 )
 from service.api.questions import answer_body, body_for
-from service.api.replies.answers import answer
+from service.api.replies.answers import ask_in_place, success
 from service.models.flows import PatchInfo
 from service.models.vertices import EXAMPLES, VerticesBody, VerticesInfo
 from service.protocol import ARROW_TYPE, Kind, VerticesArgs
@@ -35,9 +35,7 @@ MAX_OFFSET = 2**31 - 1
 MEDIA = (JSON, ARROW_TYPE)
 
 
-@router.get(
-    "", response_model=VerticesInfo, responses={**FORMS, **ACCEPTED}, openapi_extra={"parameters": [PREFER, IF_MATCH]}
-)
+@router.get("", response_model=VerticesInfo, responses=FORMS, openapi_extra={"parameters": [PREFER, IF_MATCH]})
 async def get_vertices(
     name: GraphName,
     request: Request,
@@ -50,7 +48,10 @@ async def get_vertices(
     coordinates if they have some."""
     wanted, encoding = if_match(request.headers), encoding_of(request.headers)
     args = VerticesArgs(offset=offset, limit=limit, if_match=wanted, encoding=encoding, all=all)
-    return await answer(request, backend, Kind.VERTICES, name, args)
+    reply = await ask_in_place(request, backend, Kind.VERTICES, name, args, "a page")
+    response = await success(backend, reply)
+    response.headers.update(VARY)
+    return response
 
 
 @router.patch(
