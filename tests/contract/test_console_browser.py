@@ -103,6 +103,7 @@ def test_a_day_of_an_operator(walk: Walk) -> None:
     a_file_is_loaded_and_drawn_around_its_cut(walk)
     a_job_is_cancelled(walk)
     what_strangers_have_named_is_text_and_exact(walk)
+    integers_that_scripts_round_name_vertices(walk)
     names_are_found_by_a_part_and_drawn_whole(walk)
     no_page_is_a_dead_end(walk)
     it_fits_a_phone(walk)
@@ -271,6 +272,28 @@ def what_strangers_have_named_is_text_and_exact(walk: Walk) -> None:
     assert walk.page.js("document.querySelectorAll('main img').length") == 0
     walk.open("/console/graphs/none")
     walk.page.shows("No such graph: there is no graph 'none'")
+
+
+def integers_that_scripts_round_name_vertices(walk: Walk) -> None:
+    """As cells of H3 do, of 60 bits. One that is small stands beside them, and blanks belong to a name of text."""
+    cell = 617700169957507071
+    with Client(walk.url, api_key=walk.admin) as client:
+        columns = {"head": [cell + 1, 7], "capacity": [3, 2], "edge_ids": [cell + 2, cell + 3]}
+        client.put_graph(
+            "cells", tail=[cell, cell], vertex_labels=[cell, cell + 1, 7], source=cell, sink=cell + 1, **columns
+        )
+        client.put_graph("blanks", tail=[" s"], head=["t "], capacity=[4], source=" s", sink="t ")
+    walk.open("/console/graphs/cells")
+    walk.until_value("3")
+    assert walk.page.js("document.querySelector('#source').value") == str(cell)
+    walk.page.click("button.row")
+    walk.page.press_button("Try closing it")
+    walk.page.shows(f"With {cell + 2} closed, the flow would be 0:")
+    walk.page.type("#sink", "7")
+    walk.page.press_button("Solve")
+    walk.until_value("2")
+    walk.open("/console/graphs/blanks")
+    walk.until_value("4")
 
 
 def names_are_found_by_a_part_and_drawn_whole(walk: Walk) -> None:

@@ -1,6 +1,6 @@
 // The page of one graph: what is known of it, who shows it, and what happens when it changes.
 
-import { ROOT, feed, graphPath, request } from "./api.js";
+import { ROOT, feed, graphPath, request, text } from "./api.js";
 import { ago, bytes, fill, h, number, problemBox, say } from "./dom.js";
 import { EdgePanel } from "./edge.js";
 import { EdgeTable } from "./edges.js";
@@ -59,7 +59,7 @@ class Page {
     try {
       const answer = await request(graphPath(this.name));
       this.tag = answer.headers.get("etag");
-      this.info = await answer.json();
+      this.info = await text(answer);
       this.showHead();
       fill(this.trouble);
     } catch (error) {

@@ -1,6 +1,6 @@
 // The columns of one graph: rows of edges, names, coordinates, and what a flow says of each edge.
 
-import { Problem, get, graphPath, request } from "./api.js";
+import { Problem, get, graphPath, request, text } from "./api.js";
 import { readNpz } from "./npz.js";
 
 const PAGE = 100000;
@@ -19,6 +19,14 @@ export function decimal(units, decimals) {
   const padded = digits.replace("-", "").padStart(decimals + 1, "0");
   const fraction = padded.slice(-decimals).replace(/0+$/, "");
   return `${negative ? "-" : ""}${padded.slice(0, -decimals)}${fraction ? `.${fraction}` : ""}`;
+}
+
+// An integer as JSON of the API has it too, whatever the width of its column: a BigInt only beyond 2^53.
+const plain = (name) => (typeof name === "bigint" && Number.isSafeInteger(Number(name)) ? Number(name) : name);
+
+// What is typed for an integer, or the text that it is.
+export function integerOr(typed) {
+  return /^-?\d{1,19}$/.test(typed) ? plain(BigInt(typed)) : typed;
 }
 
 export class Network {
@@ -43,7 +51,8 @@ export class Network {
   name(edges, names) {
     this.places = new Map();
     this.vertices = [];
-    const place = (name) => {
+    const place = (column) => {
+      const name = plain(column);
       let at = this.places.get(name);
       if (at === undefined) {
         at = this.vertices.length;
@@ -60,15 +69,15 @@ export class Network {
   }
 
   rowOf(id) {
-    if (!this.rows) this.rows = new Map(Array.from(this.ids, (one, row) => [one, row]));
-    return this.rows.get(id) ?? this.rows.get(typeof id === "bigint" ? Number(id) : id);
+    if (!this.rows) this.rows = new Map(Array.from(this.ids, (one, row) => [plain(one), row]));
+    return this.rows.get(plain(id));
   }
 
   // The part of each vertex, by its place here.
   partsOf({ vertices, part }) {
     const found = new Int16Array(this.n).fill(-1);
     vertices.forEach((name, at) => {
-      const place = this.places.get(name);
+      const place = this.places.get(plain(name));
       if (place !== undefined) found[place] = part[at];
     });
     return found;
@@ -135,7 +144,7 @@ export async function readNetwork(name, onPart = () => {}) {
 async function readOnce(name, onPart) {
   const answer = await request(graphPath(name));
   const tag = answer.headers.get("etag");
-  const info = await answer.json();
+  const info = await text(answer);
   if (info.n_edges > MOST_EDGES) {
     const detail = `${info.n_edges.toLocaleString("en")} edges are too many to be read into a page, which takes ${MOST_EDGES.toLocaleString("en")}.`;
     throw new Problem(0, { code: "too_many", title: "The picture is left out.", detail });

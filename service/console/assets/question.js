@@ -2,6 +2,7 @@
 
 import { ask, graphPath, text } from "./api.js";
 import { bar, fill, h, milliseconds, number, problemBox } from "./dom.js";
+import { integerOr } from "./network.js";
 import { readNpz } from "./npz.js";
 
 const TRIES = 3;
@@ -42,15 +43,13 @@ export class Question {
     return { sources: this.names(this.source.value), sinks: this.names(this.sink.value) };
   }
 
-  // A label may have a comma in it, so what is typed is first taken as one name.
+  // A label may have a comma in it, or a blank at its end, so what is typed is first taken as one name.
   names(typed) {
     const places = this.page.network?.places;
-    const known = (name) => [name, Number(name)].find((one) => places?.has(one));
-    const guess = (name) => (/^-?\d{1,15}$/.test(name) ? Number(name) : name);
-    const whole = typed.trim();
-    if (!whole) return [];
-    if (known(whole) !== undefined) return [known(whole)];
-    return whole.split(",").map((name) => name.trim()).filter(Boolean).map((name) => known(name) ?? guess(name));
+    const known = (name) => [name, integerOr(name)].find((one) => places?.has(one));
+    const whole = [typed, typed.trim()].map(known).find((name) => name !== undefined);
+    if (whole !== undefined) return [whole];
+    return typed.split(",").map((name) => name.trim()).filter(Boolean).map((name) => known(name) ?? integerOr(name));
   }
 
   async solve({ quietly = false } = {}) {
