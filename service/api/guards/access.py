@@ -319,9 +319,9 @@ def _may_be_asked_for(scope: RequestScope, headers: Headers, any_host: bool) -> 
 
 
 def _bare(host: str) -> str:
-    """The host without its port and the brackets of IPv6."""
+    """The host in lower case, without its port and the brackets of IPv6."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-    return name.strip("[]")
+    return name.strip("[]").lower()
 
 
 @lru_cache(NAMES_KEPT)
