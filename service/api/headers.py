@@ -26,6 +26,9 @@ MAX_ETAGS: Final = 100
 """ETags that one header may list."""
 
 JSON: Final = "application/json"
+UTF_8: Final = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
+"""Charsets whose texts are UTF-8."""
+
 FORM: Final = "application/x-www-form-urlencoded"
 MEANT: Final[Mapping[str, str]] = {
     "application/octet-stream": "",
@@ -152,6 +155,7 @@ def require_media_type(headers: Headers, known: Collection[str]) -> str:
     """The body's media type, one of those `known`; raises unsupported_media_type."""
     given = media_type(headers)
     if given in known:
+        _refuse_other_charsets(headers, given)
         return given
     meant = MEANT.get(given, "")
     hint = f"; did you mean {meant}?" if meant in known else did_you_mean(given, () if given in MEANT else known)
@@ -160,6 +164,16 @@ def require_media_type(headers: Headers, known: Collection[str]) -> str:
     found = f"Content-Type {given[:100]!r} is not read here" if given else "there is no Content-Type"
     detail = f"{found}: send {', '.join(sorted(known))}{hint}"
     raise ServiceError("unsupported_media_type", detail, header="Content-Type")
+
+
+def _refuse_other_charsets(headers: Headers, given: str) -> None:
+    """Raises unsupported_media_type for text that is said to be no UTF-8. Other types than text have no charset."""
+    parameters = (parameter.partition("=") for parameter in headers["content-type"].lower().split(";")[1:])
+    for name, _, value in parameters:
+        charset = value.strip().strip('"')
+        if given.startswith("text/") and name.strip() == "charset" and charset not in UTF_8:
+            detail = f"Content-Type says the charset {charset[:100]!r}: text is read as UTF-8"
+            raise ServiceError("unsupported_media_type", detail, header="Content-Type")
 
 
 def accepts(headers: Headers, wanted: str) -> bool:

@@ -197,6 +197,21 @@ def test_bad_graphs(api: Api, media_type: str, content: bytes, code: str) -> Non
     assert not api.fakes.blobs.blobs
 
 
+def test_text_of_another_charset_is_refused(api: Api) -> None:
+    """Its bytes may well be UTF-8 too, and name other vertices then. JSON has no charset (RFC 8259, section 11)."""
+    body = "tail,head,capacity\nSüd,Nord,3\n".encode()
+    for charset in ("iso-8859-1", '"Windows-1252"', "utf-16"):
+        headers = {"Content-Type": f"text/csv; header=present; Charset={charset}"}
+        told = check_problem(api.http.put("/v1/graphs/new", content=body, headers=headers), "unsupported_media_type")
+        assert charset.strip('"').lower() in told["detail"]
+        assert told["header"] == "Content-Type"
+    for charset in ("utf-8", '"UTF-8"', "us-ascii"):
+        headers = {"Content-Type": f"text/csv;charset={charset}"}
+        assert api.http.put("/v1/graphs/new", content=body, headers=headers).status_code < 300, charset
+    headers = {"Content-Type": "application/json; charset=iso-8859-1"}
+    assert api.http.post("/v1/graphs/city/max-flow", content="{}", headers=headers).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [
