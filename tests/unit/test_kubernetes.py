@@ -73,6 +73,15 @@ def test_no_pod_is_ended_for_what_its_store_does() -> None:
     assert " lives " in alive["headrace-worker"]["exec"]["command"][-1]
 
 
+def test_prometheus_finds_pods_that_are_not_ready() -> None:
+    """While the store or all workers are away no API pod is ready: the alerts that say so need what these pods tell."""
+    services = {one["metadata"]["name"]: one["spec"] for one in written() if one["kind"] == "Service"}
+    assert PODS["headrace-api"]["spec"]["containers"][0]["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert services["headrace-api-pods"]["clusterIP"] == "None"
+    assert services["headrace-api-pods"]["publishNotReadyAddresses"] is True
+    assert "publishNotReadyAddresses" not in services["headrace"], "callers are sent to pods that are ready"
+
+
 def test_the_store_lets_nobody_in_but_the_service() -> None:
     (container,) = PODS["valkey"]["spec"]["containers"]
     words = container["args"]
