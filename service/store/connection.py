@@ -76,6 +76,11 @@ CLOSED_IS_AWAY: Final[dict[type[AbstractConnection], type[AbstractConnection]]] 
 }
 
 
+def is_away(error: Exception) -> bool:
+    """Whether an error is one of `AWAY`, or tells of a full disk, which has no class of its own."""
+    return isinstance(error, AWAY) or (isinstance(error, redis.ResponseError) and "MISCONF " in str(error))
+
+
 def connect(settings: Settings) -> redis.Redis:
     """A thread-safe client that never retries: a worker must know when the outcome of a write is unknown."""
     retry = Retry(NoBackoff(), 0)

@@ -15,7 +15,6 @@ import redis
 import structlog
 
 from service.queue.models import WorkerReport
-from service.store.connection import AWAY
 from service.store.keys import Keys
 from service.worker.membership.heartbeat import BEATS_PER_LEASE, Task, renew
 from service.worker.membership.pulse import Pulse
@@ -79,7 +78,7 @@ class Lease:
                     return
                 self._redis.hset(self._keys.workers, self.worker, report().model_dump_json())
                 on_beat()
-            except AWAY as error:
+            except redis.RedisError as error:  # it is away, or its disk is full
                 log.warning("heartbeat_failed", worker=self.worker, error=str(error))
             except Exception:  # the lease must go on, whatever else is wrong
                 log.exception("heartbeat_failed", worker=self.worker)

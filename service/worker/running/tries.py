@@ -11,7 +11,7 @@ from gpu_engine.errors import Cancelled, EngineError
 from service.errors import ServiceError
 from service.protocol import Problem
 from service.store.applied import Fenced
-from service.store.connection import AWAY
+from service.store.connection import is_away
 from service.store.jobs.outcomes import Committed, Over, refuse_decided
 from service.store.jobs.record import Result
 from service.store.written import Written
@@ -62,7 +62,7 @@ class Tries:
                         self._attempt(task)
                 except (redis.RedisError, Fenced) as error:
                     log.warning("tried_again", command=task.command.id, error=str(error))
-                    setbacks += not isinstance(error, AWAY)  # an absence is sat out, however long it is
+                    setbacks += not is_away(error)  # an absence is sat out, however long it is
                     self._stopping.wait(min(RETRY_S * 2**setbacks, LONGEST_RETRY_S))
                 finally:
                     task.let_go()

@@ -1,0 +1,99 @@
+"""What a worker makes of a Redis whose disk is full: it is away, and says so in lines."""
+
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+import structlog
+
+from service.host import redis_server
+from service.protocol import Kind, Operation, PatchArgs
+from service.queue.models import WorkerReport
+from service.settings import Settings
+from service.store.connection import connect, is_away
+from service.store.keys import Keys
+from service.store.log import Log
+from service.worker.membership.lease import Lease
+from service.worker.running import tries
+from tests.graphs import diamond
+from tests.service_fixtures import Caller, StartWorker, result
+from tests.serving import eventually
+
+
+@contextmanager
+def full_disk(folder: Path) -> Iterator[tuple[Settings, redis.Redis]]:
+    """A server that can write no more, and a client as a worker has it."""
+    settings = Settings(data_dir=folder, redis_url=None)
+    process = redis_server.start(settings, restore_signals=False)  # as it ignores SIGXFSZ, a limit is a full disk
+    try:
+        redis_server.wait_until_ready(settings, process)
+        with connect(settings) as client:
+            client.set("headrace:a", 1)
+            newest = max(path.stat().st_size for path in folder.glob("redis/appendonlydir/*.incr.aof"))
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (newest, resource.RLIM_INFINITY))
+            eventually(lambda: refused(client))
+            yield settings, client
+    finally:
+        process.kill()
+        process.wait()
+
+
+def refused(client: redis.Redis) -> bool:
+    try:
+        client.set("headrace:a", 2)
+    except redis.ResponseError as error:
+        return is_away(error)
+    return False
+
+
+def test_a_full_disk_is_known_within_a_transaction_too(tmp_path: Path) -> None:
+    """There the library raises what the first refused command was answered, with its name in front."""
+    with full_disk(tmp_path) as (_, client), client.pipeline() as pipe:
+        pipe.set("headrace:b", 1)
+        with pytest.raises(redis.RedisError, match="of pipeline caused error: MISCONF") as caught:
+            pipe.execute()
+    assert is_away(caught.value)
+    assert not is_away(redis.ResponseError("WRONGTYPE of a key"))
+
+
+def test_a_lease_that_a_full_disk_refuses_is_one_line_at_each_beat(tmp_path: Path) -> None:
+    def report() -> WorkerReport:
+        raise AssertionError("nothing is reported before the lease is renewed")
+
+    with full_disk(tmp_path) as (settings, client), structlog.testing.capture_logs() as lines:
+        lease = Lease(client, Keys(settings.redis_prefix), "w0", 5.0, settings.redis_location)
+        lease.start(report, lambda: None, lambda: None)
+        eventually(lambda: bool(lines))
+        lease.release()
+    assert {(line["event"], line["log_level"]) for line in lines} <= {
+        ("heartbeat_failed", "warning"),
+        ("lease_not_released", "warning"),
+    }
+    assert "MISCONF" in lines[0]["error"]
+
+
+def test_an_update_waits_for_as_long_as_a_disk_is_full(
+    caller: Caller, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not sent back as one that others are in the way of."""
+    monkeypatch.setattr(tries, "MAX_SETBACKS", 1)
+    start_worker()
+    caller.wait_ready()
+    caller.load("g", diamond().edges)
+    append, until = Log.append, time.monotonic() + 1.0
+
+    def full(*args: Any, **more: Any) -> Any:
+        if time.monotonic() < until:
+            raise redis.ResponseError(
+                "Command # 1 (XADD) of pipeline caused error: MISCONF Errors writing to the AOF file"
+            )
+        return append(*args, **more)
+
+    monkeypatch.setattr(Log, "append", full)
+    args = PatchArgs(batch=[Operation(op="add", edges=[0], amounts=["1"])])
+    assert result(caller.reply(Kind.PATCH, "g", args))["version"] == 2
