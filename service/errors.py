@@ -82,7 +82,7 @@ TITLES: Final[Mapping[str, str]] = {
     "worker_drained": "The worker gets no graphs",
     "version_conflict": "The graph is at another version",
     "version_unavailable": "This version of the graph cannot be had",
-    "idempotency_conflict": "The Idempotency-Key was used with another body",
+    "idempotency_conflict": "The Idempotency-Key was used for another request",
     "cancelled": "The job was cancelled",
     "timeout": "The time limit passed",
     "out_of_memory": "Not enough memory",
@@ -96,6 +96,12 @@ TITLES: Final[Mapping[str, str]] = {
     "not_acceptable": "The answer has no such form",
     "internal_error": "An error of the service itself",
 }
+
+
+OTHER_REQUEST: Final = (
+    "the Idempotency-Key was used for another request: its path, query, body or form of the answer was another"
+)
+"""Detail of an idempotency_conflict."""
 
 
 class ServiceError(Exception):

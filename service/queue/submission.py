@@ -12,7 +12,7 @@ from typing import Any, Final
 import redis
 import redis.asyncio
 
-from service.errors import ServiceError
+from service.errors import OTHER_REQUEST, ServiceError
 from service.protocol import Command, Kind
 from service.queue.grouped import Group
 from service.queue.models import WorkerInfo
@@ -135,7 +135,7 @@ class Submission:
         """The first job of a key. Raises idempotency_conflict for another body, or if the first job is forgotten."""
         known = Known.read(value)
         if known.digest != command.body_digest:
-            raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")
+            raise ServiceError("idempotency_conflict", OTHER_REQUEST)
         (kept,) = await watched_async(pipe, [], job_exists(self._keys, known.job))
         if not kept:
             raise ServiceError("idempotency_conflict", "the Idempotency-Key was used; its answer is no longer kept")

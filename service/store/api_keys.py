@@ -25,6 +25,8 @@ TOKEN: Final = re.compile(r"hr_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 PREFIX: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,127})?")
 MAX_KEYS: Final = 1000
 """Keys that there may be, revoked ones included: an API process reads them all every few seconds."""
+MAX_LABEL: Final = 200
+"""Characters of a label, which is one line of a list."""
 
 NO_DIGEST: Final = 64 * "0"
 """What the digest of a secret is compared with where there is nothing of its id: no text is known that has it."""
@@ -112,7 +114,9 @@ class ApiKeys:
         self._name, self._opened = keys.api_keys, keys.opened
 
     def create(self, label: str, scope: Scope, prefix: str = "") -> tuple[ApiKey, str]:
-        """Raises `TooManyKeys`, or ValueError for a prefix that no graph's name can have."""
+        """Raises `TooManyKeys`, or ValueError for a prefix that no graph's name has, or a label that is no line."""
+        if len(label) > MAX_LABEL or not label.isprintable():
+            raise ValueError(f"a label is one line of at most {MAX_LABEL} characters")
         if not PREFIX.fullmatch(prefix):
             raise ValueError(f"no graph's name can begin with {prefix!r}")
         if self._redis.hlen(self._name) >= MAX_KEYS:

@@ -15,7 +15,7 @@ from gpu_engine.footprint import Footprint
 from gpu_engine.networks.costs import costs_of
 from gpu_engine.networks.lowers import lowers_of
 from gpu_engine.networks.restructure import Limits
-from service.errors import ServiceError
+from service.errors import OTHER_REQUEST, ServiceError
 from service.protocol import Command, EdgesArgs, Envelope, PatchArgs, RestoreArgs
 from service.store.applied import Applied, Fenced
 from service.store.catalogue import check_version
@@ -225,7 +225,7 @@ class Patcher:
         known = graph.known.get(command.idempotency_key or command.id)
         if known is not None:
             if known.applied.digest != command.body_digest:
-                raise ServiceError("idempotency_conflict", "the Idempotency-Key was used with another body")
+                raise ServiceError("idempotency_conflict", OTHER_REQUEST)
             return Committed(known.version, known.applied, {}, [])
         began = time.perf_counter()
         entry, unbounded = self._apply_next(graph, command, args, change_of)

@@ -60,6 +60,9 @@ def test_what_is_no_live_key(table: ApiKeys) -> None:
 def test_bounds(table: ApiKeys, settings: Settings) -> None:
     with pytest.raises(ValueError, match="begin with"):
         table.create("a", Scope.READ, "*")
+    for label in ("a" * 201, "two\nlines", "\x1b[31m"):
+        with pytest.raises(ValueError, match="one line of at most 200 characters"):
+            table.create(label, Scope.READ)
     client = connect(settings)
     client.hset(Keys(settings.redis_prefix).api_keys, mapping={str(n): "{}" for n in range(MAX_KEYS)})
     client.close()
