@@ -4,7 +4,8 @@ Where excesses lie beside deficits, as in an assignment: a greedy first flow (`g
 incremental search between what is left of both (`gpu_engine.cpu.ibfs`). Elsewhere: an attempt from both sides at once
 (`gpu_engine.cpu.smallcut`). If either gives up, the pseudoflow algorithm does the rest, from the side that has the
 tighter bound: there the minimum cut is expected, and what cannot pass it is found to be stuck with little work. In long
-and narrow networks push-relabel goes first (`gpu_engine.cpu.push_relabel`).
+and narrow networks push-relabel goes first (`gpu_engine.cpu.push_relabel`); in thin ones where it seems not suited,
+after a while.
 """
 
 from typing import Final
@@ -40,6 +41,14 @@ MATCHED_SIZES: Final = 8.0
 PUSHED_SIZES: Final = 8.0
 """What push-relabel may scan of a network that is long and narrow."""
 
+PUSHED_AGAIN: Final = 2.0
+"""Push-relabel may then scan so many times as much."""
+
+PATIENCE: Final = 1.0
+"""In a thin network where push-relabel is not suited at first sight, the pseudoflow algorithm may take so many times as
+many steps before it gives way: on chains side by side its trees are as long as the network, and it turns each of them
+again and again."""
+
 
 @njit(nogil=True, cache=True)
 def negate(excess: UnitArray) -> None:
@@ -49,18 +58,39 @@ def negate(excess: UnitArray) -> None:
 
 
 @njit(nogil=True, cache=True)
+def move_ahead(
+    flow: Pseudoflow, forest: Forest, pushing: float, thin: bool, slots: NDArray[np.int64], mirror: int | None
+) -> bool:
+    """Move all excess; returns as `move_excess`. Each algorithm goes on where the one before left off."""
+    if pushing > 0 and push_excess(flow, forest, pushing, False, slots, mirror):
+        return True
+    if thin and (
+        solve(flow, forest, PATIENCE * pushing, slots, mirror)
+        or push_excess(flow, forest, PUSHED_AGAIN * pushing, True, slots, mirror)
+    ):
+        return True
+    return bool(solve(flow, forest, np.inf, slots, mirror))
+
+
+@njit(nogil=True, cache=True)
 def run(
-    flow: Pseudoflow, forest: Forest, side: BoolArray, behind: bool, pushing: float, slots: NDArray[np.int64]
+    flow: Pseudoflow,
+    forest: Forest,
+    side: BoolArray,
+    behind: bool,
+    pushing: float,
+    thin: bool,
+    slots: NDArray[np.int64],
 ) -> bool:
     """Move all excess from the excesses, or (``behind``) from the deficits; returns as `move_excess`. Push-relabel may
-    scan ``pushing`` arcs, and the pseudoflow algorithm does the rest."""
+    scan ``pushing`` arcs, and the pseudoflow algorithm does the rest, but where it takes long in a ``thin`` network."""
     n = len(flow.role)
     if behind:
         negate(flow.excess)
-        done = (pushing > 0 and push_excess(flow, forest, pushing, slots, 0)) or solve(flow, forest, slots, 0)
+        done = move_ahead(flow, forest, pushing, thin, slots, 0)
         negate(flow.excess)
     else:
-        done = (pushing > 0 and push_excess(flow, forest, pushing, slots, None)) or solve(flow, forest, slots, None)
+        done = move_ahead(flow, forest, pushing, thin, slots, None)
     if done:
         for v in range(n):
             side[v] = forest.label[v] <= n if behind else forest.label[v] == n + 1
@@ -92,14 +122,14 @@ def move_excess(
         greedy.first_flow(flow, ends, reach, forest.label, slots)
         if ibfs.search(flow, forests, side, MATCHED_SIZES * (len(flow.role) + len(flow.head)), slots):
             return True
-        return slots[CANCEL] == 0 and run(flow, forest, side, begin == BEHIND, 0.0, slots)
+        return slots[CANCEL] == 0 and run(flow, forest, side, begin == BEHIND, 0.0, False, slots)
     attempted = attempt(flow, reach, ends, budget_for(flow, ends, narrow_capacity(flow), repair), slots)
     if slots[CANCEL] != 0:
         return False
     if attempted.kind == GAVE_UP:
         behind = begin == BEHIND or (begin == EITHER and attempted.most_out > TIGHTER * attempted.most_in)
         pushing = PUSHED_SIZES * (len(flow.role) + len(flow.head)) if attempted.narrow and not repair else 0.0
-        return run(flow, forest, side, behind, pushing, slots)
+        return run(flow, forest, side, behind, pushing, attempted.thin and pushing > 0, slots)
     exhausted = attempted.kind == SOURCE_CUT
     for v in range(len(flow.role)):
         side[v] = not exhausted and flow.role[v] == ORDINARY

@@ -451,19 +451,23 @@ def lift_filled(flow: Pseudoflow, forest: Forest) -> int:
 
 
 @njit(nogil=True, cache=True)
-def solve(flow: Pseudoflow, forest: Forest, slots: NDArray[np.int64], mirror: int | None) -> bool:
-    """Move excess to deficits until none can; returns False if cancelled. See the head of this file."""
+def solve(flow: Pseudoflow, forest: Forest, allowed: float, slots: NDArray[np.int64], mirror: int | None) -> bool:
+    """Move excess to deficits until none can; returns False if cancelled, or if it takes more than about ``allowed``
+    steps. See the head of this file.
+    """
     n = len(flow.role)
     size = 4 * n + len(flow.head)
     limit, between = FLAT_WORK * size, GLOBAL_WORK * size
-    work = 0
+    work, before = 0, 0
     flat_labels(flow, forest.label)
     highest = reset_forest(flow, forest)
     while highest > 0:
         if slots[CANCEL] != 0:
             return False
+        if before + work > allowed:
+            return False
         if work >= limit:
-            work, limit = 0, between
+            work, limit, before = 0, between, before + work
             exact_labels(flow, forest, slots, mirror)
             highest = reset_forest(flow, forest)
             continue

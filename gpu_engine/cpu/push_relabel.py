@@ -139,10 +139,13 @@ def is_suited(flow: Pseudoflow, forest: Forest, mirror: int | None) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def push_excess(flow: Pseudoflow, forest: Forest, limit: float, slots: NDArray[np.int64], mirror: int | None) -> bool:
+def push_excess(
+    flow: Pseudoflow, forest: Forest, limit: float, sure: bool, slots: NDArray[np.int64], mirror: int | None
+) -> bool:
     """Move excess to deficits until none can be moved; labels then say what is cut off, as those of `solve` do.
 
-    False if it is cancelled, or costs more than about ``limit`` arcs scanned: the pseudoflow algorithm can go on.
+    False if it is cancelled, or costs more than about ``limit`` arcs scanned: the pseudoflow algorithm can go on. So it
+    is at once, unless ``sure``, where it seems not suited.
     """
     n = len(flow.role)
     size = n + len(flow.head)
@@ -153,7 +156,7 @@ def push_excess(flow: Pseudoflow, forest: Forest, limit: float, slots: NDArray[n
             if slots[CANCEL] != 0:
                 return False
             highest = int(reset_forest(flow, forest))
-            if work == 0 and not is_suited(flow, forest, mirror):
+            if work == 0 and not sure and not is_suited(flow, forest, mirror):
                 slots[ARCS_SCANNED] += 2 * size
                 return False
             work, since = work + size, 0.0

@@ -76,7 +76,10 @@ paths of unlike lengths are then found in one phase."""
 LONG: Final = 64
 NARROW: Final = 128
 """A network is long and narrow if the first phase has so many layers, with fewer vertices each in the mean. Streets,
-with two to three arcs a vertex, never are: their layers widen, and excess is turned back at many a crossing."""
+with two to three arcs a vertex, never are unless they are thin: their layers widen, and excess is turned back at many a
+crossing."""
+THIN: Final = 4
+"""It is thin if they have fewer: chains side by side."""
 
 NARROW_SHARE: Final = 2.5
 """There an attempt may scan so many sizes: each phase is long, and push-relabel needs no phases."""
@@ -107,6 +110,8 @@ class AttemptResult(NamedTuple):
     """An upper bound of the flow from the layers around the deficits."""
     narrow: bool
     """Whether the layers of the first phase were many, with few vertices each."""
+    thin: bool
+    """Whether they were a few chains side by side."""
 
 
 @njit(nogil=True, cache=True)
@@ -258,11 +263,11 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: N
     bounds = np.array([ends.up, ends.down])
     left = min(ends.up, ends.down)
     if left > 0 and budget.limit == 0:
-        return AttemptResult(GAVE_UP, 0, ends.up, ends.down, False)
+        return AttemptResult(GAVE_UP, 0, ends.up, ends.down, False, False)
     clear_marks(flow, reach.node)
     size = float(len(flow.role) + len(flow.head))
     n_excesses, n_deficits = ends.n_excesses, ends.n_deficits
-    work, epoch, narrow = 0, 0, False
+    work, epoch, narrow, thin = 0, 0, False, False
     streets = 2 * len(flow.role) <= len(flow.head) < 3 * len(flow.role)
     while True:
         begun = work
@@ -277,8 +282,11 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: N
             flow, reach, ahead, behind, epoch, allowed, bounds, first, slots
         )
         work += steps
-        if first and not streets and depth >= LONG and ahead.end + behind.end < NARROW * depth:
-            narrow, budget = True, Budget(min(budget.limit, NARROW_SHARE * size), budget.phase, False)
+        if first and depth >= LONG:
+            thin = ahead.end + behind.end < THIN * depth
+            narrow = thin or (not streets and ahead.end + behind.end < NARROW * depth)
+        if first and narrow:
+            budget = Budget(min(budget.limit, NARROW_SHARE * size), budget.phase, False)
         if result == MET:
             if first and budget.may_grow and met_depth <= np.log2(size) / 2:
                 budget = Budget(max(budget.limit, SHALLOW_SHARE * size), max(budget.phase, PHASE_SHARE * size), False)
@@ -288,4 +296,4 @@ def attempt(flow: Pseudoflow, reach: Reach, ends: Ends, budget: Budget, slots: N
             result = GAVE_UP
         slots[ARCS_SCANNED] += work
         reached = ahead.end if result == SOURCE_CUT else behind.end
-        return AttemptResult(GAVE_UP if slots[CANCEL] != 0 else result, reached, bounds[0], bounds[1], narrow)
+        return AttemptResult(GAVE_UP if slots[CANCEL] != 0 else result, reached, bounds[0], bounds[1], narrow, thin)
