@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 REFUSED, MISWRITTEN, NOT_REACHED, TOO_LATE = 1, 2, 3, 4
 WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
-AMOUNT: Final = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]{1,9})?|inf(?:inity)?", re.IGNORECASE)
+AMOUNT: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,9})?|inf(?:inity)?", re.IGNORECASE)
 """Python takes more for a number: `1_0` for ten, and digits of other scripts."""
 ATTEMPTS: Final = 4
 """How often a service that does not answer is tried, within a second: somebody is waiting at a terminal."""
