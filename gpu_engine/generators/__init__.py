@@ -12,7 +12,7 @@ from typing import Any
 from gpu_engine.errors import InvalidNetwork
 from gpu_engine.generators.genrmf import genrmf, genrmf_long, genrmf_wide
 from gpu_engine.generators.grid import grid, vision_grid
-from gpu_engine.generators.levels import acyclic_dense, rlg, rlg_long, rlg_wide
+from gpu_engine.generators.levels import acyclic_dense, chains, rlg, rlg_long, rlg_wide
 from gpu_engine.generators.narrow import bipartite, digraph, tree, zigzag
 from gpu_engine.generators.planar import delaunay, dispatch, geometric, road
 from gpu_engine.generators.rmat import rmat, rmat_sets
@@ -22,6 +22,7 @@ __all__ = [
     "FAMILIES",
     "acyclic_dense",
     "bipartite",
+    "chains",
     "delaunay",
     "digraph",
     "dispatch",
@@ -50,6 +51,7 @@ FAMILIES: Mapping[str, Callable[..., EdgeList]] = MappingProxyType(
         "rlg": rlg,
         "rlg-long": rlg_long,
         "rlg-wide": rlg_wide,
+        "chains": chains,
         "ac": acyclic_dense,
         "rmat": rmat,
         "rmat-ms": rmat_sets,

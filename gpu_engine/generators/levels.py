@@ -1,7 +1,7 @@
-"""Layered and acyclic families: Washington's random level graph and the dense acyclic graph.
+"""Layered and acyclic families: Washington's random level graph, two chains, and the dense acyclic graph.
 
 Anderson et al., "The DIMACS international algorithm implementation challenge: maximum flow and minimum cut"
-(1991), generators `washington` (function 2) and `ac`.
+(1991), generators `washington` (function 2; the chains are like those of its exponential lines) and `ac`.
 """
 
 import numpy as np
@@ -46,6 +46,32 @@ def rlg_long(*, seed: int, rows: int = 410, max_capacity: int = 10_000) -> EdgeL
 def rlg_wide(*, seed: int, rows: int = 580, max_capacity: int = 10_000) -> EdgeList:
     """As many levels as vertices in a level; 336 402 vertices by default."""
     return rlg(seed=seed, rows=rows, columns=rows, max_capacity=max_capacity)
+
+
+def chains(*, seed: int, length: int = 40_000, widest: int = 1 << 40, rung: int = 1 << 20) -> EdgeList:
+    """Two chains of `length` vertices side by side, from the source (``n - 2``) to the sink (``n - 1``).
+
+    Up one the capacities double at each step, to `widest`; down the other they halve at the end. At each step a rung
+    of capacity 1 leads from the first to the second, and one of up to `rung`, which is drawn, leads back.
+    """
+    require(length >= 2, f"a chain has two ends: {length}")
+    require(widest >= 1 and rung >= 1, f"capacities must be positive: {widest}, {rung}")
+    rng = np.random.default_rng(seed)
+    up = np.arange(length, dtype=np.int64)
+    down, step, most = up + length, up[:-1], widest.bit_length() - 1
+    doubled = np.int64(1) << np.minimum(step, most)
+    halved = np.int64(1) << np.minimum(length - step, most)
+    back = rng.integers(1, np.minimum(doubled, rung) + 1)
+    source, sink = 2 * length, 2 * length + 1
+    groups = [
+        (up[:-1], up[1:], doubled),
+        (down[:-1], down[1:], halved),
+        (up[:-1], down[:-1], np.ones_like(step)),
+        (down[:-1], up[:-1], back),
+        star_from(source, np.array([0, length]), 2 * widest),
+        star_to(np.array([length - 1, 2 * length - 1]), sink, 2 * widest),
+    ]
+    return edge_list(2 * length + 2, groups, source=source, sink=sink)
 
 
 def acyclic_dense(*, seed: int, n_vertices: int = 1450, max_capacity: int = 10_000) -> EdgeList:

@@ -9,6 +9,7 @@ from gpu_engine.cpu.pseudoflow import saturate_unlimited, undo_saturation
 from gpu_engine.cpu.push_relabel import push_excess
 from gpu_engine.cpu.scratch import Scratch
 from gpu_engine.engine import Control
+from gpu_engine.generators import generate
 from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.network import Network
 from gpu_engine.networks.terminals import Terminals
@@ -132,24 +133,12 @@ def test_unrolled_networks(seed: int, tight: bool) -> None:
         assert report.counters["arcs_scanned"] < 8 * (edges.n_vertices + engine.network.n_arcs)
 
 
-def two_chains(length: int) -> tuple[EdgeList, Terminals]:
-    """Up one the capacities double, down the other they halve, and rungs between lead both ways at each step."""
-    up, down = np.arange(2, length + 2), np.arange(length + 2, 2 * length + 2)
-    steps = np.arange(length - 1)
-    widening, narrowing = 1 << np.minimum(steps, 40), 1 << np.minimum(length - steps, 40)
-    across, back = np.ones(length - 1, np.int64), 1 << np.minimum(steps, 20)
-    arcs = [
-        *((up[:-1], up[1:], widening), (down[:-1], down[1:], narrowing)),
-        *((up[:-1], down[:-1], across), (down[:-1], up[:-1], back)),
-        *(([0, 0], [up[0], down[0]], [1 << 41] * 2), ([up[-1], down[-1]], [1, 1], [1 << 41] * 2)),
-    ]
-    tail, head, capacity = (np.concatenate(column).astype(np.int64) for column in zip(*arcs, strict=True))
-    return EdgeList(2 * length + 2, tail.astype(np.int32), head.astype(np.int32), capacity), Terminals.of([0], [1])
-
-
 def test_chains_side_by_side() -> None:
     """The trees of the pseudoflow algorithm are as long as the chains: it took 28 times as long as OR-tools alone."""
-    edges, terminals = two_chains(5000)
+    edges = generate("chains", seed=1, length=5000)
+    assert edges.source is not None
+    assert edges.sink is not None
+    terminals = Terminals.of([edges.source], [edges.sink])
     engine = CpuEngine(Network(edges))
     state = engine.open(terminals)
     report = engine.solve(state)
