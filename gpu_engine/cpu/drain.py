@@ -44,7 +44,7 @@ PUSHED_SIZES: Final = 8.0
 PUSHED_AGAIN: Final = 2.0
 """Push-relabel may then scan so many times as much."""
 
-PATIENCE: Final = 1.0
+PATIENCE: Final = 0.5
 """In a thin network where push-relabel is not suited at first sight, the pseudoflow algorithm may take so many times as
 many steps before it gives way: on chains side by side its trees are as long as the network, and it turns each of them
 again and again."""
