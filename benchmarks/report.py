@@ -80,7 +80,7 @@ ON_CPU = (
         "Networks on which a solver that floods from one side is slow, beside a hub and acyclic dense. CPU time of the "
         "solving thread, since the machine had other work; best of up to three runs. The last table is point to point: "
         "sums over 20 random pairs of each road network.",
-        ("hard-cpu.json", "pairs-cpu.json"),
+        ("hard-cpu.json", "hard-narrow-cpu.json", "pairs-cpu.json"),
     ),
     Section("Warm solves on a CPU core", "Update and solve in microseconds.", ("warm-medium.json",)),
     Section(
