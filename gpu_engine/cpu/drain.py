@@ -41,13 +41,13 @@ MATCHED_SIZES: Final = 8.0
 PUSHED_SIZES: Final = 8.0
 """What push-relabel may scan of a network that is long and narrow."""
 
-PUSHED_AGAIN: Final = 2.0
-"""Push-relabel may then scan so many times as much."""
-
 PATIENCE: Final = 0.5
 """In a thin network where push-relabel is not suited at first sight, the pseudoflow algorithm may take so many times as
 many steps before it gives way: on chains side by side its trees are as long as the network, and it turns each of them
 again and again."""
+
+PUSHED_AGAIN: Final = 2.0
+"""Push-relabel may then scan so many times as much."""
 
 
 @njit(nogil=True, cache=True)
@@ -61,7 +61,10 @@ def negate(excess: UnitArray) -> None:
 def move_ahead(
     flow: Pseudoflow, forest: Forest, pushing: float, thin: bool, slots: NDArray[np.int64], mirror: int | None
 ) -> bool:
-    """Move all excess; returns as `move_excess`. Each algorithm goes on where the one before left off."""
+    """Move all excess; returns as `move_excess`. Each algorithm goes on where the one before left off.
+
+    ``pushing``, ``thin``: as in `run`.
+    """
     if pushing > 0 and push_excess(flow, forest, pushing, False, slots, mirror):
         return True
     if thin and (
@@ -82,8 +85,11 @@ def run(
     thin: bool,
     slots: NDArray[np.int64],
 ) -> bool:
-    """Move all excess from the excesses, or (``behind``) from the deficits; returns as `move_excess`. Push-relabel may
-    scan ``pushing`` arcs, and the pseudoflow algorithm does the rest, but where it takes long in a ``thin`` network."""
+    """Move all excess from the excesses, or (``behind``) from the deficits; returns as `move_excess`.
+
+    Push-relabel may scan ``pushing`` arcs, and the pseudoflow algorithm does the rest. In a ``thin`` network, where
+    that can take long, push-relabel is tried once more (`PATIENCE`).
+    """
     n = len(flow.role)
     if behind:
         negate(flow.excess)

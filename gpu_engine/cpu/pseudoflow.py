@@ -458,16 +458,14 @@ def solve(flow: Pseudoflow, forest: Forest, allowed: float, slots: NDArray[np.in
     n = len(flow.role)
     size = 4 * n + len(flow.head)
     limit, between = FLAT_WORK * size, GLOBAL_WORK * size
-    work, before = 0, 0
+    work = 0
     flat_labels(flow, forest.label)
     highest = reset_forest(flow, forest)
     while highest > 0:
-        if slots[CANCEL] != 0:
-            return False
-        if before + work > allowed:
+        if slots[CANCEL] != 0 or work > allowed:
             return False
         if work >= limit:
-            work, limit, before = 0, between, before + work
+            work, limit, allowed = 0, between, allowed - work
             exact_labels(flow, forest, slots, mirror)
             highest = reset_forest(flow, forest)
             continue

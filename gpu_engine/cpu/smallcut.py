@@ -79,7 +79,7 @@ NARROW: Final = 128
 with two to three arcs a vertex, never are unless they are thin: their layers widen, and excess is turned back at many a
 crossing."""
 THIN: Final = 4
-"""It is thin if they have fewer: chains side by side."""
+"""A network is thin if these layers have fewer vertices than this in the mean: it is a few chains side by side."""
 
 NARROW_SHARE: Final = 2.5
 """There an attempt may scan so many sizes: each phase is long, and push-relabel needs no phases."""
