@@ -78,6 +78,11 @@ def is_text_dictionary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(kind)) and is_text(kind.value_type)
 
 
+def has_views(kind: pa.DataType) -> bool:
+    """Whether the texts of a column, or the words of its dictionary, are views."""
+    return bool(pa.types.is_string_view(kind.value_type if is_text_dictionary(kind) else kind))
+
+
 def measure(data: pa.Buffer, limits: Limits, max_rows: Sequence[int]) -> list[StreamSize]:
     """The streams of `data`, at most one for each of `max_rows`. Reads the heads of messages only.
 
@@ -138,9 +143,10 @@ def _add(size: StreamSize, message: pa.ipc.Message, layouts: Sequence[Layout]) -
     body = memoryview(message.body)
     if message.type == "record batch":
         batch = _read_batch(header, body)
-        _check_rows(batch, layouts)
+        bits = _bits_of_buffers(batch, layouts)
+        _check_rows(batch, bits)
         size.rows += batch.rows
-        size.text_bytes += _text_bytes(batch, layouts)
+        size.text_bytes += _text_bytes(batch, bits)
     else:
         if header.flag(DICTIONARY_IS_DELTA):  # each batch after it would have a copy of the whole
             raise InvalidNetwork("additions to a dictionary are not read: send each dictionary once")
@@ -182,41 +188,34 @@ def _read_batch(head: Table, body: memoryview) -> _Batch:
     return _Batch(rows, len(nodes), decoded, compressed, viewed)
 
 
-def _check_rows(batch: _Batch, layouts: Sequence[Layout]) -> None:
+def _check_rows(batch: _Batch, bits: Sequence[int | None]) -> None:
     """The buffers hold as many rows as the batch claims; a validity may be absent."""
-    bits_of = _bits(batch, layouts)
-    if batch.n_columns != len(layouts) or len(bits_of) != len(batch.decoded):
-        raise InvalidNetwork("an Arrow batch has other columns than its schema")
-    if any(has < (batch.rows * (bits or 0) + 7) // 8 for has, bits in zip(batch.decoded, bits_of, strict=True)):
+    if any(has < (batch.rows * (each or 0) + 7) // 8 for has, each in zip(batch.decoded, bits, strict=True)):
         raise _claims(batch)
 
 
-def _text_bytes(batch: _Batch, layouts: Sequence[Layout]) -> int:
+def _text_bytes(batch: _Batch, bits: Sequence[int | None]) -> int:
     """Short texts lie in the views themselves."""
-    pairs = zip(batch.decoded, _bits(batch, layouts), strict=True)
-    return sum(has for has, bits in pairs if bits in (TEXT, VIEW_BITS))
+    return sum(has for has, each in zip(batch.decoded, bits, strict=True) if each in (TEXT, VIEW_BITS))
 
 
-def _bits(batch: _Batch, layouts: Sequence[Layout]) -> list[int | None]:
-    """The bits of a row in each buffer of a batch; None: it is a validity, which may be absent."""
-    if sum(VIEWED in layout for layout in layouts) != len(batch.viewed):
-        raise InvalidNetwork("an Arrow batch has other columns than its schema")
+def _bits_of_buffers(batch: _Batch, layouts: Sequence[Layout]) -> list[int | None]:
+    """The bits that a row takes in each buffer of a batch; None: the buffer is a validity, which may be absent."""
     viewed, found = iter(batch.viewed), list[int | None]()
     for layout in layouts:
         found.append(None)
         for bits in layout:
-            found += [TEXT] * next(viewed) if bits == VIEWED else [bits]
+            found += [TEXT] * next(viewed, 0) if bits == VIEWED else [bits]
+    if batch.n_columns != len(layouts) or next(viewed, None) is not None or len(found) != len(batch.decoded):
+        raise InvalidNetwork("an Arrow batch has other columns than its schema")
     return found
 
 
 def _shared_bytes(size: StreamSize) -> int:
     """What texts of views may have beyond their buffers, all columns together."""
-    total = 0
-    for field in size.schema:
-        words = is_text_dictionary(field.type)
-        if pa.types.is_string_view(field.type.value_type if words else field.type):
-            total += min(WORD_BYTES * (size.words if words else size.rows), MAX_SHARED_BYTES)
-    return total
+    kinds = [field.type for field in size.schema if has_views(field.type)]
+    texts = [size.words if is_text_dictionary(kind) else size.rows for kind in kinds]
+    return sum(min(WORD_BYTES * count, MAX_SHARED_BYTES) for count in texts)
 
 
 def _claims(batch: _Batch) -> InvalidNetwork:

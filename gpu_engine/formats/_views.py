@@ -9,18 +9,19 @@ import numpy as np
 import pyarrow as pa
 
 from gpu_engine.errors import TooLarge, pointer
-from gpu_engine.formats._arrow_check import StreamSize, is_text_dictionary
+from gpu_engine.formats._arrow_check import StreamSize, has_views, is_text_dictionary
 from gpu_engine.formats._place import shown
 
 
 def check_views(table: pa.Table, size: StreamSize) -> None:
-    """Raises `TooLarge` where the texts of a column come to more bytes than `measure` has found. Cost: O(rows)."""
+    """Raises `TooLarge` where the texts of all columns come to more bytes than `measure` has found. Cost: O(rows)."""
+    total = 0
     for at, field in enumerate(table.schema):
-        if not _has_views(field.type):
+        if not has_views(field.type):
             continue
         words = is_text_dictionary(field.type)
-        chunks = table.column(at).chunks
-        if sum(_viewed_bytes(chunk.dictionary if words else chunk) for chunk in chunks) > size.text_bytes:
+        total += sum(_viewed_bytes(chunk.dictionary if words else chunk) for chunk in table.column(at).chunks)
+        if total > size.text_bytes:
             detail = f"the texts of {shown(field.name)} share bytes, and are over {size.text_bytes} bytes written out"
             raise TooLarge(f"{detail}: send them as large_string, or as a dictionary", field=pointer(field.name))
 
@@ -28,7 +29,7 @@ def check_views(table: pa.Table, size: StreamSize) -> None:
 def without_views(table: pa.Table) -> pa.Table:
     """The table with its views as large texts."""
     for at, field in enumerate(table.schema):
-        if not _has_views(field.type):
+        if not has_views(field.type):
             continue
         to = pa.large_string()
         chunks = table.column(at).chunks
@@ -39,10 +40,6 @@ def without_views(table: pa.Table) -> pa.Table:
             plain = [chunk.cast(to) for chunk in chunks]
         table = table.set_column(at, field.name, pa.chunked_array(plain, to))
     return table
-
-
-def _has_views(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string_view(kind.value_type if is_text_dictionary(kind) else kind))
 
 
 def _viewed_bytes(views: pa.Array) -> int:
