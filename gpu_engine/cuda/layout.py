@@ -41,6 +41,15 @@ PIECE_OF_ROW: Final = 128
 
 TILE_OF_ROW: Final = 8
 
+SHARD_THREADS: Final = 512
+"""Threads in a block of a drain over shards."""
+
+SHARD_BLOCKS: Final = 3
+"""Blocks of it on a multiprocessor: with more, what each thread keeps in registers goes to memory."""
+
+STOP, GIVEN_UP = 1, 2
+"""What the host may say to a drain over shards: end after this step, or at once, as other devices have not started."""
+
 TALLY_SLOTS: Final = 64
 """A kernel over shards counts into the slot of its step; they are used again in turn."""
 
@@ -55,6 +64,10 @@ CONSTANTS: Final[Mapping[str, int]] = {
     "MOST_SHARDS": MOST_SHARDS,
     "PIECE_OF_ROW": PIECE_OF_ROW,
     "TILE_OF_ROW": TILE_OF_ROW,
+    "SHARD_THREADS": SHARD_THREADS,
+    "SHARD_BLOCKS": SHARD_BLOCKS,
+    "STOP_MEETING": STOP,
+    "GIVE_UP_MEETING": GIVEN_UP,
     "TALLY_SLOTS": TALLY_SLOTS,
     "TALLY_WIDTH": len(COUNTED),
     "THREADS": THREADS,
@@ -120,6 +133,19 @@ SHARD: Final = np.dtype(
 )
 """The first argument of a kernel over shards, passed by value: see `Shard` in sharded/shard.cuh."""
 
+SHARD_DRAIN: Final = np.dtype(
+    [("own", "u8"), ("meetings", "u8", (MOST_SHARDS,)), ("outcome", "u8"), ("patience", "f4")]
+    + [(name, "i4") for name in ("n_own", "rank", "devices", "round_limit", "pad")]
+)
+"""The one argument of a drain over shards, passed by value: see `ShardDrain` in sharded/drain.cu."""
+
+SHARD_OUTCOME: Final = np.dtype([(name, "i4") for name in ("ended", "searches", "rounds", "levels")])
+"""What a drain over shards says in the end: see `ShardOutcome` in sharded/meeting.cuh."""
+
+MEETING: Final = np.dtype([("stop", "i4"), ("arrived", "i4"), ("from", "u1", (2 * MOST_SHARDS * 32,))])
+"""Where the blocks of a device meet those of others; the host writes `STOP` or `GIVEN_UP` into ``stop``: see
+`Meeting` in sharded/meeting.cuh."""
+
 SHARD_UPDATE: Final = UPDATE_RESULT
 """The answer to an update of shards: see `ShardUpdate` in sharded/state.cu."""
 TALLY: Final = np.dtype([("first", "u8"), ("gone", "i4"), ("left", "i4"), ("open", "i4"), ("pad", "i4")])
@@ -153,6 +179,9 @@ RECORDS: Final[Mapping[str, np.dtype[np.void]]] = {
     "PairArguments": PAIR_ARGUMENTS,
     "Shard": SHARD,
     "ShardUpdate": SHARD_UPDATE,
+    "ShardDrain": SHARD_DRAIN,
+    "ShardOutcome": SHARD_OUTCOME,
+    "Meeting": MEETING,
     "ShardFindings": FINDINGS,
     "PartitionSums": PARTITION_SUMS,
     "PartitionArguments": PARTITION_ARGUMENTS,

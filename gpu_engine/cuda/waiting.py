@@ -2,11 +2,12 @@
 
 import time
 from time import perf_counter
-from typing import Final
+from typing import Final, Protocol
 
 import cupy
+import numpy as np
+from numpy.typing import NDArray
 
-from gpu_engine.cuda.launch.drain import Drains
 from gpu_engine.engine import WORK_DONE, Control
 
 SPIN_S: Final = 0.001
@@ -18,7 +19,17 @@ WORK: Final = slice(Control.PUSHES, Control.PUSHES + len(WORK_DONE))
 """The slots of a control that hold the counters `WORK_DONE`."""
 
 
-def wait(control: Control, drains: Drains, limit_ms: float) -> bool:
+class Running(Protocol):
+    """Drains on the current stream."""
+
+    def cancel(self) -> None:
+        """Ask them to stop."""
+
+    def progress(self) -> NDArray[np.int64]:
+        """int64[4]: the counters `WORK_DONE` so far."""
+
+
+def wait(control: Control, drains: Running, limit_ms: float) -> bool:
     """Return when all drains have ended; False if they were stopped because ``limit_ms`` had passed."""
     event = cupy.cuda.Event(disable_timing=True)
     event.record()

@@ -9,9 +9,10 @@ import pytest
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
 from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
+from gpu_engine.cuda.layout import GIVEN_UP, SHARD_THREADS  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
 from gpu_engine.cuda.sharded.build import build  # noqa: E402
-from gpu_engine.cuda.sharded.drain import Drain  # noqa: E402
+from gpu_engine.cuda.sharded.drain import Kernels  # noqa: E402
 from gpu_engine.cuda.sharded.engine import ShardedEngine  # noqa: E402
 from gpu_engine.cuda.sharded.places import Places  # noqa: E402
 from gpu_engine.devices import devices  # noqa: E402
@@ -124,6 +125,13 @@ def test_rows_in_many_pieces(shards: int) -> None:
     solved_alike(edges, shards, edges.capacity[3:], steps=6, seed=1)
 
 
+@pytest.mark.parametrize("shards", [1, 3])
+def test_more_items_than_tiles(shards: int) -> None:
+    """Tiles take turns at the pieces of hubs, and lanes of one tile arrive at them at different times."""
+    edges = generate("rmat", seed=3, scale=18)
+    solved_alike(edges, shards, edges.capacity[edges.capacity < 1 << 60], steps=2, seed=4)
+
+
 @pytest.mark.parametrize("shards", [2, 3])
 def test_residuals_become_wide_after_an_update(shards: int) -> None:
     edges = generate("genrmf-wide", seed=2, a=6)
@@ -156,18 +164,45 @@ def test_a_cancelled_solve_can_be_made_again(monkeypatch: pytest.MonkeyPatch) ->
     engine = sharded(3)(Network(edges))
     state = engine.open(Terminals.of([edges.source], [edges.sink]))
     control = Control()
-    make_rounds = Drain._make_rounds
+    start = Kernels.start
 
-    def then_cancelled(self: Drain, slot: int, most: int) -> None:
-        make_rounds(self, slot, most)
+    def cancelled_first(self: Kernels) -> None:
+        self._shards.places.wait()
+        self.cancel()
         control.cancel()
+        start(self)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Drain, "_make_rounds", then_cancelled)
+        patched.setattr(Kernels, "start", cancelled_first)
         with pytest.raises(Cancelled):
             engine.solve(state, control)
     report = engine.solve(state)
     assert report.mode is Mode.COLD
+    other = CpuEngine(Network(edges))
+    assert report.value == other.solve(other.open(state.terminals)).value
+
+
+def test_a_kernel_that_waits_for_one_that_could_not_start_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = generate("vision", seed=7, rows=40, columns=40)
+    engine = sharded(2)(Network(edges))
+    state = engine.open(Terminals.of([edges.source], [edges.sink]))
+
+    def start_the_first_of_more(self: Kernels) -> None:
+        self._shards.places.barrier()
+        arguments = self._arguments(0)
+        arguments["devices"] = len(self._places) + 1
+        arguments["meetings"][len(self._places)] = arguments["meetings"][0]
+        function, blocks = self._kernels[0]
+        with self._places[0].on():
+            function((blocks,), (SHARD_THREADS,), (arguments,))
+        self._say(GIVEN_UP, self._meetings)
+        raise EngineError("the last one does not start")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Kernels, "start", start_the_first_of_more)
+        with pytest.raises(EngineError, match="does not start"):
+            engine.solve(state)
+    report = engine.solve(state, cold=True)
     other = CpuEngine(Network(edges))
     assert report.value == other.solve(other.open(state.terminals)).value
 

@@ -1,7 +1,7 @@
 """The engine for one network over several devices: the state machine of `gpu_engine.cuda.engine`, in shards.
 
-It is for networks that are large or do not fit one device: the host queues each step, so that what has many small
-steps is faster on one device. Forks are on the host.
+It is for networks that are large or do not fit one device: all devices wait for each other between two steps, so that
+what has many small steps is faster on one. Forks are on the host.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""kernels/sharded: the kernels over shards, and the memory they work in."""
+"""kernels/sharded: the kernels over shards that the host queues, and the memory that all of them work in."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -29,6 +29,7 @@ class Shards:
         self._slot = 0
         self._scratch = [self._working_memory(shard, place) for shard, place in enumerate(self.places.all)]
         self._records = [self._record(shard) for shard in range(len(self.places))]
+        self._on_devices = {device: self._records_on(device) for device in self.places.devices}
 
     def _working_memory(self, shard: int, place: Place) -> dict[str, Array]:
         n = self.topology.vertices(shard)
@@ -62,6 +63,16 @@ class Shards:
         record["first"][: len(self.places) + 1] = self.topology.first_vertex
         record["own"], record["count"] = shard, len(self.places)
         return record
+
+    def _records_on(self, device: int) -> Array:
+        own = [shard for shard, place in enumerate(self.places.all) if place.device == device]
+        records = np.stack([self._records[shard] for shard in own])
+        with self.places.all[own[0]].on():
+            return cupy.asarray(records.view(np.uint8).reshape(len(own), SHARD.itemsize))
+
+    def records_on(self, device: int) -> Array:
+        """The `SHARD` records of a device's shards, uint8[shards, size], in its memory."""
+        return self._on_devices[device]
 
     def next_slot(self) -> int:
         """The slot of the tally for the next step."""
@@ -108,6 +119,15 @@ class Shards:
             with place.on():
                 total += scratch["tally"].get()
         return total
+
+    def counted_so_far(self) -> list[int]:
+        """The first row of `tally`, while a kernel runs: by copies on streams of their own."""
+        total = np.zeros(len(COUNTED), np.int64)
+        for place, scratch in zip(self.places.all, self._scratch, strict=True):
+            with cupy.cuda.Device(place.device), cupy.cuda.Stream(non_blocking=True) as stream:
+                total += scratch["tally"][0].get(stream=stream)
+        counted: list[int] = total.tolist()
+        return counted
 
     def clear_tally(self) -> None:
         """Forget what was counted."""

@@ -6,7 +6,7 @@ import cupy
 import numpy as np
 
 from gpu_engine.cuda.launch.arrays import Array
-from gpu_engine.cuda.sharded.drain import Drain
+from gpu_engine.cuda.sharded.drain import drain
 from gpu_engine.cuda.sharded.launch import Shards
 from gpu_engine.cuda.sharded.topology import Topology
 from gpu_engine.engine import WORK_DONE, Control
@@ -53,10 +53,7 @@ def settle(shards: Shards, control: Control, sides: Sequence[bool], until_s: flo
     done, total = control.slots.copy(), dict.fromkeys((*WORK_DONE, "rounds", "levels"), 0)
     try:
         for mirrored in sides:
-            drain = Drain(shards, control, mirrored=mirrored, until_s=until_s)
-            drain.run()
-            work = drain.work()
-            shards.clear_tally()
+            work = drain(shards, control, mirrored=mirrored, until_s=until_s)
             total = {name: total[name] + work[name] for name in total}
             for at, name in enumerate(WORK_DONE, Control.PUSHES):
                 control.slots[at] = done[at] + total[name]

@@ -1,15 +1,29 @@
-// The steps of a drain over shards; gpu_engine/cuda/sharded/drain.py has their order.
+// The drain of one side of a cut over shards: push-relabel in steps, all shards at once, with a meeting of all blocks of
+// all devices between two steps. One kernel that stays runs on each device; every block takes the same decisions, from
+// sums over all shards that the meetings bring.
+//
+// A global relabel is a breadth-first search from the targets: levels that are small grow by their own rows, and large
+// ones are met by the rows of what is still unseen (Beamer, Asanovic and Patterson, "Direction-optimizing breadth-first
+// search", SC 2012). A round is two steps. In `push` labels stand still: each active vertex pushes along admissible arcs,
+// and the residual of a reverse arc and the excess of a head are written wherever they lie. In `collect` each shard
+// relabels its own vertices, tells all shards, and lists what is active next (Goldberg and Tarjan, JACM 1988, section 5:
+// the synchronous parallel algorithm). No step reads what another shard writes in the same step, but for labels in a
+// search, where a stale one only leads to a second equal write.
 
+#include "sharded/meeting.cuh"
 #include "sharded/shard.cuh"
+
+constexpr int LEAST_ROUNDS = 16;  // between two global relabels, unless there are more for the depth of the last one
+constexpr int LOOK_BACK = 4;      // unseen vertices look for a level once this many times its arcs are more than theirs
 
 // ---- search: exact labels, level by level, from the targets backwards ---------------------------------------------------
 
 // Labels before a search: targets have 0. The `first` one of a drain finds out what is outside.
-template <bool MIRROR> __device__ void reset(const Shard& g, int first, int slot) {
+template <bool MIRROR> __device__ __forceinline__ void reset(const Shard& g, int first, int slot) {
     clear_next(g, slot);
     Units arcs = 0;
     for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < g.n(); v += gridDim.x * blockDim.x) {
-        int h = !first ? g.labels()[v] : g.source_side[g.own][v] != MIRROR ? OUTSIDE : UNSEEN;
+        int h = !first ? g.own_label(v) : g.source_side[g.own][v] != MIRROR ? OUTSIDE : UNSEEN;
         if (first) g.left[v] = 0;
         else if (h == OUTSIDE) continue;
         if (h != OUTSIDE) {
@@ -23,33 +37,34 @@ template <bool MIRROR> __device__ void reset(const Shard& g, int first, int slot
 }
 
 // The rows of a level; all rows if it is negative.
-extern "C" __global__ void gather(const __grid_constant__ Shard g, int level, int slot) {
+__device__ __forceinline__ void list_level(const Shard& g, int level, int slot) {
     clear_next(g, slot);
-    list_rows(g, slot, [&](int v) { return level < 0 || g.labels()[v] == level; });
+    list_rows(g, slot, [&](int v) { return level < 0 || g.own_label(v) == level; });
 }
+extern "C" __global__ void gather(const __grid_constant__ Shard g, int level, int slot) { list_level(g, level, slot); }
 
 // Top-down: the rows of a level label what they are reached from.
-template <bool MIRROR> __device__ void grow(const Shard& g, int level, int slot) {
+template <bool MIRROR> __device__ __forceinline__ void grow(const Shard& g, int level, int slot) {
     Units scanned = 0;
     each_item(g, slot, [&](const Tile& tile, int v, int begin, int end, bool whole) {
         for (int a = begin + (int)tile.thread_rank(); a < end; a += TILE_OF_ROW, scanned++) {
-            Arc arc = g.arcs[g.own][a];
-            if (backward<MIRROR>(arc) > 0 && g.label[g.own][arc.head] == UNSEEN) g.set_label(arc.head, level + 1);
+            Arc arc = load_now(g.arcs[g.own] + a);
+            if (backward<MIRROR>(arc) > 0 && g.label_of(arc.head) == UNSEEN) g.set_label(arc.head, level + 1);
         }
     });
     add_up(g.tally + SCANNED, scanned);
 }
 
 // Bottom-up: unseen vertices look for an arc into the level.
-template <bool MIRROR> __device__ void look(const Shard& g, int level, int slot) {
+template <bool MIRROR> __device__ __forceinline__ void look(const Shard& g, int level, int slot) {
     Units scanned = 0;
     each_item(g, slot, [&](const Tile& tile, int v, int begin, int end, bool whole) {
         for (int base = begin; base < end; base += TILE_OF_ROW) {
             int a = base + (int)tile.thread_rank();
             bool found = false;
             if (a < end) {
-                Arc arc = g.arcs[g.own][a];
-                found = forward<MIRROR>(arc) > 0 && g.label[g.own][arc.head] == level;
+                Arc arc = load_now(g.arcs[g.own] + a);
+                found = forward<MIRROR>(arc) > 0 && g.label_of(arc.head) == level;
                 scanned++;
             }
             if (!tile.any(found)) continue;
@@ -68,17 +83,17 @@ template <bool MIRROR> __device__ void look(const Shard& g, int level, int slot)
 // A vertex that has excess left has looked at all its row, and has no admissible arc any more. It may have got excess and
 // a residual arc in the same round, from a vertex one label above it, which it may have missed: then it rises no further
 // than that allows.
-template <bool MIRROR> __device__ void collect(const Shard& g, int fresh, int slot) {
+template <bool MIRROR> __device__ __forceinline__ void collect(const Shard& g, int fresh, int slot) {
     clear_next(g, slot);
     Units stuck = 0, relabels = 0;
     list_rows(g, slot, [&](int v) {
         Units e = g.excess_of<MIRROR>(v);
         if (e <= 0 || g.is_terminal(v)) return false;
-        int h = g.labels()[v];
+        int h = g.own_label(v);
         if (h == OUTSIDE) return false;
-        Units left = g.left[v];
+        Units left = load(g.left + v);
         if (!fresh && h < UNSEEN && left > 0) {
-            int low = g.lowest[v];
+            int low = load(g.lowest + v);
             h = min(low < UNSEEN ? low + 1 : CUT_OFF, e == left ? CUT_OFF : h + 2);
             g.set_label(g.first[g.own] + v, h);
             relabels++;
@@ -98,21 +113,22 @@ template <bool MIRROR> __device__ void collect(const Shard& g, int fresh, int sl
 
 // Push along admissible arcs. Labels stand still: of an arc and its reverse only one is admissible, so each residual has
 // one writer.
-template <bool MIRROR> __device__ void push(const Shard& g, int slot) {
+template <bool MIRROR> __device__ __forceinline__ void push(const Shard& g, int slot) {
     Units scanned = 0, pushes = 0, into_hot = 0;
     int hot = -1;  // a target, to which so many may push that each thread adds up its own share
     each_item(g, slot, [&](const Tile& tile, int v, int begin, int end, bool whole) {
-        int h = g.labels()[v], low = UNSEEN;
-        Units e = g.left[v], sent = 0;
+        int h = g.own_label(v), low = UNSEEN;
+        // Of the first lane, for all: other tiles take from it while lanes read it, one after the other.
+        Units e = tile.shfl(load(g.left + v), 0), sent = 0;
         for (int base = begin; base < end && e > 0; base += TILE_OF_ROW) {
             int a = base + (int)tile.thread_rank();
             Arc arc = NO_ARC;
             Capacity room = 0;
             int other = UNSEEN;
             if (a < end) {
-                arc = g.arcs[g.own][a];
+                arc = load_now(g.arcs[g.own] + a);
                 room = forward<MIRROR>(arc);
-                if (room > 0) other = g.label[g.own][arc.head];
+                if (room > 0) other = g.label_of(arc.head);
                 scanned++;
             }
             bool admissible = other == h - 1;
@@ -157,19 +173,100 @@ template <bool MIRROR> __device__ void push(const Shard& g, int slot) {
 }
 
 // What the last search has not reached changes sides.
-template <bool MIRROR> __device__ void move_cut_off(const Shard& g) {
+template <bool MIRROR> __device__ __forceinline__ void move_cut_off(const Shard& g) {
     for (int v = blockIdx.x * blockDim.x + threadIdx.x; v < g.n(); v += gridDim.x * blockDim.x) {
-        int h = g.labels()[v];
+        int h = g.own_label(v);
         if (h == UNSEEN || h == CUT_OFF) g.source_side[g.own][v] = !MIRROR;
     }
 }
 
-#define BOTH_WAYS(name, given, passed)                                                       \
-    extern "C" __global__ void name##_forward given { name<false> passed; }  \
-    extern "C" __global__ void name##_mirrored given { name<true> passed; }
-BOTH_WAYS(reset, (const __grid_constant__ Shard g, int first, int slot), (g, first, slot))
-BOTH_WAYS(grow, (const __grid_constant__ Shard g, int level, int slot), (g, level, slot))
-BOTH_WAYS(look, (const __grid_constant__ Shard g, int level, int slot), (g, level, slot))
-BOTH_WAYS(collect, (const __grid_constant__ Shard g, int fresh, int slot), (g, fresh, slot))
-BOTH_WAYS(push, (const __grid_constant__ Shard g, int slot), (g, slot))
-BOTH_WAYS(move_cut_off, (const __grid_constant__ Shard g), (g))
+// ---- the order of the steps -------------------------------------------------------------------------------------------
+
+struct ShardDrain {  // the one argument of the kernel that drains the shards of a device, by value
+    const Shard* own;
+    Meeting* meetings[MOST_SHARDS];  // of each device
+    ShardOutcome* outcome;           // of this one
+    float patience;                  // rounds between two global relabels, by the depth of the last one
+    int n_own, rank, devices, round_limit, pad;
+};
+SAME_SIZE(ShardDrain);
+SAME_PLACE(ShardDrain, own);
+SAME_PLACE(ShardDrain, meetings);
+SAME_PLACE(ShardDrain, outcome);
+SAME_PLACE(ShardDrain, n_own);
+SAME_PLACE(ShardDrain, rank);
+SAME_PLACE(ShardDrain, devices);
+SAME_PLACE(ShardDrain, patience);
+SAME_PLACE(ShardDrain, round_limit);
+
+template <bool MIRROR> struct Drain {
+    const Shard* __restrict__ own;
+    int n_own;
+    Meetings meetings;
+    int slot = 0;      // of the step that has counted last
+    Sums sums{};       // what it has counted in all shards
+    Units unseen = 0;  // arcs of vertices that the search has not reached
+
+    template <class Step> __device__ __forceinline__ void step(Step each) {
+        for (int i = 0; i < n_own; i++) each(own[i]);
+        meetings.meet();
+    }
+    template <class Step> __device__ __forceinline__ void count(Step each) {
+        slot = (slot + 1) % TALLY_SLOTS;
+        for (int i = 0; i < n_own; i++) each(own[i]);
+        sums = meetings.meet_and_sum(own, n_own, slot);
+    }
+
+    // Exact labels; returns how many levels there are.
+    __device__ __forceinline__ int search(bool first) {
+        count([&](const Shard& g) { reset<MIRROR>(g, first, slot); });
+        unseen = sums.arcs;
+        count([&](const Shard& g) { list_level(g, 0, slot); });
+        int depth = 0;
+        for (; sums.items > 0 && !sums.stop; depth++) {
+            if (LOOK_BACK * sums.arcs > unseen) {
+                count([&](const Shard& g) { list_level(g, UNSEEN, slot); });
+                step([&](const Shard& g) { look<MIRROR>(g, depth, slot); });
+            } else step([&](const Shard& g) { grow<MIRROR>(g, depth, slot); });
+            count([&](const Shard& g) { list_level(g, depth + 1, slot); });
+            unseen -= sums.arcs;
+        }
+        return depth;
+    }
+    __device__ __forceinline__ void run(float patience, int round_limit, ShardOutcome& done) {
+        while (done.rounds < round_limit) {
+            int depth = search(done.searches == 0);
+            if (sums.stop) break;
+            done.searches++, done.levels += depth;
+            count([&](const Shard& g) { collect<MIRROR>(g, true, slot); });
+            if (sums.stop) break;
+            if (sums.items == 0) {
+                if (sums.stuck > 0)
+                    for (int i = 0; i < n_own; i++) move_cut_off<MIRROR>(own[i]);
+                done.ended = true;
+                break;
+            }
+            int most = max(LEAST_ROUNDS, (int)(patience * depth));
+            for (int i = 0; i < most && sums.items > 0 && !sums.stop; i++, done.rounds++) {
+                step([&](const Shard& g) { push<MIRROR>(g, slot); });
+                count([&](const Shard& g) { collect<MIRROR>(g, false, slot); });
+            }
+            if (sums.stop) break;
+        }
+    }
+};
+
+template <bool MIRROR> __device__ __forceinline__ void drain(const ShardDrain& a) {
+    ShardOutcome done{};
+    Drain<MIRROR> drain{a.own, a.n_own, Meetings(a.meetings, a.rank, a.devices)};
+    drain.run(a.patience, a.round_limit, done);
+    if (blockIdx.x == 0 && threadIdx.x == 0) *a.outcome = done;
+}
+extern "C" __global__ void __launch_bounds__(SHARD_THREADS, SHARD_BLOCKS)
+    drain_forward(const __grid_constant__ ShardDrain a) {
+    drain<false>(a);
+}
+extern "C" __global__ void __launch_bounds__(SHARD_THREADS, SHARD_BLOCKS)
+    drain_mirrored(const __grid_constant__ ShardDrain a) {
+    drain<true>(a);
+}

@@ -1,7 +1,8 @@
 // A network in shards: contiguous ranges of vertices, each with its rows on a device of its own, or beside others on one.
-// gpu_engine/cuda/sharded/drain.py has the order of the kernels, and why what they do at once does not disturb.
+// sharded/drain.cu has the order of the steps, and why what they do at once does not disturb.
 //
-// What a kernel reads in bulk is its own shard's. Labels are replicated: each shard has those of all vertices, and whoever
+// What a kernel reads in bulk is its own shard's. What the steps of a drain change is read past L1, as in the drain of one
+// device (barriers.cuh): a meeting of all blocks does not empty it of what other blocks have changed. Labels are replicated: each shard has those of all vertices, and whoever
 // sets one sets it in all shards. What is written in other shards is never read back by the one who writes.
 #pragma once
 
@@ -14,12 +15,14 @@
 
 namespace cg = cooperative_groups;
 
+__device__ __forceinline__ Units load(const Units* p) { return __ldcg(p); }
+
 // Labels from UNSEEN on are no distances.
 constexpr int UNSEEN = 0x3ffffff0;   // not reached by the last search
 constexpr int CUT_OFF = UNSEEN + 1;  // reaches no target, for good
 constexpr int OUTSIDE = UNSEEN + 2;  // lies outside the region
 
-struct Item {  // a row, or a piece of a long one
+struct __align__(8) Item {  // a row, or a piece of a long one
     int vertex, begin;
 };
 
@@ -45,14 +48,15 @@ struct Shard {  // all that a kernel gets, by value; lists of pointers have one 
         while (v >= first[s + 1]) s++;
         return s;
     }
+    __device__ __forceinline__ int label_of(int v) const { return load(label[own] + v); }
     __device__ __forceinline__ void set_label(int v, int h) const {
         for (int s = 0; s < count; s++) store(label[s] + v, h);
     }
     // Labels, roles, sides and excesses of its own vertices, which are numbered from 0.
-    __device__ __forceinline__ const int* labels() const { return label[own] + first[own]; }
+    __device__ __forceinline__ int own_label(int v) const { return label_of(first[own] + v); }
     __device__ __forceinline__ bool is_terminal(int v) const { return role[own][v] != ORDINARY; }
     template <bool MIRROR> __device__ __forceinline__ Units excess_of(int v) const {
-        Units e = excess[own][v];
+        Units e = load(excess[own] + v);
         return MIRROR ? -e : e;
     }
     // Of any vertex.
@@ -130,9 +134,10 @@ using Tile = cg::thread_block_tile<TILE_OF_ROW>;
 // Tiles take turns at the slot's items: `visit(tile, vertex, begin, end, whole)`, where `whole` says that it is all the row.
 template <class Visit> __device__ __forceinline__ void each_item(const Shard& g, int slot, Visit visit) {
     Tile tile = cg::tiled_partition<TILE_OF_ROW>(cg::this_thread_block());
-    int n_items = (int)slot_of(g, slot)[ITEMS], step = gridDim.x * (blockDim.x / TILE_OF_ROW);
+    int n_items = (int)load(slot_of(g, slot) + ITEMS), step = gridDim.x * (blockDim.x / TILE_OF_ROW);
     for (int i = blockIdx.x * (blockDim.x / TILE_OF_ROW) + threadIdx.x / TILE_OF_ROW; i < n_items; i += step) {
-        Item item = g.items[i];
+        int2 listed = __ldcg((const int2*)g.items + i);
+        Item item{listed.x, listed.y};
         int row = g.row_offsets[item.vertex], end = g.row_offsets[item.vertex + 1];
         visit(tile, item.vertex, item.begin, min(item.begin + PIECE_OF_ROW, end), end - row <= PIECE_OF_ROW);
     }
