@@ -1,4 +1,4 @@
-"""How long a start waits for a Redis that somebody else runs."""
+"""What a start wants of a Redis that somebody else runs: that it answers in time, and is one that can serve."""
 
 import threading
 import time
@@ -6,31 +6,51 @@ from contextlib import closing
 from typing import Final
 
 import redis
+from redis.exceptions import AuthenticationError, NoPermissionError
 
 from service.host.refusal import CannotServe
 from service.settings import Settings
+from service.store.connection import is_away
 from service.telemetry.redaction import redacted
 
 PAUSE_S: Final = 0.25
 ANSWER_S: Final = 2.0
 """Time for one connection, and for its answer."""
 
+UNFIT: Final = {
+    "cluster": "is a cluster: the keys of one change would lie on several servers. Name a server with replicas",
+    "sentinel": "is a sentinel, which keeps no data: name the server that it watches",
+}
+"""Why a server in one of these modes cannot serve."""
+
 
 def await_redis(settings: Settings, stop: threading.Event) -> None:
-    """Return once the Redis of these settings answers, is not to be waited for, or `stop` is set. Raises `CannotServe`
-    when `redis_wait_s` are over; a server that reads its files says so, and has not answered yet."""
-    if settings.redis_wait_s is None:
+    """Return once the Redis of these settings answers, is not to be waited for, or `stop` is set.
+
+    Raises `CannotServe` if its answer says that waiting is in vain, and when `redis_wait_s` are over; a server that
+    reads its files says so, and has not answered yet. Without `redis_wait_s` it is asked once.
+    """
+    if settings.redis_url is None:
         return
-    ends_at = time.monotonic() + settings.redis_wait_s
+    where = f"the Redis at {redacted(settings.redis_location)}"
+    ends_at = time.monotonic() + (settings.redis_wait_s or 0.0)
     limits = {"socket_timeout": ANSWER_S, "socket_connect_timeout": ANSWER_S}
     with closing(redis.Redis.from_url(settings.redis_location, protocol=2, **limits)) as client:
         while not stop.is_set():
             try:
-                client.ping()
+                found = client.info("server")
+                mode = found.get("redis_mode") or found.get("server_mode")  # the latter of Valkey
+                if mode in UNFIT:
+                    raise CannotServe(f"{where} {UNFIT[mode]}")
                 return
+            except NoPermissionError:
+                return  # it has answered
             except redis.RedisError as error:
+                if isinstance(error, AuthenticationError) or not is_away(error):
+                    raise CannotServe(f"{where} refuses: {error}") from None
+                if settings.redis_wait_s is None:
+                    return
                 if time.monotonic() >= ends_at:
                     waited = f"for {settings.redis_wait_s:g} s (HEADRACE_REDIS_WAIT_S)"
-                    where = redacted(settings.redis_location)
-                    raise CannotServe(f"the Redis at {where} has not answered {waited}: {error}") from None
+                    raise CannotServe(f"{where} has not answered {waited}: {error}") from None
                 stop.wait(PAUSE_S)

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from redis.connection import parse_url
 from typer.testing import CliRunner
 
 from service.cli.main import app
-from service.host.redis_wait import await_redis
 from service.host.supervisor import environment_of
 from service.settings import READ_ELSEWHERE, Settings, SettingsError, overruled_redis, read_settings, refuse_unknown
 
@@ -296,23 +294,3 @@ def test_every_process_tells_of_two_addresses(words: list[str], tmp_path: Path) 
         line = process.stderr.readline()
         process.kill()
     assert "HEADRACE_REDIS_URL counts, and REDIS_URL" in line
-
-
-@pytest.mark.parametrize("words", [["serve", "--port", "0"], ["worker", "--name", "w"]])
-def test_a_redis_that_is_away_is_waited_for_as_long_as_is_said(words: list[str], tmp_path: Path) -> None:
-    environment = {"HEADRACE_REDIS_URL": "redis://u:secret@127.0.0.1:1/0", "HEADRACE_REDIS_WAIT_S": "0.4"}
-    done = CliRunner(env=environment | {"HEADRACE_DATA_DIR": str(tmp_path / "data")}).invoke(app, words)
-    assert (done.exit_code, done.output.count("\n")) == (1, 1)
-    assert done.output.startswith("headrace: the Redis at redis://u:***@127.0.0.1:1/0 has not answered for 0.4 s")
-    assert "secret" not in done.output
-    assert not (tmp_path / "data").exists(), "nothing was started"
-
-
-def test_a_redis_that_comes_in_time(settings: Settings) -> None:
-    """It answers at once, or is not waited for; who is told to stop stops."""
-    never, stopped = threading.Event(), threading.Event()
-    stopped.set()
-    away = settings.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"})
-    await_redis(settings.model_copy(update={"redis_wait_s": 0.0}), never)
-    await_redis(away, never)
-    await_redis(away.model_copy(update={"redis_wait_s": 60.0}), stopped)

@@ -1,0 +1,89 @@
+"""What `headrace serve` and `headrace worker` want of a Redis that somebody else runs."""
+
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from service.cli.main import app
+from service.host import redis_server
+from service.host.redis_wait import await_redis
+from service.settings import Settings
+
+
+@contextmanager
+def a_redis(folder: Path, *arguments: str) -> Iterator[int]:
+    """A server of our own until the block ends; its port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    program = redis_server.find_server(folder).path
+    command = [program, "--port", str(port), "--dir", str(folder), "--save", "", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            until = time.monotonic() + 20
+            while not _answers(port) and time.monotonic() < until:
+                time.sleep(0.05)
+            yield port
+        finally:
+            process.kill()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.parametrize("wait_s", ["", "60"])
+@pytest.mark.parametrize(
+    ("database", "arguments", "words"),
+    [
+        ("99", [], "refuses: DB index is out of range"),
+        ("0", ["--requirepass", "secret"], "refuses: Authentication required"),
+        ("0", ["--cluster-enabled", "yes"], "is a cluster: the keys of one change would lie on several servers"),
+    ],
+)
+def test_a_redis_that_can_never_serve_is_not_waited_for(
+    database: str, arguments: list[str], words: str, wait_s: str, tmp_path: Path
+) -> None:
+    """All processes were started, the log was full of refusals, and nobody was told why."""
+    with a_redis(tmp_path, *arguments) as port:
+        url = f"redis://127.0.0.1:{port}/{database}"
+        environment = {"HEADRACE_REDIS_URL": url, "HEADRACE_DATA_DIR": str(tmp_path / "data")}
+        environment |= {"HEADRACE_REDIS_WAIT_S": wait_s} if wait_s else {}
+        done = CliRunner(env=environment).invoke(app, ["serve", "--port", "0"])
+    assert (done.exit_code, done.output.count("\n")) == (1, 1), done.output
+    assert done.output.startswith(f"headrace: the Redis at {url} {words}")
+    assert not (tmp_path / "data").exists(), "nothing was started"
+
+
+def test_a_user_who_may_not_ask_what_redis_is_starts(tmp_path: Path) -> None:
+    with a_redis(tmp_path, "--user", "default", "on", "nopass", "~*", "&*", "+@all", "-info") as port:
+        settings = Settings(data_dir=tmp_path, redis_url=f"redis://127.0.0.1:{port}/0", redis_wait_s=0.0)
+        await_redis(settings, threading.Event())
+
+
+@pytest.mark.parametrize("words", [["serve", "--port", "0"], ["worker", "--name", "w"]])
+def test_a_redis_that_is_away_is_waited_for_as_long_as_is_said(words: list[str], tmp_path: Path) -> None:
+    environment = {"HEADRACE_REDIS_URL": "redis://u:secret@127.0.0.1:1/0", "HEADRACE_REDIS_WAIT_S": "0.4"}
+    done = CliRunner(env=environment | {"HEADRACE_DATA_DIR": str(tmp_path / "data")}).invoke(app, words)
+    assert (done.exit_code, done.output.count("\n")) == (1, 1)
+    assert done.output.startswith("headrace: the Redis at redis://u:***@127.0.0.1:1/0 has not answered for 0.4 s")
+    assert "secret" not in done.output
+    assert not (tmp_path / "data").exists(), "nothing was started"
+
+
+def test_a_redis_that_comes_in_time(settings: Settings) -> None:
+    """It answers at once, or is not waited for; who is told to stop stops."""
+    never, stopped = threading.Event(), threading.Event()
+    stopped.set()
+    away = settings.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"})
+    await_redis(settings.model_copy(update={"redis_wait_s": 0.0}), never)
+    await_redis(away, never)
+    await_redis(away.model_copy(update={"redis_wait_s": 60.0}), stopped)
