@@ -16,6 +16,7 @@ from service.api.guards.unread import refuse_unread
 from service.api.metrics import Metrics
 from service.api.middleware import Requests
 from service.api.replies import problems
+from service.api.replies.heads import Heads
 from service.api.replies.sending import Sending
 from service.api.routes import (
     capacities,
@@ -96,6 +97,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
     problems.install(app)
     openapi.install(app)
     direct.install(app, [route for resource in resources for route in resource.router.routes])
+    app.add_middleware(Heads)
     app.add_middleware(Shedding, limit=settings.max_requests)
     app.add_middleware(Sending, limit_bytes=settings.max_sending_bytes, sending_bytes=metrics.sending_bytes)
     app.add_middleware(Requests, metrics=metrics, access_log=settings.access_log, tracing=tracing)

@@ -20,7 +20,9 @@ MAX_PREFERENCES: Final = 16
 
 MAX_SECONDS_DIGITS: Final = 9
 
-VERSION: Final = re.compile(r"([0-9a-f]{8}-)?[1-9][0-9]{0,17}")
+VERSION: Final = re.compile(r"(?:[0-9a-z]{1,16}\.)?((?:[0-9a-f]{8}-)?[1-9][0-9]{0,17})")
+"""An ETag of ours: the version, and before it what tells apart the answers of one version (`replies.conditions`)."""
+
 ETAG: Final = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*+)"')
 MAX_ETAGS: Final = 100
 """ETags that one header may list."""
@@ -82,19 +84,32 @@ def preferences(headers: Headers) -> Iterator[tuple[str, str]]:
 def if_match(headers: Headers) -> Wanted | None:
     """The version of `If-Match: "9f3c02aa-7"` or `"7"`, or those of a list; None without the header or for `*`.
 
+    What else an ETag of ours says, as `"npz.9f3c02aa-7"` does, is passed over: any answer of a version stands for it.
+
     Raises invalid_request for what is no list of ETags, and version_conflict if none of them is ours: a weak tag, or
     one of another kind, names no version there is.
     """
     value = ",".join(headers.getlist("if-match"))
     if "if-match" not in headers or value.strip() == "*":
         return None
-    strong = [tag for weak, tag in _etags(value) if not weak and VERSION.fullmatch(tag)]
+    strong = [found[1] for weak, tag in _etags(value, "If-Match") if not weak and (found := VERSION.fullmatch(tag))]
     versions: list[int | str] = [tag if "-" in tag else int(tag) for tag in strong]
     if not versions:
         raise ServiceError(
             "version_conflict", f"If-Match names no version that there can be: {value[:100]}", header="If-Match"
         )
     return versions[0] if len(versions) == 1 else versions
+
+
+def if_none_match(headers: Headers) -> Collection[str]:
+    """The ETags in quotes that `If-None-Match` of a GET names, weak or not; `*` for any, and none without the header.
+
+    Raises invalid_request for what is no list of ETags.
+    """
+    if "if-none-match" not in headers:
+        return ()
+    value = ",".join(headers.getlist("if-none-match"))
+    return ("*",) if value.strip() == "*" else [f'"{tag}"' for _, tag in _etags(value, "If-None-Match")]
 
 
 def must_be_new(headers: Headers) -> bool:
@@ -117,8 +132,8 @@ def refuse_if_none_match(headers: Headers) -> None:
         raise ServiceError("invalid_request", 'If-None-Match is for PUT; here If-Match: "7" names the version')
 
 
-def _etags(value: str) -> list[tuple[bool, str]]:
-    """Each ETag of a list: whether it is weak, and what stands between its quotes."""
+def _etags(value: str, header: str) -> list[tuple[bool, str]]:
+    """Each ETag of a list: whether it is weak, and what stands between its quotes. Raises invalid_request."""
     found: list[tuple[bool, str]] = []
     gaps, at = [], 0
     for match in ETAG.finditer(value):
@@ -127,8 +142,8 @@ def _etags(value: str) -> list[tuple[bool, str]]:
         at = match.end()
     only_commas = not any(gap.strip(" \t,") for gap in (*gaps, value[at:]))
     if not only_commas or not all("," in gap for gap in gaps[1:]) or not 0 < len(found) <= MAX_ETAGS:
-        form = f'is *, or 1 to {MAX_ETAGS} ETags in quotes, as in If-Match: "7"'
-        raise ServiceError("invalid_request", f"If-Match {form}, not {value[:100]}", header="If-Match")
+        form = f'is *, or 1 to {MAX_ETAGS} ETags in quotes, as in {header}: "7"'
+        raise ServiceError("invalid_request", f"{header} {form}, not {value[:100]}", header=header)
     return found
 
 

@@ -90,6 +90,15 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemInfo"}}},
     }
 }
+ETAG: Final = {"ETag": {"schema": {"type": "string"}, "description": "The version that it is about: see docs/api.md"}}
+VARY: Final = {"Vary": {"schema": {"type": "string"}, "description": "`Accept`: there are other forms"}}
+NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {
+    304: {"description": "The caller has this answer", "headers": ETAG}
+}
+NOT_MODIFIED_FORM: Final[dict[int | str, dict[str, Any]]] = {
+    304: {"description": "The caller has this answer, in this form", "headers": {**ETAG, **VARY}}
+}
+
 DRY_RUN: Final = "Say what the PATCH would do, and change nothing"
 """What the parameter `dry_run` of an update is for."""
 
@@ -120,6 +129,9 @@ IDEMPOTENCY_KEY: Final = _header("Idempotency-Key", "The same key and body give 
 KEY_IGNORED: Final = _header("Idempotency-Key", "Ignored: a question changes nothing and may be asked again")
 IF_MATCH: Final = _header("If-Match", 'The version the change is meant for, as in `"7"`, or a list of them')
 IF_NONE_MATCH: Final = _header("If-None-Match", "`*`: replace no graph")
+UNLESS_HELD: Final = _header(
+    "If-None-Match", "ETags of answers that the caller has, or `*`: 304 if this is one of them"
+)
 
 
 def request_body(

@@ -82,6 +82,13 @@ class Versions:
             self._asked.remove(asked)
         return None
 
+    async def settled(self, graph: str) -> Seen | None:
+        """What the name stands for and at which version; None where no graph does, a change of it waits, or Redis does
+        not say. Cost: two of the round trips that callers share."""
+        guess = await self.at(graph, None)
+        seen = None if guess is None else await self.at(graph, guess)
+        return None if seen is None or seen.version is None or seen.changes else seen
+
     async def _read_on(self) -> None:
         some: list[_Asked] = []
         try:

@@ -1,5 +1,6 @@
 """Which snapshots a graph has, as Redis holds the list. The API reads it too."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from pydantic import BaseModel, TypeAdapter
@@ -14,6 +15,16 @@ class SnapshotInfo(BaseModel):
 
 
 LISTED: Final = TypeAdapter(list[SnapshotInfo])
+
+
+KEEP: Final = 2
+"""Snapshots that are kept of a graph: the newest and the one before; and the log since that one."""
+
+
+def reaches(listed: Sequence[SnapshotInfo], version: int, present: int) -> bool:
+    """Whether what is kept leads to a version of a graph with these snapshots, unless some of it cannot be read."""
+    oldest = min((snapshot.version for snapshot in listed), default=1) if len(listed) >= KEEP else 1
+    return version == 1 or oldest <= version <= present
 
 
 def read_listed(data: bytes | None) -> list[SnapshotInfo]:

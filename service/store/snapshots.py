@@ -21,13 +21,10 @@ from gpu_engine.types import BoolArray, UnitArray, VertexArray
 from service.store.applied import Applied, Fenced
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.keys import Keys
-from service.store.listed import LISTED, SnapshotInfo, read_listed
+from service.store.listed import KEEP, LISTED, SnapshotInfo, read_listed
 from service.store.room import Need
 from service.store.structures import pack_structure, unpack_structure
 from service.store.watched import watched
-
-KEEP: Final = 2
-"""Snapshots that are kept of a graph: the newest and the one before."""
 
 UNADOPTED_TTL_S: Final = 600
 MAX_TRIES: Final = 5

@@ -110,6 +110,7 @@ class FakeDispatcher:
     metrics_by_worker: dict[str, bytes] = field(default_factory=dict)
     away: bool = False
     unfinished: list[Callable[[], None]] = field(default_factory=list)
+    versions: "FakeVersions" = field(default_factory=lambda: FakeVersions())
     waited_s: list[float] = field(default_factory=list)
     _ids: Any = field(default_factory=itertools.count)
 

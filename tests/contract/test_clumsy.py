@@ -130,7 +130,7 @@ PATHS = [
     Clumsy("PUT", "/v1/graphs/a%2Fb", columns(), 404, "not_found", "there is no /v1/graphs/a/b"),
     Clumsy("GET", f"{CITY}/max-flow", None, 405, "method_not_allowed", "questions are asked by POST"),
     Clumsy("POST", "/v1/graphs", columns(), 405, "method_not_allowed", "loaded by PUT /v1/graphs/{name}"),
-    Clumsy("POST", CITY, columns(), 405, "method_not_allowed", "takes DELETE and GET and PUT"),
+    Clumsy("POST", CITY, columns(), 405, "method_not_allowed", "takes DELETE and GET and HEAD and PUT"),
     Clumsy("PATCH", CITY, ONE, 405, "method_not_allowed", "PATCH /v1/graphs/{name}/capacities"),
     Clumsy("PUT", f"{CITY}/capacities", ONE, 405, "method_not_allowed", "changed by PATCH"),
     Clumsy("POST", "/v1/jobs/1", None, 405, "method_not_allowed", "a job is cancelled by DELETE"),

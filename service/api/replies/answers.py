@@ -55,8 +55,10 @@ def json_response(content: Any, status: int = 200, headers: dict[str, str] | Non
     return Response(to_json(content), status, headers, "application/json")
 
 
-def etag(version: int, generation: str | None) -> dict[str, str]:
-    return {"ETag": f'"{generation}-{version}"' if generation else f'"{version}"'}
+def etag(version: int, generation: str | None, mark: str = "") -> dict[str, str]:
+    """A version, and before it a mark that tells apart the answers of one version: see `replies.conditions`."""
+    told = f"{generation}-{version}" if generation else str(version)
+    return {"ETag": f'"{mark}.{told}"' if mark else f'"{told}"'}
 
 
 async def ask(
@@ -122,13 +124,18 @@ async def ask(
 
 async def ask_in_place(request: Request, backend: Backend, kind: Kind, graph: str, args: Arguments, what: str) -> Reply:
     """As `ask` for a GET, which is never answered with 202. Raises timeout where it takes longer than is waited."""
-    if waiting(request.headers, backend.settings).wait_s == 0:
-        raise ServiceError("invalid_request", f"{what} is answered in place: ask with Prefer: wait=SECONDS")
+    refuse_no_wait(request, backend, what)
     reply = await ask(request, backend, kind, graph, args)
     if isinstance(reply, Response):
         await backend.dispatcher.cancel(request.state.job_id)
         raise ServiceError("timeout", f"{what} was not there in time: ask with Prefer: wait=SECONDS for more of it")
     return reply
+
+
+def refuse_no_wait(request: Request, backend: Backend, what: str) -> None:
+    """Raises invalid_request for a caller who does not wait for what has no job."""
+    if waiting(request.headers, backend.settings).wait_s == 0:
+        raise ServiceError("invalid_request", f"{what} is answered in place: ask with Prefer: wait=SECONDS")
 
 
 async def answer(

@@ -14,6 +14,7 @@ from gpu_engine.errors import EngineError
 from service.api.guards.access import SESSION_OVER
 from service.api.headers import accepts
 from service.api.replies import signposts
+from service.api.replies.heads import is_of_head
 from service.api.replies.login_page import asked_to_log_in
 from service.errors import RETRY_AFTER_S, STATUS, TITLES, ServiceError
 from service.models.faults import text_of
@@ -120,7 +121,7 @@ def install(app: FastAPI) -> None:
         if code == "not_found":
             return _answer(request, ServiceError(code, signposts.not_found(app, path)))
         if code == "method_not_allowed":
-            detail, methods = signposts.not_allowed(app, request.method, path)
+            detail, methods = signposts.not_allowed(app, "HEAD" if is_of_head(request) else request.method, path)
             response = _answer(request, ServiceError(code, detail))
             response.headers.update({"Allow": ", ".join(methods)} if methods else error.headers or {})
             return response

@@ -62,13 +62,14 @@ class Sending:
             await self._app(scope, receive, send)
             return
         answer: Answer | None = None
-        is_refused = False
+        is_refused, is_of_head = False, scope["method"] == "HEAD"
 
         async def send_in_pieces(message: Message) -> None:
             nonlocal answer, is_refused
             if is_refused:
                 return  # the body of what was refused
-            if message["type"] == "http.response.start" and (n_bytes := held_bytes_of(scope, message)) > PIECE_BYTES:
+            begins = message["type"] == "http.response.start" and not is_of_head
+            if begins and (n_bytes := held_bytes_of(scope, message)) > PIECE_BYTES:
                 answer = self._enter(n_bytes, scope)
                 is_refused = answer is None
                 if is_refused:

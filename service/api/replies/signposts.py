@@ -58,9 +58,11 @@ def not_allowed(app: FastAPI, method: str, path: str) -> tuple[str, list[str]]:
     paths = app.openapi()["paths"]
     for template, operations in paths.items():
         if _fits(path, template):
-            methods = sorted(operation.upper() for operation in operations)
+            methods = sorted({*map(str.upper, operations), *(["HEAD"] if "get" in operations else [])})
             methods += ["QUERY"] if QUESTION.fullmatch(path) else []
-            instead = ASKED if method == "GET" and QUESTION.fullmatch(path) else INSTEAD.get((method, template))
+            instead = (
+                ASKED if method in ("GET", "HEAD") and QUESTION.fullmatch(path) else INSTEAD.get((method, template))
+            )
             detail = f"{method} is not for {template}, which takes {' and '.join(methods)}"
             return detail + (f": {instead}" if instead else ""), methods
     return f"{method} is not for {_shown(path)}", []

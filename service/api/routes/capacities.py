@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from gpu_engine.networks.rounding import Rounding
-from service.api.accept import VARY, encoding_of, texts_of
+from service.api.accept import encoding_of, texts_of
 from service.api.backend import Context, GraphName
 from service.api.bodies.arrow import PatchLimits
 from service.api.bodies.parsing import advice_of, limit_of
@@ -19,13 +19,15 @@ from service.api.openapi import (
     FORMS,
     IDEMPOTENCY_KEY,
     IF_MATCH,
+    NOT_MODIFIED_FORM,
     PREFER,
     PROBLEMS,
     TEXT_FORMS,
+    UNLESS_HELD,
     request_body,
 )
 from service.api.questions import answer_body, body_for
-from service.api.replies.answers import ask_in_place, success
+from service.api.replies.conditions import answer_page
 from service.models.capacities import EXAMPLES, PatchBody
 from service.models.flows import PatchInfo
 from service.models.graphs import CapacitiesInfo
@@ -36,7 +38,12 @@ MAX_OFFSET = 2**31 - 1
 MEDIA = (JSON, ARROW_TYPE)
 
 
-@router.get("", response_model=CapacitiesInfo, responses=FORMS, openapi_extra={"parameters": [PREFER, IF_MATCH]})
+@router.get(
+    "",
+    response_model=CapacitiesInfo,
+    responses={**FORMS, **NOT_MODIFIED_FORM},
+    openapi_extra={"parameters": [PREFER, IF_MATCH, UNLESS_HELD]},
+)
 async def get_capacities(
     name: GraphName,
     request: Request,
@@ -47,10 +54,7 @@ async def get_capacities(
     """The edges' capacities in the order they were sent, a page at a time."""
     wanted = if_match(request.headers)
     args = CapacitiesArgs(offset=offset, limit=limit, if_match=wanted, encoding=encoding_of(request.headers))
-    reply = await ask_in_place(request, backend, Kind.CAPACITIES, name, args, "a page")
-    response = await success(backend, reply)
-    response.headers.update(VARY)
-    return response
+    return await answer_page(request, backend, Kind.CAPACITIES, name, args)
 
 
 @router.patch(

@@ -13,8 +13,9 @@ from starlette.responses import Response
 
 from service.api.backend import Backend, Context, GraphName, unknown_graph
 from service.api.headers import if_match
-from service.api.openapi import BINARY, IF_MATCH, PREFER, PROBLEMS, TEXT
+from service.api.openapi import BINARY, IF_MATCH, NOT_MODIFIED, PREFER, PROBLEMS, TEXT, UNLESS_HELD
 from service.api.replies.answers import ask_in_place, etag, long_result
+from service.api.replies.conditions import at_hand, head, unless_held
 from service.api.replies.results import HeldResponse, Result
 from service.errors import ServiceError
 from service.protocol import ExportArgs, Kind, Reply
@@ -45,8 +46,8 @@ MAX_VERSION: Final = (1 << 60) - 1
     "/export",
     tags=["graphs"],
     response_class=Response,
-    responses={200: {"content": CONTENT}},
-    openapi_extra={"parameters": [PREFER, IF_MATCH]},
+    responses={200: {"content": CONTENT}, **NOT_MODIFIED},
+    openapi_extra={"parameters": [PREFER, IF_MATCH, UNLESS_HELD]},
 )
 async def export_graph(
     name: GraphName,
@@ -63,8 +64,8 @@ async def export_graph(
     "/snapshots/{version}",
     tags=["snapshots"],
     response_class=Response,
-    responses={200: {"content": CONTENT}},
-    openapi_extra={"parameters": [PREFER, IF_MATCH]},
+    responses={200: {"content": CONTENT}, **NOT_MODIFIED},
+    openapi_extra={"parameters": [PREFER, IF_MATCH, UNLESS_HELD]},
 )
 async def download_snapshot(
     name: GraphName,
@@ -88,20 +89,30 @@ async def download_snapshot(
 
 
 async def _file(request: Request, backend: Backend, name: str, format: Format, version: int | None) -> Response:
-    """Have the worker write the file, and send it. Raises version_unavailable, and timeout where it takes too long."""
+    """Have the worker write the file, and send it, unless the caller has it or asks for its head. Raises
+    version_unavailable, and timeout where it takes too long."""
     args = ExportArgs(format=format, version=version, if_match=if_match(request.headers))
-    reply = await ask_in_place(request, backend, Kind.EXPORT, name, args, "an export")
-    written = read_export(reply)
-    result = await long_result(backend, reply.id, written["blob"])
     media_type, suffix = FILES[format]
     stem = name if version is None else f"{name}-v{version}"
-    headers = {
-        **etag(written["version"], reply.envelope.generation),
-        "Content-Disposition": f'attachment; filename="{stem}.{suffix}"',
-        "Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(result.sha256)).decode()}:",
-    }
-    pieces = _and_forget(backend, result, written["blob"])
-    return HeldResponse(pieces, result.n_bytes, media_type, headers, result.held_bytes)
+    named = {"Content-Disposition": f'attachment; filename="{stem}.{suffix}"'}
+
+    def made(version: int, generation: str | None) -> Response:
+        return head(media_type, etag(version, generation) | named)
+
+    known = await at_hand(request, backend, name, args.if_match, made, "an export", version)
+    if known is not None:
+        return known
+    reply = await ask_in_place(request, backend, Kind.EXPORT, name, args, "an export")
+    written = read_export(reply)
+    blob, of_version = written["blob"], etag(written["version"], reply.envelope.generation)
+    answer = unless_held(request, made(written["version"], reply.envelope.generation))
+    if answer.status_code == 304:
+        await backend.blobs.delete(blob)
+        return answer
+    result = await long_result(backend, reply.id, blob)
+    digest = {"Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(result.sha256)).decode()}:"}
+    pieces = _and_forget(backend, result, blob)
+    return HeldResponse(pieces, result.n_bytes, media_type, of_version | named | digest, result.held_bytes)
 
 
 def read_export(reply: Reply) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Annotated, Final, TypeVar
 
 import anyio.to_thread
 from fastapi import APIRouter, Query, Request
+from pydantic_core import to_json
 from starlette.responses import Response
 
 from gpu_engine import formats
@@ -30,11 +31,14 @@ from service.api.openapi import (
     IDEMPOTENCY_KEY,
     IF_MATCH,
     IF_NONE_MATCH,
+    NOT_MODIFIED,
     PREFER,
     PROBLEMS,
+    UNLESS_HELD,
     request_body,
 )
-from service.api.replies.answers import ask, digest, etag, json_response, success
+from service.api.replies.answers import ask, digest, json_response, success
+from service.api.replies.conditions import etag_of_info, unless_held
 from service.api.routes.estimate import estimate
 from service.errors import ServiceError
 from service.models.body import parse_body
@@ -122,11 +126,17 @@ async def put_graph(
     return await success(backend, reply, 200 if reply.envelope.replaced else 201)
 
 
-@router.get("/graphs/{name}", response_model=GraphInfo, openapi_extra={"parameters": [IF_MATCH]})
+@router.get(
+    "/graphs/{name}",
+    response_model=GraphInfo,
+    responses=NOT_MODIFIED,
+    openapi_extra={"parameters": [IF_MATCH, UNLESS_HELD]},
+)
 async def get_graph(name: GraphName, request: Request, backend: Context) -> Response:
     wanted, info = if_match(request.headers), await known_graph(backend, name)
     check_version(name, info.version, wanted, info.generation)
-    return json_response(info, headers=etag(info.version, info.generation))
+    body = to_json(info)
+    return unless_held(request, Response(body, 200, etag_of_info(info, body), "application/json"))
 
 
 @router.delete(

@@ -39,14 +39,12 @@ async def front() -> Response:
     return RedirectResponse("console", 307)
 
 
-@router.head("/livez", include_in_schema=False)
 @router.get("/livez")
 async def livez() -> dict[str, str]:
     """The event loop turns."""
     return {"status": "live"}
 
 
-@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz")
 async def readyz(backend: Context) -> dict[str, str]:
     """Redis answers and at least one worker is ready; else 503 worker_unavailable."""
@@ -58,7 +56,6 @@ async def readyz(backend: Context) -> dict[str, str]:
     return {"status": "ready"}
 
 
-@router.head("/health", include_in_schema=False)
 @router.get("/health")
 async def health(backend: Context) -> dict[str, str | bool]:
     """What /livez and /readyz say, in one answer: 200 if both are well, else 503 worker_unavailable."""

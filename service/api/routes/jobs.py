@@ -15,8 +15,19 @@ from service.api.backend import Backend, Context
 from service.api.guards.access import CallerOf, authorise
 from service.api.guards.admission import stream_room
 from service.api.headers import waiting
-from service.api.openapi import ACCEPTED, PREFER, PROBLEMS, RESULT_FORMS
-from service.api.replies.answers import accepted, json_response, long_result, refusal, rows_behind, success
+from service.api.openapi import ACCEPTED, NOT_MODIFIED_FORM, PREFER, PROBLEMS, RESULT_FORMS, UNLESS_HELD
+from service.api.replies.answers import (
+    LINES,
+    accepted,
+    json_response,
+    long_result,
+    refusal,
+    rows_behind,
+    success,
+    told_of,
+)
+from service.api.replies.conditions import head, unless_held
+from service.api.replies.heads import is_of_head
 from service.api.replies.problems import problem_content
 from service.api.replies.results import result_response
 from service.api.replies.rows import reply_or_rows
@@ -110,8 +121,8 @@ async def get_job(job: KnownJob, request: Request, backend: Context) -> Response
     "/{job_id}/result",
     response_class=Response,
     operation_id="get_job_result",
-    responses={200: {"content": {JSON_TYPE: {"schema": {}}, **RESULT_FORMS}}, **ACCEPTED},
-    openapi_extra={"parameters": [PREFER]},
+    responses={200: {"content": {JSON_TYPE: {"schema": {}}, **RESULT_FORMS}}, **ACCEPTED, **NOT_MODIFIED_FORM},
+    openapi_extra={"parameters": [PREFER, UNLESS_HELD]},
 )
 async def get_job_result(
     job: KnownJob,
@@ -133,7 +144,12 @@ async def get_job_result(
         return accepted(job.id, patience)
     if reply.status is not Status.SUCCEEDED:
         raise refusal(reply.id, reply.status, reply.problem)
-    preferred(request.headers, (reply.envelope.media_type,))
+    media_type = reply.envelope.media_type
+    preferred(request.headers, (media_type,))
+    if after is None or media_type in LINES:
+        known = unless_held(request, head(media_type, told_of(reply) | VARY))
+        if known.status_code == 304 or is_of_head(request):
+            return known
     response = await (success(backend, reply) if after is None else rows_behind(backend, reply, after))
     response.headers.update(VARY)
     return response

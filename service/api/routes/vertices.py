@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from gpu_engine.networks.rounding import Rounding
-from service.api.accept import VARY, encoding_of, texts_of
+from service.api.accept import encoding_of, texts_of
 from service.api.backend import Context, GraphName
 from service.api.bodies.arrow import PatchLimits
 from service.api.bodies.parsing import advice_of, limit_of
@@ -19,13 +19,15 @@ from service.api.openapi import (
     FORMS,
     IDEMPOTENCY_KEY,
     IF_MATCH,
+    NOT_MODIFIED_FORM,
     PREFER,
     PROBLEMS,
     TEXT_FORMS,
+    UNLESS_HELD,
     request_body,
 )
 from service.api.questions import answer_body, body_for
-from service.api.replies.answers import ask_in_place, success
+from service.api.replies.conditions import answer_page
 from service.models.flows import PatchInfo
 from service.models.vertices import EXAMPLES, VerticesBody, VerticesInfo
 from service.protocol import ARROW_TYPE, Kind, VerticesArgs
@@ -35,7 +37,12 @@ MAX_OFFSET = 2**31 - 1
 MEDIA = (JSON, ARROW_TYPE)
 
 
-@router.get("", response_model=VerticesInfo, responses=FORMS, openapi_extra={"parameters": [PREFER, IF_MATCH]})
+@router.get(
+    "",
+    response_model=VerticesInfo,
+    responses={**FORMS, **NOT_MODIFIED_FORM},
+    openapi_extra={"parameters": [PREFER, IF_MATCH, UNLESS_HELD]},
+)
 async def get_vertices(
     name: GraphName,
     request: Request,
@@ -48,10 +55,7 @@ async def get_vertices(
     coordinates if they have some."""
     wanted, encoding = if_match(request.headers), encoding_of(request.headers)
     args = VerticesArgs(offset=offset, limit=limit, if_match=wanted, encoding=encoding, all=all)
-    reply = await ask_in_place(request, backend, Kind.VERTICES, name, args, "a page")
-    response = await success(backend, reply)
-    response.headers.update(VARY)
-    return response
+    return await answer_page(request, backend, Kind.VERTICES, name, args)
 
 
 @router.patch(
