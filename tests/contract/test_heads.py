@@ -17,7 +17,6 @@ from service.store.jobs.events import JobEvent
 from tests.contract.conftest import running
 from tests.contract.fakes import Api, Stored, filled
 from tests.contract.test_access import make_key, no_keys_left
-from tests.serving import eventually
 
 __all__ = ["no_keys_left"]
 
@@ -105,7 +104,7 @@ def test_no_stream_goes_on_for_a_head(monkeypatch: pytest.MonkeyPatch) -> None:
         for _ in range(5):
             head = api.http.head("/v1/jobs/job-0/events")
             assert (head.status_code, head.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
-        eventually(lambda: not followed.total())
+            assert not followed.total()
         assert 'method="HEAD",route="/v1/jobs/{job_id}/events",status="200"' in api.http.get("/metrics").text
 
 

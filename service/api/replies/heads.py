@@ -18,7 +18,7 @@ def is_of_head(request: Request) -> bool:
 
 class Heads:
     """Takes HEAD for GET, so that all behind it know one method; and ends what makes an answer once its head is there,
-    so that no stream is run for nobody."""
+    so that no stream is run for nobody. The head is sent when that has ended: whoever has it finds its place free."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -29,15 +29,18 @@ class Heads:
             return
         scope.setdefault("state", {})[OF_HEAD] = True
         asked = {**scope, "method": "GET"}
+        heads: list[Message] = []
         with CancelScope() as work:
 
-            async def send_head(message: Message) -> None:
+            async def keep_head(message: Message) -> None:
                 if message["type"] == "http.response.start":
-                    await send(message)
-                    await send({"type": "http.response.body", "body": b""})
+                    heads.append(message)
                     work.cancel()
 
             try:
-                await self._app(asked, receive, send_head)
+                await self._app(asked, receive, keep_head)
             finally:
                 scope.update({name: asked[name] for name in FOUND if name in asked})
+        for head in heads:
+            await send(head)
+            await send({"type": "http.response.body", "body": b""})
