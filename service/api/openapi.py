@@ -1,5 +1,7 @@
 """The parts of the OpenAPI document FastAPI cannot see: bodies we read ourselves, and the problem answers."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -55,6 +57,27 @@ READ_BY_US: Final[tuple[type[BaseModel], ...]] = (
     MoveBody,
     ProblemInfo,
 )
+HEADERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "ETag": "The version that it is about: see docs/api.md, Conventions",
+        "Vary": "`Accept`: the answer has other forms",
+        "Content-Location": "Of lines: where whoever is cut off goes on",
+        "Content-Disposition": "The name of the file",
+        "Repr-Digest": "The SHA-256 of the file",
+        "Location": "The job",
+        "Retry-After": "Whole seconds after which it may be sent again",
+        "Preference-Applied": "What was looked at of `Prefer`",
+        "WWW-Authenticate": "`Bearer`, where there is no good API key",
+    }
+)
+"""Headers of answers that mean something, by name."""
+
+
+def told(*names: str) -> dict[str, Any]:
+    """The headers of an answer, by reference."""
+    return {"headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names}}
+
+
 BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
 TEXT: Final = {"schema": {"type": "string"}}
 GRAPH_MEDIA: Final[dict[str, Any]] = {
@@ -72,14 +95,24 @@ STRINGS: Final[dict[str, Any]] = {
 }
 """The other form of every answer that has amounts."""
 ROW_FORMS: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"content": {LINES_TYPE: TEXT, **STRINGS, STRING_LINES_TYPE: TEXT}}
+    200: {"content": {LINES_TYPE: TEXT, **STRINGS, STRING_LINES_TYPE: TEXT}, **told("ETag", "Vary", "Content-Location")}
 }
 """Of an answer of rows: see `service.api.accept.rows_form`."""
-TEXT_FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": STRINGS}}
-FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": {NPZ_TYPE: BINARY, ARROW_TYPE: BINARY, **STRINGS}}}
+TEXT_FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": STRINGS, **told("Vary")}}
+"""Of an answer with amounts that is about no version."""
+OF_VERSION: Final = told("ETag", "Vary")
+VERSION_FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": STRINGS, **OF_VERSION}}
+"""Of one that is about a version."""
+UPDATE_FORMS: Final[dict[int | str, dict[str, Any]]] = {200: {"content": STRINGS, **told("ETag")}}
+"""Of a change, which no cache keeps."""
+FORMS: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"content": {NPZ_TYPE: BINARY, ARROW_TYPE: BINARY, **STRINGS}, **OF_VERSION}
+}
 """Of an answer with columns, beside JSON: see docs/formats.md."""
 MAP: Final = {GEOJSON_TYPE: {"schema": {"type": "object", "description": "A FeatureCollection (RFC 7946)."}}}
-FORMS_AND_MAP: Final[dict[int | str, dict[str, Any]]] = {200: {"content": {**FORMS[200]["content"], **MAP}}}
+FORMS_AND_MAP: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"content": {**FORMS[200]["content"], **MAP}, **OF_VERSION}
+}
 """Of an answer that may be a map as well."""
 RESULT_FORMS: Final = {**FORMS_AND_MAP[200]["content"], **ROW_FORMS[200]["content"]}
 """Of the result of a job, which is in the form that its question asked for."""
@@ -88,15 +121,14 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     "default": {
         "description": "A refusal, with its stable `code`",
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemInfo"}}},
+        **told("Retry-After", "WWW-Authenticate"),
     }
 }
-ETAG: Final = {"ETag": {"schema": {"type": "string"}, "description": "The version that it is about: see docs/api.md"}}
-VARY: Final = {"Vary": {"schema": {"type": "string"}, "description": "`Accept`: there are other forms"}}
 NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {
-    304: {"description": "The caller has this answer", "headers": ETAG}
+    304: {"description": "The caller has this answer", **told("ETag")}
 }
 NOT_MODIFIED_FORM: Final[dict[int | str, dict[str, Any]]] = {
-    304: {"description": "The caller has this answer, in this form", "headers": {**ETAG, **VARY}}
+    304: {"description": "The caller has this answer, in this form", **OF_VERSION}
 }
 
 DRY_RUN: Final = "Say what the PATCH would do, and change nothing"
@@ -105,7 +137,7 @@ DRY_RUN: Final = "Say what the PATCH would do, and change nothing"
 ACCEPTED: Final[dict[int | str, dict[str, Any]]] = {
     202: {
         "description": "Still at work; `Location` names the job",
-        "headers": {"Location": {"schema": {"type": "string"}}},
+        **told("Location", "Retry-After", "Preference-Applied"),
         "links": {"job": {"operationId": "get_job", "parameters": {"job_id": "$response.body#/id"}}},
         "content": {
             "application/json": {
@@ -166,6 +198,10 @@ def install(app: FastAPI) -> None:
             )
             document["components"]["schemas"].update(schemas["$defs"])
             document["components"]["securitySchemes"] = SECURITY
+            document["components"]["headers"] = {
+                name: {"schema": {"type": "string"}, "description": description}
+                for name, description in HEADERS.items()
+            }
             document["security"] = [{}, *({name: []} for name in SECURITY)]
         assert app.openapi_schema is not None
         return app.openapi_schema

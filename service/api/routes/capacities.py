@@ -22,8 +22,8 @@ from service.api.openapi import (
     NOT_MODIFIED_FORM,
     PREFER,
     PROBLEMS,
-    TEXT_FORMS,
     UNLESS_HELD,
+    UPDATE_FORMS,
     request_body,
 )
 from service.api.questions import answer_body, body_for
@@ -60,7 +60,7 @@ async def get_capacities(
 @router.patch(
     "",
     response_model=PatchInfo,
-    responses={**TEXT_FORMS, **ACCEPTED},
+    responses={**UPDATE_FORMS, **ACCEPTED},
     openapi_extra=request_body(PatchBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, IF_MATCH, media={ARROW_TYPE: BINARY}),
 )
 async def patch_capacities(

@@ -11,7 +11,7 @@ from service.api.backend import Context, GraphName, known_graph
 from service.api.bodies.receive import read_body
 from service.api.guards.access import CallerOf
 from service.api.headers import idempotency_key, if_match, require_json
-from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, TEXT_FORMS, request_body
+from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, IF_MATCH, PREFER, PROBLEMS, UPDATE_FORMS, request_body, told
 from service.api.replies.answers import answer, ask, digest, success
 from service.api.routes.export import read_export
 from service.api.routes.graphs import MAX_SMALL_BODY_BYTES
@@ -30,7 +30,7 @@ router = APIRouter(prefix="/v1", tags=["graphs"], responses=PROBLEMS)
     "/graphs/{name}:copy",
     status_code=201,
     response_model=LoadedInfo,
-    responses=ACCEPTED,
+    responses={201: told("ETag"), **ACCEPTED},
     openapi_extra=request_body(CopyBody, {"another name": {"value": {"to": "city-2"}}}, PREFER, IDEMPOTENCY_KEY),
 )
 async def copy_graph(name: GraphName, request: Request, backend: Context, caller: CallerOf) -> Response:
@@ -65,7 +65,7 @@ async def copy_graph(name: GraphName, request: Request, backend: Context, caller
 @router.post(
     "/graphs/{name}:restore",
     response_model=PatchInfo,
-    responses={**TEXT_FORMS, **ACCEPTED},
+    responses={**UPDATE_FORMS, **ACCEPTED},
     openapi_extra=request_body(
         RestoreBody, {"a version": {"value": {"version": 7}}}, PREFER, IDEMPOTENCY_KEY, IF_MATCH
     ),

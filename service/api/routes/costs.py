@@ -20,7 +20,7 @@ from service.api.openapi import (
     IF_MATCH,
     PREFER,
     PROBLEMS,
-    TEXT_FORMS,
+    UPDATE_FORMS,
     request_body,
 )
 from service.api.questions import answer_body, body_for
@@ -34,7 +34,7 @@ router = APIRouter(prefix="/v1/graphs/{name}/costs", tags=["capacities"], respon
 @router.patch(
     "",
     response_model=PatchInfo,
-    responses={**TEXT_FORMS, **ACCEPTED},
+    responses={**UPDATE_FORMS, **ACCEPTED},
     openapi_extra=request_body(CostsBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, IF_MATCH, media={ARROW_TYPE: BINARY}),
 )
 async def patch_costs(

@@ -18,7 +18,7 @@ from service.api.openapi import (
     IF_MATCH,
     PREFER,
     PROBLEMS,
-    TEXT_FORMS,
+    UPDATE_FORMS,
     request_body,
 )
 from service.api.questions import answer_body, body_for
@@ -31,7 +31,7 @@ router = APIRouter(prefix="/v1/graphs/{name}/edges", tags=["structure"], respons
 @router.patch(
     "",
     response_model=StructureInfo,
-    responses={**TEXT_FORMS, **ACCEPTED},
+    responses={**UPDATE_FORMS, **ACCEPTED},
     openapi_extra=request_body(EdgesBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, IF_MATCH),
 )
 async def patch_edges(

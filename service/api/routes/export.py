@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from service.api.backend import Backend, Context, GraphName, unknown_graph
 from service.api.headers import if_match
-from service.api.openapi import BINARY, IF_MATCH, NOT_MODIFIED, PREFER, PROBLEMS, TEXT, UNLESS_HELD
+from service.api.openapi import BINARY, IF_MATCH, NOT_MODIFIED, PREFER, PROBLEMS, TEXT, UNLESS_HELD, told
 from service.api.replies.answers import ask_in_place, etag, long_result
 from service.api.replies.conditions import at_hand, head, unless_held
 from service.api.replies.results import HeldResponse, Result
@@ -35,6 +35,7 @@ FILES: Final[Mapping[Format, tuple[str, str]]] = MappingProxyType(
 )
 """Media type, as PUT reads it, and the suffix of a file."""
 
+OF_FILE: Final = told("ETag", "Content-Disposition", "Repr-Digest")
 CONTENT: Final = {FILES["npz"][0]: BINARY, FILES["arrow"][0]: BINARY, FILES["dimacs"][0]: TEXT}
 
 
@@ -46,7 +47,7 @@ MAX_VERSION: Final = (1 << 60) - 1
     "/export",
     tags=["graphs"],
     response_class=Response,
-    responses={200: {"content": CONTENT}, **NOT_MODIFIED},
+    responses={200: {"content": CONTENT, **OF_FILE}, **NOT_MODIFIED},
     openapi_extra={"parameters": [PREFER, IF_MATCH, UNLESS_HELD]},
 )
 async def export_graph(
@@ -64,7 +65,7 @@ async def export_graph(
     "/snapshots/{version}",
     tags=["snapshots"],
     response_class=Response,
-    responses={200: {"content": CONTENT}, **NOT_MODIFIED},
+    responses={200: {"content": CONTENT, **OF_FILE}, **NOT_MODIFIED},
     openapi_extra={"parameters": [PREFER, IF_MATCH, UNLESS_HELD]},
 )
 async def download_snapshot(

@@ -36,6 +36,7 @@ from service.api.openapi import (
     PROBLEMS,
     UNLESS_HELD,
     request_body,
+    told,
 )
 from service.api.replies.answers import ask, digest, json_response, success
 from service.api.replies.conditions import etag_of_info, unless_held
@@ -69,7 +70,7 @@ async def list_graphs(
 @router.put(
     "/graphs/{name}",
     response_model=LoadedInfo,
-    responses={201: {"description": "Created", "model": LoadedInfo}, **ACCEPTED},
+    responses={200: told("ETag"), 201: {"description": "Created", "model": LoadedInfo, **told("ETag")}, **ACCEPTED},
     openapi_extra=request_body(
         GraphBody,
         {"four edges": {"value": EXAMPLE}},
@@ -129,7 +130,7 @@ async def put_graph(
 @router.get(
     "/graphs/{name}",
     response_model=GraphInfo,
-    responses=NOT_MODIFIED,
+    responses={200: told("ETag"), **NOT_MODIFIED},
     openapi_extra={"parameters": [IF_MATCH, UNLESS_HELD]},
 )
 async def get_graph(name: GraphName, request: Request, backend: Context) -> Response:

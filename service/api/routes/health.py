@@ -15,7 +15,7 @@ from service.api.backend import Backend, Context
 from service.api.guards.access import CallerOf
 from service.api.headers import accepts
 from service.api.metrics import scrape
-from service.api.openapi import PROBLEMS
+from service.api.openapi import PROBLEMS, told
 from service.api.replies.answers import json_response
 from service.api.routes.status_page import GRAPHS_SHOWN, status_page
 from service.errors import ServiceError
@@ -62,7 +62,7 @@ async def health(backend: Context) -> dict[str, str | bool]:
     return await readyz(backend) | {"live": True, "ready": True}
 
 
-@router.get("/status", responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}})
+@router.get("/status", responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}, **told("Vary")}})
 async def status(request: Request, backend: Context, caller: CallerOf) -> Response:
     """Version, Redis and its durability, workers, graphs, the last update of these, the limits in force.
 

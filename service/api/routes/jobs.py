@@ -15,7 +15,7 @@ from service.api.backend import Backend, Context
 from service.api.guards.access import CallerOf, authorise
 from service.api.guards.admission import stream_room
 from service.api.headers import waiting
-from service.api.openapi import ACCEPTED, NOT_MODIFIED_FORM, PREFER, PROBLEMS, RESULT_FORMS, UNLESS_HELD
+from service.api.openapi import ACCEPTED, NOT_MODIFIED_FORM, PREFER, PROBLEMS, RESULT_FORMS, UNLESS_HELD, told
 from service.api.replies.answers import (
     LINES,
     accepted,
@@ -50,6 +50,10 @@ MOST_ROWS: Final = 2**31
 OF_ROWS: Final = frozenset({Kind.WHAT_IF, Kind.CLOSURE_STUDY, Kind.PAIRS})
 """Questions that may be answered in lines."""
 
+RESULT: Final = {
+    "content": {JSON_TYPE: {"schema": {}}, **RESULT_FORMS},
+    **told("ETag", "Vary", "Content-Location"),
+}
 EVENT_ID: Final = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
 
 
@@ -106,7 +110,13 @@ async def list_jobs(
     )
 
 
-@router.get("/{job_id}", response_model=JobView, operation_id="get_job", openapi_extra={"parameters": [PREFER]})
+@router.get(
+    "/{job_id}",
+    response_model=JobView,
+    operation_id="get_job",
+    responses={200: told("Preference-Applied")},
+    openapi_extra={"parameters": [PREFER]},
+)
 async def get_job(job: KnownJob, request: Request, backend: Context) -> Response:
     """The job as it is now, or, with `Prefer: wait=SECONDS`, as soon as it is over."""
     patience = waiting(request.headers, backend.settings, default_s=0)
@@ -121,7 +131,7 @@ async def get_job(job: KnownJob, request: Request, backend: Context) -> Response
     "/{job_id}/result",
     response_class=Response,
     operation_id="get_job_result",
-    responses={200: {"content": {JSON_TYPE: {"schema": {}}, **RESULT_FORMS}}, **ACCEPTED, **NOT_MODIFIED_FORM},
+    responses={200: RESULT, **ACCEPTED, **NOT_MODIFIED_FORM},
     openapi_extra={"parameters": [PREFER, UNLESS_HELD]},
 )
 async def get_job_result(

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from service.api.accept import texts_of
 from service.api.backend import Context, GraphName
 from service.api.bodies.tasks import parametric_task
-from service.api.openapi import ACCEPTED, KEY_IGNORED, PREFER, PROBLEMS, TEXT_FORMS, request_body
+from service.api.openapi import ACCEPTED, KEY_IGNORED, PREFER, PROBLEMS, VERSION_FORMS, request_body
 from service.api.questions import answer_question
 from service.models.parametric import EXAMPLES, ParametricBody, ParametricInfo
 from service.protocol import Kind
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1/graphs/{name}", tags=["flows"], responses={**PROB
 BODY: Final = request_body(ParametricBody, EXAMPLES, PREFER, KEY_IGNORED)
 
 
-@router.post("/parametric", response_model=ParametricInfo, responses=TEXT_FORMS, openapi_extra=BODY)
+@router.post("/parametric", response_model=ParametricInfo, responses=VERSION_FORMS, openapi_extra=BODY)
 async def parametric(name: GraphName, request: Request, backend: Context) -> Response:
     """The maximum flow as a function of one factor that scales some capacities or caps, with exact breakpoints."""
     task = parametric_task(backend.settings.max_patch_rows, texts_of(request.headers))

@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from service.api.backend import Context, GraphName, unknown_graph
 from service.api.bodies.receive import refuse_body
-from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS
+from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, told
 from service.api.replies.answers import answer, json_response
 from service.models.graphs import SnapshotInfo, SnapshotList
 from service.protocol import EmptyArgs, Kind
@@ -26,7 +26,7 @@ async def list_snapshots(name: GraphName, backend: Context) -> Response:
 @router.post(
     "",
     response_model=SnapshotInfo,
-    responses=ACCEPTED,
+    responses={200: told("ETag"), **ACCEPTED},
     openapi_extra={"parameters": [PREFER, IDEMPOTENCY_KEY]},
 )
 async def write_snapshot(name: GraphName, request: Request, backend: Context) -> Response:

@@ -10,7 +10,7 @@ from service.api.accept import VARY, texts_of
 from service.api.backend import Backend, Context, GraphName, known_graph
 from service.api.bodies.receive import read_body
 from service.api.headers import require_json
-from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, TEXT_FORMS, request_body
+from service.api.openapi import ACCEPTED, IDEMPOTENCY_KEY, PREFER, PROBLEMS, TEXT_FORMS, VERSION_FORMS, request_body
 from service.api.replies.answers import ask, success
 from service.api.routes.graphs import MAX_SMALL_BODY_BYTES
 from service.errors import ServiceError
@@ -27,7 +27,7 @@ WatchName: TypeAlias = Annotated[str, Path(pattern=WATCH_NAME, examples=["main"]
 @router.put(
     "/{watch}",
     response_model=WatchInfo,
-    responses={201: {"description": "Created", "model": WatchInfo, **TEXT_FORMS[200]}, **TEXT_FORMS, **ACCEPTED},
+    responses={201: {"description": "Created", "model": WatchInfo, **VERSION_FORMS[200]}, **VERSION_FORMS, **ACCEPTED},
     openapi_extra=request_body(WatchBody, EXAMPLES, PREFER, IDEMPOTENCY_KEY, required=False),
 )
 async def put_watch(name: GraphName, watch: WatchName, request: Request, backend: Context) -> Response:
