@@ -1,5 +1,6 @@
 """Who has an answer already is told so by 304 (RFC 9110, section 13): real Redis, worker and uvicorn."""
 
+import asyncio
 import io
 import re
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,10 @@ import numpy as np
 import pytest
 from headrace import Client
 
-from tests.serving import eventually
+from service.queue.versions import Seen, Versions
+from service.settings import Settings
+from service.store.keys import Keys, generation_of
+from tests.serving import Service, eventually
 from tests.shared_services import Services
 
 G = "/v1/graphs/held"
@@ -22,18 +26,20 @@ FORMS = {
     "strings.": "application/json; numbers=string",
 }
 PAGES = [f"{G}/capacities", f"{G}/capacities?offset=1&limit=1", f"{G}/vertices", f"{G}/vertices?all=true"]
-FILES = [f"{G}/export", f"{G}/export?format=dimacs", f"{G}/export?format=arrow&version=1", f"{G}/snapshots/1"]
+PRESENT = [f"{G}/export", f"{G}/export?format=dimacs"]
+NAMED = [f"{G}/export?format=arrow&version=1", f"{G}/snapshots/1"]
+FILES = [*PRESENT, *NAMED]
 
 
 @pytest.fixture(scope="module")
-def url(services: Services) -> Iterator[str]:
+def service(services: Services) -> Iterator[Service]:
     with services.lent() as service:
-        yield service.url
+        yield service
 
 
 @pytest.fixture
-def http(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=60) as client:
+def http(service: Service) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=service.url, timeout=60) as client:
         assert client.put(G, json=COLUMNS).is_success
         assert client.post(f"{G}/snapshots").is_success
         yield client
@@ -65,7 +71,7 @@ def test_who_has_the_answer_is_told_so_without_work(http: httpx.Client, path: st
         for name in ("etag", "vary", "cache-control", "content-location"):
             assert again.headers.get(name) == answer.headers.get(name), name
         assert not {"content-type", "content-length", "content-disposition"} & set(again.headers)
-    assert jobs(http) == before, "no worker was asked"
+    assert path in NAMED or jobs(http) == before, "no worker was asked"
     for other in ('"other"', tag.replace("-1", "-2"), tag.replace('"', '"x', 1)):
         assert held(http, path, other).content == answer.content
 
@@ -95,11 +101,11 @@ def test_what_cannot_be_answered_is_not_held(http: httpx.Client) -> None:
 def test_what_has_changed_is_answered(http: httpx.Client) -> None:
     old = {path: http.get(path) for path in (G, *PAGES, *FILES)}
     changed = change(http).headers["etag"]
-    for path in (G, *PAGES, *FILES[:2]):
+    for path in (G, *PAGES, *PRESENT):
         new = held(http, path, old[path].headers["etag"])
         assert new.status_code == 200, path
         assert new.headers["etag"][-11:] == changed[-11:]
-    for path in FILES[2:]:  # of version 1, as they were
+    for path in NAMED:  # of version 1, as they were
         assert held(http, path, old[path].headers["etag"]).status_code == 304, path
         assert http.get(path).content == old[path].content
 
@@ -137,6 +143,20 @@ def test_a_graph_has_another_etag_once_its_figures_are_others(http: httpx.Client
     after = held(http, G, before.headers["etag"])
     assert (after.status_code, after.json()["version"], after.json()["flow_states"]) == (200, 1, 1)
     assert after.headers["etag"] != before.headers["etag"]
+
+
+def test_a_file_of_a_named_version_is_compared_whole(http: httpx.Client) -> None:
+    """It tells the numbers of its edges once there are others, and is another file then."""
+    before = {path: http.get(path) for path in NAMED}
+    assert http.patch(f"{G}/edges", json={"op": "insert", "tail": [0], "head": [1], "capacity": [1]}).is_success
+    for path, old in before.items():
+        new = held(http, path, old.headers["etag"])
+        assert (new.status_code, new.content != old.content) == (200, True), path
+        assert re.fullmatch(r'"[0-9a-f]{12}\.[0-9a-f]{8}-1"', new.headers["etag"])
+        assert new.headers["etag"] != old.headers["etag"]
+        assert held(http, path, new.headers["etag"]).status_code == 304
+        for answer in (old, new):
+            assert http.get(path, headers={"If-Match": answer.headers["etag"]}).status_code == 200
 
 
 def test_every_etag_is_good_for_if_match(http: httpx.Client) -> None:
@@ -193,6 +213,26 @@ def test_a_change_that_waits_comes_before_the_answer(http: httpx.Client) -> None
         tag = answer.headers["etag"]
 
 
+def test_no_version_is_settled_while_a_change_waits(http: httpx.Client, service: Service) -> None:
+    assert service.log is not None
+    settings = Settings(data_dir=service.log.parent / "data", redis_url=None)
+    keys = Keys(settings.redis_prefix)
+
+    async def run() -> list[Seen | None]:
+        versions = Versions(settings, keys)
+        found = [await versions.settled("nowhere"), await versions.settled("held")]
+        await versions._redis.sadd(keys.changing("held"), "another")
+        found.append(await versions.settled("held"))
+        await versions._redis.srem(keys.changing("held"), "another")
+        await versions.close()
+        return found
+
+    nowhere, seen, waiting = asyncio.run(run())
+    assert nowhere is waiting is None
+    assert seen is not None
+    assert (seen.version, generation_of(seen.graph_id)) == (1, http.get(G).json()["generation"])
+
+
 def test_the_result_of_a_job(http: httpx.Client) -> None:
     location = http.post(f"{G}/max-flow", json={}, headers={"Prefer": "respond-async"}).headers["location"]
     result = http.get(f"{location}/result", headers={"Prefer": "wait=30"})
@@ -212,8 +252,8 @@ def test_a_question_is_answered_whatever_its_caller_has(http: httpx.Client) -> N
         assert (again.status_code, again.json()["value"]) == (200, first.json()["value"])
 
 
-def test_the_client_reads_all_of_it(http: httpx.Client, url: str, tmp_path: Any) -> None:
-    with Client(url) as client:
+def test_the_client_reads_all_of_it(http: httpx.Client, service: Service, tmp_path: Any) -> None:
+    with Client(service.url) as client:
         graph = client.graph("held")
         assert graph.refresh().etag == http.get(G).headers["etag"].strip('"').rpartition(".")[2]
         assert graph.to_networkx().number_of_edges() == 3

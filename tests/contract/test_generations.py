@@ -24,6 +24,11 @@ def load(http: httpx.Client, **headers: str) -> httpx.Response:
     return http.put(URL, json=COLUMNS, headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
+def plain(answer: httpx.Response) -> str:
+    """The ETag without the mark that tells apart the answers of a version."""
+    return re.sub(r"[0-9a-f]{12}\.|npz\.", "", answer.headers["etag"])
+
+
 def change(http: httpx.Client, tag: str, path: str = "/capacities") -> httpx.Response:
     return http.patch(URL + path, json=CHANGE, headers={"If-Match": tag})
 
@@ -96,7 +101,7 @@ def test_a_file_is_of_the_version_that_is_wanted(http: httpx.Client) -> None:
     ):
         for wanted in (fits, f'"{fits[-2]}"', "*", f"{other}, {fits}"):
             answer = http.get(URL + path, headers={"If-Match": wanted})
-            assert (answer.status_code, answer.headers["etag"]) == (200, fits), path
+            assert (answer.status_code, plain(answer)) == (200, fits), path
         for wanted in (other, '"00000000-1", "00000000-2"', f"W/{fits}"):
             refused = http.get(URL + path, headers={"If-Match": wanted})
             assert (refused.status_code, refused.json()["code"]) == (412, "version_conflict"), path
@@ -128,7 +133,7 @@ def test_all_answers_say_it(http: httpx.Client) -> None:
         http.post(f"{URL}/matching", json={}),
         http.post(f"{URL}/snapshots"),
     ):
-        assert (answer.status_code, re.sub(r"[0-9a-f]{12}\.|npz\.", "", answer.headers["etag"])) == (200, tag)
+        assert (answer.status_code, plain(answer)) == (200, tag)
     keyed = {"Idempotency-Key": "generations-1"}
     answers = [http.patch(f"{URL}/capacities", json=CHANGE, headers=keyed) for _ in range(2)]
     assert {answer.headers["etag"] for answer in answers} == {f'"{generation}-2"'}

@@ -1,7 +1,8 @@
 """What a caller has already, or asks the head of alone: answered without the work (RFC 9110, sections 9.3.2 and 13).
 
 The ETag of an answer is the version that it is about, as `answers.etag` writes it. Where one address has several
-answers of one version, in other forms than JSON or with figures that change by themselves, a mark stands before it.
+answers of one version, a mark stands before it: the form of a page that is not JSON, or a digest of what changes by
+itself, as the figures of a graph do.
 `If-Match` reads the version alone (`service.api.headers`), so every ETag that was given out is good for it.
 """
 
@@ -29,8 +30,8 @@ MARKS: Final[Mapping[Encoding, str]] = MappingProxyType(
 )
 """What tells the forms of a page apart."""
 
-FIGURES_BYTES: Final = 6
-"""Of the digest that tells apart what a graph says of itself."""
+MARK_DIGITS: Final = 12
+"""Of a digest that is a mark, in hexadecimal."""
 
 TOLD: Final = ("ETag", "Vary", "Content-Location", "Cache-Control")
 """Headers of an answer that its 304 has as well."""
@@ -43,7 +44,7 @@ Head: TypeAlias = Callable[[int, str | None], Response]
 
 def etag_of_info(info: GraphInfo, body: bytes) -> dict[str, str]:
     """The ETag of what a graph says of itself: its bytes, its worker and its flow states change without a version."""
-    return etag(info.version, info.generation, hashlib.blake2s(body, digest_size=FIGURES_BYTES).hexdigest())
+    return etag(info.version, info.generation, hashlib.blake2s(body, digest_size=MARK_DIGITS // 2).hexdigest())
 
 
 def head(media_type: str, headers: Mapping[str, str]) -> Response:
@@ -70,15 +71,15 @@ async def at_hand(
     what: str,
     version: int | None = None,
 ) -> Response | None:
-    """What can be answered about a version of a graph (None: the present one) without a worker, which makes the whole
-    answer: the head of it to HEAD, and 304 to who has it. None where the worker has to be asked.
+    """What can be answered about a graph without a worker, which makes the whole answer: the head of it to HEAD, and
+    304 to who has it; of a version that is named (``version``) the head alone. None where the worker has to be asked.
 
     Who has it is told so only while no change waits that was accepted before, as these come first; a HEAD is answered
     from the catalogue as it stands. Raises as the worker would: unknown_graph, version_conflict, version_unavailable.
     Cost: some round trips to Redis.
     """
     held, of_head = if_none_match(request.headers), is_of_head(request)
-    if not of_head and (not held or held == NONE):  # the worker may have reasons to refuse any answer at all
+    if not of_head and (not held or held == NONE or version is not None):  # the worker may yet refuse any answer
         return None
     refuse_no_wait(request, backend, what)
     if of_head:
@@ -91,8 +92,6 @@ async def at_hand(
         at, generation = seen.version, generation_of(seen.graph_id)
     asked = at if version is None else version
     if asked != at and not reaches(await backend.catalogue.snapshots(name) or [], asked, at):
-        if not of_head:
-            return None
         raise ServiceError("version_unavailable", f"version {asked} is not kept: the graph is at version {at}")
     check_version(name, asked, wanted, generation)
     answer = unless_held(request, made(asked, generation))

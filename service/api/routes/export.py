@@ -15,7 +15,7 @@ from service.api.backend import Backend, Context, GraphName, unknown_graph
 from service.api.headers import if_match
 from service.api.openapi import BINARY, IF_MATCH, NOT_MODIFIED, PREFER, PROBLEMS, TEXT, UNLESS_HELD, told
 from service.api.replies.answers import ask_in_place, etag, long_result
-from service.api.replies.conditions import at_hand, head, unless_held
+from service.api.replies.conditions import MARK_DIGITS, at_hand, head, unless_held
 from service.api.replies.results import HeldResponse, Result
 from service.errors import ServiceError
 from service.protocol import ExportArgs, Kind, Reply
@@ -91,29 +91,36 @@ async def download_snapshot(
 
 async def _file(request: Request, backend: Backend, name: str, format: Format, version: int | None) -> Response:
     """Have the worker write the file, and send it, unless the caller has it or asks for its head. Raises
-    version_unavailable, and timeout where it takes too long."""
+    version_unavailable, and timeout where it takes too long.
+
+    A file of a version that is named is not the same for ever: once edges have been inserted since, it has the numbers
+    of those that there were as their ids. So it has a digest in its ETag, and is written to be compared.
+    """
     args = ExportArgs(format=format, version=version, if_match=if_match(request.headers))
     media_type, suffix = FILES[format]
     stem = name if version is None else f"{name}-v{version}"
     named = {"Content-Disposition": f'attachment; filename="{stem}.{suffix}"'}
 
-    def made(version: int, generation: str | None) -> Response:
-        return head(media_type, etag(version, generation) | named)
+    def made(present: int, generation: str | None) -> Response:
+        return head(media_type, named if version is not None else named | etag(present, generation))
 
     known = await at_hand(request, backend, name, args.if_match, made, "an export", version)
     if known is not None:
         return known
     reply = await ask_in_place(request, backend, Kind.EXPORT, name, args, "an export")
     written = read_export(reply)
-    blob, of_version = written["blob"], etag(written["version"], reply.envelope.generation)
-    answer = unless_held(request, made(written["version"], reply.envelope.generation))
-    if answer.status_code == 304:
-        await backend.blobs.delete(blob)
-        return answer
-    result = await long_result(backend, reply.id, blob)
-    digest = {"Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(result.sha256)).decode()}:"}
+    result = await long_result(backend, reply.id, blob := written["blob"])
+    headers = {
+        **etag(written["version"], reply.envelope.generation, "" if version is None else result.sha256[:MARK_DIGITS]),
+        **named,
+        "Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(result.sha256)).decode()}:",
+    }
+    held = unless_held(request, head(media_type, headers))
+    if held.status_code == 304:
+        await _forget(backend, blob)
+        return held
     pieces = _and_forget(backend, result, blob)
-    return HeldResponse(pieces, result.n_bytes, media_type, of_version | named | digest, result.held_bytes)
+    return HeldResponse(pieces, result.n_bytes, media_type, headers, result.held_bytes)
 
 
 def read_export(reply: Reply) -> dict[str, Any]:
@@ -123,10 +130,15 @@ def read_export(reply: Reply) -> dict[str, Any]:
 
 
 async def _and_forget(backend: Backend, result: Result, blob: str) -> AsyncIterator[bytes]:
-    """The pieces of the file, which is removed when it has been sent; if that cannot be done, it expires."""
+    """The pieces of the file, which is removed when it has been sent."""
     try:
         async for piece in result.pieces():
             yield piece
     finally:
-        with CancelScope(shield=True), suppress(*AWAY):
-            await backend.blobs.delete(blob)
+        await _forget(backend, blob)
+
+
+async def _forget(backend: Backend, blob: str) -> None:
+    """Remove a file; if that cannot be done, it expires."""
+    with CancelScope(shield=True), suppress(*AWAY):
+        await backend.blobs.delete(blob)
