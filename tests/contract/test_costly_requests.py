@@ -44,6 +44,8 @@ REQUESTS = {
     "a long trace": request(b"/v1/graphs", b"traceparent: 00-" + N * b"0"),
     "a long id": request(b"/v1/graphs", b"X-Request-Id: " + N * b"0"),
     "a long version": request(b"/v1/graphs/x", b'If-Match: "' + N * b"1"),
+    "many versions": request(b"/v1/graphs/x/capacities", b"If-None-Match: " + N // 4 * b'"1",'),
+    "many broken versions": request(b"/v1/graphs/x/capacities", b"If-None-Match: " + N // 3 * b'W/"'),
     "a long origin": request(b"/v1/graphs", b"Origin: http://" + N * b"["),
 }
 
