@@ -8,7 +8,7 @@ itself; that of a sink is what comes in.
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Literal, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,6 +189,11 @@ class VertexTable:
         if len(batch) > 1:
             where = replace(where, operation=place, field=where.field and f"/batch/{place}{where.field}")
         return where
+
+
+def changes_any(change: VertexChange | None, table: VertexTable | None) -> TypeGuard[VertexChange]:
+    """Whether a change leaves a table behind: not one that has changed nothing where no vertex has a capacity."""
+    return change is not None and (table is not None or len(change.vertices) > 0)
 
 
 def vertices_of(table: VertexTable | None, network: Network) -> VertexTable:

@@ -15,7 +15,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure
 from gpu_engine.networks.updates import Change
 from gpu_engine.types import BoolArray, UnitArray, VertexArray
-from gpu_engine.vertices.table import VertexChange, VertexTable, vertices_of
+from gpu_engine.vertices.table import VertexChange, VertexTable, changes_any, vertices_of
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.listed import SnapshotInfo
@@ -85,7 +85,7 @@ class Values:
             lower = np.zeros(len(self.own), np.int64)
         if lower is not None and entry.lower is not None:
             lower[entry.lower.rows] = entry.lower.lower
-        if entry.vertices is not None:
+        if changes_any(entry.vertices, vertex):
             vertex = vertices_of(vertex, network)
             vertex.apply(entry.vertices)
         if structure is None:

@@ -16,7 +16,7 @@ from gpu_engine.networks.network import Network
 from gpu_engine.networks.structure import Structure, with_inserted
 from gpu_engine.networks.updates import CapacityTable, Change
 from gpu_engine.types import UnitArray
-from gpu_engine.vertices.table import VertexChange, VertexTable, vertices_of
+from gpu_engine.vertices.table import VertexChange, VertexTable, changes_any, vertices_of
 from service.errors import ServiceError
 from service.store.blobs import Blobs, BrokenBlob
 from service.store.held import Held
@@ -104,7 +104,7 @@ class Restorer:
                 _mark(network, entry.structure)
             _replay(network, table, entry.change)
             _replay_costs(costs, entry.costs)
-            if entry.vertices is not None:
+            if changes_any(entry.vertices, vertices):
                 vertices = _replay_vertices(vertices_of(vertices, network), entry.vertices)
             lowers = _replay_lower(network, lowers, entry)
             graph_known.append((entry.version, entry.applied))

@@ -66,11 +66,17 @@ def test_flows_are_solved_anew_and_proven(caller: Caller, start_worker: StartWor
 
 
 def test_nothing_happens_where_nothing_changes(caller: Caller, start_worker: StartWorker) -> None:
-    begin(caller, start_worker)
+    worker = begin(caller, start_worker)
     done = patch(caller, op("set", ["v"], "inf"), op("scale", ["u"], "3"))
     assert (done["applied"], done["unchanged"], limits(caller)) == (0, 2, {})
     assert done["flow_states"][0]["mode"] == "unchanged"
-    assert code_of(lambda: caller.reply(Kind.MATCHING, "g", MatchingArgs())) == "not_bipartite"
+    for _ in ("in memory", "from the log"):
+        assert code_of(lambda: caller.reply(Kind.MATCHING, "g", MatchingArgs())) == "not_bipartite"
+        for version in (None, 2):
+            assert caller.ask(Kind.EXPORT, "g", ExportArgs(format="dimacs", version=version))["version"] == 2
+        worker.graphs.residents.drop("g")
+    patch(caller, op("set", ["v"], "inf"))
+    assert caller.ask(Kind.EXPORT, "g", ExportArgs(format="dimacs", version=2))["version"] == 2
     done = patch(caller, op("set", ["v"], "3"), solve="none")
     assert done["flow_states"] == []
     assert caller.ask(Kind.MAX_FLOW, "g", CUT)["mode"] == "cold"
