@@ -25,6 +25,7 @@ from service.store.keys import Keys
 from service.store.written import Written
 from service.telemetry.tracing import NoTracing, Tracing
 from service.worker.metrics import WorkerMetrics
+from service.worker.running.absence import Absence
 from service.worker.running.control import ControlStream
 from service.worker.running.costs import Costs
 from service.worker.running.endings import Endings
@@ -112,17 +113,20 @@ class Consumer:
         for thread in threads:
             thread.start()
         last: bytes | None = b"0"  # first what this name left pending
+        absence = Absence(self._worker)
         while not self.stopping:
             try:
                 last = self._read(b"0" if self._has_strays() else last)
-            except AWAY:
+                absence.is_over()
+            except AWAY as error:
+                absence.goes_on(error)
                 last = b"0"  # what a lost answer delivered, and what a restored Redis has pending, come before the new
                 self._stopping.wait(RETRY_S)
             except redis.ResponseError as error:
                 if str(error).startswith("NOGROUP"):
                     self._make_group()
                 else:  # a full disk: Redis refuses even to deliver
-                    log.warning("cannot_read", worker=self._worker, error=str(error))
+                    absence.goes_on(error)
                     self._stopping.wait(REFUSED_S)
         self._lanes.close()
         self._beside.close()
