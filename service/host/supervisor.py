@@ -21,12 +21,12 @@ from service.host import redis_server
 from service.host.children import Child, Popen, spawn_options
 from service.host.data_dir import Lock, locked
 from service.host.ending import end_by_signals
+from service.host.files import take_files
 from service.host.gpus import WorkerPlan, plan
 from service.host.kernels import check_kernels
 from service.host.listeners import is_loopback, listening, url_of
 from service.host.redis_wait import await_redis
 from service.host.refusal import CannotServe
-from service.open_files import raise_limit
 from service.settings import PREFIX, Settings
 from service.store import keys_seen
 from service.store.api_keys import ApiKeys
@@ -66,7 +66,7 @@ def serve(
     workers = plan(settings)
     settings = settings.model_copy(update={"insecure_any_host": any_host})
     is_local = any_host or is_loopback(settings.host)
-    raise_limit()  # for Redis as well, which takes as many connections as it may open files
+    take_files()
     stop = threading.Event()
     end_by_signals(stop)
     if stop_on_eof:

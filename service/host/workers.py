@@ -9,12 +9,12 @@ from typing import Final
 
 from service.host.children import Child, Popen, spawn_options
 from service.host.ending import end_by_signals
+from service.host.files import take_files
 from service.host.gpus import WorkerPlan, plan
 from service.host.kernels import check_kernels
 from service.host.redis_wait import await_redis
 from service.host.refusal import CannotServe
 from service.host.supervisor import POLL_S, STDERR, STOP_WORKER_S, environment_of
-from service.open_files import raise_limit
 from service.settings import Settings
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -39,7 +39,7 @@ def work(settings: Settings, name: str) -> None:
     """Run them until one of `ending.ENDING`. Raises `CannotServe` or `gpus.NoSuchGpu` before anything is started."""
     workers = named(settings, name)
     check_kernels()
-    raise_limit()
+    take_files()
     stop = threading.Event()
     end_by_signals(stop)
     await_redis(settings, stop)

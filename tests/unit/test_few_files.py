@@ -1,0 +1,20 @@
+"""A machine that allows too few open files is told of before anything is started."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from service.host.files import FEWEST
+
+
+@pytest.mark.parametrize("words", ["serve --port 0", "worker --redis-url redis://127.0.0.1:1/0 --name w"])
+def test_too_few_files_stop_the_start(words: str, tmp_path: Path) -> None:
+    """Redis could not start, and was started again for ever."""
+    shell = f"ulimit -n {FEWEST - 1}; exec {sys.executable} -m service.cli {words}"
+    environment = {"HEADRACE_DATA_DIR": str(tmp_path / "data"), "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run(["bash", "-c", shell], env=environment, capture_output=True, text=True, timeout=120)
+    told = f"headrace: a process may have {FEWEST - 1} files open here, and {FEWEST} are needed: see ulimit -n\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
+    assert not (tmp_path / "data").exists(), "nothing was started"
