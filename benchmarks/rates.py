@@ -17,7 +17,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -71,10 +71,12 @@ class Kind:
     size: int
 
 
-KINDS: Final = (
+ALONE: Final = (
     Kind("max-flow, unchanged", 1, 1, 0),
     Kind("PATCH 1 edge", 1, 1, 1),
     Kind("PATCH 100 edges", 1, 1, 100),
+)
+TOGETHER: Final = (
     Kind("max-flow, unchanged", CLIENTS, GRAPHS, 0),
     Kind("PATCH 1 edge", CLIENTS, GRAPHS, 1),
     Kind("PATCH 100 edges", CLIENTS, GRAPHS, 100),
@@ -104,7 +106,7 @@ def run(wrk: Path, apis: int, workers: int, seconds: float, engine: str) -> Iter
     n_edges = min(int(np.argmax(edges.capacity == INFINITE)) for edges in networks)  # those of the terminals are last
     with headrace.local(settings=settings) as service:
         graphs = [put(service, f"g{number}", edges) for number, edges in enumerate(networks)]
-        for kind in KINDS:
+        for kind in ALONE + TOGETHER:
             measured(wrk, service.url, kind, n_edges, min(1.0, seconds))
             row = measured(wrk, service.url, kind, n_edges, seconds)
             yield {"api_processes": apis, "workers": workers, "engine": engine} | row
@@ -112,19 +114,21 @@ def run(wrk: Path, apis: int, workers: int, seconds: float, engine: str) -> Iter
             compare(graph, edges)
 
 
-def run_on_gpus(wrk: Path, gpus: int, seconds: float, scale: int) -> Iterator[Row]:
-    """The rows of a service with so many GPUs."""
+def run_on_gpus(wrk: Path, gpus: int, seconds: float, scale: int, clients: int) -> Iterator[Row]:
+    """The rows of a service with so many GPUs. Few clients leave many workers without groups of updates to one graph,
+    which cost less each."""
     networks = [generate("rmat", seed=seed, scale=scale) for seed in range(GRAPHS)]
     n_edges = min(edges.n_edges for edges in networks)
     where: Row = {"gpus": gpus, "engine": "cuda", "n_edges": n_edges}
     with headrace.local(settings={"HEADRACE_GPUS": str(gpus)}) as service:
         graphs = [put(service, f"g{number}", edges) for number, edges in enumerate(networks)]
-        for kind in (kind for kind in KINDS if kind.size and kind.graphs == GRAPHS):
+        for kind in (replace(kind, clients=clients) for kind in TOGETHER if kind.size and kind.graphs == GRAPHS):
             measured(wrk, service.url, kind, n_edges, min(1.0, seconds))
             yield where | measured(wrk, service.url, kind, n_edges, seconds)
         if gpus > 1:
             workers = [worker["name"] for worker in service.workers()]
-            yield where | moved(partial(measured, wrk, service.url, MOVING, n_edges, seconds), graphs[0], workers)
+            moving = replace(MOVING, clients=clients)
+            yield where | moved(partial(measured, wrk, service.url, moving, n_edges, seconds), graphs[0], workers)
         for graph, edges in zip(graphs, networks, strict=True):
             compare(graph, edges)
 
@@ -176,6 +180,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=4.0, help="of each window")
     parser.add_argument("--engine", default="cpu")
     parser.add_argument("--gpus", default="", help="numbers of GPUs, instead of --processes")
+    parser.add_argument("--clients", type=int, default=CLIENTS, help="with --gpus")
     parser.add_argument("--scale", type=int, default=17, help="of the R-MAT networks")
     parser.add_argument("--out", type=Path, help="the JSON file; benchmarks/results/rates.json if absent")
     options = parser.parse_args()
@@ -191,7 +196,7 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
     """What was asked for, service after service."""
     if options.gpus:
         for gpus in map(int, options.gpus.split(",")):
-            yield from run_on_gpus(options.wrk, gpus, options.seconds, options.scale)
+            yield from run_on_gpus(options.wrk, gpus, options.seconds, options.scale, options.clients)
         return
     for pair in options.processes.split(","):
         apis, workers = map(int, pair.split("x"))
