@@ -9,7 +9,7 @@ import pytest
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
 from gpu_engine.cpu.engine import CpuEngine  # noqa: E402
-from gpu_engine.cuda.layout import GIVEN_UP, SHARD_THREADS  # noqa: E402
+from gpu_engine.cuda.layout import SHARD_THREADS  # noqa: E402
 from gpu_engine.cuda.module import device_available  # noqa: E402
 from gpu_engine.cuda.sharded.build import build  # noqa: E402
 from gpu_engine.cuda.sharded.drain import Kernels  # noqa: E402
@@ -195,7 +195,6 @@ def test_a_kernel_that_waits_for_one_that_could_not_start_ends(monkeypatch: pyte
         function, blocks = self._kernels[0]
         with self._places[0].on():
             function((blocks,), (SHARD_THREADS,), (arguments,))
-        self._say(GIVEN_UP, self._meetings)
         raise EngineError("the last one does not start")
 
     with monkeypatch.context() as patched:

@@ -6,7 +6,7 @@ and may come before or between.
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from threading import Lock
 from time import perf_counter
@@ -39,9 +39,13 @@ def drain(shards: Shards, control: Control, *, mirrored: bool, until_s: float) -
     shards.clear_tally()
     with _taken(shards.places.devices):
         kernels = Kernels(shards, "drain_mirrored" if mirrored else "drain_forward")
-        kernels.start()
-        with kernels.first.on():
-            wait(control, kernels, (until_s - perf_counter()) * 1e3)
+        try:
+            kernels.start()
+            with kernels.first.on():
+                wait(control, kernels, (until_s - perf_counter()) * 1e3)
+        except BaseException:
+            kernels.give_up()
+            raise
         outcome = kernels.outcome()
     pushes, relabels, scanned = shards.tally()[0][:3].tolist()
     shards.clear_tally()
@@ -70,17 +74,20 @@ class Kernels:
         return self._places[0]
 
     def start(self) -> None:
-        """Queue them all. If one cannot be queued, those that wait for it end; what they have done can be drained."""
+        """Queue them all."""
         self._shards.places.barrier()
-        try:
-            for rank, place in enumerate(self._places):
-                with place.on():
-                    function, blocks = self._kernels[rank]
-                    function((blocks,), (SHARD_THREADS,), (self._arguments(rank),))
-        except BaseException:
-            self._say(GIVEN_UP, self._meetings)
-            raise
+        for rank, place in enumerate(self._places):
+            with place.on():
+                function, blocks = self._kernels[rank]
+                function((blocks,), (SHARD_THREADS,), (self._arguments(rank),))
         self._shards.places.barrier()
+
+    def give_up(self) -> None:
+        """End those that wait for one that could not be queued, or whose device has failed. What they leave can be
+        drained, if all devices are well."""
+        for meeting in self._meetings:
+            with suppress(cupy.cuda.runtime.CUDARuntimeError):
+                self._say(GIVEN_UP, [meeting])
 
     def _arguments(self, rank: int) -> NDArray[np.void]:
         own = self._shards.records_on(self._places[rank].device)
