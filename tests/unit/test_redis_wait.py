@@ -1,5 +1,6 @@
 """What `headrace serve` and `headrace worker` want of a Redis that somebody else runs."""
 
+import re
 import socket
 import subprocess
 import threading
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from service.cli.main import app
 from service.host import redis_server
 from service.host.redis_wait import await_redis
+from service.host.refusal import CannotServe
 from service.settings import Settings
 
 
@@ -40,7 +42,7 @@ def _answers(port: int) -> bool:
         return caller.connect_ex(("127.0.0.1", port)) == 0
 
 
-@pytest.mark.parametrize("wait_s", ["", "60"])
+@pytest.mark.parametrize("wait_s", [None, 60.0])
 @pytest.mark.parametrize(
     ("database", "arguments", "words"),
     [
@@ -50,17 +52,24 @@ def _answers(port: int) -> bool:
     ],
 )
 def test_a_redis_that_can_never_serve_is_not_waited_for(
-    database: str, arguments: list[str], words: str, wait_s: str, tmp_path: Path
+    database: str, arguments: list[str], words: str, wait_s: float | None, tmp_path: Path
 ) -> None:
     """All processes were started, the log was full of refusals, and nobody was told why."""
     with a_redis(tmp_path, *arguments) as port:
         url = f"redis://127.0.0.1:{port}/{database}"
+        settings = Settings(data_dir=tmp_path, redis_url=url, redis_wait_s=wait_s)
+        with pytest.raises(CannotServe, match=f"^the Redis at {re.escape(url)} {words}"):
+            await_redis(settings, threading.Event())
+
+
+def test_nothing_is_started_for_a_redis_that_can_never_serve(tmp_path: Path) -> None:
+    with a_redis(tmp_path) as port:
+        url = f"redis://127.0.0.1:{port}/99"
         environment = {"HEADRACE_REDIS_URL": url, "HEADRACE_DATA_DIR": str(tmp_path / "data")}
-        environment |= {"HEADRACE_REDIS_WAIT_S": wait_s} if wait_s else {}
         done = CliRunner(env=environment).invoke(app, ["serve", "--port", "0"])
     assert (done.exit_code, done.output.count("\n")) == (1, 1), done.output
-    assert done.output.startswith(f"headrace: the Redis at {url} {words}")
-    assert not (tmp_path / "data").exists(), "nothing was started"
+    assert done.output.startswith(f"headrace: the Redis at {url} refuses: DB index is out of range")
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_user_who_may_not_ask_what_redis_is_starts(tmp_path: Path) -> None:
