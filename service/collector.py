@@ -8,11 +8,13 @@ from contextlib import contextmanager
 @contextmanager
 def paused() -> Iterator[None]:
     """No collections while modules are imported: what they make stays, and looking through it takes time."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if enabled:
+            gc.enable()
 
 
 def leave_alone_what_is_here() -> None:

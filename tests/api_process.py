@@ -1,4 +1,4 @@
-"""One API process for tests, `python -m service.api.http.server`, on a free port, without a supervisor and a worker."""
+"""One API process for tests, `python -m service.api`, on a free port, without a supervisor and a worker."""
 
 import os
 import resource
@@ -51,7 +51,7 @@ def api_process(
     settings = {"HEADRACE_REDIS_URL": redis_url, "HEADRACE_REDIS_PREFIX": f"test-{uuid.uuid4().hex}:"}
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
         process = subprocess.Popen(
-            [sys.executable, "-m", "service.api.http.server", "--fd", str(listener.fileno())],
+            [sys.executable, "-m", "service.api", "--fd", str(listener.fileno())],
             pass_fds=[listener.fileno()],
             preexec_fn=lambda: open_files and resource.setrlimit(resource.RLIMIT_NOFILE, open_files),
             env=os.environ | settings | environment,

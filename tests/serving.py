@@ -38,7 +38,7 @@ class Service:
         found = {}
         for pid in map(int, listed):
             command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-            roles = {"service.worker": "worker", "service.api.http.server": "api"}
+            roles = {"service.worker": "worker", "service.api": "api"}
             found[pid] = next((roles[part] for part in command if part in roles), "redis")
         return found
 
@@ -96,7 +96,7 @@ def another_api(data_dir: Path, environment: Mapping[str, str] = MappingProxyTyp
     """One more API process of the service in `data_dir`, as another machine would run it."""
     redis_url = Settings(data_dir=data_dir, redis_url=None).redis_location
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
-        command = [sys.executable, "-m", "service.api.http.server", "--fd", str(listener.fileno())]
+        command = [sys.executable, "-m", "service.api", "--fd", str(listener.fileno())]
         settings = {"REDIS_URL": redis_url, "HEADRACE_DATA_DIR": str(data_dir / "none")}
         process = subprocess.Popen(command, pass_fds=[listener.fileno()], env=os.environ | settings | dict(environment))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"

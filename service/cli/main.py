@@ -27,6 +27,8 @@ from service.cli import (
 from service.cli import workers as workers_commands
 from service.cli.connection import DEFAULT_URL, MISWRITTEN, REFUSED, Json, Key, Url, connected, fail
 from service.cli.show import Columns, say_facts, say_json, say_table, size
+from service.collector import paused
+from service.left_out import without_unused
 
 
 class Commands(TyperGroup):
@@ -106,13 +108,14 @@ def serve(
     ] = False,
 ) -> None:
     """Start Redis, the workers and the API; SIGTERM or Ctrl-C stops them in order."""
-    from service.host.data_dir import DataDirInUse
-    from service.host.redis_server import NoRedisServer
-    from service.host.refusal import CannotServe
-    from service.host.supervisor import serve as run
-    from service.settings import SettingsError, read_settings, refuse_idle
-    from service.telemetry import logs
-    from service.telemetry.doubts import warn_of_two_stores
+    with paused(), without_unused():
+        from service.host.data_dir import DataDirInUse
+        from service.host.redis_server import NoRedisServer
+        from service.host.refusal import CannotServe
+        from service.host.supervisor import serve as run
+        from service.settings import SettingsError, read_settings, refuse_idle
+        from service.telemetry import logs
+        from service.telemetry.doubts import warn_of_two_stores
 
     options = {"host": host, "port": port, "data_dir": data_dir, "workers": workers, "redis_url": redis_url}
     options |= {"access_log": access_log, "gpus": gpus, "api_processes": api_processes}
@@ -138,11 +141,12 @@ def worker(
     workers: Annotated[int | None, typer.Option(min=1, help="Workers that are bound to no GPU [1].")] = None,
 ) -> None:
     """Start workers alone: they join the service whose Redis this is. SIGTERM hands their graphs to the others."""
-    from service.host.refusal import CannotServe
-    from service.host.workers import work
-    from service.settings import SettingsError, read_settings
-    from service.telemetry import logs
-    from service.telemetry.doubts import warn_of_two_stores
+    with paused(), without_unused():
+        from service.host.refusal import CannotServe
+        from service.host.workers import work
+        from service.settings import SettingsError, read_settings
+        from service.telemetry import logs
+        from service.telemetry.doubts import warn_of_two_stores
 
     options = {"redis_url": redis_url, "gpus": gpus, "workers": workers}
     logs.configure("supervisor")

@@ -137,7 +137,7 @@ def _children(
     for number, listener in enumerate(listeners):
         beside = {} if folder is None else {"HEADRACE_METRICS_FILE": str(folder / f"{number}.json")}
         arguments = "--fd", str(listener.fileno())
-        api = python("service.api.http.server", *arguments, more=beside, descriptors=[listener.fileno()])
+        api = python("service.api", *arguments, more=beside, descriptors=[listener.fileno()])
         children.append(Child("api" if folder is None else f"api-{number}", api, STOP_API_S))
     return children
 

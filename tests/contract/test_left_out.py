@@ -1,4 +1,5 @@
-"""No process of a service loads pandas, which is there for OR-tools, whatever Arrow is asked for."""
+"""No process of a service loads pandas, which is there for OR-tools, whatever Arrow is asked for; nor SciPy, for which
+Numba looks."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +30,7 @@ def below(pid: int) -> Iterator[int]:
             yield from below(child)
 
 
-def test_no_process_loads_pandas(service: Service) -> None:
+def test_no_process_loads_pandas_or_scipy(service: Service) -> None:
     http = service.http
     body = write_arrow(EdgeList(2, np.array([0, 1], np.int32), np.array([1, 0], np.int32), np.array([3, 4])))
     assert http.put("/v1/graphs/arrow", content=body, headers={"Content-Type": MEDIA_TYPE}).is_success
@@ -37,4 +38,4 @@ def test_no_process_loads_pandas(service: Service) -> None:
     assert http.get("/v1/graphs/city/export", headers={"Accept": MEDIA_TYPE}).is_success
     loaded = {pid: Path(f"/proc/{pid}/maps").read_text() for pid in below(service.process.pid)}
     assert sum("/pyarrow/" in maps for maps in loaded.values()) >= 2
-    assert not [pid for pid, maps in loaded.items() if "/pandas/" in maps]
+    assert not [pid for pid, maps in loaded.items() if "/pandas/" in maps or "/scipy/" in maps]

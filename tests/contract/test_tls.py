@@ -126,7 +126,7 @@ def test_the_container_asks_its_api_over_tls(
     environment = os.environ | proxies | files | store
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port, descriptor = listener.getsockname()[1], listener.fileno()
-        command = [sys.executable, "-m", "service.api.http.server", "--fd", str(descriptor)]
+        command = [sys.executable, "-m", "service.api", "--fd", str(descriptor)]
         process = subprocess.Popen(command, env=environment, pass_fds=[descriptor])
     try:
         # Only the API itself can say, once it has started, that no worker is ready.
@@ -167,7 +167,7 @@ def test_a_certificate_that_cannot_be_used_is_one_line(tmp_path: Path, content: 
     if content is not None:
         cert.write_text(content)
     environment = os.environ | {"HEADRACE_TLS_CERT": str(cert)}
-    command = [sys.executable, "-m", "service.api.http.server", "--port", "0"]
+    command = [sys.executable, "-m", "service.api", "--port", "0"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert done.stderr.startswith("headrace: HEADRACE_TLS_CERT or HEADRACE_TLS_KEY cannot be used: ")

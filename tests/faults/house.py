@@ -173,7 +173,7 @@ class House:
 
     def _start_api(self, name: str) -> Process:
         descriptor = self._listeners[name].fileno()
-        return self._python("service.api.http.server", "--fd", str(descriptor), descriptors=(descriptor,))
+        return self._python("service.api", "--fd", str(descriptor), descriptors=(descriptor,))
 
     def _keep(self) -> None:
         while not self._stop.wait(POLL_S):

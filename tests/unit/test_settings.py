@@ -226,7 +226,7 @@ def test_commands_end_with_that_line(words: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["service.worker", "--name", "w"], ["service.api.http.server", "--port", "0"]], ids=["worker", "api"]
+    "words", [["service.worker", "--name", "w"], ["service.api", "--port", "0"]], ids=["worker", "api"]
 )
 def test_processes_end_with_that_line(words: list[str], tmp_path: Path) -> None:
     environment = os.environ | MISSPELT | {"REDIS_URL": f"unix://{tmp_path}/none"}

@@ -18,17 +18,20 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-import pyarrow as pa
-import structlog
+from service.collector import paused
+from service.left_out import leave_out_pandas, without_unused
 
-from gpu_engine import formats
-from gpu_engine.errors import EngineError, Where
-from gpu_engine.networks.edgelist import EdgeList
-from service.api.bodies.tasks import JOB_LENGTH, GraphTask, Job, Task
-from service.errors import STATUS, ServiceError
-from service.left_out import leave_out_pandas
-from service.telemetry import logs
+with paused(), without_unused():
+    import numpy as np
+    import pyarrow as pa
+    import structlog
+
+    from gpu_engine import formats
+    from gpu_engine.errors import EngineError, Where
+    from gpu_engine.networks.edgelist import EdgeList
+    from service.api.bodies.tasks import JOB_LENGTH, GraphTask, Job, Task
+    from service.errors import STATUS, ServiceError
+    from service.telemetry import logs
 
 OOM_SCORE: Final = 500
 """If the machine runs out of memory, the kernel ends a parser before processes that others depend on."""

@@ -1,5 +1,5 @@
-"""The API process: uvicorn on a socket the supervisor has bound (``python -m service.api.http.server --fd N``), or on
-an address of its own (``--host 0.0.0.0 --port 8080``, for containers).
+"""The API process: uvicorn on a socket the supervisor has bound (``python -m service.api --fd N``), or on an address of
+its own (``--host 0.0.0.0 --port 8080``, for containers).
 
 A socket bound once by the supervisor means that a restart of this process never loses the port nor the connections
 that wait. With `HEADRACE_TLS_CERT` and `HEADRACE_TLS_KEY` it speaks TLS.
@@ -43,7 +43,7 @@ class Server(uvicorn.Server):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m service.api.http.server", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m service.api", description=__doc__)
     parser.add_argument("--fd", type=int, help="descriptor of a listening socket")
     parser.add_argument("--host", default="127.0.0.1", help="without --fd: the address to listen on")
     parser.add_argument("--port", type=int, default=8080, help="without --fd: its port")
@@ -89,7 +89,3 @@ def config(settings: Settings, host: str = "127.0.0.1", port: int = 0) -> Server
         server_header=False,
         timeout_graceful_shutdown=GRACE_S,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -18,9 +18,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+from service.collector import paused
+from service.left_out import without_unused
+
+with paused(), without_unused():
+    import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
 
 HUNG_S: Final = 60.0
 """A worker that has shown no life for so long is given up, whatever else it does."""

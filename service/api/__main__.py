@@ -1,0 +1,9 @@
+"""``python -m service.api``, with ``--fd N`` or with ``--host`` and ``--port``: one API process."""
+
+from service.collector import paused
+from service.left_out import without_unused
+
+with paused(), without_unused():
+    from service.api.http.server import main
+
+main()
