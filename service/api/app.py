@@ -15,7 +15,7 @@ from service.api.guards.shields import Queries, SecurityHeaders, Shedding
 from service.api.guards.unread import refuse_unread
 from service.api.metrics import Metrics
 from service.api.middleware import Requests
-from service.api.replies import problems
+from service.api.replies import problems, signposts
 from service.api.replies.heads import Heads
 from service.api.replies.sending import Sending
 from service.api.routes import (
@@ -67,7 +67,6 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[State]:
-        app.openapi()  # takes a tenth of a second, and is kept: now nobody waits
         try:
             async with open_backend(settings, metrics) as backend:
                 yield {"backend": backend}
@@ -80,6 +79,7 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         description=DESCRIPTION,
         lifespan=lifespan,
         redirect_slashes=False,
+        openapi_url=None,  # it would be made on the event loop: see `openapi`
         docs_url=None,  # they load their viewer from elsewhere: see `docs_page`
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
@@ -96,7 +96,9 @@ def create_app(settings: Settings | None = None, *, open_backend: OpenBackend = 
         app.include_router(resource.router)
     problems.install(app)
     openapi.install(app)
-    direct.install(app, [route for resource in resources for route in resource.router.routes])
+    routes = [route for resource in resources for route in resource.router.routes]
+    signposts.install(app, routes)
+    direct.install(app, routes)
     app.add_middleware(Heads)
     app.add_middleware(Shedding, limit=settings.max_requests)
     app.add_middleware(Sending, limit_bytes=settings.max_sending_bytes, sending_bytes=metrics.sending_bytes)

@@ -1,12 +1,14 @@
 """The parts of the OpenAPI document FastAPI cannot see: bodies we read ourselves, and the problem answers."""
 
+import threading
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
+from starlette.responses import JSONResponse, Response
 
 from service.models.capacities import PatchBody
 from service.models.capacity_expansion import CapacityExpansionBody
@@ -187,23 +189,33 @@ SECURITY: Final[dict[str, Any]] = {
 
 
 def install(app: FastAPI) -> None:
-    """Add the ways to show an API key, and the schemas `request_body` and `PROBLEMS` refer to."""
-    generate = app.openapi
+    """Have the application answer with its document, which has the ways to show an API key, and the schemas that
+    `request_body` and `PROBLEMS` refer to.
+
+    It is made when somebody asks for it first, on a thread: it takes a third of a second, in which others are answered.
+    """
+    generate, one_at_a_time = app.openapi, threading.Lock()
+    made: list[dict[str, Any]] = []
 
     def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            document = generate()
-            _, schemas = models_json_schema(
-                [(model, "validation") for model in READ_BY_US], ref_template="#/components/schemas/{model}"
-            )
-            document["components"]["schemas"].update(schemas["$defs"])
-            document["components"]["securitySchemes"] = SECURITY
-            document["components"]["headers"] = {
-                name: {"schema": {"type": "string"}, "description": description}
-                for name, description in HEADERS.items()
-            }
-            document["security"] = [{}, *({name: []} for name in SECURITY)]
-        assert app.openapi_schema is not None
-        return app.openapi_schema
+        with one_at_a_time:
+            if not made:
+                document = generate()
+                _, schemas = models_json_schema(
+                    [(model, "validation") for model in READ_BY_US], ref_template="#/components/schemas/{model}"
+                )
+                document["components"]["schemas"].update(schemas["$defs"])
+                document["components"]["securitySchemes"] = SECURITY
+                document["components"]["headers"] = {
+                    name: {"schema": {"type": "string"}, "description": description}
+                    for name, description in HEADERS.items()
+                }
+                document["security"] = [{}, *({name: []} for name in SECURITY)]
+                made.append(document)
+        return made[0]
+
+    def answer(_: Request) -> Response:
+        return JSONResponse(openapi())
 
     app.openapi = openapi  # type: ignore[method-assign]  # the way FastAPI documents
+    app.add_route("/openapi.json", answer, include_in_schema=False)

@@ -1,31 +1,47 @@
 """What takes long is not made in the event loop while others wait: the OpenAPI document, a scrape of everything."""
 
-import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from pydantic.json_schema import models_json_schema
 
 from service.api import metrics as api_metrics
+from service.api import openapi
 from service.api.app import create_app
 from service.api.routes import health
 from service.settings import Settings
-from tests.contract.fakes import Api, Fakes
+from tests.contract.conftest import running
+from tests.contract.fakes import Api
 
 READERS = 12
 
 
-async def started() -> bool:
-    """Whether the document is there before the first request."""
-    app = create_app(Settings(), open_backend=Fakes().open)
-    async with app.router.lifespan_context(app):
-        return app.openapi_schema is not None
+def test_the_document_is_made_once_when_it_is_asked_for_and_nobody_waits_for_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[bool] = []
+    go_on = threading.Event()
 
+    def slow(*arguments: Any, **options: Any) -> Any:
+        made.append(go_on.wait(20))
+        return models_json_schema(*arguments, **options)
 
-def test_the_document_is_made_at_the_start() -> None:
-    assert asyncio.run(started())
+    monkeypatch.setattr(openapi, "models_json_schema", slow)
+    with running(settings) as api, ThreadPoolExecutor(READERS) as readers:
+        assert api.http.get("/v1/nothing").status_code == 404
+        assert api.http.get("/v1/graphs", params={"limt": 5}).status_code == 400
+        paths = ["/openapi.json", "/docs", "/openapi.json"]
+        answers = [readers.submit(api.http.get, path) for path in paths]
+        assert api.http.get("/livez").status_code == 200  # the loop turns
+        go_on.set()
+        document, page, again = [answer.result() for answer in answers]
+        assert (document.status_code, page.status_code) == (200, 200)
+        assert document.json() == again.json() == create_app(settings).openapi()
+        assert api.http.head("/openapi.json").status_code == 200
+    assert made == [True, True], "once for the service, and once for the application that this test has made"
 
 
 class Slow:

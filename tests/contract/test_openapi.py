@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.routing import APIRoute, iter_route_contexts
 
 from gpu_engine.formats import MEDIA_TYPES
 from service.api.app import create_app
 from service.api.collection import collection
+from service.api.replies.signposts import header_parameters, query_parameters
 from service.errors import STATUS
 from service.settings import Settings
 
@@ -38,6 +40,23 @@ def test_the_committed_collection_is_current(document: dict[str, Any]) -> None:
         assert {*re.findall(r"\{\{(\w+)\}\}", each["url"]["raw"])} <= variables
         if each["method"] in ("PATCH", "POST") and "body" in each:
             assert json.loads(each["body"]["raw"]) is not None
+
+
+def test_what_is_read_from_the_routes_is_what_the_document_says(document: dict[str, Any]) -> None:
+    """Refusals go by the routes: the document is not there before somebody has asked for it."""
+    app = create_app(Settings())
+    paths = document["paths"]
+    assert app.state.operations == {path: {method.upper() for method in paths[path]} for path in paths}
+    for context in iter_route_contexts(app.routes):
+        route = context.original_route
+        if not isinstance(route, APIRoute) or not route.include_in_schema:
+            continue
+        for method in route.methods:
+            told = paths[route.path_format][method.lower()].get("parameters", [])
+            whole = {each["name"]: '"integer"' in json.dumps(each["schema"]) for each in told if each["in"] == "query"}
+            assert query_parameters(route) == whole, route.path
+            headers = {each["name"].lower() for each in told if each["in"] == "header"}
+            assert header_parameters(route) == headers, route.path
 
 
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:

@@ -5,10 +5,10 @@ whole number that only Python reads as one, such as 1_0.
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from fastapi import Request
+from fastapi.routing import APIRoute
 
 from gpu_engine.text.near import did_you_mean
 from service.api.replies.signposts import query_parameters
@@ -19,10 +19,11 @@ WHOLE: Final = re.compile(r"-?[0-9]+")
 
 async def refuse_unknown_parameters(request: Request) -> None:
     """Raises invalid_request. Probes, pages and metrics take any, as proxies and scrapers add some."""
-    path: str = request.scope["route"].path
+    route: APIRoute = request.scope["route"]
+    path = route.path
     if not request.scope["query_string"] or not path.startswith("/v1/"):
         return
-    known = query_parameters(request.app, request.method, path)
+    known = query_parameters(route)
     given = request.query_params.multi_items()
     names = [name for name, _ in given]
     for place, (name, value) in enumerate(given):
@@ -33,10 +34,6 @@ async def refuse_unknown_parameters(request: Request) -> None:
             raise ServiceError("invalid_request", detail, parameter=name[:100])
         if name in names[:place]:  # of a few that are known: the first unknown name ends this
             raise ServiceError("invalid_request", f"the query parameter {name!r} is there twice", parameter=name)
-        if _is_whole(known[name]) and not WHOLE.fullmatch(value):
+        if known[name] and not WHOLE.fullmatch(value):
             detail = f"query.{name}: should be a whole number, in digits alone"
             raise ServiceError("invalid_request", detail, parameter=name)
-
-
-def _is_whole(schema: Mapping[str, Any]) -> bool:
-    return "integer" in (schema.get("type"), *(choice.get("type") for choice in schema.get("anyOf", ())))

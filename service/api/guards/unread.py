@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import Final
 
 from fastapi import Request
+from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 
 from service.api.bodies.receive import refuse_body
@@ -32,7 +33,8 @@ SECONDS: Final = re.compile(r"[0-9]+")
 
 async def refuse_unread(request: Request) -> None:
     """Raises invalid_request for a header, and invalid_body for a body. Probes, pages and metrics take any."""
-    path: str = request.scope["route"].path
+    route: APIRoute = request.scope["route"]
+    path = route.path
     if not path.startswith("/v1/") or LOOKED_AT.isdisjoint(name for name, _ in request.scope["headers"]):
         return
     headers, method = request.headers, request.method
@@ -41,7 +43,7 @@ async def refuse_unread(request: Request) -> None:
         detail = f"Content-Range is not read, and the body would be taken for the whole: send all of it by one {method}"
         raise ServiceError("invalid_request", detail, header="Content-Range")
     if any(name in headers for name in (*CONDITIONS, "prefer")):
-        _refuse_headers(request, path)
+        _refuse_headers(request, route)
     has_body = headers.get("content-length", "") not in NO_LENGTH or "transfer-encoding" in headers
     if method in BODILESS and has_body:
         await refuse_body(request)
@@ -55,9 +57,9 @@ def _refuse_override(headers: Headers, methods: Collection[str]) -> None:
             raise ServiceError("invalid_request", detail, header=name)
 
 
-def _refuse_headers(request: Request, path: str) -> None:
-    headers, method = request.headers, request.method
-    known = header_parameters(request.app, method, path)
+def _refuse_headers(request: Request, route: APIRoute) -> None:
+    headers, method, path = request.headers, request.method, route.path
+    known = header_parameters(route)
     if "if-match" in headers and "if-match" not in known:
         detail = f"If-Match is not held against anything by {method} {path}: it is for what has versions of its own"
         raise ServiceError("invalid_request", detail, header="If-Match")

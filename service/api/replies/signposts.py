@@ -1,10 +1,15 @@
-"""What to say to a request for a path or with a method that there is not: the one that was probably meant."""
+"""What to say to a request for a path or with a method that there is not: the one that was probably meant.
+
+It is read from the routes. The OpenAPI document says the same, and takes a third of a second to make.
+"""
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, get_args
 
 from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 
 from gpu_engine.text.near import nearest
 
@@ -46,7 +51,7 @@ INSTEAD: Final[Mapping[tuple[str, str], str]] = {
 
 def not_found(app: FastAPI, path: str) -> str:
     """What to say about a path that there is not."""
-    paths = app.openapi()["paths"]
+    paths = _operations(app)
     asked = [segment for segment in path.split("/") if segment][: MAX_SEGMENTS + 1]
     near = _nearest(asked, paths) or _nearest(["v1", *asked], paths)
     end = f"did you mean {_shown(near)}?" if near else "GET /openapi.json lists the paths there are"
@@ -55,10 +60,9 @@ def not_found(app: FastAPI, path: str) -> str:
 
 def not_allowed(app: FastAPI, method: str, path: str) -> tuple[str, list[str]]:
     """What to say about a method that a path does not have, and the methods that it has."""
-    paths = app.openapi()["paths"]
-    for template, operations in paths.items():
+    for template, operations in _operations(app).items():
         if _fits(path, template):
-            methods = sorted({*map(str.upper, operations), *(["HEAD"] if "get" in operations else [])})
+            methods = sorted({*operations, *(["HEAD"] if "GET" in operations else [])})
             methods += ["QUERY"] if QUESTION.fullmatch(path) else []
             instead = (
                 ASKED if method in ("GET", "HEAD") and QUESTION.fullmatch(path) else INSTEAD.get((method, template))
@@ -82,19 +86,39 @@ def _fits_segment(given: str, known: str) -> bool:
     return len(given) > len(start) + len(end) and given.startswith(start) and given.endswith(end)
 
 
-def query_parameters(app: FastAPI, method: str, template: str) -> dict[str, Mapping[str, Any]]:
-    """The parameters that an operation takes in its query, by name, with what each may be."""
-    return {each["name"]: each["schema"] for each in _parameters(app, method, template) if each["in"] == "query"}
+def query_parameters(route: APIRoute) -> dict[str, bool]:
+    """The parameters that a route takes in its query, and of each whether it is a whole number."""
+    given = {
+        field.alias: field.field_info.annotation for part in _parts(route.dependant) for field in part.query_params
+    }
+    return {name: annotation is int or int in get_args(annotation) for name, annotation in given.items()}
 
 
-def header_parameters(app: FastAPI, method: str, template: str) -> frozenset[str]:
-    """The headers that an operation has a meaning of its own for, in lower case."""
-    return frozenset(each["name"].lower() for each in _parameters(app, method, template) if each["in"] == "header")
+def header_parameters(route: APIRoute) -> frozenset[str]:
+    """The headers that a route has a meaning of its own for, in lower case."""
+    read_by_us = [each["name"] for each in (route.openapi_extra or {}).get("parameters", ()) if each["in"] == "header"]
+    resolved = [field.alias for part in _parts(route.dependant) for field in part.header_params]
+    return frozenset(name.lower() for name in (*read_by_us, *resolved))
 
 
-def _parameters(app: FastAPI, method: str, template: str) -> Iterable[Mapping[str, Any]]:
-    operation: Mapping[str, Any] = app.openapi()["paths"].get(template, {}).get(method.lower(), {})
-    found: Iterable[Mapping[str, Any]] = operation.get("parameters", ())
+def _parts(function: Dependant) -> Iterator[Dependant]:
+    """A function that the framework calls, and all those whose answers it is given."""
+    yield function
+    for each in function.dependencies:
+        yield from _parts(each)
+
+
+def install(app: FastAPI, routes: Iterable[object]) -> None:
+    """Keep for the functions above what the service can be asked for: the methods of each path."""
+    operations: dict[str, set[str]] = {}
+    for route in routes:
+        if isinstance(route, APIRoute) and route.include_in_schema:
+            operations.setdefault(route.path_format, set()).update(route.methods or ())
+    app.state.operations = operations
+
+
+def _operations(app: FastAPI) -> Mapping[str, set[str]]:
+    found: Mapping[str, set[str]] = app.state.operations
     return found
 
 

@@ -42,8 +42,8 @@ Document = Mapping[str, Any]
 
 
 @router.get("/docs")
-async def docs(request: Request) -> Response:
-    """Written once for each process, since it does not change."""
+def docs(request: Request) -> Response:
+    """Written once for each process, since it does not change, and on a thread, since it takes a while."""
     app: FastAPI = request.app
     page = getattr(app.state, "docs_page", None)
     if page is None:
