@@ -7,12 +7,14 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """No collections while modules are imported: what they make stays, and looking through it takes time."""
+    """No collections while modules are imported: what they make stays, and looking through it takes time, in the end of
+    the process as well."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if enabled:
             gc.enable()
 

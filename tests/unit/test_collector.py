@@ -13,7 +13,7 @@ import uvicorn
 
 from gpu_engine.cpu.engine import CpuEngine
 from service.api.http.server import Server
-from service.collector import leave_alone_what_is_here
+from service.collector import leave_alone_what_is_here, paused
 from service.settings import Settings
 from service.worker import process as worker_module
 from service.worker.process import Worker
@@ -28,8 +28,21 @@ class Node:
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
+    """All objects count, those too that are left alone since the tests were collected."""
+    gc.unfreeze()
     yield
     gc.unfreeze()
+
+
+def test_imports_are_passed_over_and_leave_the_collector_as_it_was() -> None:
+    with paused():
+        assert not gc.isenabled()
+        with paused():
+            pass
+        assert not gc.isenabled()
+        made = [Node() for _ in range(100)]
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > len(made)
 
 
 def test_what_is_here_is_passed_over_and_later_garbage_is_not() -> None:
