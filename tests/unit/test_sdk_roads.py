@@ -72,8 +72,12 @@ def test_what_is_no_url_is_refused(given: str) -> None:
 def test_which_certificates_are_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     context = ssl.create_default_context()
-    assert trusted(context) is context
-    assert (trusted(True), trusted(False)) == (True, False)
+    secure, plain = "https://localhost", "http://localhost"
+    assert trusted(context, secure) is trusted(context, plain) is context
+    assert (trusted(True, secure), trusted(False, secure)) == (True, False)
+    nobody = trusted(True, plain)  # without reading the certificates of all authorities
+    assert isinstance(nobody, ssl.SSLContext)
+    assert (nobody.verify_mode, nobody.cert_store_stats()["x509_ca"]) == (ssl.CERT_REQUIRED, 0)
     (tmp_path / "ca.pem").write_text("no certificate")
     for wrong in (tmp_path / "ca.pem", str(tmp_path / "missing.pem")):
         with pytest.raises(InvalidInput, match="no file of certificates"):
@@ -81,7 +85,7 @@ def test_which_certificates_are_trusted(tmp_path: Path, monkeypatch: pytest.Monk
     with Client("https://localhost", verify=False):
         pass
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))  # how the shell commands are told
-    assert (trusted(False), trusted(context)) == (False, context)
+    assert (trusted(False, secure), trusted(context, secure)) == (False, context)
     with pytest.raises(InvalidInput, match="SSL_CERT_FILE="):
         Client("https://localhost")
 

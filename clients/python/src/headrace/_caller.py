@@ -40,7 +40,7 @@ class Caller:
             base_url=url,
             headers=headers,
             transport=transport,
-            verify=trusted(verify),
+            verify=trusted(verify, url),
             trust_env=exchange.through_proxy(url),
             limits=exchange.CONNECTIONS,
         )
