@@ -17,7 +17,7 @@ from tests.shared_services import Services
 PROCESSES: Final = frozenset({"subprocess", "multiprocessing", "serving", "api_process", "redis_server", "House"})
 """What a module of tests imports that starts processes."""
 
-LONG: Final = ("crash", "faults")
+LONG: Final = ("crash", "faults", "timeout")
 """Marks of tests that take half a minute each."""
 
 NEED_PROCESSES: Final = frozenset({"redis_url", "services"})

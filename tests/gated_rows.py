@@ -141,7 +141,7 @@ def running_with(redis_url: str, **changes: Any) -> Iterator[Running]:
     threads[-1].start()
     try:
         base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        with httpx.Client(base_url=base_url, trust_env=False, timeout=PATIENCE_S) as http:
+        with httpx.Client(base_url=base_url, verify=False, trust_env=False, timeout=PATIENCE_S) as http:
             eventually(lambda: http.get("/readyz").status_code == 200)
             assert http.put("/v1/graphs/city", json=CITY).status_code == 201
             with closing(connect(settings)) as client:

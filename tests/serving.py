@@ -81,7 +81,7 @@ def serving(
         assert "ready at http://127.0.0.1:" in line, line
         url = json.loads((data_dir / "serve.lock").read_text())["url"]
         assert url in line
-        with httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE_S) as http:
+        with httpx.Client(base_url=url, verify=False, trust_env=False, timeout=PATIENCE_S) as http:
             yield Service(process, url, http, log)
     finally:
         if process.poll() is None:
@@ -101,7 +101,7 @@ def another_api(data_dir: Path, environment: Mapping[str, str] = MappingProxyTyp
         process = subprocess.Popen(command, pass_fds=[listener.fileno()], env=os.environ | settings | dict(environment))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     try:
-        with httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE_S) as http:
+        with httpx.Client(base_url=url, verify=False, trust_env=False, timeout=PATIENCE_S) as http:
             eventually(lambda: http.get("/readyz").status_code == 200)
             yield http
     finally:

@@ -13,8 +13,15 @@ MOST: Final = 3
 """Services that run at a time; the one that was lent longest ago makes room."""
 
 
-FEW_ROWS: Final = MappingProxyType({"HEADRACE_MAX_PATCH_ROWS": "300"})
-OFTEN_SAVED: Final = MappingProxyType({"HEADRACE_MAX_PATCH_ROWS": "2000", "HEADRACE_SNAPSHOT_EVERY_UPDATES": "7"})
+FEW_ROWS: Final = MappingProxyType({"HEADRACE_MAX_PATCH_ROWS": "300", "HEADRACE_MAX_QUESTION_ROWS": "1000"})
+OFTEN_SAVED: Final = MappingProxyType(
+    {
+        "HEADRACE_MAX_PATCH_ROWS": "2000",
+        "HEADRACE_MAX_QUESTION_ROWS": "3000",
+        "HEADRACE_SNAPSHOT_EVERY_UPDATES": "7",
+    }
+)
+WEBHOOKS: Final = MappingProxyType({"HEADRACE_WEBHOOK_HOSTS": "127.0.0.1, hooks.test", "HEADRACE_MAX_WEBHOOKS": "3"})
 """Settings that several modules share with the service."""
 
 
@@ -51,7 +58,7 @@ class Services:
             for graph in graphs:
                 service.http.delete(f"/v1/graphs/{graph['name']}").raise_for_status()
         for webhook in service.http.get("/v1/webhooks").raise_for_status().json()["webhooks"]:
-            service.http.delete(f"/v1/webhooks/{webhook['name']}").raise_for_status()
+            service.http.delete(f"/v1/webhooks/{webhook['id']}").raise_for_status()
 
     def close(self) -> None:
         for _, stack in self._running.values():

@@ -43,7 +43,7 @@ def running(settings: Settings) -> Iterator[Api]:
     try:
         while not server.started and thread.is_alive():
             time.sleep(0.01)
-        with httpx.Client(base_url=f"http://127.0.0.1:{address[1]}", trust_env=False, timeout=20) as http:
+        with httpx.Client(base_url=f"http://127.0.0.1:{address[1]}", verify=False, trust_env=False, timeout=20) as http:
             yield Api(fakes, http, address)
     finally:
         server.should_exit = True

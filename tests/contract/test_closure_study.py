@@ -13,7 +13,7 @@ from gpu_engine.networks.edgelist import EdgeList
 from gpu_engine.networks.terminals import Terminals
 from tests.graphs import CITY
 from tests.oracle import maximum_flow
-from tests.shared_services import Services
+from tests.shared_services import OFTEN_SAVED, Services
 
 LINES = {"Accept": "application/x-ndjson"}
 STRING_LINES = {"Accept": "application/x-ndjson; numbers=string"}
@@ -21,8 +21,7 @@ STRING_LINES = {"Accept": "application/x-ndjson; numbers=string"}
 
 @pytest.fixture(scope="module")
 def http(services: Services) -> Iterator[httpx.Client]:
-    limits = {"HEADRACE_MAX_QUESTION_ROWS": "1000", "HEADRACE_MAX_PATCH_ROWS": "1500"}
-    with services.lent(limits) as service:
+    with services.lent(OFTEN_SAVED) as service:
         yield service.http
 
 
@@ -199,8 +198,8 @@ def test_what_is_wrong_is_refused_before_anything_is_solved(http: httpx.Client, 
     assert refused(top=1_000_001)[:2] == (422, "invalid_body")
     assert refused(sources=["nobody"])[1] == "unknown_vertex"
     assert refused(sources=["s"], sinks=["s"])[1] == "source_is_sink"
-    assert refused(candidates=["a"] * 1001) == (413, "too_large", "/candidates")
-    assert refused(candidates=[["a"] * 1501]) == (413, "too_large", "/candidates")
+    assert refused(candidates=["a"] * 3001) == (413, "too_large", "/candidates")
+    assert refused(candidates=[["a"] * 2001]) == (413, "too_large", "/candidates")
     assert refusal(http.post("/v1/graphs/nowhere/closure-study", json={}))[1] == "unknown_graph"
     assert refused(min_version=9)[0] == 409 or refused(min_version=9)[1] == "version_unavailable"
 

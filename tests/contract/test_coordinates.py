@@ -25,7 +25,7 @@ from service.cli.connection import REFUSED as REFUSED_STATUS
 from service.cli.main import app
 from tests.graphs import CITY as COSTLY
 from tests.serving import Service, eventually
-from tests.shared_services import Services
+from tests.shared_services import OFTEN_SAVED, Services
 
 ROOT = Path(__file__).parents[2]
 PLAIN: dict[str, Any] = {name: column for name, column in COSTLY.items() if not name.startswith("cost")}
@@ -38,7 +38,7 @@ MAP = {"Accept": "application/geo+json"}
 
 @pytest.fixture(scope="module")
 def service(services: Services) -> Iterator[Service]:
-    with services.lent({"HEADRACE_SNAPSHOT_EVERY_UPDATES": "3"}) as running:
+    with services.lent(OFTEN_SAVED) as running:
         yield running
 
 
@@ -160,7 +160,7 @@ def test_insertions(http: httpx.Client) -> None:
 def test_they_survive_kills(http: httpx.Client, service: Service) -> None:
     """From the base, from the log, and from a snapshot with a log behind it."""
     expected = [*X], [*Y]
-    for step in range(6):
+    for step in range(8):
         if step in (0, 3):
             os.kill(service.children()["worker"], signal.SIGKILL)
             service.wait_ready()

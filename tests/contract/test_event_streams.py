@@ -79,7 +79,7 @@ def running(redis_url: str) -> Iterator[Running]:
         thread.start()
     try:
         base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        with httpx.Client(base_url=base_url, trust_env=False, timeout=PATIENCE_S) as http:
+        with httpx.Client(base_url=base_url, verify=False, trust_env=False, timeout=PATIENCE_S) as http:
             eventually(lambda: http.get("/readyz").status_code == 200)
             graph = {"tail": [0, 1], "head": [1, 2], "capacity": [3, 2], "source": 0, "sink": 2}
             assert http.put("/v1/graphs/g", json=graph).status_code == 201

@@ -7,13 +7,13 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.serving import Service, eventually, serving
+from tests.serving import Service, eventually
+from tests.shared_services import Services
 
 CITY: dict[str, Any] = {
     "vertex_labels": ["s", "u", "v", "t"],
@@ -82,8 +82,8 @@ def kept(http: httpx.Client, name: str, count: int, kind: str | None = None) -> 
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(tmp_path_factory.mktemp("feed")) as service:
+def service(services: Services) -> Iterator[Service]:
+    with services.lent() as service:
         yield service
 
 
@@ -238,21 +238,20 @@ def test_watches_do_not_take_the_place_of_questions(http: httpx.Client) -> None:
     assert http.post("/v1/graphs/many/max-flow", json={"sinks": ["t"]}).json()["mode"] == "unchanged"
 
 
-def test_after_a_kill_of_any_process_nothing_is_missing(tmp_path: Path) -> None:
-    with serving(tmp_path) as service:
-        http = service.http
-        generation = load(http, "city")
-        http.put("/v1/graphs/city/watches/w", json={"on": ["value"]})
-        version = 1
-        for role in ("worker", "redis", "api", "worker"):
-            patch(http, "city", a=1 + version % 3, b=0)
-            os.kill(service.children()[role], signal.SIGKILL)
-            service.wait_ready()
-            version += 1
-            assert patch(http, "city", c=version)["version"] == version + 1
-            version += 1
-        told = kept(http, "city", version, "version")
-        assert ids(told) == [f"{generation}-{v}-version" for v in range(1, version + 1)]
-        values = [event["data"] for event in kept(http, "city", version) if event["event"] == "value.changed"]
-        assert all(before["value"] == after["old_value"] for before, after in itertools.pairwise(values))
-        assert http.get("/v1/graphs/city/watches/w").json()["version"] == version
+def test_after_a_kill_of_any_process_nothing_is_missing(service: Service) -> None:
+    http = service.http
+    generation = load(http, "killed")
+    http.put("/v1/graphs/killed/watches/w", json={"on": ["value"]})
+    version = 1
+    for role in ("worker", "redis", "api", "worker"):
+        patch(http, "killed", a=1 + version % 3, b=0)
+        os.kill(service.children()[role], signal.SIGKILL)
+        service.wait_ready()
+        version += 1
+        assert patch(http, "killed", c=version)["version"] == version + 1
+        version += 1
+    told = kept(http, "killed", version, "version")
+    assert ids(told) == [f"{generation}-{v}-version" for v in range(1, version + 1)]
+    values = [event["data"] for event in kept(http, "killed", version) if event["event"] == "value.changed"]
+    assert all(before["value"] == after["old_value"] for before, after in itertools.pairwise(values))
+    assert http.get("/v1/graphs/killed/watches/w").json()["version"] == version

@@ -23,7 +23,8 @@ from typer.testing import CliRunner
 
 from service.cli.main import app
 from tests.receiver import Receiver, receiving
-from tests.serving import Service, eventually, serving
+from tests.serving import Service, eventually
+from tests.shared_services import WEBHOOKS, Services
 
 EDGES = [("s", "u"), ("s", "v"), ("u", "v"), ("u", "t"), ("v", "t")]
 CITY = {
@@ -36,8 +37,8 @@ CITY = {
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(tmp_path_factory.mktemp("sdk"), environment={"HEADRACE_WEBHOOK_HOSTS": "127.0.0.1"}) as service:
+def service(services: Services) -> Iterator[Service]:
+    with services.lent(WEBHOOKS) as service:
         yield service
 
 
@@ -98,16 +99,15 @@ def test_watches_and_events_asynchronously(service: Service) -> None:
     asyncio.run(run())
 
 
-def test_events_go_on_through_a_restart_of_the_api(tmp_path: Path) -> None:
-    with serving(tmp_path) as service, Client(service.url) as client:
-        g = client.put_graph("g", **CITY)
-        with g.events() as events:
-            g.patch(edges=["a"], set=1)
-            assert next(events).data["version"] == 2
-            os.kill(service.children()["api"], signal.SIGKILL)
-            client.wait_ready()
-            g.patch(edges=["a"], set=2)
-            assert next(events).data["version"] == 3
+def test_events_go_on_through_a_restart_of_the_api(service: Service, client: Client) -> None:
+    g = client.put_graph("g", **CITY)
+    with g.events() as events:
+        g.patch(edges=["a"], set=1)
+        assert next(events).data["version"] == 2
+        os.kill(service.children()["api"], signal.SIGKILL)
+        client.wait_ready()
+        g.patch(edges=["a"], set=2)
+        assert next(events).data["version"] == 3
 
 
 def test_a_receiver_verifies(client: Client, receiver: Receiver) -> None:

@@ -16,8 +16,7 @@ import pytest
 from tests.contract.test_feed_live import load, patch
 from tests.receiver import Received, Receiver, receiving
 from tests.serving import Service, another_api, eventually, serving
-
-ALLOWED = {"HEADRACE_WEBHOOK_HOSTS": "127.0.0.1, hooks.test"}
+from tests.shared_services import WEBHOOKS, Services
 
 
 @pytest.fixture
@@ -27,8 +26,8 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(tmp_path_factory.mktemp("hooks"), environment=ALLOWED | {"HEADRACE_MAX_WEBHOOKS": "3"}) as service:
+def service(services: Services) -> Iterator[Service]:
+    with services.lent(WEBHOOKS) as service:
         yield service
 
 
@@ -206,7 +205,7 @@ def test_what_is_refused(http: httpx.Client, receiver: Receiver) -> None:
 
 
 def test_a_dead_letter_is_seen_and_sent_again(tmp_path: Path, receiver: Receiver) -> None:
-    with serving(tmp_path, environment=ALLOWED | {"HEADRACE_WEBHOOK_GIVE_UP_S": "1e-6"}) as service:
+    with serving(tmp_path, environment=WEBHOOKS | {"HEADRACE_WEBHOOK_GIVE_UP_S": "1e-6"}) as service:
         http = service.http
         load(http, "city")
         receiver.answers[:] = [503, 503]
@@ -223,16 +222,18 @@ def test_a_dead_letter_is_seen_and_sent_again(tmp_path: Path, receiver: Receiver
         eventually(lambda: (http.get("/v1/webhooks/h").json()["dead"], len(set(receiver.ids))) == (0, 1))
 
 
-def test_each_event_arrives_through_kills_and_by_one_process(tmp_path: Path, receiver: Receiver) -> None:
-    with serving(tmp_path, environment=ALLOWED) as service, another_api(tmp_path, ALLOWED) as other:
-        http = service.http
-        generation = load(http, "city")
-        put(http, receiver, "city", types=["version"])
+def test_each_event_arrives_through_kills_and_by_one_process(
+    service: Service, http: httpx.Client, receiver: Receiver
+) -> None:
+    assert service.log is not None
+    with another_api(service.log.parent / "data", WEBHOOKS) as other:
+        generation = load(http, "killed")
+        put(http, receiver, "killed", types=["version"])
         version = 1
         for role in ("api", "worker", "redis", "api"):
             for _ in range(3):
                 version += 1
-                assert patch(http, "city", a=version)["version"] == version
+                assert patch(http, "killed", a=version)["version"] == version
             os.kill(service.children()[role], signal.SIGKILL)
             service.wait_ready()
         expected = {f"{generation}-{v}-version" for v in range(2, version + 1)}

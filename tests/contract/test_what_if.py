@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.graphs import CITY
-from tests.shared_services import Services
+from tests.shared_services import FEW_ROWS, Services
 
 LINES = {"Accept": "application/x-ndjson"}
 CLOSED = {"id": "no e", "batch": [{"edges": ["e"], "op": "close"}]}
@@ -19,8 +19,7 @@ CLOSED = {"id": "no e", "batch": [{"edges": ["e"], "op": "close"}]}
 
 @pytest.fixture(scope="module")
 def http(services: Services) -> Iterator[httpx.Client]:
-    limits = {"HEADRACE_MAX_QUESTION_ROWS": "1000", "HEADRACE_MAX_PATCH_ROWS": "9"}
-    with services.lent(limits) as service:
+    with services.lent(FEW_ROWS) as service:
         yield service.http
 
 
@@ -150,7 +149,7 @@ def test_bodies_that_are_refused(http: httpx.Client, city: str) -> None:
     assert refused(scenarios=[{}] * 1001) == (413, "too_large", "/scenarios")
     wrong = [{"batch": "none"}] * 1001  # they are counted before any of them is looked at
     assert refused(scenarios=wrong) == (413, "too_large", "/scenarios")
-    many = {"batch": [{"edges": ["a", "b"], "op": "close"}] * 5}
+    many = {"batch": [{"edges": ["a", "b"], "op": "close"}] * 151}
     assert refused(scenarios=[many])[:2] == (413, "too_large")
     assert refused(scenarios=[], sources=["nobody"])[1] == "unknown_vertex"
     assert refusal(http.post("/v1/graphs/nowhere/what-if", json={"scenarios": []}))[1] == "unknown_graph"

@@ -72,17 +72,23 @@ def hanging_up(what: signal.Handlers) -> Iterator[None]:
         signal.signal(signal.SIGHUP, ours)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-def test_a_signal_ends_all_and_keeps_all(tmp_path: Path, number: signal.Signals) -> None:
-    with hanging_up(signal.SIG_DFL), serving(tmp_path) as service:
-        load(service)
-        children = service.children()
-        assert set(children) == {"worker", "api", "redis"}
-        service.process.send_signal(number)
-        assert service.process.wait(PATIENCE_S) == 0
-        assert all(is_gone(pid) for pid in children.values())
+def test_a_signal_ends_all_and_keeps_all(tmp_path: Path) -> None:
+    """Each signal in its turn, to a service that has what was changed before the last one."""
+    for turn, number in enumerate((signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)):
+        with hanging_up(signal.SIG_DFL), serving(tmp_path) as service:
+            if turn == 0:
+                load(service)
+            else:
+                assert value(service) == (turn + 1, turn + 2.5)
+                answer = service.http.patch("/v1/graphs/city/capacities", json={"edges": [0], "set": [turn + 1.5]})
+                assert answer.json()["version"] == turn + 2
+            children = service.children()
+            assert set(children) == {"worker", "api", "redis"}
+            service.process.send_signal(number)
+            assert service.process.wait(PATIENCE_S) == 0, number
+            assert all(is_gone(pid) for pid in children.values()), number
     with serving(tmp_path) as again:
-        assert value(again) == (2, 3.5)
+        assert value(again) == (4, 5.5)
 
 
 def test_who_was_told_to_outlive_the_terminal_does(tmp_path: Path) -> None:
@@ -161,17 +167,25 @@ def test_several_api_processes_share_the_port_and_the_work(tmp_path: Path) -> No
         assert {answerer(service) for _ in range(100)} == apis
         killed = apis.pop()
         os.kill(killed, signal.SIGKILL)
-        assert len({answerer(service) for _ in range(100)} - {killed}) == 3, "nobody is refused"
-        with httpx.Client(base_url=service.url, trust_env=False) as one:
-            text = one.get("/metrics").text
-        answered = re.findall(r'headrace_http_request_seconds_count\{.*process="(\d)".*route="/status"', text)
-        assert {*answered} == {"0", "1", "2"}
+        answered: set[int] = set()
+        for _ in range(10_000):  # until the new one is there: nobody is refused meanwhile
+            answered.add(answerer(service))
+            if len(answered - {killed}) == 3:
+                break
+        assert len(answered - {killed}) == 3
+        eventually(lambda: tellers(service) == {"0", "1", "2"})
         service.process.terminate()
         assert service.process.wait(PATIENCE_S) == 0
 
 
 def answerer(service: Service) -> int:
     """The API process that answers a new connection."""
-    with httpx.Client(base_url=service.url, trust_env=False, timeout=PATIENCE_S) as another:
+    with httpx.Client(base_url=service.url, verify=False, trust_env=False, timeout=PATIENCE_S) as another:
         pid: int = another.get("/status").json()["api"]["pid"]
         return pid
+
+
+def tellers(service: Service) -> set[str]:
+    """The API processes whose answers stand in the metrics of one: they tell each other every 2 s."""
+    text = service.http.get("/metrics").text
+    return {*re.findall(r'headrace_http_request_seconds_count\{.*process="(\d)".*route="/status"', text)}

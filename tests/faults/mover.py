@@ -38,7 +38,7 @@ class Mover:
             client.delete(self._house.keys.draining)
 
     def _run(self) -> None:
-        with httpx.Client(trust_env=False, timeout=REQUEST_S) as http:
+        with httpx.Client(verify=False, trust_env=False, timeout=REQUEST_S) as http:
             while not self._stop.wait(self._rng.uniform(0, LONGEST_S)):
                 url, worker = self._rng.choice(self._house.urls), self._rng.choice(WORKERS)
                 with suppress(httpx.HTTPError):
