@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
 from typing import Final
 
@@ -33,11 +33,16 @@ def leave_out_pandas() -> None:
 
 
 @contextmanager
-def without_unused() -> Iterator[None]:
-    """What is imported meanwhile does without `UNUSED`."""
-    finder = _Missing(UNUSED)
+def without(*names: str) -> Iterator[None]:
+    """Imports of these modules fail meanwhile."""
+    finder = _Missing(names)
     sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
+
+
+def without_unused() -> AbstractContextManager[None]:
+    """What is imported meanwhile does without `UNUSED`."""
+    return without(*UNUSED)

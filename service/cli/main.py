@@ -28,18 +28,20 @@ from service.cli import workers as workers_commands
 from service.cli.connection import DEFAULT_URL, MISWRITTEN, REFUSED, Json, Key, Url, connected, fail
 from service.cli.show import Columns, say_facts, say_json, say_table, size
 from service.collector import paused
-from service.left_out import without_unused
+from service.left_out import without, without_unused
 
 
 class Commands(TyperGroup):
     """The `headrace` command, which ends with one line where what it prints cannot be written, and writes a name that
-    the terminal has no letters for by their numbers."""
+    the terminal has no letters for by their numbers. It does without the command of httpx, which imports rich: a tenth
+    of the time of most commands."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
-            return super().main(*args, **options)
+            with without("httpx._main"):
+                return super().main(*args, **options)
         except OSError as error:  # a full disk; a pipe that nobody reads has ended the command already
             _give_up_output()
             typer.echo(f"headrace: {error}", err=True)

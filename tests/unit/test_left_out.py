@@ -31,12 +31,17 @@ def imported_by(*words: str) -> set[str]:
     ("words", "has", "lacks"),
     [
         (["service.cli", "serve"], "service.host.supervisor", {*NO_SOLVER, "fastapi"}),
+        (
+            ["service.cli", "list", "--url", "none"],
+            "headrace",
+            {*NO_SOLVER, "fastapi", "pyarrow", "redis", "structlog"},
+        ),
         (["service.api", "--help"], "service.api.app", NO_SOLVER),
         (["service.api.bodies.parser"], "service.api.bodies.tasks", {*NO_SOLVER, "fastapi", "redis"}),
         (["service.worker", "--help"], "service.worker.graphs", {*UNUSED, "fastapi"}),
         (["service.worker.membership.heartbeat"], "redis", {*NO_SOLVER, "fastapi", "pydantic", "structlog", "numpy"}),
     ],
-    ids=["serve", "api", "parser", "worker", "heartbeat"],
+    ids=["serve", "command", "api", "parser", "worker", "heartbeat"],
 )
 def test_a_process_starts_without_what_it_does_not_use(words: list[str], has: str, lacks: set[str]) -> None:
     imported = imported_by(*words)
