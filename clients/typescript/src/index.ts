@@ -10,6 +10,7 @@
  * ```
  */
 import { type Client, createClient } from "./generated/client/index.js";
+import { jsonBodySerializer } from "./generated/core/bodySerializer.gen.js";
 import { getJob, getJobResult } from "./generated/sdk.gen.js";
 import type { ProblemInfo } from "./generated/types.gen.js";
 
@@ -25,13 +26,17 @@ export interface Connection {
   fetch?: typeof fetch;
 }
 
-/** The service refused a request: `code` is stable, and docs/api.md says what each means. */
+/**
+ * The service refused a request: `code` is stable, and docs/api.md says what each means. `retryAfterS` is when it asks to
+ * be called again, in seconds, where it is busy or away (429, 503).
+ */
 export class Refused extends Error {
   constructor(
     readonly code: string,
     readonly status: number,
     readonly problem: ProblemInfo | undefined,
     message: string,
+    readonly retryAfterS?: number,
   ) {
     super(`${code}: ${message}`);
     this.name = "Refused";
@@ -42,7 +47,7 @@ export class Refused extends Error {
  * A client whose functions wait for their answer, as long as the service works on it. They throw `Refused` for what the
  * service refuses, and `RangeError` for an answer with a number that JavaScript would round: ask for that one
  * with `headers: strings`. One that is asked with `headers: { Prefer: "respond-async" }` is not waited for: `finished`
- * takes its `response`.
+ * takes its `response`. A body that is text, bytes or a Blob is sent as it is: a file, whose kind `Content-Type` says.
  */
 export function connect({ url, apiKey, fetch: ownFetch }: Connection): Client {
   const headers = apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` };
@@ -50,6 +55,8 @@ export function connect({ url, apiKey, fetch: ownFetch }: Connection): Client {
     baseUrl: url.replace(/\/+$/, ""),
     throwOnError: true,
     headers,
+    bodySerializer: (body) => (isFile(body) ? body : jsonBodySerializer.bodySerializer(body)),
+    requestValidator: async (request) => refuseNames((request as { path?: Record<string, unknown> }).path ?? {}),
     ...(ownFetch === undefined ? {} : { fetch: ownFetch }),
   });
   client.interceptors.response.use(async (response, request) => {
@@ -65,9 +72,29 @@ export function connect({ url, apiKey, fetch: ownFetch }: Connection): Client {
     const problem = isProblem(error) ? error : undefined;
     if (error instanceof Error && problem === undefined) return error;
     const said = problem?.detail ?? (typeof error === "string" && error !== "" ? error : response?.statusText);
-    return new Refused(problem?.code ?? "unexpected_answer", response?.status ?? 0, problem, said ?? "no answer");
+    const code = problem?.code ?? "unexpected_answer";
+    return new Refused(code, response?.status ?? 0, problem, said ?? "no answer", retryAfterS(response));
   });
   return client;
+}
+
+function isFile(body: unknown): boolean {
+  return typeof body === "string" || body instanceof Blob || body instanceof Uint8Array;
+}
+
+/** `.` and `..` are ways in a path: to delete the watch `..` would delete its graph. */
+function refuseNames(path: Record<string, unknown>): void {
+  for (const [parameter, name] of Object.entries(path)) {
+    if (name === "" || name === "." || name === "..") {
+      throw new RangeError(`${parameter} is ${JSON.stringify(name)}, which is no name and would change the path`);
+    }
+  }
+}
+
+/** A date counts as none given. */
+function retryAfterS(response: Response | undefined): number | undefined {
+  const said = response?.headers.get("retry-after") ?? "";
+  return /^\d+(\.\d+)?$/.test(said) ? Number(said) : undefined;
 }
 
 /** Headers that ask for each amount as a string, whatever its size: as BigInt takes it if the graph has no decimals. */

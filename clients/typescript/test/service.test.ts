@@ -5,6 +5,8 @@ import { test } from "node:test";
 import {
   connect,
   deleteGraph,
+  deleteWatch,
+  exportGraph,
   finished,
   getCapacities,
   getVertices,
@@ -85,6 +87,48 @@ test("coordinates are read, however many digits they have", async () => {
   await putGraph({ client, path, body: { tail: [0, 1, 2], head: [1, 2, 3], capacity: [1, 0.1, 1e-9], x, y } });
   const { data } = await getVertices({ client, path, query: { all: true } });
   assert.deepEqual([data.x, data.y], [x, y]);
+});
+
+test("a file is loaded as text, as bytes and as a Blob", async () => {
+  const query = { decimals: 1 };
+  const csv = "tail,head,capacity\ns,a,3\na,t,2.5\n";
+  await putGraph({ client, path, query, body: csv, headers: { "Content-Type": "text/csv" } });
+  assert.equal((await maxFlow({ client, path, body })).data.value, 2.5);
+  const { response } = await exportGraph({ client, path, parseAs: "stream" });
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  for (const file of [bytes, new Blob([bytes])]) {
+    await deleteGraph({ client, path });
+    const { data } = await putGraph({ client, path, body: file, headers: { "Content-Type": "application/x-npz" } });
+    assert.deepEqual([data.n_edges, data.decimals], [2, 1]);
+  }
+  const accept = { Accept: "application/vnd.apache.arrow.stream" } as const;
+  const page = await getCapacities({ client, path, headers: accept, parseAs: "stream" });
+  const arrow = new Uint8Array(await page.response.arrayBuffer());
+  await putGraph({ client, path, body: arrow, headers: { "Content-Type": accept.Accept } });
+  assert.equal((await maxFlow({ client, path, body })).data.value, 2.5);
+});
+
+test("names that would change the path are refused before they are sent", async () => {
+  await load();
+  for (const name of [".", "..", ""]) {
+    await assert.rejects(deleteWatch({ client, path: { ...path, watch: name } }), RangeError);
+    await assert.rejects(deleteGraph({ client, path: { name } }), RangeError);
+  }
+  assert.equal((await maxFlow({ client, path, body })).data.value, 5); // the graph of the watch is still there
+});
+
+test("a refusal says when to come back", async () => {
+  const answers = { "2": 2, "0.5": 0.5, "Thu, 26 Nov 2026 12:00:00 GMT": undefined };
+  for (const [said, after] of Object.entries(answers)) {
+    const problem = JSON.stringify({ code: "rate_limited", detail: "too much" });
+    const headers = { "Content-Type": "application/problem+json", "Retry-After": said };
+    const busy = connect({ url, fetch: async () => new Response(problem, { status: 429, headers }) });
+    await assert.rejects(maxFlow({ client: busy, path, body }), (error: unknown) => {
+      assert.ok(error instanceof Refused);
+      assert.deepEqual([error.code, error.retryAfterS], ["rate_limited", after]);
+      return true;
+    });
+  }
 });
 
 test("a service that is not there is an error of the platform", async () => {
