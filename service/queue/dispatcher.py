@@ -199,6 +199,13 @@ class Dispatcher:
         except AWAY as error:
             raise away(error) from error
 
+    async def is_end(self, job_id: str, event_id: str) -> bool:
+        """Whether an event of this id has told somebody of the end of a job, which is over."""
+        try:
+            return await self._events.is_end(job_id, event_id)
+        except AWAY as error:
+            raise away(error) from error
+
     async def _trim_jobs(self) -> None:
         """Forget the oldest ended jobs beyond `JOBS_KEPT`."""
         with suppress(redis.RedisError):  # the next one will

@@ -202,6 +202,9 @@ class FakeDispatcher:
             name = "done" if number == 3 else "progress"
             yield JobEvent(id=f"{number}-0", event=name, data={"pushes": number})
 
+    async def is_end(self, job_id: str, event_id: str) -> bool:
+        return event_id == "3-0"
+
     @property
     def watch(self) -> "FakeDispatcher":
         """Plays `service.queue.watch.Watch` as well."""

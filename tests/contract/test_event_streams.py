@@ -139,12 +139,37 @@ def test_a_dropped_stream_goes_on_where_it_was(running: Running) -> None:
     assert pushes == sorted(pushes)
 
 
-def test_who_comes_back_after_the_end_hears_done_again(running: Running) -> None:
+def end_seen(running: Running, job: str, last: str) -> bool:
+    """Whether an EventSource that comes back after this event is told to come no more."""
+    with running.http.stream("GET", f"{job}/events", headers={"Last-Event-ID": last}) as response:
+        if response.status_code == 204:
+            assert response.read() == b""
+            return True
+        assert response.status_code == 200
+        return False
+
+
+def test_an_event_source_that_has_seen_the_end_is_told_to_come_no_more(running: Running) -> None:
+    """By the HTML standard it comes back after every end of a stream, until it is answered 204."""
     job = running.slow_job()
+    first = follow(running, job, None, count=1)[0]
+    assert not end_seen(running, job, first.id)  # it runs on
     running.may_end.set()
-    last = follow(running, job, None)[-1]
-    (again,) = follow(running, job, last.id)
-    assert (again.name, again.data) == ("done", last.data)
+    heard = follow(running, job, None)
+    assert heard[-1].name == "done"
+    assert end_seen(running, job, heard[-1].id)
+    assert not end_seen(running, job, heard[-2].id)  # the end is still to be told
+    assert not end_seen(running, job, "99999999999999999999-0")
+    assert follow(running, job, heard[-2].id) == heard[-1:]
+
+
+def test_so_is_one_that_came_when_all_was_over(running: Running) -> None:
+    """Nobody listened while it ran, nor was its progress told: its end stands in no stream."""
+    job = running.http.post("/v1/graphs/g/max-flow", headers={"Prefer": "respond-async"}).headers["location"]
+    eventually(lambda: running.http.get(job).json()["status"] == "succeeded")
+    done = follow(running, job, None)[-1]
+    assert done.name == "done"
+    assert end_seen(running, job, done.id)
 
 
 @pytest.mark.parametrize(

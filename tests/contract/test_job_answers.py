@@ -87,6 +87,7 @@ def test_events(api: Api) -> None:
     assert 'data: {"pushes":1}' in text.replace(": 1", ":1")
     resumed = api.http.get("/v1/jobs/job-0/events", headers={"Last-Event-ID": "2-0"}).text
     assert re.findall(r"id: (.*)", resumed) == ["3-0"]
+    assert api.http.get("/v1/jobs/job-0/events", headers={"Last-Event-ID": "3-0"}).status_code == 204
     odd = api.http.get("/v1/jobs/job-0/events", headers={"Last-Event-ID": "$; FLUSHALL"}).text
     assert re.findall(r"id: (.*)", odd) == ["1-0", "2-0", "3-0"]
 

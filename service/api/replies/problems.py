@@ -16,6 +16,7 @@ from service.api.headers import accepts
 from service.api.replies import signposts
 from service.api.replies.heads import is_of_head
 from service.api.replies.login_page import asked_to_log_in
+from service.api.replies.streams import NothingFollows
 from service.errors import RETRY_AFTER_S, STATUS, TITLES, ServiceError
 from service.models.faults import text_of
 from service.models.graphs import NO_NAME
@@ -100,6 +101,9 @@ def _answer(request: Request, error: ServiceError) -> Response:
 def install(app: FastAPI) -> None:
     """Register the handlers. What none of them knows is caught by `middleware.Requests`, with a 500."""
 
+    async def nothing_follows(request: Request, error: Exception) -> Response:
+        return Response(status_code=204)
+
     async def service_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, ServiceError)
         if error.code == "unauthorised" and request.method == "GET" and accepts(request.headers, "text/html"):
@@ -135,6 +139,7 @@ def install(app: FastAPI) -> None:
         away = ServiceError("worker_unavailable", "Redis does not answer", retry_after_s=RETRY_AFTER_S)
         return _answer(request, away)
 
+    app.add_exception_handler(NothingFollows, nothing_follows)
     app.add_exception_handler(RedisError, redis_away)  # a full disk, say
     app.add_exception_handler(ServiceError, service_error)
     app.add_exception_handler(EngineError, engine_error)

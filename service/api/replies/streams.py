@@ -22,6 +22,11 @@ CANCEL_S: Final = 0.1
 Event = TypeVar("Event")
 
 
+class NothingFollows(Exception):
+    """The caller has had the last event. It is answered 204, after which an EventSource comes back no more (HTML
+    standard, 9.2.3)."""
+
+
 async def while_allowed(
     events: AsyncIterator[Event], is_allowed: Callable[[], Awaitable[bool]]
 ) -> AsyncGenerator[Event, None]:

@@ -31,7 +31,7 @@ from service.api.replies.heads import is_of_head
 from service.api.replies.problems import problem_content
 from service.api.replies.results import result_response
 from service.api.replies.rows import reply_or_rows
-from service.api.replies.streams import while_allowed
+from service.api.replies.streams import NothingFollows, while_allowed
 from service.errors import ServiceError
 from service.models.jobs import JobList, JobView
 from service.protocol import JSON_TYPE, TERMINAL_STATUSES, Kind, Problem, Status
@@ -174,12 +174,25 @@ async def cancel_job(job: KnownJob, backend: Context) -> Response:
     return await _answer(cancelled, backend)
 
 
-@router.get("/{job_id}/events", response_class=EventSourceResponse, dependencies=[Depends(stream_room)])
+async def _after(job: KnownJob, backend: Context, last_event_id: Annotated[str | None, Header()] = None) -> str | None:
+    """The event that the caller had last; None for all events. Raises `NothingFollows` if that was the end."""
+    if last_event_id is None or not EVENT_ID.fullmatch(last_event_id):
+        return None
+    if job.status in TERMINAL_STATUSES and await backend.dispatcher.is_end(job.id, last_event_id):
+        raise NothingFollows
+    return last_event_id
+
+
+@router.get(
+    "/{job_id}/events",
+    response_class=EventSourceResponse,
+    responses={204: {"description": "Last-Event-ID is that of `done`: nothing follows"}},
+    dependencies=[Depends(stream_room)],
+)
 async def job_events(
-    job: KnownJob, request: Request, backend: Context, last_event_id: Annotated[str | None, Header()] = None
+    job: KnownJob, request: Request, backend: Context, after: Annotated[str | None, Depends(_after)]
 ) -> AsyncIterable[ServerSentEvent]:
     """`progress` while it runs, then one `done` with the job; resumes after Last-Event-ID. Ends with its key."""
-    after = last_event_id if last_event_id and EVENT_ID.fullmatch(last_event_id) else None
 
     async def may_follow() -> bool:
         with suppress(ServiceError):

@@ -21,6 +21,9 @@ FROM_THE_BEGINNING: Final = "0"
 FROM_NOW: Final = "$"
 """In place of an event: only what happens from now on."""
 
+ENDS: Final = frozenset({b"done", b"subscribed"})
+"""Entries of the stream that an end may have been told under."""
+
 MAX_ENTRY_NUMBER: Final = 2**64 - 1
 """The largest that either number of a stream entry's id can be."""
 
@@ -81,6 +84,17 @@ class Events:
                 if status is None:
                     raise ServiceError("worker_unavailable", LOST, retry_after_s=RETRY_AFTER_S)
                 ended = Status(status.decode()) in TERMINAL_STATUSES
+
+    async def is_end(self, job_id: str, event_id: str) -> bool:
+        """Whether an event of this id has told somebody that the job, which is over, has ended.
+
+        What `follow` tells of a job that was over before anybody listened has the id of a subscription, which nothing
+        else is told under. Of an end whose id is not kept any more nobody knows: it is told again, under a new id.
+        """
+        if max(_entry(event_id)) > MAX_ENTRY_NUMBER:
+            return False
+        found = await self._redis.xrange(self._keys.events(job_id), event_id, event_id, 1)
+        return any(entry.decode() == event_id and fields[b"event"] in ENDS for entry, fields in found)
 
 
 def _entry(entry_id: str) -> tuple[int, int]:
