@@ -104,9 +104,9 @@ def names(given: list[str] | None) -> Any:
 
 def name(text: str) -> int | str:
     """A vertex or edge as written: a whole number is one, as in CSV, unless it has zeros in front or stands in double
-    quotes, as a postal code may; all else is text."""
+    quotes, as a postal code may; all else is text. A quote within quotes is doubled, as there."""
     if len(text) > 2 and text.startswith('"') and text.endswith('"'):
-        return text[1:-1]
+        return text[1:-1].replace('""', '"')
     return int(text) if WHOLE_NUMBER.fullmatch(text) else text
 
 

@@ -1,6 +1,7 @@
 """`headrace edges insert|delete`: what a graph consists of."""
 
-from typing import Annotated
+import re
+from typing import Annotated, Final
 
 import typer
 
@@ -9,7 +10,12 @@ from service.cli.graphs import DryRun, say_patch
 
 app = typer.Typer(help="Insert and delete edges and vertices.", no_args_is_help=True)
 
-EDGES = "TAIL,HEAD=CAPACITY, or ID:TAIL,HEAD=CAPACITY where edges have ids."
+EDGES = (
+    "TAIL,HEAD=CAPACITY, or ID:TAIL,HEAD=CAPACITY where edges have ids. Names with a comma or a colon stand in double "
+    "quotes, as in CSV: '\"Mannheim, Hbf\",t=5'."
+)
+QUOTED: Final = r'"(?:[^"]|"")+"'
+EDGE: Final = re.compile(rf'(?:({QUOTED}|[^"]+):)?({QUOTED}|[^",:]+),({QUOTED}|[^":]+)=([^=]*)')
 
 
 @app.command()
@@ -71,7 +77,10 @@ def delete(
 
 
 def _edge(written: str) -> tuple[str | None, str, str, str]:
-    """Id, tail, head and capacity."""
+    """Id, tail, head and capacity. A name that only begins with a quote is as it is."""
+    found = EDGE.fullmatch(written)
+    if found is not None:
+        return found[1], found[2], found[3], found[4]
     ends, equals, value = written.rpartition("=")
     given, colon, ends = ends.rpartition(":")
     tail, comma, head = ends.partition(",")

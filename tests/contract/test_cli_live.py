@@ -218,6 +218,24 @@ def test_names_that_are_digits(shell: Shell, tmp_path: Path) -> None:
     assert shell.json("solve", "levels", "--source", "-1", "--sink", "7")["value"] == 3
 
 
+def test_edges_between_names_with_a_comma_or_a_colon(shell: Shell, tmp_path: Path) -> None:
+    """In double quotes, as they stand in CSV; without them all is read as before."""
+    file = tmp_path / "stations.csv"
+    file.write_text('tail,head,capacity,edge_ids\n"Mannheim, Hbf",s:1,4,a\ns:1,"5"" pipe",3,b:c\n')
+    shell("load", "stations", str(file))
+    ends = ("--vertex", "s", "--vertex", "x,y")
+    shell("edges", "insert", "stations", '"d:1":"Mannheim, Hbf","s:1"=2', 'e:f:"s:1","5"" pipe"=1', "g:s,x,y=1", *ends)
+    shell("edges", "insert", "stations", '"h=1":"x,y",s=1')
+    with Client(shell.url) as client:
+        edges = client.graph("stations").capacities()
+    assert list(edges.edge_ids) == ["a", "b:c", "d:1", "e:f", "g", "h=1"]
+    assert list(edges.tail) == ["Mannheim, Hbf", "s:1", "Mannheim, Hbf", "s:1", "s", "x,y"]
+    assert list(edges.head) == ["s:1", '5" pipe', "s:1", '5" pipe', "x,y", "s"]
+    ends = ("--source", '"Mannheim, Hbf"', "--sink", '5" pipe')
+    assert shell.json("solve", "stations", *ends)["value"] == 4
+    assert "double quotes" in shell("edges", "insert", "--help")
+
+
 def test_closures(shell: Shell, city: Path) -> None:
     told = shell("closures", "city", "--top", "2")
     assert "LOSS" in told
